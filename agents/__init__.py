@@ -1,0 +1,1 @@
+"""Policies, rollouts, evaluation, training and the `tokengym` command."""

@@ -1,0 +1,1 @@
+"""The Tinker bridge: the only part of the project that imports tinker, torch or transformers."""

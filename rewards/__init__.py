@@ -1,0 +1,1 @@
+"""Reward arithmetic: bounds, proper scores, control scores, ties and advantages."""
