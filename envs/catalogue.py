@@ -1,0 +1,107 @@
+"""The catalogue: one row a world. Strings only, so that nothing loads until a world is made."""
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tokengym.envs.core.errors import OptionError, UnknownWorldError
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
+from tokengym.rewards.bounds import Range
+
+Policy = Callable[[World, Turn, np.random.Generator], str]
+"""A scripted policy: from the world, the Turn it must answer and its own randomness to a reply.
+
+All but the oracle read only what the Turns show; the oracle may read the Task's answer.
+"""
+
+_UNIT = Range(0.0, 1.0)
+
+_ROWS = (
+    WorldSpec(
+        id="tokengym/Forecast-v0",
+        summary="One question, one probability, scored by a strictly proper rule.",
+        entry_point="tokengym.envs.forecasting.world:ForecastWorld",
+        baselines="tokengym.envs.forecasting.baselines:BASELINES",
+        roles=("forecaster",),
+        turn_limits={"easy": 1, "medium": 1, "hard": 1, "update": 2},
+        step_range={"forecaster": _UNIT},
+        return_range={"forecaster": _UNIT},
+    ),
+)
+_CATALOGUE: Mapping[str, WorldSpec] = MappingProxyType({row.id: row for row in _ROWS})
+
+
+def specs() -> Mapping[str, WorldSpec]:
+    """Return every world's declaration by id."""
+    return _CATALOGUE
+
+
+def spec(world_id: str) -> WorldSpec:
+    """Return the declaration of one world.
+
+    Args:
+        world_id: an id such as `tokengym/Forecast-v0`, or its short name `forecast`.
+
+    Raises:
+        UnknownWorldError: if there is none, with the nearest id.
+    """
+    row = _CATALOGUE.get(world_id) or _by_short_name().get(world_id)
+    if row is not None:
+        return row
+    near = difflib.get_close_matches(world_id, [*_CATALOGUE, *_by_short_name()], n=1, cutoff=0.4)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise UnknownWorldError(f"no world is called {world_id!r}{hint} Known: {list(_CATALOGUE)}")
+
+
+def make_world(world_id: str, level: str | None = None, **options: Any) -> World:
+    """Make a world, ready for `.task(split, index)` and `.start(task)`.
+
+    Args:
+        world_id: an id of the catalogue, or its short name.
+        level: one of the spec's levels; the first one if `None`.
+        **options: what this world takes; its class documents them.
+
+    Raises:
+        UnknownWorldError: if there is no such world.
+        OptionError: if the level, an option or its value is not the world's.
+    """
+    row = spec(world_id)
+    world_class = load(row.entry_point)
+    known = [
+        name
+        for name, parameter in inspect.signature(world_class).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    ]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise OptionError(f"{row.id} takes the options {known}, got {unknown}")
+    world = world_class(row, level, **options)
+    if not isinstance(world, World):
+        raise TypeError(f"{row.entry_point} is no World")
+    return world
+
+
+def baselines(world_id: str) -> Mapping[str, Policy]:
+    """Return a world's scripted policies by name: at least `null`, `random` and `oracle`."""
+    policies: Mapping[str, Policy] = load(spec(world_id).baselines)
+    return policies
+
+
+@cache
+def load(path: str) -> Any:
+    """Return the object that `module:name` points to."""
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+@cache
+def _by_short_name() -> Mapping[str, WorldSpec]:
+    return {row.short_name: row for row in _ROWS}

@@ -1,0 +1,36 @@
+"""Errors for a caller's mistake. Each names the value and the rule, and is also a built-in error.
+
+A model's bad reply is never an error: it is data, answered by the next observation and the reward.
+"""
+
+
+class TokengymError(Exception):
+    """The base of every error this package raises on purpose."""
+
+
+class UnknownWorldError(TokengymError, LookupError):
+    """No world is registered under the id."""
+
+
+class OptionError(TokengymError, ValueError):
+    """A level, split, index or option that the world does not take."""
+
+
+class TaskError(TokengymError, ValueError):
+    """A Task that is damaged, or that belongs to another world."""
+
+
+class EpisodeStateError(TokengymError, RuntimeError):
+    """A reply before the start or after the end of an episode."""
+
+
+class RoleError(TokengymError, ValueError):
+    """A role the world does not have, or one that is not to speak now."""
+
+
+class TokenError(TokengymError, ValueError):
+    """An action that is not a one-dimensional integer array over the codec's vocabulary."""
+
+
+class DataError(TokengymError, ValueError):
+    """Input data that cannot be used; the message names file, row and reason."""

@@ -1,0 +1,54 @@
+"""Reading a reply: the last line that matches counts, the rest is thinking aloud and is ignored."""
+
+import re
+from collections.abc import Iterator
+
+_QUOTED_CHARACTERS = 60
+
+
+def lines_from_end(text: str) -> Iterator[str]:
+    r"""Yield the lines of `text` from the last to the first, split at `\n` only."""
+    end = len(text)
+    while end >= 0:
+        start = text.rfind("\n", 0, end) + 1
+        yield text[start:end]
+        end = start - 1
+
+
+def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """Return the match of `pattern` with the last line it matches whole, or `None`.
+
+    Args:
+        pattern: compiled; blanks around a line are removed before it is tried.
+        text: a whole reply, of any length and content.
+    """
+    for line in lines_from_end(text):
+        match = pattern.fullmatch(line.strip())
+        if match is not None:
+            return match
+    return None
+
+
+def all_matches(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    """Return the matches of `pattern` with every line it matches whole, first line first."""
+    found = (pattern.fullmatch(line.strip()) for line in text.split("\n"))
+    return [match for match in found if match is not None]
+
+
+def complaint(text: str, expected: str, *, complete: bool = True) -> str:
+    """Say in one line what was wrong with a reply and what was expected.
+
+    Args:
+        text: the reply that was refused.
+        expected: an example of the expected form.
+        complete: `False` if the reply was cut off before it ended.
+    """
+    if not complete:
+        return f"Malformed reply: it was cut off before it ended. Expected a last line like: {expected}"
+    last = next((line for line in lines_from_end(text) if line.strip()), "")
+    if not last:
+        return f"Malformed reply: it was empty. Expected a last line like: {expected}"
+    quoted = last.strip()[:_QUOTED_CHARACTERS].encode("ascii", "backslashreplace").decode()
+    shown = "".join(c if c.isprintable() else "?" for c in quoted)
+    number = text.rstrip().count("\n") + 1
+    return f"Malformed reply: no line matched; line {number} reads {shown!r}. Expected: {expected}"

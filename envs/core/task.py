@@ -1,0 +1,155 @@
+"""A Task: one problem as frozen data, JSON both ways, hashable and picklable.
+
+What the problem *is* (`instance`) is kept apart from what is known about it but never shown
+(`answer`: drawn outcomes, optimum, reference values). Only the instance is fingerprinted.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+from tokengym.envs.core.errors import TaskError
+
+_FIELDS = ("world", "level", "split", "index", "instance", "answer")
+
+
+def canonical_json(value: object) -> str:
+    """Return `value` as JSON with sorted keys and no blanks; floats round-trip, NaN is refused."""
+    try:
+        return json.dumps(
+            value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
+    except (TypeError, ValueError) as error:
+        raise TaskError(f"a Task holds plain finite JSON values only: {error}") from error
+
+
+@dataclass(frozen=True)
+class Task:
+    """One problem of one world.
+
+    Attributes:
+        world: id of the world, such as `tokengym/Forecast-v0`.
+        level: level it was drawn at.
+        split: `train`, `validation` or `test`.
+        index: position within (world, level, split), `>= 0`.
+        instance_json: canonical JSON of what defines the problem.
+        answer_json: canonical JSON of what is known but never shown to a policy.
+    """
+
+    world: str
+    level: str
+    split: str
+    index: int
+    instance_json: str
+    answer_json: str
+
+    @classmethod
+    def create(
+        cls,
+        *,
+        world: str,
+        level: str,
+        split: str,
+        index: int,
+        instance: Mapping[str, Any],
+        answer: Mapping[str, Any],
+    ) -> Self:
+        """Build a Task from plain JSON mappings.
+
+        Raises:
+            TaskError: if a value is not finite plain JSON.
+        """
+        return cls(world, level, split, index, canonical_json(instance), canonical_json(answer))
+
+    @cached_property
+    def instance(self) -> Mapping[str, Any]:
+        """What defines the problem. Treat as read-only."""
+        return _mapping(json.loads(self.instance_json), "instance")
+
+    @cached_property
+    def answer(self) -> Mapping[str, Any]:
+        """What is known about the problem and never shown. Treat as read-only."""
+        return _mapping(json.loads(self.answer_json), "answer")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits that name the instance, whatever its split, level or index."""
+        return fingerprint(self.world, self.instance_json)
+
+    def to_json(self) -> str:
+        """Return the Task as one line of JSON; `from_json` gives an equal Task back."""
+        head = {"world": self.world, "level": self.level, "split": self.split, "index": self.index}
+        return canonical_json({**head, "instance": self.instance, "answer": self.answer})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a Task written by `to_json`.
+
+        Raises:
+            TaskError: if the text is not JSON or a field is missing, unknown or of the wrong type.
+        """
+        try:
+            data = json.loads(text, parse_constant=_refuse_constant)
+        except ValueError as error:
+            raise TaskError(f"a Task must be JSON: {error}") from error
+        fields = _mapping(data, "Task")
+        if set(fields) != set(_FIELDS):
+            raise TaskError(f"a Task has the fields {list(_FIELDS)}, got {sorted(fields)}")
+        for name in ("world", "level", "split"):
+            if not isinstance(fields[name], str):
+                raise TaskError(f"Task field {name!r} must be a string, got {fields[name]!r}")
+        index = fields["index"]
+        if not isinstance(index, int) or isinstance(index, bool) or index < 0:
+            raise TaskError(f"Task field 'index' must be an integer >= 0, got {index!r}")
+        return cls.create(
+            world=fields["world"],
+            level=fields["level"],
+            split=fields["split"],
+            index=index,
+            instance=_mapping(fields["instance"], "instance"),
+            answer=_mapping(fields["answer"], "answer"),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the fields only; what was parsed from them is parsed again where it arrives."""
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Frozen all the way down: a copy is the Task itself."""
+        return self
+
+
+def fingerprint(world: str, instance_json: str) -> str:
+    """Return the 32 hexadecimal digits that name an instance of `world`."""
+    return hashlib.sha256(f"{world}\n{instance_json}".encode()).hexdigest()[:32]
+
+
+def _mapping(value: object, what: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise TaskError(f"{what} must be a JSON object, got {type(value).__name__}")
+    return value
+
+
+def _refuse_constant(name: str) -> float:
+    raise TaskError(f"a Task holds finite numbers only, got {name}")
+
+
+def plain(value: Any) -> Any:
+    """Turn numpy scalars and arrays inside `value` into plain JSON values.
+
+    Raises:
+        TaskError: if a number is not finite.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        raise TaskError(f"a Task holds finite numbers only, got {value!r}")
+    return value

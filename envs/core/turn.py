@@ -1,0 +1,53 @@
+"""A Turn: who speaks next, what is new to that role, what was just earned, and whether it is over."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+NOTHING: Mapping[str, float] = MappingProxyType({})
+NO_TERMS: Mapping[str, Mapping[str, float]] = MappingProxyType({})
+
+
+class StopReason(StrEnum):
+    """Why an episode ended."""
+
+    COMPLETED = "completed"
+    """The world's own end: the question is answered, the day is over, the order book is done."""
+    MALFORMED = "malformed"
+    """A reply that had to be well-formed was not, and the world gives no second try."""
+    FAILURE = "failure"
+    """The world ended on a broken rule, such as a safety floor with `terminate_on_violation`."""
+    TURN_LIMIT = "turn_limit"
+    """As many turns as the level allows were played."""
+    TOKEN_BUDGET = "token_budget"
+    """The conversation grew past its token budget; the rest was played as empty replies."""
+
+
+class Turn(NamedTuple):
+    """What a world says after a start or a reply.
+
+    Attributes:
+        role: who is to speak; after the end, who spoke last.
+        text: only what is new to that role.
+        rewards: reward of this step by role, multiples of 2⁻¹⁶; a role not named earned 0.
+        terms: the named parts of each reward by role; they sum to the reward exactly.
+        terminated: the world reached an end of its own.
+        truncated: the episode was cut short from outside.
+        stop_reason: why it ended, `None` while it goes on.
+        metrics: numbers about the step (and, at the end, the episode) for logs.
+    """
+
+    role: str
+    text: str
+    rewards: Mapping[str, float] = NOTHING
+    terms: Mapping[str, Mapping[str, float]] = NO_TERMS
+    terminated: bool = False
+    truncated: bool = False
+    stop_reason: StopReason | None = None
+    metrics: Mapping[str, float] = NOTHING
+
+    @property
+    def done(self) -> bool:
+        """Whether the episode is over."""
+        return self.terminated or self.truncated

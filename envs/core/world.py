@@ -1,0 +1,238 @@
+"""A World: the rules of one text environment as a pure, seeded state machine.
+
+It knows no tokens, no files, no clock and no global randomness. A subclass draws instances, solves
+them, opens an episode and answers replies; this base keeps the order of calls, the reward grid and
+the declared ranges.
+"""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, TaskError
+from tokengym.envs.core.seeding import SPLITS, generator, split_of
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.task import Task, canonical_json, fingerprint, plain
+from tokengym.envs.core.turn import NOTHING, StopReason, Turn
+from tokengym.rewards.bounds import dyadic
+
+_MOST_DRAWS = 10_000
+
+
+class Optimum(NamedTuple):
+    """The best expected return of a Task.
+
+    Attributes:
+        value: the return, or an upper bound of it.
+        exact: `False` if it is a proved bound that no policy need reach.
+    """
+
+    value: float
+    exact: bool
+
+
+class World(ABC):
+    """One text environment at one level.
+
+    Args:
+        spec: the world's row of the catalogue.
+        level: one of `spec.levels`; the first one if `None`.
+
+    Raises:
+        OptionError: if the level is unknown.
+    """
+
+    expected_form: ClassVar[str]
+    """An example of a well-formed reply, shown when one is malformed."""
+
+    def __init__(self, spec: WorldSpec, level: str | None = None) -> None:
+        level = spec.levels[0] if level is None else level
+        if level not in spec.turn_limits:
+            raise OptionError(f"{spec.id} has the levels {list(spec.levels)}, got level={level!r}")
+        self.spec = spec
+        self.level = level
+        self._role: str | None = None
+        self._returns: dict[str, float] = {}
+
+    @property
+    def turn_limit(self) -> int:
+        """The most turns one role can speak at this level."""
+        return self.spec.turn_limits[self.level]
+
+    @property
+    def returns(self) -> Mapping[str, float]:
+        """What each role has earned in this episode so far."""
+        return dict(self._returns)
+
+    # Tasks
+
+    def task(self, split: str = "train", index: int = 0) -> Task:
+        """Draw the Task at `index` of `split`: the same one always and everywhere.
+
+        Args:
+            split: `train`, `validation` or `test`. No instance occurs in two of them.
+            index: any integer >= 0.
+
+        Raises:
+            OptionError: if the split is unknown or the index negative.
+        """
+        if split not in SPLITS:
+            raise OptionError(f"split must be one of {list(SPLITS)}, got {split!r}")
+        if isinstance(index, bool) or not isinstance(index, int | np.integer) or index < 0:
+            raise OptionError(f"index must be an integer >= 0, got {index!r}")
+        index = int(index)
+        rng = generator(self.spec.id, split, self.level, index, *self._drawing_options())
+        for _ in range(_MOST_DRAWS):
+            instance = plain(self._draw(rng))
+            if split_of(fingerprint(self.spec.id, canonical_json(instance))) != split:
+                continue
+            answer = self._solve(instance, rng)
+            if answer is not None:
+                return Task.create(
+                    world=self.spec.id,
+                    level=self.level,
+                    split=split,
+                    index=index,
+                    instance=instance,
+                    answer=plain(answer),
+                )
+        raise TaskError(
+            f"{self.spec.id} at level {self.level!r} gave no usable instance for {split!r} "
+            f"in {_MOST_DRAWS} draws"
+        )
+
+    def _drawing_options(self) -> tuple[object, ...]:
+        """Options that change which Tasks are drawn; each combination has streams of its own."""
+        return ()
+
+    @abstractmethod
+    def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
+        """Draw an instance: all that defines the problem, as plain values. Must be cheap."""
+
+    @abstractmethod
+    def _solve(
+        self, instance: Mapping[str, Any], rng: np.random.Generator
+    ) -> Mapping[str, Any] | None:
+        """Return what is known and never shown (optimum, outcomes), or `None` to draw again."""
+
+    @abstractmethod
+    def optimum(self, task: Task) -> Mapping[str, Optimum]:
+        """Return by role the best expected return of `task`."""
+
+    # Episodes
+
+    def start(self, task: Task) -> Turn:
+        """Open an episode of `task`; any episode under way is dropped.
+
+        Raises:
+            TaskError: if the Task belongs to another world or its contents are damaged.
+        """
+        if task.world != self.spec.id:
+            raise TaskError(f"{self.spec.id} cannot play a Task of {task.world!r}")
+        self._returns = dict.fromkeys(self.spec.roles, 0.0)
+        turn = self._begin(task)
+        self._role = turn.role
+        return turn
+
+    def reply(self, text: str, *, complete: bool = True, role: str | None = None) -> Turn:
+        """Answer the reply of the role whose turn it is. No text whatever raises.
+
+        Args:
+            text: the reply.
+            complete: `False` if it was cut off; it then counts as malformed.
+            role: who speaks, checked if given.
+
+        Raises:
+            EpisodeStateError: before `start` or after the end.
+            RoleError: if it is another role's turn.
+        """
+        if self._role is None:
+            raise EpisodeStateError(f"{self.spec.id}: no episode is under way; call start(task)")
+        if role is not None and role != self._role:
+            raise RoleError(f"{self.spec.id}: it is {self._role!r} who speaks now, not {role!r}")
+        turn = self._respond(text, complete)
+        self._role = None if turn.terminated or turn.truncated else turn.role
+        return turn
+
+    def stop(self, reason: StopReason = StopReason.TOKEN_BUDGET) -> Turn:
+        """Cut the episode short: what is left is played as empty replies, in one last Turn.
+
+        Raises:
+            EpisodeStateError: if no episode is under way.
+        """
+        turn = self.reply("", complete=False)
+        rewards = dict(turn.rewards)
+        terms = {role: dict(parts) for role, parts in turn.terms.items()}
+        while not turn.done:
+            turn = self.reply("", complete=False)
+            for role, reward in turn.rewards.items():
+                rewards[role] = rewards.get(role, 0.0) + reward
+                parts = terms.setdefault(role, {})
+                for name, value in turn.terms[role].items():
+                    parts[name] = parts.get(name, 0.0) + value
+        return turn._replace(
+            rewards=rewards, terms=terms, terminated=False, truncated=True, stop_reason=reason
+        )
+
+    def fork(self) -> Self:
+        """Return an independent twin in the same state that will behave identically."""
+        return copy.deepcopy(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Copy the state; the spec is frozen and shared."""
+        twin = copy.copy(self)
+        shared = {id(self.spec): self.spec}
+        twin.__dict__.update(copy.deepcopy(self.__dict__, memo | shared))
+        return twin
+
+    @abstractmethod
+    def _begin(self, task: Task) -> Turn:
+        """Open an episode: the first Turn."""
+
+    @abstractmethod
+    def _respond(self, text: str, complete: bool) -> Turn:
+        """Answer a reply. Rewards go through `_pay`."""
+
+    def _pay(
+        self, terms: Mapping[str, Mapping[str, float]], *, final: bool
+    ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+        """Round terms to the grid, sum them, and hold the declared ranges.
+
+        Args:
+            terms: by role, the named parts of this step's reward.
+            final: whether the episode ends here, so that the return is held to its range too.
+
+        Returns:
+            the rewards by role and the rounded terms by role.
+
+        Raises:
+            RewardRangeError: if a reward or return leaves its declared range.
+        """
+        rewards: dict[str, float] = {}
+        rounded: dict[str, dict[str, float]] = {}
+        for role, parts in terms.items():
+            grid = {name: dyadic(value) for name, value in parts.items()}
+            reward = sum(grid.values())
+            self.spec.step_range[role].require(reward, f"{self.spec.id}: reward of {role!r}")
+            self._returns[role] += reward
+            rewards[role] = reward
+            rounded[role] = grid
+        if final:
+            for role, value in self._returns.items():
+                self.spec.return_range[role].require(value, f"{self.spec.id}: return of {role!r}")
+        return rewards, rounded
+
+    def _end(
+        self,
+        role: str,
+        text: str,
+        terms: Mapping[str, Mapping[str, float]],
+        reason: StopReason,
+        metrics: Mapping[str, float] = NOTHING,
+    ) -> Turn:
+        """Build the Turn that ends an episode by the world's own rules."""
+        rewards, rounded = self._pay(terms, final=True)
+        return Turn(role, text, rewards, rounded, True, False, reason, metrics)

@@ -1,0 +1,1 @@
+"""From text to tokens: codecs, and the append-only Episode."""

@@ -1,0 +1,134 @@
+"""The codec contract, and the built-in byte codec that needs no download.
+
+A codec frames a conversation as tokens. For a canonical reply, appending must give exactly what
+rendering the whole conversation would give; a codec that cannot promise it says so.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from tokengym.envs.core.errors import OptionError
+
+TokenArray = npt.NDArray[np.int64]
+"""A one-dimensional array of token ids."""
+
+
+class Reply(NamedTuple):
+    """A sampled action, read.
+
+    Attributes:
+        text: the reply without its end marker.
+        complete: whether the reply ended by itself rather than by running out of tokens.
+    """
+
+    text: str
+    complete: bool
+
+
+class Message(NamedTuple):
+    """One entry of a conversation. `own` is true for the policy's replies."""
+
+    text: str
+    own: bool
+
+
+@runtime_checkable
+class Codec(Protocol):
+    """What an Episode needs to know of a tokenizer and its chat format."""
+
+    @property
+    def name(self) -> str:
+        """A name from which the codec can be made again in another process."""
+        ...
+
+    @property
+    def vocab_size(self) -> int:
+        """Token ids are in `[0, vocab_size)`."""
+        ...
+
+    @property
+    def append_only(self) -> bool:
+        """Whether a conversation can be continued without rendering its past again."""
+        ...
+
+    @property
+    def stop(self) -> list[str] | list[int]:
+        """Stop sequences for the sampler, all strings or all token ids."""
+        ...
+
+    def render(self, conversation: Sequence[Message]) -> Sequence[int]:
+        """Tokens of a whole conversation, up to where the policy's next reply begins."""
+        ...
+
+    def extend(self, action: Sequence[int], text: str) -> Sequence[int]:
+        """Tokens after a sampled action: the rest of its end marker, `text`, the next opening."""
+        ...
+
+    def read(self, action: Sequence[int], stop_reason: str | None) -> Reply:
+        """Read an action. `stop_reason` is `stop`, `length`, or `None` if the sampler said nothing."""
+        ...
+
+
+class ByteCodec:
+    """UTF-8 bytes and two markers; every string is exactly representable.
+
+    Ids 0 to 255 are bytes, 256 (`END`) ends a reply, 257 (`OPEN`) ends an observation.
+    """
+
+    END = 256
+    OPEN = 257
+
+    name = "byte"
+    vocab_size = 258
+    append_only = True
+
+    @property
+    def stop(self) -> list[int]:
+        """The reply's end marker."""
+        return [self.END]
+
+    def render(self, conversation: Sequence[Message]) -> list[int]:
+        """Tokens of a whole conversation; see `Codec.render`."""
+        tokens: list[int] = []
+        for message in conversation:
+            tokens.extend(message.text.encode("utf-8", "replace"))
+            tokens.append(self.END if message.own else self.OPEN)
+        return tokens
+
+    def extend(self, action: Sequence[int], text: str) -> list[int]:
+        """Tokens that follow an action; see `Codec.extend`."""
+        head = [] if len(action) and action[-1] == self.END else [self.END]
+        return [*head, *text.encode("utf-8", "replace"), self.OPEN]
+
+    def read(self, action: Sequence[int], stop_reason: str | None) -> Reply:
+        """Decode up to the first end marker; bytes that are no UTF-8 become U+FFFD."""
+        tokens = [int(token) for token in action]
+        ended = self.END in tokens
+        if ended:
+            tokens = tokens[: tokens.index(self.END)]
+        # 0xFF never occurs in UTF-8, so a stray marker inside a reply decodes to U+FFFD.
+        text = bytes(min(token, 255) for token in tokens).decode("utf-8", "replace")
+        return Reply(text, ended or stop_reason != "length")
+
+
+def resolve(codec: "str | Codec") -> Codec:
+    """Return a codec given by name or as an object.
+
+    Args:
+        codec: `byte`, or an object that satisfies `Codec` (such as the renderer codecs of
+            `tokengym.agents.tinker`).
+
+    Raises:
+        OptionError: if there is no codec of that name.
+    """
+    if not isinstance(codec, str):
+        return codec
+    if codec == ByteCodec.name:
+        return ByteCodec()
+    raise OptionError(
+        f"the built-in codec is 'byte', got {codec!r}; for tokenizers and chat formats pass "
+        "a codec of tokengym.agents.tinker"
+    )
