@@ -121,9 +121,7 @@ class Episode:
         """The texts and replies `role` has seen, in order."""
         return tuple(self._transcripts[role].conversation)
 
-    def act(
-        self, tokens: Sequence[int] | npt.NDArray[Any], stop_reason: str | None = None
-    ) -> Turn:
+    def act(self, tokens: Sequence[int] | npt.NDArray[Any], stop_reason: str | None = None) -> Turn:
         """Play the sampled tokens of the role to speak.
 
         Args:

@@ -1,0 +1,1 @@
+"""The faces of a world: Gymnasium for one agent, PettingZoo for several."""

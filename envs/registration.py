@@ -1,0 +1,17 @@
+"""Registering the catalogue with Gymnasium, as strings only."""
+
+import gymnasium
+
+from tokengym.envs.catalogue import specs
+
+
+def register_all() -> None:
+    """Register every id of the catalogue that is not yet registered."""
+    for row in specs().values():
+        if row.id not in gymnasium.registry:
+            gymnasium.register(
+                id=row.id,
+                entry_point="tokengym.envs.faces.gymnasium_env:TextEnv",
+                vector_entry_point="tokengym.envs.faces.vector_env:TextVectorEnv",
+                kwargs={"world": row.id},
+            )
