@@ -26,7 +26,7 @@ class Range:
         """Refuse an empty or unbounded interval."""
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
             raise RewardRangeError(
-                f"a reward range needs finite bounds with low <= high, got [{self.low}, {self.high}]"
+                f"a range needs finite bounds with low <= high, got [{self.low}, {self.high}]"
             )
 
     def __contains__(self, value: float) -> bool:

@@ -43,12 +43,13 @@ def complaint(text: str, expected: str, *, complete: bool = True) -> str:
         expected: an example of the expected form.
         complete: `False` if the reply was cut off before it ended.
     """
+    wanted = f"Expected a last line like: {expected}"
     if not complete:
-        return f"Malformed reply: it was cut off before it ended. Expected a last line like: {expected}"
+        return f"Malformed reply: it was cut off before it ended. {wanted}"
     last = next((line for line in lines_from_end(text) if line.strip()), "")
     if not last:
-        return f"Malformed reply: it was empty. Expected a last line like: {expected}"
+        return f"Malformed reply: it was empty. {wanted}"
     quoted = last.strip()[:_QUOTED_CHARACTERS].encode("ascii", "backslashreplace").decode()
     shown = "".join(c if c.isprintable() else "?" for c in quoted)
     number = text.rstrip().count("\n") + 1
-    return f"Malformed reply: no line matched; line {number} reads {shown!r}. Expected: {expected}"
+    return f"Malformed reply: no line matched; line {number} reads {shown!r}. {wanted}"

@@ -1,4 +1,4 @@
-"""Randomness for Tasks: one independent stream per (world, level, split, index), never `seed + index`.
+"""Randomness for Tasks: one independent stream per (world, level, split, index), not `seed + i`.
 
 Splits are disjoint by construction: every instance belongs to exactly one split, decided by its
 fingerprint, and a draw that belongs elsewhere is drawn again.

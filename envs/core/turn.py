@@ -1,4 +1,4 @@
-"""A Turn: who speaks next, what is new to that role, what was just earned, and whether it is over."""
+"""A Turn: who speaks next, what is new to that role, what was earned, whether it is over."""
 
 from collections.abc import Mapping
 from enum import StrEnum

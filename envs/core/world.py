@@ -157,23 +157,31 @@ class World(ABC):
         self._role = None if turn.terminated or turn.truncated else turn.role
         return turn
 
-    def stop(self, reason: StopReason = StopReason.TOKEN_BUDGET) -> Turn:
+    def stop(
+        self, reason: StopReason = StopReason.TOKEN_BUDGET, *, after: Turn | None = None
+    ) -> Turn:
         """Cut the episode short: what is left is played as empty replies, in one last Turn.
+
+        Args:
+            reason: why it is cut short.
+            after: the Turn that would have been answered next; what it paid is paid by the last
+                Turn instead.
 
         Raises:
             EpisodeStateError: if no episode is under way.
         """
-        turn = self.reply("", complete=False)
-        rewards = dict(turn.rewards)
-        terms = {role: dict(parts) for role, parts in turn.terms.items()}
-        while not turn.done:
-            turn = self.reply("", complete=False)
+        paid = [] if after is None else [after]
+        while not paid or not paid[-1].done:
+            paid.append(self.reply("", complete=False))
+        rewards: dict[str, float] = {}
+        terms: dict[str, dict[str, float]] = {}
+        for turn in paid:
             for role, reward in turn.rewards.items():
                 rewards[role] = rewards.get(role, 0.0) + reward
                 parts = terms.setdefault(role, {})
                 for name, value in turn.terms[role].items():
                     parts[name] = parts.get(name, 0.0) + value
-        return turn._replace(
+        return paid[-1]._replace(
             rewards=rewards, terms=terms, terminated=False, truncated=True, stop_reason=reason
         )
 

@@ -1,10 +1,9 @@
-"""The Gymnasium face: any world with one role to play is a `gymnasium.Env`, in tokens or in text."""
+"""The Gymnasium face: a world with one role to play is a `gymnasium.Env`, in tokens or text."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import gymnasium
-import numpy as np
 
 from tokengym.envs.catalogue import Policy, make_world
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
@@ -95,11 +94,11 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
             # A budget ends the episode before an observation outgrows it, but the last reply, which
             # the final observation repeats, may itself be as long as the budget.
             longest = 2 * max_tokens
-            self.observation_space = Tokens(self.codec.vocab_size, longest)  # type: ignore[assignment]
-            self.action_space = Tokens(self.codec.vocab_size, max_tokens)  # type: ignore[assignment]
+            self.observation_space = Tokens(self.codec.vocab_size, longest)
+            self.action_space = Tokens(self.codec.vocab_size, max_tokens)
         else:
-            self.observation_space = UnicodeText(max_tokens)  # type: ignore[assignment]
-            self.action_space = UnicodeText(max_tokens)  # type: ignore[assignment]
+            self.observation_space = UnicodeText(max_tokens)
+            self.action_space = UnicodeText(max_tokens)
         self._episode: Episode | None = None
         self._turn: Turn | None = None
         self._task: Task | None = None
@@ -152,12 +151,14 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         """Let whoever is to speak say `action`."""
         if self._episode is not None:
             turn = self._episode.act(action)  # type: ignore[arg-type]
-            said = self._episode.conversation_of(self._episode.turn.role)
-            self._transcript.extend(f"> {m.text}" for m in said[-2:] if m.own)
+            if self.render_mode is not None:
+                said = self._episode.conversation_of(self.role)
+                self._transcript.append(next(f"> {m.text}" for m in reversed(said) if m.own))
             return turn
         if not isinstance(action, str):
             raise OptionError(f"in mode 'text' an action is a string, got {type(action).__name__}")
-        self._transcript.append(f"> {action}")
+        if self.render_mode is not None:
+            self._transcript.append(f"> {action}")
         return self.world.reply(action)
 
     def _let_others_speak(self, turn: Turn, earned: float = 0.0) -> tuple[Turn, float]:
@@ -165,7 +166,7 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         while not turn.done and turn.role != self.role:
             text = self._bound[turn.role](self.world, turn, self.np_random)
             if self._episode is not None:
-                turn = self._episode.act(_encode_reply(self._episode.codec, text))
+                turn = self._episode.act(self._episode.codec.write(text))
             else:
                 turn = self.world.reply(text)
             earned += turn.rewards.get(self.role, 0.0)
@@ -187,7 +188,8 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
 
     def _present(self, turn: Turn) -> Observation:
         self._turn = turn
-        self._transcript.append(turn.text)
+        if self.render_mode is not None:
+            self._transcript.append(turn.text)
         if self._episode is not None:
             return self._episode.observation_of(self.role)
         return turn.text

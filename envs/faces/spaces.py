@@ -5,7 +5,7 @@ these two spaces check a bound and, for tokens, the vocabulary.
 """
 
 import multiprocessing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from ctypes import c_int64
 from typing import Any
 
@@ -74,7 +74,7 @@ class Tokens(Space[TokenArray]):
             and (not len(x) or (bool(x.min() >= 0) and bool(x.max() < self.vocab_size)))
         )
 
-    def to_jsonable(self, sample_n: Sequence[TokenArray]) -> list[list[int]]:
+    def to_jsonable(self, sample_n: Iterable[TokenArray]) -> list[list[int]]:
         """Turn samples into lists of integers."""
         return [sample.tolist() for sample in sample_n]
 

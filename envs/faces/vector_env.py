@@ -45,8 +45,8 @@ class TextVectorEnv(VectorEnv[Batch, Batch, npt.NDArray[Any]]):
         self.render_mode = first.render_mode
         self.single_observation_space = first.observation_space
         self.single_action_space = first.action_space
-        self.observation_space = batch_space(first.observation_space, num_envs)  # type: ignore[assignment]
-        self.action_space = batch_space(first.action_space, num_envs)  # type: ignore[assignment]
+        self.observation_space = batch_space(first.observation_space, num_envs)
+        self.action_space = batch_space(first.action_space, num_envs)
         self._ended = np.zeros(num_envs, dtype=np.bool_)
 
     def reset(
@@ -106,7 +106,7 @@ class TextVectorEnv(VectorEnv[Batch, Batch, npt.NDArray[Any]]):
         self._ended = terminated | truncated
         return tuple(observations), rewards, terminated, truncated, infos
 
-    def render(self) -> tuple[str, ...] | None:  # type: ignore[override]
+    def render(self) -> tuple[str, ...] | None:
         """Return every copy's conversation as text, or `None` without a render mode."""
         if self.render_mode is None:
             return None

@@ -67,8 +67,12 @@ class Codec(Protocol):
         """Tokens after a sampled action: the rest of its end marker, `text`, the next opening."""
         ...
 
+    def write(self, text: str) -> Sequence[int]:
+        """Tokens of a canonical reply with its end marker: what a perfect sampler would emit."""
+        ...
+
     def read(self, action: Sequence[int], stop_reason: str | None) -> Reply:
-        """Read an action. `stop_reason` is `stop`, `length`, or `None` if the sampler said nothing."""
+        """Read an action; `stop_reason` is `stop`, `length`, or `None` if that is not known."""
         ...
 
 
@@ -102,6 +106,10 @@ class ByteCodec:
         """Tokens that follow an action; see `Codec.extend`."""
         head = [] if len(action) and action[-1] == self.END else [self.END]
         return [*head, *text.encode("utf-8", "replace"), self.OPEN]
+
+    def write(self, text: str) -> list[int]:
+        """Tokens of a canonical reply; see `Codec.write`."""
+        return [*text.encode("utf-8", "replace"), self.END]
 
     def read(self, action: Sequence[int], stop_reason: str | None) -> Reply:
         """Decode up to the first end marker; bytes that are no UTF-8 become U+FFFD."""

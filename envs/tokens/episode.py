@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, TokenError
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import Codec, Message, TokenArray, resolve
 
@@ -59,8 +59,8 @@ class Episode:
         world: a world of its own; the episode drives it.
         task: what to play.
         codec: a codec or the name of a built-in one.
-        max_tokens: budget of one role's transcript; an observation that would exceed it ends the
-            episode, and what is left is played as empty replies.
+        max_tokens: budget of one role's transcript; an observation that would exceed it is not
+            shown, the episode ends, and what is left is played as empty replies.
 
     Raises:
         TaskError: if the Task is not the world's.
@@ -84,8 +84,6 @@ class Episode:
         self._transcripts = {role: _Transcript() for role in world.spec.roles}
         self.turn = world.start(task)
         self._show()
-        if self._over_budget():
-            self.turn = world.stop()
 
     @property
     def append_only(self) -> bool:
@@ -148,8 +146,6 @@ class Episode:
         self.turn = self.world.reply(reply.text, complete=reply.complete)
         if not self.turn.done:
             self._show()
-            if self._over_budget():
-                self.turn = self.world.stop()
         return self.turn
 
     def fork(self) -> Self:
@@ -160,20 +156,24 @@ class Episode:
         return twin
 
     def _show(self) -> None:
-        """Put the Turn's text before the role that is to speak."""
+        """Put the Turn's text before the role that is to speak, or stop where it does not fit."""
         transcript = self._transcripts[self.turn.role]
-        transcript.conversation.append(Message(self.turn.text, own=False))
-        if transcript.last_action is None or not self.codec.append_only:
-            transcript.replace(self.codec.render(transcript.conversation))
+        message = Message(self.turn.text, own=False)
+        new: Sequence[int]
+        if transcript.last_action is not None and self.codec.append_only:
+            kept = transcript.length
+            new = self.codec.extend(transcript.last_action, self.turn.text)
         else:
-            transcript.append(self.codec.extend(transcript.last_action, self.turn.text))
-
-    def _over_budget(self) -> bool:
-        return (
-            self.max_tokens is not None
-            and not self.turn.done
-            and self._transcripts[self.turn.role].length > self.max_tokens
-        )
+            kept = 0
+            new = self.codec.render([*transcript.conversation, message])
+        if self.max_tokens is not None and kept + len(new) > self.max_tokens:
+            self.turn = self.world.stop(StopReason.TOKEN_BUDGET, after=self.turn)
+            return
+        transcript.conversation.append(message)
+        if kept:
+            transcript.append(new)
+        else:
+            transcript.replace(new)
 
     def _checked(self, tokens: Sequence[int] | npt.NDArray[Any]) -> TokenArray:
         array = np.asarray(tokens)
