@@ -95,6 +95,20 @@ def baselines(world_id: str) -> Mapping[str, Policy]:
     return policies
 
 
+def policy(world_id: str, who: Policy | str) -> Policy:
+    """Return a scripted policy given as itself or by the name of one of the world's baselines.
+
+    Raises:
+        OptionError: if the world has no baseline of that name.
+    """
+    if not isinstance(who, str):
+        return who
+    known = baselines(world_id)
+    if who not in known:
+        raise OptionError(f"{world_id} has the baselines {sorted(known)}, got {who!r}")
+    return known[who]
+
+
 @cache
 def load(path: str) -> Any:
     """Return the object that `module:name` points to."""

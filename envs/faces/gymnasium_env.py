@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 import gymnasium
 
-from tokengym.envs.catalogue import Policy, make_world
+from tokengym.envs.catalogue import Policy, make_world, policy
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task
@@ -50,7 +50,8 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         codec: `byte`, or a codec object.
         split: where `reset` draws Tasks from.
         max_tokens: budget of the conversation in tokens (characters in mode `text`).
-        bound: in a world of several roles, a scripted policy for each role but one.
+        bound: in a world of several roles, a scripted policy, or the name of a baseline, for each
+            role but one.
         render_mode: `ansi` for the conversation as text, or `None`.
         **options: options of the world.
 
@@ -70,7 +71,7 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         codec: Codec | str = "byte",
         split: str = "train",
         max_tokens: int = 32768,
-        bound: Mapping[str, Policy] | None = None,
+        bound: Mapping[str, Policy | str] | None = None,
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
@@ -88,7 +89,7 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         self.max_tokens = max_tokens
         self.codec: Codec = resolve(codec)
         self.render_mode = render_mode
-        self._bound = dict(bound or {})
+        self._bound = {role: policy(world, who) for role, who in (bound or {}).items()}
         self.role = _role_to_play(self.world.spec.roles, self._bound)
         if mode == "tokens":
             # A budget ends the episode before an observation outgrows it, but the last reply, which
