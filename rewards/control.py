@@ -1,0 +1,83 @@
+"""Scores of the control worlds: against a reference and an optimum, and around a safety floor.
+
+Both bands of the floor are graded, so that two different episodes hardly ever tie: violations among
+themselves by how deep they went, safe episodes among themselves by what they cost.
+"""
+
+import math
+from collections.abc import Sequence
+
+from tokengym.rewards.bounds import GRID, dyadic
+
+FLOOR = 0.2
+"""Share of the return below which every violation scores and no safe episode does."""
+
+
+def control_score(objective: float, reference: float, optimum: float) -> float:
+    """Return s = (J - J_ref) / (J* - J_ref): 0 for the reference policy, 1 for the optimum.
+
+    Args:
+        objective: what was achieved, higher is better (negate a cost).
+        reference: what the world's reference policy achieves.
+        optimum: the best there is, or a proved bound of it.
+
+    Raises:
+        ValueError: if a number is not finite or the optimum does not exceed the reference.
+    """
+    if not (math.isfinite(objective) and math.isfinite(reference) and math.isfinite(optimum)):
+        raise ValueError(
+            f"a control score needs finite numbers, got objective={objective!r}, "
+            f"reference={reference!r}, optimum={optimum!r}"
+        )
+    if optimum <= reference:
+        raise ValueError(f"the optimum must exceed the reference, got {optimum!r} <= {reference!r}")
+    return (objective - reference) / (optimum - reference)
+
+
+def bounded_score(score: float) -> float:
+    """Return h(s) in [0, 1]: 1/4 + 3/4 min(s, 1) for s >= 0, 1/4 exp(s) below.
+
+    Continuous and never flat below 1, down to where exp(s) underflows (s about -745).
+    """
+    return 0.25 + 0.75 * min(score, 1.0) if score >= 0.0 else 0.25 * math.exp(score)
+
+
+def violation_depth(costs: Sequence[float], largest: float, total: float) -> float:
+    """Return v = min(1, max(c)/(2 max(R)) + sum(c)/(2 sum(R))): 0 for none, 1 for the deepest.
+
+    Args:
+        costs: safety cost c_t >= 0 of every step.
+        largest: largest requirement of a step, max(R) > 0.
+        total: sum of the requirements of all steps, sum(R) > 0.
+
+    Raises:
+        ValueError: if a requirement is not positive.
+    """
+    if largest <= 0.0 or total <= 0.0:
+        raise ValueError(f"requirements must be positive, got {largest=} and {total=}")
+    return min(1.0, 0.5 * max(costs, default=0.0) / largest + 0.5 * sum(costs) / total)
+
+
+def floor_return(score: float, depth: float | None, *, flat: bool = False) -> float:
+    """Return the return of an episode under a safety floor, a multiple of 2⁻¹⁶ in [0, 1].
+
+    Safe episodes earn FLOOR + (1 - FLOOR) h(s), violations FLOOR (1 - v). Rounding to the grid
+    carries no episode over the floor: violations end strictly below it, safe episodes never do.
+
+    Args:
+        score: s of the episode, see `control_score`; not used for a violation.
+        depth: v of the violation in [0, 1], or `None` for a safe episode.
+        flat: pay every violation 0 instead, so that all of them tie.
+
+    Raises:
+        ValueError: if `depth` is outside [0, 1].
+    """
+    if depth is None:
+        return max(dyadic(FLOOR + (1.0 - FLOOR) * bounded_score(score)), _FIRST_SAFE)
+    if not 0.0 <= depth <= 1.0:
+        raise ValueError(f"the depth of a violation lies in [0, 1], got {depth!r}")
+    return 0.0 if flat else min(dyadic(FLOOR * (1.0 - depth)), _LAST_VIOLATION)
+
+
+_FIRST_SAFE = math.ceil(FLOOR * GRID) / GRID
+_LAST_VIOLATION = (math.ceil(FLOOR * GRID) - 1) / GRID
