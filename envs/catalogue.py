@@ -31,7 +31,7 @@ _ROWS = (
         entry_point="tokengym.envs.forecasting.world:ForecastWorld",
         baselines="tokengym.envs.forecasting.baselines:BASELINES",
         roles=("forecaster",),
-        turn_limits={"easy": 1, "medium": 1, "hard": 1, "update": 2},
+        turn_limits={"easy": 1},
         step_range={"forecaster": _UNIT},
         return_range={"forecaster": _UNIT},
     ),
