@@ -9,63 +9,98 @@ from types import MappingProxyType
 import numpy as np
 
 from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.task import plain
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
+from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.levels import LEVELS
-from tokengym.envs.forecasting.questions import draw, predictive
+from tokengym.envs.forecasting.prompt import LETTERS
+from tokengym.envs.forecasting.questions import Question, draw, predictive
 from tokengym.envs.forecasting.world import ForecastWorld
+from tokengym.rewards.scoring import Forecast
 
 _RECORD = 2000
 _LOGIT_NOISE = 0.7
 _SURE = 0.02
+_EXACT = 6
 
 
 def _null(_world: World, _turn: Turn, _rng: np.random.Generator) -> str:
     return ""
 
 
-def _half(_world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    return state(0.5)
+def _half(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+    question = _question(world)
+    return state(_uniform(question), question)
 
 
 def _base_rate(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    return state(base_rate(_forecast_world(world)))
+    return state(base_rate(_forecast_world(world)), _question(world))
 
 
-def _random(_world: World, _turn: Turn, rng: np.random.Generator) -> str:
-    return state(float(rng.random()))
+def _random(world: World, _turn: Turn, rng: np.random.Generator) -> str:
+    question = _question(world)
+    return state(tuple(rng.dirichlet([1.0] * (question.options or 2)).tolist()), question)
 
 
 def _empirical(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    return state(_forecast_world(world).question.empirical[1])
+    question = _question(world)
+    return state(_informed(world), question)
 
 
 def _noisy(world: World, _turn: Turn, rng: np.random.Generator) -> str:
-    sure = min(1.0 - _SURE, max(_SURE, _forecast_world(world).question.empirical[1]))
-    logit = math.log(sure / (1.0 - sure)) + _LOGIT_NOISE * float(rng.normal())
-    return state(1.0 / (1.0 + math.exp(-logit)))
+    """State the empirical forecast with normal noise on its log-odds."""
+    question = _question(world)
+    shares = [
+        max(_SURE, p) * math.exp(_LOGIT_NOISE * float(rng.normal()) / math.sqrt(2.0))
+        for p in _informed(world)
+    ]
+    total = sum(shares)
+    return state(tuple(share / total for share in shares), question)
 
 
 def _oracle(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    return state(_forecast_world(world).question.predictive[1], decimals=6)
+    question = _question(world)
+    return state(_forecast_world(world).best_forecast, question, decimals=_EXACT)
 
 
-def state(probability: float, decimals: int = 3) -> str:
-    """Write a forecast in the world's form."""
-    return f"Probability: {probability:.{decimals}f}"
+def state(forecast: Forecast, question: Question, *, decimals: int = 3) -> str:
+    """Write a forecast in the form that `question` asks for."""
+    if not question.options:
+        return f"Probability: {forecast[1]:.{decimals}f}"
+    cells = zip(LETTERS, forecast, strict=False)
+    return "Probabilities: " + ", ".join(f"{name} {p:.{decimals}f}" for name, p in cells)
 
 
-def base_rate(world: ForecastWorld) -> float:
-    """Return how often the questions of a world like `world` come true."""
-    return _share_of_yes(world.level, world.families)
+def base_rate(world: ForecastWorld) -> Forecast:
+    """Return how often each outcome of the world's yes/no questions comes; uniform over several."""
+    if world.question.options:
+        return _uniform(world.question)
+    rate = _share_of_yes(world.level, world.families)
+    return (1.0 - rate, rate)
+
+
+def _informed(world: World) -> Forecast:
+    """Return what the shown numbers say, or the base rate where none are shown."""
+    return _question(world).empirical or base_rate(_forecast_world(world))
 
 
 @cache
 def _share_of_yes(level: str, families: tuple[str, ...]) -> float:
     """Return the mean probability of yes over a long record of questions of their own."""
     rng = generator("forecasting base rate", level, *families)
-    asked = (draw(rng, families, LEVELS[level]) for _ in range(_RECORD))
-    return fmean(predictive(instance)[1] for instance in asked)
+    asked = tuple(name for name in families if FAMILIES[name].options is None)
+    record = (plain(draw(rng, asked, LEVELS[level])) for _ in range(_RECORD))
+    return fmean(predictive(instance)[1] for instance in record)
+
+
+def _uniform(question: Question) -> Forecast:
+    count = question.options or 2
+    return (1.0 / count,) * count
+
+
+def _question(world: World) -> Question:
+    return _forecast_world(world).question
 
 
 def _forecast_world(world: World) -> ForecastWorld:

@@ -14,18 +14,31 @@ class Level:
     Attributes:
         families: names of the families it draws from, with equal chances.
         knobs: how hard each family is made.
-        negated: chance that the probability of the opposite is asked for.
+        negated: chance that the probability of no is asked for.
+        asides: most facts beside the point that are told first.
         turns: 1, or 2 where the second turn reveals more data and asks again.
     """
 
     families: tuple[str, ...]
     knobs: Knobs
     negated: float = 0.0
+    asides: int = 0
     turns: int = 1
 
 
+_EASY = ("frequency", "contest", "poisson")
+_MEDIUM = (*_EASY, "walk", "markov", "branching", "autoregression", "polls", "voter")
+
 LEVELS: Mapping[str, Level] = MappingProxyType(
     {
-        "easy": Level(("frequency", "contest", "poisson"), Knobs(size=1, stated=True, tail=0.3)),
+        "easy": Level(_EASY, Knobs(size=1)),
+        "medium": Level(_MEDIUM, Knobs(size=2), negated=0.2),
+        "hard": Level(
+            (*_MEDIUM, "conjunction"),
+            Knobs(size=3, stated=False, tail=0.5),
+            negated=0.3,
+            asides=2,
+        ),
+        "update": Level((*_EASY, "polls", "voter"), Knobs(size=2, staged=True), turns=2),
     }
 )

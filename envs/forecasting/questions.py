@@ -1,65 +1,61 @@
 """From an instance to the question it is: its words turn by turn, its odds, its outcomes.
 
-An instance is `{"family", "shown", "negated", "turns"}`. Everything here is a function of it, so
-that a Task can be played anywhere without the settings or files it was drawn from.
+An instance is `{"family", "shown", "negated", "asides", "turns"}`. Everything here is a function of
+it, so that a Task can be played anywhere without the settings it was drawn with.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from tokengym.envs.core.errors import TaskError
-from tokengym.envs.core.task import Task
+from tokengym.envs.forecasting.asides import draw_asides
 from tokengym.envs.forecasting.families import FAMILIES
-from tokengym.envs.forecasting.families.base import Family, Shown
+from tokengym.envs.forecasting.families.base import Family, Shown, before_news
 from tokengym.envs.forecasting.levels import Level
-from tokengym.envs.forecasting.prompt import opening
+from tokengym.envs.forecasting.prompt import AGAIN
 from tokengym.rewards.scoring import Forecast
 
 REPLAYS = 64
 """How often the outcome of a synthetic Task is drawn; `replay:K` takes the first K."""
 
-_DIGITS = "0123456789"
-
 
 @dataclass(frozen=True)
 class Question:
-    """What a policy can know of an instance at one turn.
+    """What is asked at one turn, and what can be known about it.
 
     Attributes:
-        text: what is new to read at this turn.
-        labels: names of the outcomes; none for a yes/no question.
-        empirical: what a sensible person computes from what is shown.
-        predictive: the posterior predictive probabilities given what is shown; the oracle's.
+        text: what is new to read at this turn, without the instructions.
+        options: number of outcomes, called A, B, C, ...; 0 for a yes/no question.
+        negated: whether the probability of no is asked for; the forecasts below are turned so.
+        empirical: what a sensible person computes from what is shown; `None` if nothing is.
+        predictive: the posterior predictive probabilities given what is shown; `None` where no
+            model of the world is known.
     """
 
     text: str
-    labels: tuple[str, ...]
-    empirical: Forecast
-    predictive: Forecast
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Frozen all the way down: a copy is the Question itself."""
-        return self
+    options: int
+    negated: bool
+    empirical: Forecast | None
+    predictive: Forecast | None
 
 
 def draw(rng: np.random.Generator, families: tuple[str, ...], level: Level) -> dict[str, Any]:
-    """Draw an instance of one of `families` at `level`."""
+    """Draw an instance of one of `families` at `level`; its values may still be numpy's."""
     family = FAMILIES[families[int(rng.integers(len(families)))]]
-    negated = family.labels is None and bool(rng.random() < level.negated)
     return {
         "family": family.name,
-        "shown": dict(family.draw(rng, level.knobs)),
-        "negated": negated,
+        "shown": family.draw(rng, level.knobs),
+        "negated": family.options is None and bool(rng.random() < level.negated),
+        "asides": draw_asides(rng, level.asides),
         "turns": level.turns,
     }
 
 
 def predictive(instance: Mapping[str, Any]) -> Forecast:
     """Return the outcomes' posterior predictive probabilities given all that is shown."""
-    return _turned(FAMILIES[instance["family"]].predictive(instance["shown"]), instance)
+    return _turned(FAMILIES[instance["family"]].predictive(instance["shown"]), instance["negated"])
 
 
 def solve(instance: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
@@ -67,63 +63,45 @@ def solve(instance: Mapping[str, Any], rng: np.random.Generator) -> dict[str, An
 
     `p_bayes` are the outcomes' probabilities given all that is shown, `p_latent` those under the
     hidden parameter. The first outcome is drawn from `p_latent`; each replay after it draws the
-    hidden parameter anew, so that the share of outcomes tends to `p_bayes`.
+    hidden parameter anew, so that the shares of the outcomes tend to `p_bayes`.
     """
     family = FAMILIES[instance["family"]]
     bayes = predictive(instance)
-    latent = _turned(family.latent(instance["shown"], rng), instance)
+    latent = _turned(family.latent(instance["shown"], rng), instance["negated"])
     uniforms = rng.random(REPLAYS)
     outcomes = np.searchsorted(np.cumsum(bayes)[:-1], uniforms, side="right")
     outcomes[0] = np.searchsorted(np.cumsum(latent)[:-1], uniforms[0], side="right")
-    return {
-        "p_bayes": list(bayes),
-        "p_latent": list(latent),
-        "outcomes": "".join(_DIGITS[outcome] for outcome in outcomes),
-    }
+    return {"p_bayes": bayes, "p_latent": latent, "outcomes": "".join(map(str, outcomes))}
 
 
-def questions(task: Task) -> tuple[Question, ...]:
-    """Return what each turn of `task` asks.
+def questions(instance: Mapping[str, Any]) -> tuple[Question, ...]:
+    """Return what each turn of an instance asks.
 
     Raises:
-        TaskError: if the Task is not one that this world draws.
+        LookupError, TypeError, ValueError, ArithmeticError: if it is not one that `draw` gives.
     """
-    try:
-        instance = task.instance
-        family = FAMILIES[instance["family"]]
-        stages = _stages(family, instance)
-        return tuple(
-            _question(family, shown, instance, first=number == 0)
-            for number, shown in enumerate(stages)
-        )
-    except (KeyError, IndexError, TypeError, ValueError, ArithmeticError) as error:
-        raise TaskError(f"damaged Task of {task.world}: {error!r}") from error
-
-
-def _stages(family: Family, instance: Mapping[str, Any]) -> tuple[Shown, ...]:
+    family = FAMILIES[instance["family"]]
     shown = instance["shown"]
-    if instance["turns"] == 1 or family.earlier is None:
-        return (shown,)
-    return (family.earlier(shown), shown)
+    text = " ".join([*instance["asides"], family.text(shown)])
+    if instance["turns"] == 1:
+        return (_question(family, text, shown, instance),)
+    if family.news is None:
+        raise ValueError(f"questions of the family {family.name!r} have one turn")
+    first = _question(family, text, before_news(shown), instance)
+    return (first, _question(family, f"{family.news(shown)} {AGAIN}", shown, instance))
 
 
-def _question(
-    family: Family, shown: Shown, instance: Mapping[str, Any], *, first: bool
-) -> Question:
-    labels = () if family.labels is None else tuple(family.labels(shown))
-    if first:
-        text = opening(family.text(shown), negated=instance["negated"])
-    else:
-        assert family.news is not None
-        text = family.news(shown)
+def _question(family: Family, text: str, shown: Shown, instance: Mapping[str, Any]) -> Question:
+    negated = instance["negated"]
     return Question(
         text,
-        labels,
-        _turned(family.empirical(shown), instance),
-        _turned(family.predictive(shown), instance),
+        0 if family.options is None else family.options(shown),
+        negated,
+        _turned(family.empirical(shown), negated),
+        _turned(family.predictive(shown), negated),
     )
 
 
-def _turned(forecast: Forecast, instance: Mapping[str, Any]) -> Forecast:
+def _turned(forecast: Forecast, negated: bool) -> Forecast:
     """Swap (no, yes) where the opposite is asked."""
-    return forecast[::-1] if instance["negated"] else forecast
+    return forecast[::-1] if negated else forecast

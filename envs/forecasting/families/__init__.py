@@ -3,9 +3,33 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tokengym.envs.forecasting.families import contest, frequency, poisson
+from tokengym.envs.forecasting.families import (
+    autoregression,
+    branching,
+    contest,
+    frequency,
+    markov,
+    poisson,
+    polls,
+    voter,
+    walk,
+)
 from tokengym.envs.forecasting.families.base import Family
+from tokengym.envs.forecasting.families.conjunction import conjunction
+
+_SIMPLE = (
+    frequency.FAMILY,
+    contest.FAMILY,
+    poisson.FAMILY,
+    walk.FAMILY,
+    markov.FAMILY,
+    branching.FAMILY,
+    autoregression.FAMILY,
+    polls.FAMILY,
+    voter.FAMILY,
+)
+_PARTS = {family.name: family for family in (frequency.FAMILY, contest.FAMILY, branching.FAMILY)}
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
-    {family.name: family for family in (frequency.FAMILY, contest.FAMILY, poisson.FAMILY)}
+    {family.name: family for family in (*_SIMPLE, conjunction(_PARTS))}
 )

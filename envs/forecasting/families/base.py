@@ -5,7 +5,7 @@ what is shown. The pair has the same joint law, and two equal questions are then
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,10 @@ import numpy as np
 from tokengym.rewards.scoring import Forecast
 
 Shown = Mapping[str, Any]
-"""Plain JSON: everything a question shows, and nothing it hides."""
+"""Plain JSON: everything a question shows, and nothing it hides.
+
+`later`, if it is there and not `None`, holds the data that only the second of two turns reveals.
+"""
 
 
 @dataclass(frozen=True)
@@ -23,13 +26,15 @@ class Knobs:
 
     Attributes:
         size: 1 short, 2 medium, 3 long histories and horizons.
-        stated: whether priors and rules are said, or must be learned.
+        stated: whether priors and hidden rules are said, or must be learned from many questions.
         tail: chance that a threshold is moved far from what the data suggest.
+        staged: whether part of the data is kept for a second turn.
     """
 
     size: int
-    stated: bool
-    tail: float
+    stated: bool = True
+    tail: float = 0.2
+    staged: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,15 +43,14 @@ class Family:
 
     Attributes:
         name: what `family=` of the world takes.
-        draw: what is shown, from a generator and the level's knobs; no field may depend on the
-            hidden parameter except through shown data.
-        text: the question in words.
+        draw: what is shown, from a generator and the level's knobs. No field may depend on the
+            hidden parameter except through data that are shown, or the odds would be wrong.
+        text: the question in words, without `later`.
         predictive: the posterior predictive probability of every outcome given what is shown.
         latent: the outcomes' probabilities under one hidden parameter drawn from its posterior.
         empirical: what a sensible person computes from the shown numbers, without the prior.
-        labels: names of the outcomes; none for a yes/no question.
-        earlier: what was shown one turn before, where the family can be asked in two turns.
-        news: the words that lead from `earlier(shown)` to `shown`.
+        options: how many outcomes there are, called A, B, C, ...; `None` for a yes/no question.
+        news: the words for `later`; `None` where the family cannot be asked in two turns.
     """
 
     name: str
@@ -55,8 +59,7 @@ class Family:
     predictive: Callable[[Shown], Forecast]
     latent: Callable[[Shown, np.random.Generator], Forecast]
     empirical: Callable[[Shown], Forecast]
-    labels: Callable[[Shown], Sequence[str]] | None = None
-    earlier: Callable[[Shown], Shown] | None = None
+    options: Callable[[Shown], int] | None = None
     news: Callable[[Shown], str] | None = None
 
 
@@ -64,6 +67,11 @@ def yes(probability: float) -> Forecast:
     """Return (no, yes) from the probability of yes, which rounding may have left just outside."""
     probability = min(1.0, max(0.0, probability))
     return (1.0 - probability, probability)
+
+
+def before_news(shown: Shown) -> Shown:
+    """Return what the first of two turns shows."""
+    return {**shown, "later": None}
 
 
 def normal_tail(z: float) -> float:
@@ -74,3 +82,9 @@ def normal_tail(z: float) -> float:
 def number(value: float) -> str:
     """Write a parameter in the fewest digits: `0.5`, `3`."""
     return f"{value:g}"
+
+
+def spread_out(rng: np.random.Generator, knobs: Knobs) -> float:
+    """Draw how many standard deviations a threshold lies from the middle of the data."""
+    reach = 3.0 if rng.random() < knobs.tail else 1.3
+    return reach * float(rng.normal())

@@ -8,35 +8,52 @@ from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, yes
 from tokengym.rewards.scoring import Forecast
 
 _MEAN, _SPREAD = 1600, 300
-_SERIES = {1: (1, 3, 5), 2: (1, 3, 5, 7), 3: (3, 5, 7, 9)}
+_LOWEST, _HIGHEST = 800, 2400
+_GAMES = {1: (1, 3, 5), 2: (3, 5, 7), 3: (3, 5, 7, 9)}
 
 
 def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
-    games = int(rng.choice(_SERIES[knobs.size]))
-    ratings = np.clip(np.rint(rng.normal(_MEAN, _SPREAD, size=2)), 800, 2400).astype(int)
-    to_win = games // 2 + 1
-    score = rng.integers(0, to_win, size=2) if knobs.size > 1 else np.zeros(2, dtype=int)
+    games = int(rng.choice(_GAMES[knobs.size]))
+    a, b = np.clip(rng.normal(_MEAN, _SPREAD, size=2), _LOWEST, _HIGHEST).round().astype(int)
+    later = None
+    if knobs.staged:
+        # At most games // 2 games are played by then, so the series is never over.
+        won = int(rng.binomial(games // 2, game_chance(int(a), int(b))))
+        later = (won, games // 2 - won)
+    score = (0, 0)
+    if knobs.size > 1 and not knobs.staged:
+        score = tuple(rng.integers(0, games // 2 + 1, size=2).tolist())
     return {
-        "ratings": ratings.tolist(),
+        "ratings": (a, b),
         "games": games,
-        "score": score.tolist(),
+        "score": score,
+        "later": later,
         "stated": knobs.stated,
     }
 
 
 def _text(shown: Shown) -> str:
     a, b = shown["ratings"]
-    rule = "Elo" if shown["stated"] else "Skill"
+    scale = "Elo" if shown["stated"] else "Skill"
     won, lost = shown["score"]
-    standing = f" A leads {won}-{lost}." if won > lost else f" The score is {won}-{lost}."
-    so_far = standing if won + lost else ""
+    standing = f" A has won {won}, B {lost}." if won + lost else ""
     return (
-        f"{rule} ratings: A {a}, B {b}. They play best of {shown['games']}, no draws.{so_far} "
+        f"{scale} ratings: A {a}, B {b}. They play best of {shown['games']}, no draws.{standing} "
         "Will A win?"
     )
 
 
-def series_win(game: float, need: int, other_needs: int) -> float:
+def _news(shown: Shown) -> str:
+    won, lost = shown["later"]
+    return f"By now A has won {won}, B {lost}."
+
+
+def game_chance(rating: int, other: int) -> float:
+    """Return the chance to win one game."""
+    return float(1.0 / (1.0 + 10.0 ** ((other - rating) / 400.0)))
+
+
+def series_chance(game: float, need: int, other_needs: int) -> float:
     """Return the chance to win `need` games before the other wins `other_needs`.
 
     Args:
@@ -44,20 +61,20 @@ def series_win(game: float, need: int, other_needs: int) -> float:
         need: games still to win, at least 1.
         other_needs: games the other still has to win, at least 1.
     """
-    return game**need * sum(
-        comb(need - 1 + lost, lost) * (1.0 - game) ** lost for lost in range(other_needs)
+    return float(
+        game**need
+        * sum(comb(need - 1 + lost, lost) * (1.0 - game) ** lost for lost in range(other_needs))
     )
 
 
 def _predictive(shown: Shown) -> Forecast:
-    a, b = shown["ratings"]
-    won, lost = shown["score"]
+    won, lost = shown["score"] if shown["later"] is None else shown["later"]
     to_win = shown["games"] // 2 + 1
-    return yes(series_win(1.0 / (1.0 + 10.0 ** ((b - a) / 400.0)), to_win - won, to_win - lost))
+    return yes(series_chance(game_chance(*shown["ratings"]), to_win - won, to_win - lost))
 
 
 def _latent(shown: Shown, _rng: np.random.Generator) -> Forecast:
     return _predictive(shown)
 
 
-FAMILY = Family("contest", _draw, _text, _predictive, _latent, _predictive)
+FAMILY = Family("contest", _draw, _text, _predictive, _latent, _predictive, news=_news)

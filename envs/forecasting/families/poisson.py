@@ -1,13 +1,20 @@
 """Counts a day, Poisson with a Gamma prior on the rate: will the next days bring more than c?
 
-The predictive law of the sum of d further days is negative binomial.
+The predictive law of the sum of further days is negative binomial.
 """
 
 import math
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, number, yes
+from tokengym.envs.forecasting.families.base import (
+    Family,
+    Knobs,
+    Shown,
+    number,
+    spread_out,
+    yes,
+)
 from tokengym.rewards.scoring import Forecast
 
 _STATED = (1.0, 5.0)
@@ -15,20 +22,22 @@ _UNSTATED = (2.0, 3.0)
 
 
 def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
-    shape, scale = _STATED if knobs.stated else _UNSTATED
-    seen = int(rng.integers(4, 4 + 4 * knobs.size))
+    prior = _STATED if knobs.stated else _UNSTATED
+    rate = rng.gamma(*prior)
+    counts = rng.poisson(rate, size=int(rng.integers(4, 4 + 4 * knobs.size)))
+    later = rng.poisson(rate, size=int(rng.integers(4, 9))) if knobs.staged else None
+    if knobs.staged:
+        counts = counts[:3]
     ahead = 1 if knobs.size == 1 else int(rng.integers(1, 2 * knobs.size))
-    counts = rng.poisson(rng.gamma(shape, scale), size=seen)
-    # The threshold is a function of the counts and of chance alone: were it drawn around the
-    # hidden rate, it would tell something about it and the posterior below would be wrong.
+    # A function of the first counts and of chance alone: drawn around the hidden rate, or around
+    # later counts, the threshold would tell something about them.
     middle = (float(counts.mean()) + 0.2) * ahead
-    reach = 3.5 if rng.random() < knobs.tail else 1.5
-    threshold = max(0, round(middle + reach * math.sqrt(middle) * float(rng.normal())))
     return {
-        "counts": counts.tolist(),
+        "counts": counts,
+        "later": later,
         "ahead": ahead,
-        "threshold": threshold,
-        "prior": [shape, scale],
+        "threshold": max(0, round(middle + math.sqrt(middle) * spread_out(rng, knobs))),
+        "prior": prior,
         "stated": knobs.stated,
     }
 
@@ -40,24 +49,34 @@ def _text(shown: Shown) -> str:
         law = f"Gamma, shape {number(shape)}, scale {number(scale)}"
     rule = f"Faults a day are Poisson; rate prior {law}. " if shown["stated"] else "Faults a day. "
     counts = " ".join(map(str, shown["counts"]))
-    ahead = "tomorrow" if shown["ahead"] == 1 else f"the next {shown['ahead']} days together"
+    ahead = "the next day" if shown["ahead"] == 1 else f"the next {shown['ahead']} days together"
     return f"{rule}Seen: {counts}. Will {ahead} bring more than {shown['threshold']}?"
 
 
+def _news(shown: Shown) -> str:
+    return f"More days seen: {' '.join(map(str, shown['later']))}."
+
+
+def _seen(shown: Shown) -> list[int]:
+    return [*shown["counts"], *(shown["later"] or ())]
+
+
 def _posterior(shown: Shown) -> tuple[float, float]:
+    """Return shape and rate of the Gamma posterior."""
     shape, scale = shown["prior"]
-    return shape + sum(shown["counts"]), 1.0 / scale + len(shown["counts"])
+    seen = _seen(shown)
+    return shape + sum(seen), 1.0 / scale + len(seen)
 
 
-def negative_binomial_tail(shape: float, odds: float, threshold: int) -> float:
-    """Return P(X > threshold), X Poisson with mean odds·G and G ~ Gamma(shape, scale 1).
+def negative_binomial_tail(shape: float, mean: float, threshold: int) -> float:
+    """Return P(X > threshold) of X ~ Poisson(mean·G), G ~ Gamma(shape, scale 1).
 
     Args:
         shape: shape of the Gamma law, > 0.
-        odds: mean of X at G = 1, > 0.
+        mean: mean of X where G is 1, > 0.
         threshold: at least 0.
     """
-    share = odds / (1.0 + odds)
+    share = mean / (1.0 + mean)
     term = math.pow(1.0 - share, shape)
     below = term
     for x in range(threshold):
@@ -88,9 +107,10 @@ def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
 
 
 def _empirical(shown: Shown) -> Forecast:
+    seen = _seen(shown)
     # Half a fault more than was seen keeps a quiet history from meaning never.
-    daily = (sum(shown["counts"]) + 0.5) / len(shown["counts"])
+    daily = (sum(seen) + 0.5) / len(seen)
     return yes(poisson_tail(daily * shown["ahead"], shown["threshold"]))
 
 
-FAMILY = Family("poisson", _draw, _text, _predictive, _latent, _empirical)
+FAMILY = Family("poisson", _draw, _text, _predictive, _latent, _empirical, news=_news)

@@ -1,0 +1,135 @@
+"""AR(1): a temperature pulled back to its mean; will it be above a threshold?
+
+With pull φ and noise s shown, the value h days on is normal with mean φ^h·x and variance
+s²(1 - φ^(2h)) / (1 - φ²) about the long-run mean. With a past series shown instead, the
+pair (φ, s) is one of a few; each day's value is rounded to a whole degree before the next, so the
+likelihood of the series is a product of normal probabilities of unit cells, and the posterior is
+exact.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from tokengym.envs.forecasting.families.base import (
+    Family,
+    Knobs,
+    Shown,
+    normal_tail,
+    number,
+    spread_out,
+    yes,
+)
+from tokengym.rewards.scoring import Forecast
+
+_HIDDEN = ((0.3, 3.0), (0.3, 8.0), (0.8, 3.0), (0.8, 8.0), (0.95, 3.0), (0.95, 8.0))
+_LONGEST = {1: 2, 2: 5, 3: 8}
+
+
+def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
+    mean = int(rng.integers(40, 61))
+    if knobs.stated:
+        pull, noise = float(rng.integers(1, 10)) / 10.0, float(rng.integers(2, 9))
+        ahead = int(rng.integers(1, _LONGEST[knobs.size] + 1))
+        now = round(mean + 1.5 * noise * float(rng.normal()))
+        series, known = [now], (pull, noise)
+        middle, spread = ahead_law(float(now - mean), pull, noise, ahead)
+        threshold = round(mean + middle + spread * spread_out(rng, knobs))
+    else:
+        pull, noise = _HIDDEN[int(rng.integers(len(_HIDDEN)))]
+        deviations, known, ahead = [0], None, 1
+        for _ in range(int(rng.integers(8, 8 * knobs.size))):
+            deviations.append(round(pull * deviations[-1] + noise * float(rng.normal())))
+        series = [mean + deviation for deviation in deviations]
+        width = max(2.0, float(np.std(series)))
+        threshold = round(mean + 0.7 * deviations[-1] + width * spread_out(rng, knobs))
+    return {"mean": mean, "series": series, "known": known, "ahead": ahead, "threshold": threshold}
+
+
+def _text(shown: Shown) -> str:
+    threshold, ahead = shown["threshold"], shown["ahead"]
+    when = "tomorrow" if ahead == 1 else f"in {ahead} days"
+    if shown["known"] is None:
+        series = " ".join(map(str, shown["series"]))
+        return f"Daily readings, mean {shown['mean']}: {series}. Will the next exceed {threshold}?"
+    pull, noise = map(number, shown["known"])
+    return (
+        f"A level has mean {shown['mean']}. Each day its distance from it is {pull} times the "
+        f"day before's plus normal noise, sd {noise}. Now {shown['series'][-1]}. "
+        f"Will it exceed {threshold} {when}?"
+    )
+
+
+def ahead_law(deviation: float, pull: float, noise: float, ahead: int) -> tuple[float, float]:
+    """Return mean and standard deviation of the deviation `ahead` days on, |pull| < 1."""
+    variance = noise**2 * (1.0 - pull ** (2 * ahead)) / (1.0 - pull**2)
+    return pull**ahead * deviation, math.sqrt(variance)
+
+
+def _rounded_tail(deviation: float, threshold: int, pull: float, noise: float) -> float:
+    """Return the chance that the next deviation, rounded to a whole number, exceeds `threshold`."""
+    return normal_tail((threshold + 0.5 - pull * deviation) / noise)
+
+
+def posterior(deviations: Sequence[int]) -> list[float]:
+    """Return the posterior of each hidden (φ, s), all alike beforehand, given a rounded series."""
+    logs = []
+    for pull, noise in _HIDDEN:
+        log = 0.0
+        for old, new in pairwise(deviations):
+            # The cell's mass by its nearer tail, so that far cells do not cancel to zero.
+            distance = abs(new - pull * old)
+            cell = normal_tail((distance - 0.5) / noise) - normal_tail((distance + 0.5) / noise)
+            log += math.log(max(cell, 1e-300))
+        logs.append(log)
+    top = max(logs)
+    weights = [math.exp(log - top) for log in logs]
+    return [weight / sum(weights) for weight in weights]
+
+
+def _known(shown: Shown) -> Forecast:
+    pull, noise = shown["known"]
+    now, threshold = shown["series"][-1] - shown["mean"], shown["threshold"] - shown["mean"]
+    middle, spread = ahead_law(now, pull, noise, shown["ahead"])
+    return yes(normal_tail((threshold - middle) / spread))
+
+
+def _each_hidden(shown: Shown) -> list[float]:
+    now, threshold = shown["series"][-1] - shown["mean"], shown["threshold"] - shown["mean"]
+    return [_rounded_tail(now, threshold, *hidden) for hidden in _HIDDEN]
+
+
+def _posterior(shown: Shown) -> list[float]:
+    return posterior([value - shown["mean"] for value in shown["series"]])
+
+
+def _predictive(shown: Shown) -> Forecast:
+    if shown["known"] is not None:
+        return _known(shown)
+    return yes(
+        math.fsum(w * p for w, p in zip(_posterior(shown), _each_hidden(shown), strict=True))
+    )
+
+
+def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
+    if shown["known"] is not None:
+        return _known(shown)
+    return yes(_each_hidden(shown)[int(rng.choice(len(_HIDDEN), p=_posterior(shown)))])
+
+
+def _empirical(shown: Shown) -> Forecast:
+    """Return the odds with φ and s by least squares, where they are not shown."""
+    if shown["known"] is not None:
+        return _known(shown)
+    x = [value - shown["mean"] for value in shown["series"]]
+    squares = sum(old * old for old in x[:-1])
+    products = sum(old * new for old, new in pairwise(x))
+    pull = products / (squares + 1.0)
+    misses = [new - pull * old for old, new in pairwise(x)]
+    noise = math.sqrt((1.0 + sum(miss * miss for miss in misses)) / len(misses))
+    return yes(_rounded_tail(x[-1], shown["threshold"] - shown["mean"], pull, noise))
+
+
+FAMILY = Family("autoregression", _draw, _text, _predictive, _latent, _empirical)

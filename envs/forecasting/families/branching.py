@@ -1,0 +1,59 @@
+"""A branching process: will a line have died out after g generations?
+
+With f the generating function of the offspring of one cell, the chance is f(f(...f(0)))^k with f
+applied g times, k cells at the start (Galton and Watson 1875).
+"""
+
+import numpy as np
+
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, number, yes
+from tokengym.rewards.scoring import Forecast
+
+_PARTS = 20
+_MOST_CELLS = {1: 3, 2: 6, 3: 12}
+_MOST_GENERATIONS = {1: 4, 2: 8, 3: 20}
+
+
+def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
+    offspring = rng.multinomial(_PARTS - 2, rng.dirichlet([1.0, 1.0, 1.0])) + np.array([1, 0, 1])
+    return {
+        "twentieths": offspring,
+        "cells": int(rng.integers(1, _MOST_CELLS[knobs.size] + 1)),
+        "generations": int(rng.integers(1, _MOST_GENERATIONS[knobs.size] + 1)),
+    }
+
+
+def _text(shown: Shown) -> str:
+    chances = ", ".join(number(part / _PARTS) for part in shown["twentieths"])
+    cells = "1 cell" if shown["cells"] == 1 else f"{shown['cells']} cells"
+    generations = shown["generations"]
+    after = "1 generation" if generations == 1 else f"{generations} generations"
+    return (
+        f"Each cell leaves 0, 1 or 2 cells with chances {chances}. There are {cells} now. "
+        f"Will none be left after {after}?"
+    )
+
+
+def _predictive(shown: Shown) -> Forecast:
+    none, one, two = (part / _PARTS for part in shown["twentieths"])
+    extinct = 0.0
+    for _ in range(shown["generations"]):
+        extinct = none + one * extinct + two * extinct * extinct
+    return yes(float(extinct ** shown["cells"]))
+
+
+def _latent(shown: Shown, _rng: np.random.Generator) -> Forecast:
+    return _predictive(shown)
+
+
+def _empirical(shown: Shown) -> Forecast:
+    """Return the odds if each generation were of its expected size and died out by chance."""
+    none, one, two = (part / _PARTS for part in shown["twentieths"])
+    expected, alive = float(shown["cells"]), 1.0
+    for _ in range(shown["generations"]):
+        alive *= 1.0 - none ** max(1.0, expected)
+        expected *= one + 2.0 * two
+    return yes(1.0 - alive)
+
+
+FAMILY = Family("branching", _draw, _text, _predictive, _latent, _empirical)

@@ -1,0 +1,47 @@
+"""Two independent questions at once: will both come true? The twin of each of its parts."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, yes
+from tokengym.rewards.scoring import Forecast
+
+PARTS = 2
+
+
+def conjunction(parts: Mapping[str, Family]) -> Family:
+    """Return the family that asks whether two questions of yes/no families both come true.
+
+    Args:
+        parts: the families it draws its questions from, by name.
+    """
+    names = sorted(parts)
+
+    def draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
+        picked = [names[int(rng.integers(len(names)))] for _ in range(PARTS)]
+        return {
+            "parts": [{"family": name, "shown": parts[name].draw(rng, knobs)} for name in picked]
+        }
+
+    def text(shown: Shown) -> str:
+        asked = (
+            f"({number}) {parts[part['family']].text(part['shown'])}"
+            for number, part in enumerate(shown["parts"], start=1)
+        )
+        return f"Two unrelated questions. {' '.join(asked)} Will both be yes?"
+
+    def product(shown: Shown, chance: str, *arguments: np.random.Generator) -> Forecast:
+        both = 1.0
+        for part in shown["parts"]:
+            both *= getattr(parts[part["family"]], chance)(part["shown"], *arguments)[1]
+        return yes(both)
+
+    return Family(
+        "conjunction",
+        draw,
+        text,
+        predictive=lambda shown: product(shown, "predictive"),
+        latent=lambda shown, rng: product(shown, "latent", rng),
+        empirical=lambda shown: product(shown, "empirical"),
+    )

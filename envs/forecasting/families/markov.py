@@ -1,0 +1,173 @@
+"""A Markov chain: will it be in a state after n steps, or visit it within n steps?
+
+With the matrix shown the answer is a matrix power (of the chain with the state made absorbing, for
+a visit). With only a past path shown and a Dirichlet prior on each row, the predictive chance of a
+future path is a product of Pólya urn draws, summed over all paths.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, yes
+from tokengym.rewards.scoring import Forecast
+
+_NAMES = "ABC"
+_PERCENT_STEP = 5
+_SPARSE = 0.6
+_PRIOR = 0.5
+_LONGEST_URN = 4
+
+Rows = Sequence[Sequence[float]]
+
+
+def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
+    states = 2 if knobs.size == 1 else 3
+    rows, seen = None, ""
+    if knobs.stated:
+        cells = 100 // _PERCENT_STEP
+        rows = [
+            (rng.multinomial(cells, rng.dirichlet([_SPARSE] * states)) * _PERCENT_STEP).tolist()
+            for _ in range(states)
+        ]
+        now = int(rng.integers(states))
+        steps = int(rng.integers(1, 4 * knobs.size))
+    else:
+        chain = rng.dirichlet([_PRIOR] * states, size=states)
+        path = [int(rng.integers(states))]
+        for _ in range(int(rng.integers(12, 30))):
+            path.append(int(rng.choice(states, p=chain[path[-1]])))
+        seen = "".join(_NAMES[state] for state in path)
+        now = path[-1]
+        steps = int(rng.integers(1, _LONGEST_URN + 1))
+    ever = bool(rng.random() < 0.5)
+    others = [state for state in range(states) if state != now]
+    target = int(rng.choice(others)) if ever else int(rng.integers(states))
+    return {
+        "rows": rows,
+        "seen": seen,
+        "prior": _PRIOR,
+        "states": states,
+        "now": now,
+        "target": target,
+        "steps": steps,
+        "ever": ever,
+    }
+
+
+def _text(shown: Shown) -> str:
+    names = _NAMES[: shown["states"]]
+    if shown["rows"] is None:
+        chain = f"A machine's states so far: {shown['seen']}."
+    else:
+        rows = "; ".join(
+            f"from {name} " + ", ".join(f"{to} {c}" for to, c in zip(names, row, strict=True))
+            for name, row in zip(names, shown["rows"], strict=True)
+        )
+        chain = (
+            f"A machine's state changes each hour by chance (%): {rows}. Now {names[shown['now']]}."
+        )
+    target, steps = names[shown["target"]], shown["steps"]
+    hours = "1 hour" if steps == 1 else f"{steps} hours"
+    if shown["ever"]:
+        return f"{chain} Will it be {target} at any time in the next {hours}?"
+    return f"{chain} Will it be {target} in exactly {hours}?"
+
+
+def chain_chance(rows: Rows, start: int, target: int, steps: int, *, ever: bool) -> float:
+    """Return the chance to be in `target` after `steps` steps, or to visit it within them.
+
+    Args:
+        rows: transition probabilities, one row a state.
+        start: the state now; it is not `target` if `ever`.
+        target: the state asked about.
+        steps: number of steps, at least 1.
+        ever: whether a visit counts, instead of the state at the end.
+    """
+    states = range(len(rows))
+    law = [float(state == start) for state in states]
+    for _ in range(steps):
+        law = [
+            sum(
+                law[old] * (float(new == target) if ever and old == target else rows[old][new])
+                for old in states
+            )
+            for new in states
+        ]
+    return law[target]
+
+
+def urn_chance(
+    counts: list[list[float]], start: int, target: int, steps: int, *, ever: bool
+) -> float:
+    """Return the same chance where row i of the matrix is Dirichlet(counts[i]) and unknown.
+
+    Args:
+        counts: Dirichlet parameters of the rows; changed while summing, restored at the end.
+        start: the state now.
+        target: the state asked about.
+        steps: number of steps; the sum has one term for each of the states^steps paths.
+        ever: whether a visit counts, instead of the state at the end.
+    """
+    if steps == 0:
+        return float(start == target)
+    row = counts[start]
+    total = sum(row)
+    chance = 0.0
+    for new in range(len(row)):
+        if ever and new == target:
+            chance += row[new] / total
+            continue
+        share = row[new] / total
+        row[new] += 1.0
+        chance += share * urn_chance(counts, new, target, steps - 1, ever=ever)
+        row[new] -= 1.0
+    return chance
+
+
+def _counts(shown: Shown) -> list[list[float]]:
+    """Return how often each state followed each state."""
+    counts = [[0.0] * shown["states"] for _ in range(shown["states"])]
+    path = [_NAMES.index(name) for name in shown["seen"]]
+    for old, new in pairwise(path):
+        counts[old][new] += 1.0
+    return counts
+
+
+def _with_matrix(shown: Shown, rows: Rows) -> Forecast:
+    return yes(
+        chain_chance(rows, shown["now"], shown["target"], shown["steps"], ever=shown["ever"])
+    )
+
+
+def _known(shown: Shown) -> Forecast:
+    return _with_matrix(shown, [[percent / 100.0 for percent in row] for row in shown["rows"]])
+
+
+def _posterior(shown: Shown) -> list[list[float]]:
+    return [[count + shown["prior"] for count in row] for row in _counts(shown)]
+
+
+def _predictive(shown: Shown) -> Forecast:
+    if shown["rows"] is not None:
+        return _known(shown)
+    question = (shown["now"], shown["target"], shown["steps"])
+    return yes(urn_chance(_posterior(shown), *question, ever=shown["ever"]))
+
+
+def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
+    if shown["rows"] is not None:
+        return _known(shown)
+    return _with_matrix(shown, [rng.dirichlet(row).tolist() for row in _posterior(shown)])
+
+
+def _empirical(shown: Shown) -> Forecast:
+    if shown["rows"] is not None:
+        return _known(shown)
+    # One more of each than was seen: Laplace's rule, for rows never left.
+    rows = [[count + 1.0 for count in row] for row in _counts(shown)]
+    return _with_matrix(shown, [[count / sum(row) for count in row] for row in rows])
+
+
+FAMILY = Family("markov", _draw, _text, _predictive, _latent, _empirical)

@@ -1,0 +1,106 @@
+"""Polls before a vote of n others: does A get more than half? A Beta-binomial tail."""
+
+import math
+
+import numpy as np
+
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, number, yes
+from tokengym.rewards.scoring import Forecast
+
+_EVEN = 2.0
+
+
+def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
+    prior = (_EVEN, _EVEN) if knobs.stated else (_EVEN + 1.0, _EVEN)
+    support = rng.beta(*prior)
+    asked = rng.integers(8, 20 * knobs.size, size=knobs.size)
+    later = None
+    if knobs.staged:
+        asked, more = asked[:1], rng.integers(20, 60, size=1)
+        later = {"asked": more, "for": rng.binomial(more, support)}
+    return {
+        "asked": asked,
+        "for": rng.binomial(asked, support),
+        "later": later,
+        "voters": 2 * int(rng.integers(2, 25 * knobs.size)) + 1,
+        "prior": prior,
+        "stated": knobs.stated,
+    }
+
+
+def _text(shown: Shown) -> str:
+    a, b = map(number, shown["prior"])
+    prior = f"The share for A has prior Beta({a}, {b}). " if shown["stated"] else ""
+    return (
+        f"{prior}Polls: {_poll_counts(shown)}. {shown['voters']} others vote. "
+        "Will more than half vote A?"
+    )
+
+
+def _news(shown: Shown) -> str:
+    return f"A further poll: {_poll_counts(shown['later'])}."
+
+
+def _poll_counts(part: Shown) -> str:
+    pairs = zip(part["for"], part["asked"], strict=True)
+    return ", ".join(f"{k} of {n} for A" for k, n in pairs)
+
+
+def _seen(shown: Shown) -> tuple[int, int]:
+    parts = [shown] if shown["later"] is None else [shown, shown["later"]]
+    return sum(sum(part["for"]) for part in parts), sum(sum(part["asked"]) for part in parts)
+
+
+def beta_binomial_tail(a: float, b: float, tries: int, threshold: int) -> float:
+    """Return P(X > threshold) of X ~ Binomial(tries, P), P ~ Beta(a, b)."""
+
+    def log_beta(x: float, y: float) -> float:
+        return math.lgamma(x) + math.lgamma(y) - math.lgamma(x + y)
+
+    base = log_beta(a, b)
+    return math.fsum(
+        math.comb(tries, x) * math.exp(log_beta(a + x, b + tries - x) - base)
+        for x in range(threshold + 1, tries + 1)
+    )
+
+
+def _posterior(shown: Shown) -> tuple[float, float]:
+    a, b = shown["prior"]
+    votes, asked = _seen(shown)
+    return a + votes, b + asked - votes
+
+
+def _predictive(shown: Shown) -> Forecast:
+    voters = shown["voters"]
+    return yes(beta_binomial_tail(*_posterior(shown), voters, voters // 2))
+
+
+def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
+    return yes(majority(float(rng.beta(*_posterior(shown))), shown["voters"]))
+
+
+def majority(support: float, voters: int) -> float:
+    """Return the chance that more than half of `voters` (odd) vote for it, each with `support`."""
+    return math.fsum(
+        math.comb(voters, x) * support**x * (1.0 - support) ** (voters - x)
+        for x in range(voters // 2 + 1, voters + 1)
+    )
+
+
+def _empirical(shown: Shown) -> Forecast:
+    """Return the odds that the true share is above ½, by the normal error of the polls."""
+    votes, asked = _seen(shown)
+    share = (votes + 1.0) / (asked + 2.0)
+    error = math.sqrt(share * (1.0 - share) * (1.0 / asked + 1.0 / shown["voters"]))
+    return yes(0.5 * math.erfc((0.5 - share) / error / math.sqrt(2.0)))
+
+
+FAMILY = Family(
+    "polls",
+    _draw,
+    _text,
+    _predictive,
+    _latent,
+    _empirical,
+    news=_news,
+)

@@ -1,0 +1,115 @@
+"""A ±1 walk: will it reach a barrier within n steps? By reflection, exactly.
+
+Reflecting a path at its first visit to the barrier b pairs the paths that end at k < b after a
+visit with those that end at 2b - k, so C(n, (n + 2b - k) / 2) paths end at k after a visit. Each
+keeps its own weight, that of its ups and downs, whether the chance of an up is known or has a Beta
+prior.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, number, yes
+from tokengym.rewards.scoring import Forecast
+
+_PRIOR = (2.0, 2.0)
+_STEPS = {1: (6, 12), 2: (8, 30), 3: (10, 40)}
+
+
+def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
+    few, many = _STEPS[knobs.size]
+    steps = int(rng.integers(few, many + 1))
+    if knobs.stated:
+        up, seen = float(rng.integers(25, 76)) / 100.0, ""
+        drift = 2.0 * up - 1.0
+    else:
+        up, chance = None, rng.beta(*_PRIOR)
+        seen = "".join("-+"[move] for move in rng.binomial(1, chance, int(rng.integers(12, 25))))
+        drift = (seen.count("+") - seen.count("-")) / len(seen)
+    goal = drift * steps + math.sqrt(steps) * float(rng.normal(0.5, 1.0 + 2.0 * knobs.tail))
+    return {
+        "up": up,
+        "seen": seen,
+        "prior": _PRIOR,
+        "rise": min(steps, max(1, round(goal))),
+        "steps": steps,
+    }
+
+
+def _text(shown: Shown) -> str:
+    rule = "A level moves up or down by 1 each step."
+    if shown["up"] is None:
+        rule += f" Last moves: {shown['seen']}."
+    else:
+        rule = f"A level moves by 1 each step: up with chance {number(shown['up'])}, else down."
+    return f"{rule} Will it be {shown['rise']} above today at any time in {shown['steps']} steps?"
+
+
+def reach_chance(rise: int, steps: int, weight: Callable[[int, int], float]) -> float:
+    """Return the chance that the walk is `rise` above its start at any time in `steps` steps.
+
+    Args:
+        rise: height of the barrier above the start, at least 1.
+        steps: number of steps, at least 0.
+        weight: chance of one given path, from its numbers of ups and downs.
+    """
+    total = 0.0
+    for ups in range(steps + 1):
+        downs = steps - ups
+        mirrored = ups if ups - downs >= rise else downs + rise
+        if mirrored <= steps:
+            total += math.comb(steps, mirrored) * weight(ups, downs)
+    return total
+
+
+def _known(up: float) -> Callable[[int, int], float]:
+    return lambda ups, downs: float(up**ups * (1.0 - up) ** downs)
+
+
+def _learned(a: float, b: float) -> Callable[[int, int], float]:
+    """Return the Beta(a, b) mean of p^ups (1 - p)^downs, a ratio of Beta functions."""
+
+    def log_beta(x: float, y: float) -> float:
+        return math.lgamma(x) + math.lgamma(y) - math.lgamma(x + y)
+
+    base = log_beta(a, b)
+    return lambda ups, downs: math.exp(log_beta(a + ups, b + downs) - base)
+
+
+def _posterior(shown: Shown) -> tuple[float, float]:
+    a, b = shown["prior"]
+    return a + shown["seen"].count("+"), b + shown["seen"].count("-")
+
+
+def _predictive(shown: Shown) -> Forecast:
+    weight = _learned(*_posterior(shown)) if shown["up"] is None else _known(shown["up"])
+    return yes(reach_chance(shown["rise"], shown["steps"], weight))
+
+
+def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
+    up = float(rng.beta(*_posterior(shown))) if shown["up"] is None else shown["up"]
+    return yes(reach_chance(shown["rise"], shown["steps"], _known(up)))
+
+
+def _empirical(shown: Shown) -> Forecast:
+    """Return the odds by Brownian motion with drift, which needs no sum over paths."""
+    up = shown["up"]
+    if up is None:
+        up = (shown["seen"].count("+") + 0.5) / (len(shown["seen"]) + 1.0)
+    drift = 2.0 * up - 1.0
+    variance = 1.0 - drift * drift
+    return yes(brownian_reach(shown["rise"], shown["steps"], drift, variance))
+
+
+def brownian_reach(rise: float, time: float, drift: float, variance: float) -> float:
+    """Return the chance that Brownian motion with drift reaches `rise` > 0 by `time` > 0."""
+    spread = math.sqrt(2.0 * variance * time)
+    direct = 0.5 * math.erfc((rise - drift * time) / spread)
+    exponent = 2.0 * drift * rise / variance
+    mirrored = 0.5 * math.erfc((rise + drift * time) / spread)
+    return direct if mirrored == 0.0 else direct + math.exp(exponent + math.log(mirrored))
+
+
+FAMILY = Family("walk", _draw, _text, _predictive, _latent, _empirical)
