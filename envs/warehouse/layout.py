@@ -1,0 +1,204 @@
+"""The floor: slots, cross-aisles and walking distances.
+
+Two kinds: parallel aisles between a front and a back cross-aisle, and any map of cells in the
+characters of RWARE's layouts. Distances are worked out once per layout and shared.
+"""
+
+import re
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, Self
+
+from tokengym.envs.core.errors import TaskError
+
+PITCH = 2
+"""Steps between neighbouring aisles."""
+
+_SLOT = re.compile(r"A(\d{1,3})-(\d{1,3})", re.IGNORECASE)
+_SHELF, _GOAL, _FLOOR = "x", "g", "."
+
+
+class Cell(NamedTuple):
+    """A place on the floor: an aisle (or column) and a row."""
+
+    aisle: int
+    row: int
+
+    @property
+    def name(self) -> str:
+        """How replies write it: `A2-7`."""
+        return f"A{self.aisle}-{self.row}"
+
+
+@dataclass(frozen=True)
+class AisleLayout:
+    """Parallel aisles, 2 steps apart, with slots in rows 1 to `rows` and cross-aisles at both ends.
+
+    Attributes:
+        aisles: number of aisles, `>= 1`; the depot stands at the front (row 0) of aisle 0.
+        rows: slots in an aisle, `>= 1`; the back cross-aisle is row `rows + 1`.
+    """
+
+    aisles: int
+    rows: int
+
+    def __post_init__(self) -> None:
+        """Refuse an empty floor."""
+        if not (1 <= self.aisles <= 99 and 1 <= self.rows <= 99):
+            raise TaskError(
+                f"a floor has 1 to 99 aisles and rows, got {self.aisles} aisles, {self.rows} rows"
+            )
+
+    @property
+    def depot(self) -> Cell:
+        """Where trips start and end."""
+        return Cell(0, 0)
+
+    def slots(self) -> list[Cell]:
+        """Return every slot, aisle by aisle."""
+        return [Cell(a, i) for a in range(self.aisles) for i in range(1, self.rows + 1)]
+
+    def distances(self) -> list[list[int]]:
+        """Return the walks in steps between all places, the depot first, then the slots."""
+        places = [self.depot, *self.slots()]
+        return [[self._walk(p, q) for q in places] for p in places]
+
+    def _walk(self, p: Cell, q: Cell) -> int:
+        if p.aisle == q.aisle:
+            return abs(p.row - q.row)
+        through = p.row + q.row
+        return PITCH * abs(p.aisle - q.aisle) + min(through, 2 * (self.rows + 1) - through)
+
+
+@dataclass(frozen=True)
+class MapLayout:
+    """A map of cells: shelves `x` are the slots, `g` and `.` are walked on, one cell a step.
+
+    A shelf at column c of line r (both from 0) is the slot `Ac-r`. It is reached from the cells
+    beside it and never walked through. The depot is the first `g`, reading line by line.
+
+    Attributes:
+        lines: the map, top line first, all of one length.
+    """
+
+    lines: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a map that cannot be walked."""
+        if not self.lines or not self.lines[0] or len({len(line) for line in self.lines}) != 1:
+            raise TaskError("a map has lines of one length, at least one character long")
+        if strange := sorted(set("".join(self.lines)) - {_SHELF, _GOAL, _FLOOR}):
+            raise TaskError(f"a map is made of 'x', 'g' and '.', got {strange}")
+        if _GOAL not in "".join(self.lines):
+            raise TaskError("a map needs at least one goal 'g', where trips start and end")
+        reached = self._steps_from(self.depot)
+        if lost := [cell.name for cell in self.slots() if cell not in reached]:
+            raise TaskError(f"no floor leads from the goal to the shelves {lost}")
+
+    @property
+    def depot(self) -> Cell:
+        """Where trips start and end."""
+        return self._cells(_GOAL)[0]
+
+    def slots(self) -> list[Cell]:
+        """Return every slot, line by line."""
+        return self._cells(_SHELF)
+
+    def distances(self) -> list[list[int]]:
+        """Return the walks in steps between all places, the depot first, then the slots."""
+        places = [self.depot, *self.slots()]
+        steps = [self._steps_from(place) for place in places]
+        return [[reached[place] for place in places] for reached in steps]
+
+    def _cells(self, kind: str) -> list[Cell]:
+        return [
+            Cell(column, row)
+            for row, line in enumerate(self.lines)
+            for column, character in enumerate(line)
+            if character == kind
+        ]
+
+    def _steps_from(self, start: Cell) -> dict[Cell, int]:
+        """Return the fewest steps to every reachable cell; shelves end a walk."""
+        reached = {start: 0}
+        waiting = deque([start])
+        while waiting:
+            here = waiting.popleft()
+            for column, row in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+                cell = Cell(here.aisle + column, here.row + row)
+                inside = 0 <= cell.row < len(self.lines) and 0 <= cell.aisle < len(self.lines[0])
+                if not inside or cell in reached:
+                    continue
+                shelf = self.lines[cell.row][cell.aisle] == _SHELF
+                if shelf and here == start and self.lines[here.row][here.aisle] == _SHELF:
+                    continue
+                reached[cell] = reached[here] + 1
+                if not shelf:
+                    waiting.append(cell)
+        return reached
+
+
+Layout = AisleLayout | MapLayout
+
+
+class Walks(NamedTuple):
+    """Walking distances of a layout.
+
+    Attributes:
+        index: row and column of `steps` by slot name; the depot is 0 and has no name.
+        steps: symmetric matrix of walks.
+    """
+
+    index: Mapping[str, int]
+    steps: list[list[int]]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Never changed once made: a copy is the matrix itself."""
+        return self
+
+    def tour(self, stops: list[int]) -> int:
+        """Return the length of the walk from the depot through `stops` (indices) and back."""
+        length = here = 0
+        for stop in stops:
+            length += self.steps[here][stop]
+            here = stop
+        return length + self.steps[here][0]
+
+
+@lru_cache(maxsize=64)
+def walks(layout: Layout) -> Walks:
+    """Return the distances of `layout`, worked out once."""
+    index = {cell.name: number for number, cell in enumerate(layout.slots(), start=1)}
+    return Walks(index, layout.distances())
+
+
+def slot_name(text: str) -> str:
+    """Return the plain name of a slot however a reply writes it: `A2-7` for ` a02-07`.
+
+    Raises:
+        ValueError: if it is no slot name.
+    """
+    match = _SLOT.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"a slot is written like A2-7, got {text!r}")
+    return Cell(int(match[1]), int(match[2])).name
+
+
+def layout_of(data: Mapping[str, Any]) -> Layout:
+    """Read a layout from the plain form `{"aisles", "rows"}` or `{"map"}`.
+
+    Raises:
+        TaskError: if it describes no floor.
+    """
+    if "map" in data:
+        return MapLayout(tuple(data["map"]))
+    return AisleLayout(int(data["aisles"]), int(data["rows"]))
+
+
+def plain_layout(layout: Layout) -> dict[str, Any]:
+    """Return the plain form that `layout_of` reads."""
+    if isinstance(layout, MapLayout):
+        return {"map": list(layout.lines)}
+    return {"aisles": layout.aisles, "rows": layout.rows}

@@ -1,0 +1,164 @@
+"""Orders, and the site they are picked at: frozen data read from a Task."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from tokengym.envs.core.errors import TaskError
+from tokengym.envs.warehouse.layout import Layout, Walks, layout_of, plain_layout, slot_name, walks
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What one customer wants together.
+
+    Attributes:
+        id: `O1`, `O2` and so on.
+        value: what it earns when shipped on time, `> 0`.
+        due: time it should be back at the depot, `>= 0`.
+        release: time from which it can be picked, `>= 0`.
+        lines: slot and units, each slot once, units `>= 1`.
+        units: all units together.
+    """
+
+    id: str
+    value: float
+    due: int
+    release: int
+    lines: tuple[tuple[str, int], ...]
+    units: int
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Frozen all the way down: a copy is the Order itself."""
+        return self
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Self:
+        """Read an order from its plain form.
+
+        Raises:
+            TaskError: if a line has no units, a slot comes twice, or the value is not positive.
+        """
+        lines = tuple((slot_name(slot), int(units)) for slot, units in data["lines"])
+        order = cls(
+            id=str(data["id"]),
+            value=float(data["value"]),
+            due=int(data["due"]),
+            release=int(data["release"]),
+            lines=lines,
+            units=sum(units for _, units in lines),
+        )
+        slots = {slot for slot, _ in lines}
+        if not lines or len(slots) != len(lines) or min(units for _, units in lines) < 1:
+            raise TaskError(
+                f"order {order.id} needs lines of at least 1 unit, one a slot, got {lines}"
+            )
+        if order.value <= 0 or order.due < 0 or order.release < 0:
+            raise TaskError(
+                f"order {order.id} needs a positive value and times >= 0, got value={order.value}, "
+                f"due={order.due}, release={order.release}"
+            )
+        return order
+
+    def plain(self) -> dict[str, Any]:
+        """Return the plain form that `of` reads."""
+        return {
+            "id": self.id,
+            "value": self.value,
+            "due": self.due,
+            "release": self.release,
+            "lines": [list(line) for line in self.lines],
+        }
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where orders are picked and what it costs.
+
+    Attributes:
+        layout: the floor.
+        capacity: most units of one trip.
+        decay: time over which a late order's value falls to 1/e.
+        walk_cost: cost of a step.
+        pickers: people picking at the same time.
+        announced: whether orders are shown before their release.
+    """
+
+    layout: Layout
+    capacity: int
+    decay: float
+    walk_cost: float
+    pickers: int = 1
+    announced: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse a site where nothing can be picked."""
+        if self.capacity < 1 or self.pickers < 1 or self.decay <= 0 or self.walk_cost < 0:
+            raise TaskError(
+                f"a site needs capacity and pickers >= 1, decay > 0 and walk_cost >= 0, got {self}"
+            )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Frozen all the way down: a copy is the Site itself."""
+        return self
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Self:
+        """Read a site from its plain form.
+
+        Raises:
+            TaskError: if it is no site.
+        """
+        return cls(
+            layout=layout_of(data["layout"]),
+            capacity=int(data["capacity"]),
+            decay=float(data["decay"]),
+            walk_cost=float(data["walk_cost"]),
+            pickers=int(data["pickers"]),
+            announced=bool(data["announced"]),
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """Return the plain form that `of` reads."""
+        return {
+            "layout": plain_layout(self.layout),
+            "capacity": self.capacity,
+            "decay": self.decay,
+            "walk_cost": self.walk_cost,
+            "pickers": self.pickers,
+            "announced": self.announced,
+        }
+
+    @property
+    def walks(self) -> Walks:
+        """Walking distances of the layout."""
+        return walks(self.layout)
+
+
+def read_orders(data: Sequence[Mapping[str, Any]], site: Site) -> tuple[Order, ...]:
+    """Read orders that can be picked at `site`.
+
+    Raises:
+        TaskError: if two share an id, a slot is not on the floor, or an order exceeds a trip.
+    """
+    orders = tuple(Order.of(entry) for entry in data)
+    if len({order.id for order in orders}) != len(orders):
+        raise TaskError(f"orders have different ids, got {[order.id for order in orders]}")
+    index = site.walks.index
+    for order in orders:
+        if order.units > site.capacity:
+            raise TaskError(
+                f"order {order.id} has {order.units} units, a trip carries {site.capacity}"
+            )
+        if off := [slot for slot, _ in order.lines if slot not in index]:
+            raise TaskError(f"order {order.id} names the slots {off}, which are not on the floor")
+    return orders
+
+
+def needs(orders: Sequence[Order]) -> dict[str, int]:
+    """Return the units needed by slot for `orders` together."""
+    total: dict[str, int] = {}
+    for order in orders:
+        for slot, units in order.lines:
+            total[slot] = total.get(slot, 0) + units
+    return total

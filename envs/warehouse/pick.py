@@ -1,0 +1,175 @@
+"""Mode `pick`: one shift, a book of orders, one decision a trip."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+from tokengym.envs.core.errors import TaskError
+from tokengym.envs.core.grammar import complaint
+from tokengym.envs.core.turn import StopReason
+from tokengym.envs.warehouse.floor import Floor
+from tokengym.envs.warehouse.grammar import MOST_WAIT, Done, Trip, Wait, read_pick, write
+from tokengym.envs.warehouse.orders import Order, Site, read_orders
+from tokengym.envs.warehouse.pick_oracle import Leg, best_plan
+from tokengym.envs.warehouse.prompt import (
+    PICK_FORM,
+    clock_line,
+    order_line,
+    pick_opening,
+    refused_line,
+    shipped_line,
+)
+from tokengym.envs.warehouse.rules import first_come_first_served
+
+
+@dataclass(frozen=True)
+class PickProblem:
+    """A shift as it is played and scored; built once per Task.
+
+    Attributes:
+        site: the site.
+        orders: the book, by id.
+        stock: units by slot, or `None` if slots never run out.
+        reference: value of first come, first served, one order at a time.
+        optimum: value of the best plan.
+        plan: the best plan, as replies.
+    """
+
+    site: Site
+    orders: tuple[Order, ...]
+    stock: Mapping[str, int] | None
+    reference: float
+    optimum: float
+    plan: tuple[str, ...]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Frozen all the way down: a copy is the problem itself."""
+        return self
+
+    @property
+    def exact(self) -> bool:
+        """Whether a policy that sees what is shown can reach the optimum."""
+        return self.site.announced
+
+    @classmethod
+    def of(cls, instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Self:
+        """Read a problem from a Task's two parts."""
+        site, orders, stock = _parts(instance)
+        return cls(
+            site,
+            orders,
+            stock,
+            reference=float(answer["reference"]),
+            optimum=float(answer["optimum"]),
+            plan=tuple(answer["plan"]),
+        )
+
+    @cached_property
+    def opening(self) -> str:
+        """The first prompt."""
+        shown = [order for order in self.orders if self.site.announced or not order.release]
+        return pick_opening(self.site, shown, len(self.orders))
+
+    def begin(self, turn_limit: int) -> "PickSession":
+        """Open a shift of at most `turn_limit` decisions."""
+        return PickSession(self, turn_limit)
+
+
+class PickSession:
+    """A shift under way."""
+
+    def __init__(self, problem: PickProblem, turn_limit: int) -> None:
+        self.problem = problem
+        self.floor = Floor(
+            problem.site, problem.orders, None if problem.stock is None else dict(problem.stock)
+        )
+        self.turns = 0
+        self.refused = 0
+        self.malformed = 0
+        self._turn_limit = turn_limit
+        self._closed = False
+
+    @property
+    def opening(self) -> str:
+        """The first prompt."""
+        return self.problem.opening
+
+    @property
+    def objective(self) -> float:
+        """Value earned less the cost of walking."""
+        return self.floor.objective
+
+    def metrics(self) -> dict[str, float]:
+        """Return what happened, for logs."""
+        return {"walked": float(self.floor.walked), "unshipped": float(len(self.floor.open))}
+
+    def respond(self, text: str, complete: bool) -> tuple[str, StopReason | None]:
+        """Play a reply: what is new, and why the shift ended if it did."""
+        before = self.floor.now
+        said = self._play(text, complete)
+        self.turns += 1
+        floor = self.floor
+        if self._closed or not floor.can_ship():
+            return said, StopReason.COMPLETED
+        if self.turns >= self._turn_limit:
+            return said, StopReason.TURN_LIMIT
+        if not floor.site.announced:
+            new = [o for o in floor.open.values() if before < o.release <= floor.now]
+            said = "\n".join([*filter(None, [said]), *(f"New {order_line(o)}" for o in new)])
+        line = clock_line(floor)
+        return f"{said}\n{line}" if said else line, None
+
+    def _play(self, text: str, complete: bool) -> str:
+        command = read_pick(text, complete=complete)
+        if command is None:
+            self.malformed += 1
+            self.floor.wait(1)
+            return complaint(text, PICK_FORM, complete=complete)
+        if isinstance(command, Wait):
+            self.floor.wait(command.time)
+            return ""
+        if isinstance(command, Done):
+            self._closed = True
+            return "The shift is over."
+        outcome = self.floor.trip(*command)
+        if isinstance(outcome, str):
+            self.refused += 1
+            return refused_line(outcome)
+        return shipped_line(outcome)
+
+
+def solve(instance: Mapping[str, Any]) -> dict[str, Any]:
+    """Return optimum, reference and the best plan of a shift."""
+    site, orders, stock = _parts(instance)
+    best = best_plan(site, orders, stock=stock)
+    return {
+        "optimum": best.value,
+        "reference": first_come_first_served(site, orders, stock),
+        "plan": [*replies(best.legs, site.pickers), write(Done())],
+    }
+
+
+def replies(legs: Sequence[Leg], pickers: int) -> list[str]:
+    """Write a plan, its legs by start, as the replies that carry it out."""
+    said: list[str] = []
+    free = [0] * pickers
+    for leg in legs:
+        while free[0] < leg.start:
+            wait = Wait(min(leg.start - free[0], MOST_WAIT))
+            said.append(write(wait))
+            free[0] += wait.time
+            free.sort()
+        said.append(write(Trip(leg.ids, leg.stops)))
+        free[0] = leg.finish
+        free.sort()
+    return said
+
+
+def _parts(instance: Mapping[str, Any]) -> tuple[Site, tuple[Order, ...], dict[str, int] | None]:
+    site = Site.of(instance["site"])
+    orders = read_orders(instance["orders"], site)
+    if not orders:
+        raise TaskError("a shift needs at least one order")
+    stock = instance["stock"]
+    return site, orders, None if stock is None else {str(k): int(v) for k, v in stock.items()}
