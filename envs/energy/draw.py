@@ -1,0 +1,155 @@
+"""Drawing instances: a plant of one level with its day, as plain values."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tokengym.envs.energy import weather
+from tokengym.envs.energy.levels import Level
+
+WEAR = 0.02
+"""Money per kWh moved through the battery (pymgrid's cycle cost)."""
+IMPORT_CAP, EXPORT_CAP = 10.0, 3.0
+"""kW, as the soma configurations have them."""
+_STORM = 4.0
+
+
+def microgrid(rng: np.random.Generator, level: Level) -> Mapping[str, Any]:
+    """Draw a synthetic home microgrid: the fields of `Microgrid`."""
+    start, hours = _clock(rng, level)
+    shown = np.concatenate([(hours[0] - np.arange(level.history, 0, -1) * _dt(level)) % 24, hours])
+    load = weather.demand(rng, shown)
+    pv = weather.sun(rng, shown, rng.uniform(2.4, 6.0))
+    price = weather.tariff(rng, hours)
+    days = {
+        "start": start,
+        "load": load[level.history :],
+        "pv": pv[level.history :],
+        "price": price,
+        "resale": np.full(level.steps, round(rng.uniform(0.04, 0.12), 2)),
+        "before": [[a, b] for a, b in zip(load, pv, strict=True)][: level.history],
+    }
+    return home(rng, level, hours, days)
+
+
+def home(
+    rng: np.random.Generator, level: Level, hours: weather.Hours, days: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Draw what stands in a home whose series are given: the fields of `Microgrid`.
+
+    Args:
+        rng: randomness.
+        level: the level.
+        hours: hour of the day by step.
+        days: the fields start, load, pv, price, resale and before, maybe up.
+    """
+    dt = _dt(level)
+    capacity, power = round(rng.uniform(4.0, 16.0), 1), round(rng.uniform(3.3, 5.0), 1)
+    calm, guarded = (capacity * rng.uniform(*band) for band in level.reserve)
+    begins = int(rng.integers(15, 20))
+    guard = (hours - begins) % 24.0 < rng.integers(3, 7)
+    schedule = np.where(guard, guarded, calm).round(1)
+    energy = rng.uniform(schedule[0], max(0.8 * capacity, schedule[0]))
+    chance = level.outages * dt * np.where(guard, _STORM, 1.0)
+    up = weather.outages(rng, chance, dt)
+    load_forecast, load_updates = weather.forecasts(
+        rng, days["load"], level.demand_error, level.updates
+    )
+    pv_forecast, pv_updates = weather.forecasts(rng, days["pv"], level.sun_error, level.updates)
+    return {
+        "dt": dt,
+        "capacity": capacity,
+        "power": power,
+        "efficiency": round(rng.uniform(0.9, 0.95) ** 0.5, 2),
+        "leak": level.leak * dt,
+        "energy": max(np.floor(energy * 10.0) / 10.0, schedule[0]),
+        "import_cap": IMPORT_CAP,
+        "export_cap": EXPORT_CAP,
+        "wear": WEAR,
+        "critical": 0.5 if level.outages else 1.0,
+        "regain": round(0.4 * power, 1) * dt,
+        "schedule": schedule,
+        "up": up,
+        "chance": chance.round(4) if level.outages else [],
+        "load_forecast": load_forecast,
+        "pv_forecast": pv_forecast,
+        "load_updates": load_updates,
+        "pv_updates": pv_updates,
+        "rating": round(rng.uniform(2.0, 4.0), 1) if level.genset else 0.0,
+        "fuel": 0.4,
+        "car": _car(rng, hours) if level.car else [],
+        **days,
+    }
+
+
+def house(rng: np.random.Generator, level: Level) -> Mapping[str, Any]:
+    """Draw a heated house: the fields of `House`."""
+    start, hours = _clock(rng, level)
+    days = {
+        "start": start,
+        "outside": weather.outdoors(rng, hours),
+        "price": weather.tariff(rng, hours),
+    }
+    return heated(rng, level, hours, days)
+
+
+def heated(
+    rng: np.random.Generator, level: Level, hours: weather.Hours, days: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Draw the house around a given day: the fields of `House`.
+
+    Args:
+        rng: randomness.
+        level: the level.
+        hours: hour of the day by step.
+        days: the fields start, outside and price.
+    """
+    comfortable = float(rng.choice([20.0, 20.5, 21.0]))
+    wakes, sleeps = int(rng.integers(5, 8)), int(rng.integers(21, 24))
+    awake = (hours >= wakes) & (hours < sleeps)
+    gain = weather.gains(rng, hours)
+    outside_forecast, outside_updates = weather.forecasts(
+        rng, days["outside"], level.demand_error, level.updates, relative=False
+    )
+    gain_forecast, gain_updates = weather.forecasts(rng, gain, level.sun_error, level.updates)
+    return {
+        "dt": _dt(level),
+        "capacity": round(rng.uniform(4.0, 8.0), 1),
+        "resistance": round(rng.uniform(5.0, 8.0), 1),
+        "cop": round(rng.uniform(2.5, 3.5), 1),
+        "power": round(rng.uniform(2.5, 4.0), 1),
+        "temperature": comfortable,
+        "gain": gain,
+        "low": np.where(awake, comfortable - 1.0, comfortable - 3.0),
+        "high": comfortable + 1.0,
+        "outside_forecast": outside_forecast,
+        "gain_forecast": gain_forecast,
+        "outside_updates": outside_updates,
+        "gain_updates": gain_updates,
+        **days,
+    }
+
+
+def clock(start: int, steps: int, minutes: int) -> weather.Hours:
+    """Hour of the day by step, from the minute of the day at which the first begins."""
+    return ((start + minutes * np.arange(steps)) % 1440) / 60.0
+
+
+def _clock(rng: np.random.Generator, level: Level) -> tuple[int, weather.Hours]:
+    first, last = level.begins
+    start = 60 * int(rng.integers(first, last + 1))
+    return start, clock(start, level.steps, level.minutes)
+
+
+def _dt(level: Level) -> float:
+    return level.minutes / 60.0
+
+
+def _car(rng: np.random.Generator, hours: weather.Hours) -> list[float]:
+    """The car comes home in the evening and leaves in the morning."""
+    home, away = int(rng.integers(17, 21)), int(rng.integers(6, 9))
+    arrives = int(np.argmax(np.floor(hours) == home))
+    departs = arrives + int(np.argmax(np.floor(hours[arrives:]) == away))
+    need = round(rng.uniform(6.0, 12.0), 1)
+    return [arrives, departs, need, 1.4, 3.7, 2.0]

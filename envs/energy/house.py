@@ -1,0 +1,134 @@
+"""A heated house that must stay in its comfort band: the thermal twin of the microgrid.
+
+With Δt the step in hours, T the indoor temperature, P the heat pump's electric power:
+
+    T' = T + (Δt / C) [(T_out - T) / R + COP P + Q],  0 <= P <= power
+    safety cost = (low - T')⁺ + (T' - high)⁺ in K,  money = Δt p P
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from tokengym.envs.energy.plant import TOLERANCE, Commands, Outcome, State, latest, rounded_down
+
+
+@dataclass(frozen=True)
+class House:
+    """One house over one horizon, with its weather. Series have one entry a step.
+
+    Attributes:
+        start: minute of the day at the first step.
+        dt: hours a step.
+        capacity: heat capacity C, kWh/K.
+        resistance: thermal resistance R, K/kW.
+        cop: kW of heat per kW of power.
+        power: most kW the heat pump draws.
+        temperature: °C at the start.
+        outside: °C.
+        gain: kW of heat from sun and people, Q.
+        price: money per kWh.
+        low: least °C at the end of each step.
+        high: most °C at the end of any step.
+        outside_forecast: °C, shown at the start.
+        gain_forecast: kW, shown at the start.
+        outside_updates: by step, °C of the few steps after it; empty if never refreshed.
+        gain_updates: as `outside_updates`.
+    """
+
+    start: int
+    dt: float
+    capacity: float
+    resistance: float
+    cop: float
+    power: float
+    temperature: float
+    outside: tuple[float, ...]
+    gain: tuple[float, ...]
+    price: tuple[float, ...]
+    low: tuple[float, ...]
+    high: float
+    outside_forecast: tuple[float, ...]
+    gain_forecast: tuple[float, ...]
+    outside_updates: tuple[tuple[float, ...], ...]
+    gain_updates: tuple[tuple[float, ...], ...]
+    devices: tuple[str, ...] = field(init=False, default=("HEAT",))
+    worst: tuple[float, ...] = field(init=False)
+    requirement: tuple[float, float] = field(init=False)
+    price_of_missing: float = field(init=False)
+    price_of_extra: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Price a kelvin at the end, and find how far the band can be missed at all.
+
+        Heat only adds, so a run without any and a run at full power bound every temperature.
+        """
+        kwh_per_kelvin = self.capacity / self.cop
+        cold = hot = self.temperature
+        worst = []
+        for step, low in enumerate(self.low):
+            drift = self.drift(step)
+            cold = self.keep * cold + drift
+            hot = self.keep * hot + drift + self.power * self.dt / kwh_per_kelvin
+            worst.append(max(low - cold, hot - self.high, 0.0))
+        object.__setattr__(self, "worst", tuple(worst))
+        object.__setattr__(self, "requirement", (max(worst), sum(worst)))
+        object.__setattr__(self, "price_of_missing", max(self.price) * kwh_per_kelvin)
+        object.__setattr__(self, "price_of_extra", min(self.price) * kwh_per_kelvin)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Immutable all the way down: a copy is the plant itself."""
+        return self
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return len(self.outside)
+
+    @property
+    def initial(self) -> State:
+        """Indoor temperature at the start; there is no car."""
+        return (self.temperature, 0.0)
+
+    @property
+    def keep(self) -> float:
+        """Share of the temperature that a step leaves, 1 - Δt / (R C)."""
+        return 1.0 - self.dt / (self.resistance * self.capacity)
+
+    def drift(self, step: int) -> float:
+        """Kelvins a step adds whatever the heat pump does: Δt / C (T_out / R + Q)."""
+        return self.dt / self.capacity * (self.outside[step] / self.resistance + self.gain[step])
+
+    def required(self, step: int) -> float:
+        """Kelvins by which the band is missed at worst at the end of `step`: the depth's scale."""
+        return self.worst[step]
+
+    def advance(self, step: int, state: State, commands: Commands) -> Outcome:
+        """Heat during `step`; see `Plant.advance`."""
+        power = min(max(commands[0], 0.0), self.power)
+        temperature = state[0]
+        flow = (self.outside[step] - temperature) / self.resistance + self.cop * power
+        temperature += self.dt / self.capacity * (flow + self.gain[step])
+        safety = max(self.low[step] - temperature, temperature - self.high)
+        return Outcome(
+            (temperature, 0.0),
+            self.dt * self.price[step] * power,
+            safety if safety > TOLERANCE else 0.0,
+            (power,),
+        )
+
+    def closing(self, state: State) -> float:
+        """Missing warmth costs its dearest replacement, extra warmth earns its cheapest."""
+        extra = state[0] - self.temperature
+        return -self.price_of_extra * extra if extra > 0.0 else -self.price_of_missing * extra
+
+    def seen(self, step: int, state: State) -> State:
+        """Temperature in hundredths of a degree, rounded down."""
+        return (rounded_down(state[0]), 0.0)
+
+    def foreseen(self, step: int) -> Self:
+        """The house as shown at `step`."""
+        return replace(
+            self,
+            outside=latest(self.outside, self.outside_forecast, self.outside_updates, step),
+            gain=latest(self.gain, self.gain_forecast, self.gain_updates, step),
+        )

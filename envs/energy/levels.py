@@ -1,0 +1,55 @@
+"""The levels: which plant, how long, how uncertain, and what it has besides a battery."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level.
+
+    Attributes:
+        steps: number of steps.
+        minutes: length of a step.
+        begins: hours of the day at which the first step may begin, first and last.
+        house: a heated house instead of a microgrid.
+        demand_error: mean absolute forecast error of the demand (outside: in K), at no lead and per
+            step of lead.
+        sun_error: the same for the sun (and the gains of a house).
+        updates: how many steps ahead each turn shows fresh forecasts.
+        history: how many steps before the start are shown.
+        outages: chance that an hour begins an outage; a storm multiplies it.
+        reserve: range of the reserve's two levels, shares of the capacity: calm, then guarded.
+        leak: share of the battery's energy lost per hour.
+        genset: whether there is a genset.
+        car: whether there is a car.
+    """
+
+    steps: int
+    minutes: int = 60
+    begins: tuple[int, int] = (0, 23)
+    house: bool = False
+    demand_error: tuple[float, float] = (0.02, 0.01)
+    sun_error: tuple[float, float] = (0.05, 0.025)
+    updates: int = 2
+    history: int = 3
+    outages: float = 0.0
+    reserve: tuple[tuple[float, float], tuple[float, float]] = ((0.1, 0.3), (0.3, 0.6))
+    leak: float = 0.0
+    genset: bool = False
+    car: bool = False
+
+
+LEVELS: Mapping[str, Level] = MappingProxyType(
+    {
+        "small": Level(12, begins=(6, 12), updates=0, history=0),
+        "day": Level(24),
+        "two_days": Level(48, leak=0.001, demand_error=(0.04, 0.01), sun_error=(0.1, 0.025)),
+        "soma": Level(96, minutes=15, updates=4),
+        "outages": Level(24, outages=0.03, reserve=((0.3, 0.4), (0.4, 0.6))),
+        "genset": Level(24, outages=0.02, genset=True, reserve=((0.2, 0.4), (0.4, 0.6))),
+        "ev": Level(24, begins=(12, 16), car=True),
+        "comfort": Level(24, house=True, demand_error=(0.2, 0.05), history=0),
+    }
+)

@@ -1,0 +1,217 @@
+"""A home microgrid: battery, sun, tariff, grid with caps and outages, maybe a genset and a car.
+
+Units: kW, kWh, hours, money. With Δt the step, c and d the charging and discharging power:
+
+    E' = (1 - leak) E + Δt (η c - d / η),  0 <= c, d <= P,  0 <= E' <= capacity
+    imp - exp = load - pv - genset + ev + curtailed + c - d - unserved
+    imp <= import cap while the grid is up, else 0; exp likewise
+    money = Δt (p imp - x exp + κ (c + d) + VOLL unserved + fuel genset)
+
+Parameters follow CityLearn (battery, sun, tariff) and pymgrid (cycle cost, lost load, genset).
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from tokengym.envs.energy.plant import TOLERANCE, Commands, Outcome, State, latest, rounded_down
+
+LOST_LOAD = 10.0
+"""Money per kWh of load not served (pymgrid)."""
+GENSET_LEAST, GENSET_MOST = 0.05, 0.9
+"""A running genset gives this share of its rating (pymgrid)."""
+
+
+@dataclass(frozen=True)
+class Microgrid:
+    """One home over one horizon, with its future. Series have one entry a step.
+
+    Attributes:
+        start: minute of the day at the first step.
+        dt: hours a step.
+        capacity: kWh of the battery.
+        power: most kW it charges or discharges.
+        efficiency: share kept on each way, (0, 1].
+        leak: share of the energy lost per step.
+        energy: kWh at the start.
+        import_cap: most kW bought.
+        export_cap: most kW sold.
+        wear: money per kWh moved through the battery.
+        critical: share of the load that must be served even in an outage.
+        regain: kWh by which the reserve comes back each step after an outage.
+        load: kW.
+        pv: kW.
+        price: money per kWh bought.
+        resale: money per kWh sold.
+        schedule: kWh of the reserve while the grid is up, known in advance.
+        up: 1 while the grid is up, 0 in an outage.
+        chance: probability that a step begins an outage; empty if there are none.
+        load_forecast: kW, shown at the start.
+        pv_forecast: kW, shown at the start.
+        load_updates: by step, kW of the few steps after it; empty if never refreshed.
+        pv_updates: as `load_updates`.
+        before: kW of load and sun in the hours before the start, oldest first; may be empty.
+        rating: kW of the genset, 0 if there is none.
+        fuel: money per kWh of the genset.
+        car: arrival step, departure step, kWh needed, least kW, most kW, money per kWh missing at
+            departure; empty if there is none.
+    """
+
+    start: int
+    dt: float
+    capacity: float
+    power: float
+    efficiency: float
+    leak: float
+    energy: float
+    import_cap: float
+    export_cap: float
+    wear: float
+    critical: float
+    regain: float
+    load: tuple[float, ...]
+    pv: tuple[float, ...]
+    price: tuple[float, ...]
+    resale: tuple[float, ...]
+    schedule: tuple[float, ...]
+    up: tuple[int, ...]
+    chance: tuple[float, ...]
+    load_forecast: tuple[float, ...]
+    pv_forecast: tuple[float, ...]
+    load_updates: tuple[tuple[float, ...], ...]
+    pv_updates: tuple[tuple[float, ...], ...]
+    before: tuple[tuple[float, float], ...]
+    rating: float
+    fuel: float
+    car: tuple[float, ...]
+
+    reserve: tuple[float, ...] = field(init=False)
+    devices: tuple[str, ...] = field(init=False)
+    requirement: tuple[float, float] = field(init=False)
+    price_of_missing: float = field(init=False)
+    price_of_extra: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Work out what every step needs: devices, the reserve in force, prices of the end."""
+        reserve = []
+        most = math.inf
+        for scheduled, up in zip(self.schedule, self.up, strict=True):
+            most = most + self.regain if up else 0.0
+            reserve.append(min(scheduled, most))
+        present = {"BATTERY": True, "GENSET": self.rating > 0.0, "EV": bool(self.car)}
+        derived = {
+            "reserve": tuple(reserve),
+            "devices": tuple(device for device, there in present.items() if there),
+            "requirement": (max(self.schedule), sum(self.schedule)),
+            "price_of_missing": max(self.price) / self.efficiency,
+            "price_of_extra": min(self.price) * self.efficiency,
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Immutable all the way down: a copy is the plant itself."""
+        return self
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return len(self.load)
+
+    @property
+    def initial(self) -> State:
+        """Battery energy at the start, and an uncharged car."""
+        return (self.energy, 0.0)
+
+    def required(self, step: int) -> float:
+        """Reserve in force at the end of `step`, kWh."""
+        return self.reserve[step]
+
+    def advance(self, step: int, state: State, commands: Commands) -> Outcome:
+        """Apply commands during `step`; see `Plant.advance`.
+
+        The load comes first, then the car, then charging; the sun and the genset are curtailed
+        before the battery is held back. So charging never sheds load, and what a step costs is the
+        least it can cost given what battery, genset and car do.
+        """
+        dt, load, pv = self.dt, self.load[step], self.pv[step]
+        imports, exports = (self.import_cap, self.export_cap) if self.up[step] else (0.0, 0.0)
+        kept = state[0] * (1.0 - self.leak)
+        wanted = commands[0]
+        discharge = 0.0
+        if wanted < 0.0:
+            discharge = min(-wanted, self.power, kept * self.efficiency / dt)
+        given, genset, ev = pv, 0.0, 0.0
+        if self.rating > 0.0:
+            genset = self._genset(commands[1])
+            given += genset
+        if self.car:
+            ev = self._charging(step, state[1], commands[-1], imports + given + discharge - load)
+        if wanted < 0.0:
+            discharge = min(discharge, load + ev + exports)
+            energy = max(kept - dt * discharge / self.efficiency, 0.0)
+            moved = discharge
+            net = load + ev - discharge - given
+            battery = -discharge
+        else:
+            room = (self.capacity - kept) / (self.efficiency * dt)
+            battery = max(min(wanted, self.power, room, imports + given - load - ev), 0.0)
+            energy = min(kept + dt * battery * self.efficiency, self.capacity)
+            moved = battery
+            net = load + ev + battery - given
+        unserved = 0.0
+        if net >= 0.0:
+            bought = min(net, imports)
+            unserved = net - bought
+            money = dt * (self.price[step] * bought + self.wear * moved + LOST_LOAD * unserved)
+        else:
+            money = dt * (self.wear * moved - self.resale[step] * min(-net, exports))
+        safety = max(self.reserve[step] - energy, 0.0)
+        if unserved > 0.0:
+            safety += dt * max(unserved - (1.0 - self.critical) * load, 0.0)
+        if len(commands) == 1:
+            return Outcome((energy, 0.0), money, safety if safety > TOLERANCE else 0.0, (battery,))
+        money += dt * self.fuel * genset
+        charged = state[1] + dt * ev
+        done = [battery]
+        if self.rating > 0.0:
+            done.append(genset)
+        if self.car:
+            done.append(ev)
+            if step == self.car[1] - 1:
+                money += self.car[5] * max(self.car[2] - charged, 0.0)
+        return Outcome((energy, charged), money, safety if safety > TOLERANCE else 0.0, tuple(done))
+
+    def closing(self, state: State) -> float:
+        """Missing energy costs the dearest purchase, extra energy earns the cheapest."""
+        extra = state[0] - self.energy
+        return -self.price_of_extra * extra if extra > 0.0 else -self.price_of_missing * extra
+
+    def seen(self, step: int, state: State) -> State:
+        """Energy in hundredths of a kWh, rounded down."""
+        return (rounded_down(state[0]), rounded_down(state[1]))
+
+    def foreseen(self, step: int) -> Self:
+        """The microgrid as shown at `step`; no outage is foreseen, a running one ends at once."""
+        known = step + 1
+        return replace(
+            self,
+            load=latest(self.load, self.load_forecast, self.load_updates, step),
+            pv=latest(self.pv, self.pv_forecast, self.pv_updates, step),
+            up=self.up[:known] + (1,) * (self.steps - known),
+        )
+
+    def _genset(self, wanted: float) -> float:
+        """Power of the genset in kW: off below its least, at most its most."""
+        if wanted < GENSET_LEAST * self.rating - TOLERANCE:
+            return 0.0
+        return min(max(wanted, GENSET_LEAST * self.rating), GENSET_MOST * self.rating)
+
+    def _charging(self, step: int, charged: float, wanted: float, available: float) -> float:
+        """Power of the car in kW: off away from home and below its least power."""
+        arrives, departs, need, least, most, _ = self.car
+        if not arrives <= step < departs:
+            return 0.0
+        room = (need + least * self.dt - charged) / self.dt
+        power = min(wanted, most, available, room)
+        return max(power, least) if power >= least - TOLERANCE else 0.0

@@ -1,0 +1,210 @@
+"""The cheapest safe plan of a plant whose series are known: exact, by linear programming.
+
+With the true series it is the perfect-foresight optimum: it knows every outage and every cloud, so
+no policy that must live through the day reaches it. On the shown forecasts it is one step of model
+predictive control.
+"""
+
+import math
+from typing import NamedTuple
+
+from tokengym.envs.energy.house import House
+from tokengym.envs.energy.microgrid import GENSET_LEAST, GENSET_MOST, LOST_LOAD, Microgrid
+from tokengym.envs.energy.plant import Commands, Plant, State
+from tokengym.envs.energy.program import Program, Term
+
+UNSAFE = 2.0 * LOST_LOAD
+"""Money per unit of safety cost where a plan may break the floor; no way to keep it is dearer."""
+_DIGITS = 12
+_GAP = 1e-9
+
+
+class Plan(NamedTuple):
+    """Commands by step from the first planned step on, and what they cost to the end."""
+
+    commands: tuple[Commands, ...]
+    cost: float
+
+
+class Episode(NamedTuple):
+    """What a run of commands over the whole horizon did."""
+
+    money: float
+    safety: tuple[float, ...]
+
+
+def replay(plant: Plant, commands: tuple[Commands, ...]) -> Episode:
+    """Run commands through the plant from its start to its end."""
+    state, money, safety = plant.initial, 0.0, []
+    for step, command in enumerate(commands):
+        outcome = plant.advance(step, state, command)
+        state = outcome.state
+        money += outcome.money
+        safety.append(outcome.safety)
+    return Episode(money + plant.closing(state), tuple(safety))
+
+
+def optimum(plant: Microgrid | House) -> Plan | None:
+    """Return the cheapest safe plan, certified by a replay, or `None` if there is none.
+
+    The program relaxes the plant (it may shed load to charge), so its cost is a lower bound; the
+    replay reaching the same cost, safely, proves the plan optimal.
+    """
+    planned = plan(plant, 0, plant.initial)
+    if planned is None:
+        return None
+    rounded = tuple(
+        tuple(round(power, _DIGITS) + 0.0 for power in command) for command in planned.commands
+    )
+    replayed = replay(plant, rounded)
+    if any(replayed.safety) or abs(replayed.money - planned.cost) > _GAP:
+        return None
+    return Plan(rounded, replayed.money)
+
+
+def plan(
+    plant: Microgrid | House, first: int, state: State, unsafe: float | None = None
+) -> Plan | None:
+    """Return the cheapest commands from `first` on for the series as the plant has them.
+
+    Args:
+        plant: true or foreseen.
+        first: first step to plan.
+        state: state before it.
+        unsafe: money per unit of safety cost; `None` forbids any.
+
+    Returns:
+        the plan, or `None` if none is safe.
+    """
+    program = Program()
+    if isinstance(plant, Microgrid):
+        powers = _microgrid(program, plant, first, state, unsafe)
+    else:
+        powers = _house(program, plant, first, state, unsafe)
+    solved = program.solve()
+    if solved is None:
+        return None
+    values = solved[0].tolist()
+    commands = tuple(
+        tuple(math.fsum(values[variable] * sign for variable, sign in device) for device in devices)
+        for devices in powers
+    )
+    return Plan(commands, solved[1])
+
+
+def _house(
+    program: Program, house: House, first: int, state: State, unsafe: float | None
+) -> list[list[list[Term]]]:
+    powers = []
+    before: Term | None = None
+    for step in range(first, house.steps):
+        power = program.variable(house.dt * house.price[step], high=house.power)
+        low, high = house.low[step], house.high
+        if unsafe is None:
+            warmth: Term = (program.variable(low=low, high=high), 1.0)
+        else:
+            warmth = (program.variable(low=-math.inf), 1.0)
+            program.row(low, math.inf, warmth, (program.variable(unsafe), 1.0))
+            program.row(-math.inf, high, warmth, (program.variable(unsafe), -1.0))
+        gained = (power, -house.dt * house.cop / house.capacity)
+        drift = house.drift(step)
+        if before is None:
+            drift += house.keep * state[0]
+            program.row(drift, drift, warmth, gained)
+        else:
+            program.row(drift, drift, warmth, gained, (before[0], -house.keep))
+        before = warmth
+        powers.append([[(power, 1.0)]])
+    _close(program, house, before, state[0], house.temperature)
+    return powers
+
+
+def _microgrid(
+    program: Program, grid: Microgrid, first: int, state: State, unsafe: float | None
+) -> list[list[list[Term]]]:
+    dt, keep = grid.dt, 1.0 - grid.leak
+    powers = []
+    before: Term | None = None
+    charged: list[Term] = []
+    for step in range(first, grid.steps):
+        charge = program.variable(dt * grid.wear, high=grid.power)
+        discharge = program.variable(dt * grid.wear, high=grid.power)
+        level = program.variable(
+            low=grid.reserve[step] if unsafe is None else 0.0, high=grid.capacity
+        )
+        change = ((charge, -dt * grid.efficiency), (discharge, dt / grid.efficiency))
+        if before is None:
+            program.row(keep * state[0], keep * state[0], (level, 1.0), *change)
+        else:
+            program.row(0.0, 0.0, (level, 1.0), *change, (before[0], -keep))
+        before = (level, 1.0)
+        if unsafe is not None:
+            program.row(grid.reserve[step], math.inf, before, (program.variable(unsafe), 1.0))
+
+        balance = [(charge, 1.0), (discharge, -1.0), *_exchange(program, grid, step, unsafe)]
+        devices: list[list[Term]] = [[(charge, 1.0), (discharge, -1.0)]]
+        curtailed = program.variable(high=math.inf if grid.rating else grid.pv[step])
+        balance.append((curtailed, 1.0))
+        if grid.rating:
+            genset = _switched(program, dt * grid.fuel, grid.rating, GENSET_LEAST, GENSET_MOST)
+            program.row(-math.inf, grid.pv[step], (curtailed, 1.0), (genset, -1.0))
+            balance.append((genset, -1.0))
+            devices.append([(genset, 1.0)])
+        if grid.car:
+            devices.append([])
+            if grid.car[0] <= step < grid.car[1]:
+                ev = _switched(program, 0.0, 1.0, grid.car[3], grid.car[4])
+                balance.append((ev, 1.0))
+                charged.append((ev, dt))
+                devices[-1].append((ev, 1.0))
+        surplus = grid.pv[step] - grid.load[step]
+        program.row(surplus, surplus, *balance)
+        powers.append(devices)
+    _close(program, grid, before, state[0], grid.energy)
+    if grid.car and first < grid.car[1]:
+        _, _, need, least, _, late = grid.car
+        program.row(need - state[1], math.inf, *charged, (program.variable(late), 1.0))
+        if charged:
+            program.row(-math.inf, need + least * dt - state[1], *charged)
+    return powers
+
+
+def _exchange(
+    program: Program, grid: Microgrid, step: int, unsafe: float | None
+) -> tuple[Term, ...]:
+    """Buying, selling and load left unserved, as terms of the power balance."""
+    dt, up = grid.dt, grid.up[step]
+    bought = program.variable(dt * grid.price[step], high=grid.import_cap * up)
+    sold = program.variable(-dt * grid.resale[step], high=grid.export_cap * up)
+    if grid.resale[step] > grid.price[step]:
+        # Selling pays more than buying costs: one meter cannot do both at once.
+        buys = program.variable(high=1.0, whole=True)
+        program.row(-math.inf, 0.0, (bought, 1.0), (buys, -grid.import_cap))
+        program.row(-math.inf, grid.export_cap, (sold, 1.0), (buys, grid.export_cap))
+    critical = grid.critical * grid.load[step]
+    unserved = program.variable(dt * LOST_LOAD, high=grid.load[step] - critical)
+    terms = ((bought, -1.0), (sold, 1.0), (unserved, -1.0))
+    if unsafe is None:
+        return terms
+    return (*terms, (program.variable(dt * (LOST_LOAD + unsafe), high=critical), -1.0))
+
+
+def _switched(program: Program, cost: float, rating: float, least: float, most: float) -> int:
+    """A power that is either 0 or between `least` and `most` times `rating`."""
+    power = program.variable(cost, high=most * rating)
+    running = program.variable(high=1.0, whole=True)
+    program.row(0.0, math.inf, (power, 1.0), (running, -least * rating))
+    program.row(-math.inf, 0.0, (power, 1.0), (running, -most * rating))
+    return power
+
+
+def _close(
+    program: Program, plant: Microgrid | House, last: Term | None, now: float, start: float
+) -> None:
+    """Charge what is stored less than at the start, pay for what is stored more."""
+    missing = program.variable(plant.price_of_missing)
+    extra = program.variable(-plant.price_of_extra)
+    if last is None:
+        program.row(now - start, now - start, (extra, 1.0), (missing, -1.0))
+    else:
+        program.row(start, start, last, (extra, -1.0), (missing, 1.0))

@@ -1,0 +1,122 @@
+"""What the world asks of a plant: step it, price its end, and say what safety requires of it."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, Self
+
+State = tuple[float, float]
+"""What is stored: battery energy in kWh (or the indoor temperature in °C), car charge in kWh."""
+
+Commands = tuple[float, ...]
+"""One power in kW per device, in the order of `Plant.devices`."""
+
+TOLERANCE = 1e-6
+"""A safety cost up to this is rounding, not a violation."""
+
+
+class Outcome(NamedTuple):
+    """What one step did.
+
+    Attributes:
+        state: what is stored afterwards.
+        money: what the step cost; negative if it earned.
+        safety: the safety cost c_t >= 0, 0 if at most `TOLERANCE`.
+        done: the powers that physics allowed, kW per device.
+    """
+
+    state: State
+    money: float
+    safety: float
+    done: Commands
+
+
+class Plant(Protocol):
+    """A controlled system over a fixed horizon, with all that will happen to it. Immutable."""
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Names of what can be commanded, as a reply writes them."""
+        ...
+
+    @property
+    def dt(self) -> float:
+        """Length of a step in hours."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """Minute of the day at which the first step begins."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        ...
+
+    @property
+    def initial(self) -> State:
+        """State before the first step."""
+        ...
+
+    @property
+    def requirement(self) -> tuple[float, float]:
+        """The largest safety requirement of a step and the sum of all: scales of the depth."""
+        ...
+
+    def required(self, step: int) -> float:
+        """Safety requirement R_t of one step, in the unit of the safety cost."""
+        ...
+
+    def advance(self, step: int, state: State, commands: Commands) -> Outcome:
+        """Apply commands during `step`. Physics clips them; safety never does."""
+        ...
+
+    def closing(self, state: State) -> float:
+        """Money charged at the end for what is stored less than at the start, or paid for more."""
+        ...
+
+    def seen(self, step: int, state: State) -> State:
+        """The state as an observation shows it, rounded to the safe side."""
+        ...
+
+    def foreseen(self, step: int) -> Self:
+        """The plant as shown at `step`: the truth up to now, forecasts from then on."""
+        ...
+
+
+def rounded_down(value: float) -> float:
+    """Return `value` in hundredths, rounded down (sparing numbers that miss one by rounding)."""
+    return math.floor(value * 100.0 + 1e-6) / 100.0
+
+
+def rounded_up(value: float) -> float:
+    """Return `value` in hundredths, rounded up (sparing numbers that miss one by rounding)."""
+    return math.ceil(value * 100.0 - 1e-6) / 100.0
+
+
+def frozen(instance: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an instance with every list, nested ones too, as a tuple."""
+    return {name: _frozen(value) for name, value in instance.items()}
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+
+
+def latest(
+    truth: tuple[float, ...],
+    first: tuple[float, ...],
+    updates: tuple[tuple[float, ...], ...],
+    step: int,
+) -> tuple[float, ...]:
+    """Return a series as known at `step`.
+
+    Args:
+        truth: what happens; known up to and including `step`.
+        first: the forecast of every step, shown once at the start.
+        updates: by step, newer forecasts of the steps right after it; may be empty.
+        step: now.
+    """
+    newer = updates[step] if updates else ()
+    known = step + 1
+    return truth[:known] + newer + first[known + len(newer) :]

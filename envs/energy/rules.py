@@ -1,0 +1,116 @@
+"""Rules of thumb as functions of what is shown: the safe hold, self-consumption, time of use.
+
+Each takes the plant as foreseen at a step and the state as seen, and returns commands in kW.
+"""
+
+from collections.abc import Callable
+
+from tokengym.envs.energy.house import House
+from tokengym.envs.energy.microgrid import Microgrid
+from tokengym.envs.energy.oracle import Episode, replay
+from tokengym.envs.energy.plant import Commands, State, rounded_down, rounded_up
+
+Rule = Callable[[Microgrid | House, int, State], Commands]
+
+_SHARE_OF_POWER = 0.9
+_MARGIN = 0.05
+
+
+def hold(plant: Microgrid | House, step: int, state: State) -> Commands:
+    """The reference: 0 kW, but charge in time for the reserve and serve the load in an outage.
+
+    A car is charged as soon as it can be; a house is held in the middle of its comfort band.
+    """
+    if isinstance(plant, House):
+        return (_heat_to(plant, step, state[0], plant.high - 1.0),)
+    battery = max(_missing(plant, step, state, plant.steps), 0.0)
+    return _with_others(plant, step, state, battery)
+
+
+def self_consumption(plant: Microgrid | House, step: int, state: State) -> Commands:
+    """Store the sun's surplus and cover deficits, down to the reserve of this step.
+
+    It never buys to charge, so that a reserve that rises can catch it short. A house is heated to
+    the lower edge of its comfort band.
+    """
+    if isinstance(plant, House):
+        return (_heat_to(plant, step, state[0], plant.low[step]),)
+    surplus = plant.pv[step] - plant.load[step]
+    least = min(_missing(plant, step, state, 1), 0.0)
+    return _with_others(plant, step, state, max(surplus, least))
+
+
+def time_of_use(plant: Microgrid | House, step: int, state: State) -> Commands:
+    """Charge at the cheapest price, cover deficits at the dearest, mind the next step's reserve.
+
+    A house is heated to the top of its band before the price rises, and coasts when it is dearest.
+    """
+    price = plant.price[step]
+    if isinstance(plant, House):
+        later = plant.price[step + 1 : step + 3]
+        warm = plant.high - _MARGIN if later and max(later) > price else plant.low[step]
+        return (_heat_to(plant, step, state[0], warm),)
+    least = _missing(plant, step, state, 2)
+    deficit = plant.load[step] - plant.pv[step]
+    if price == min(plant.price):
+        wanted = plant.power
+    elif price == max(plant.price):
+        wanted = -deficit
+    else:
+        wanted = max(-deficit, 0.0)
+    return _with_others(plant, step, state, max(wanted, least))
+
+
+def reference(plant: Microgrid | House) -> Episode:
+    """Run the safe hold through the plant, as a policy would that sees what is shown."""
+    commands: list[Commands] = []
+    state = plant.initial
+    for step in range(plant.steps):
+        command = hold(plant.foreseen(step), step, plant.seen(step, state))
+        commands.append(command)
+        state = plant.advance(step, state, command).state
+    return replay(plant, tuple(commands))
+
+
+def _missing(grid: Microgrid, step: int, state: State, ahead: int) -> float:
+    """Least battery power in kW that still meets the reserves of the next `ahead` steps.
+
+    Negative if there is energy to spare. In an outage nothing is reserved.
+    """
+    keep = 1.0 - grid.leak
+    reach = grid.dt * grid.efficiency * _SHARE_OF_POWER * grid.power
+    needed, reached, kept = 0.0, 0.0, 1.0
+    for reserve in grid.reserve[step : step + ahead]:
+        needed = max(needed, (reserve - reached) / kept)
+        reached += reach
+        kept *= keep
+    missing = needed - state[0] * keep
+    if missing > 0.0:
+        return rounded_up(missing / (grid.efficiency * grid.dt))
+    return -rounded_down(-missing * grid.efficiency / grid.dt)
+
+
+def _with_others(grid: Microgrid, step: int, state: State, battery: float) -> Commands:
+    """Add the genset and the car to a battery command; in an outage, serve the load first."""
+    commands = [battery]
+    genset = 0.0
+    if not grid.up[step]:
+        deficit = grid.load[step] - grid.pv[step]
+        if grid.rating:
+            genset = max(deficit, 0.0)
+            deficit -= min(genset, 0.9 * grid.rating)
+        commands[0] = -rounded_up(deficit) + 0.0
+    if grid.rating:
+        commands.append(genset)
+    if grid.car:
+        missing = grid.car[2] - state[1]
+        most = grid.car[4] if grid.up[step] else 0.0
+        commands.append(min(max(missing / grid.dt, grid.car[3]), most) if missing > 0.01 else 0.0)
+    return tuple(commands)
+
+
+def _heat_to(house: House, step: int, temperature: float, target: float) -> float:
+    """Power in kW that ends the step at `target` °C, rounded up to hundredths."""
+    free = house.keep * temperature + house.drift(step)
+    power = (target - free) * house.capacity / (house.dt * house.cop)
+    return min(max(rounded_up(power), 0.0), house.power)

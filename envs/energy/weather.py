@@ -1,0 +1,123 @@
+"""Synthetic days: demand, sun, temperature, tariff, outages, and forecasts that err with lead time.
+
+Powers are on a grid of 0.1 kW and prices on one of 0.01, so that an observation shows them exactly.
+"""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+Hours = npt.NDArray[np.float64]
+"""Hour of the day in [0, 24) by step."""
+
+_WORST_ERROR = 0.5
+_NORMAL_FROM_ABSOLUTE = math.sqrt(math.pi / 2.0)
+
+
+def demand(rng: np.random.Generator, hours: Hours) -> Hours:
+    """Household load in kW: a base, a morning and an evening bump, and noise."""
+    morning, evening = rng.uniform(0.3, 1.0), rng.uniform(0.8, 2.2)
+    shape = rng.uniform(0.3, 0.7) + _bump(hours, rng.normal(7.5, 0.5), 1.3) * morning
+    shape = shape + _bump(hours, rng.normal(19.0, 0.7), 2.0) * evening
+    load: Hours = np.maximum(shape * rng.lognormal(0.0, 0.2, len(hours)), 0.1).round(1)
+    return load
+
+
+def sun(rng: np.random.Generator, hours: Hours, peak: float) -> Hours:
+    """Solar power in kW of a roof of `peak` kWp: a clear arc from 6 to 18 h under moving clouds."""
+    arc = np.maximum(np.sin((hours - 6.0) / 12.0 * math.pi), 0.0)
+    arc[(hours < 6.0) | (hours > 18.0)] = 0.0
+    clear, cover = rng.uniform(0.3, 1.0), 0.0
+    clouds = np.empty(len(hours))
+    for step, shock in enumerate(rng.normal(0.0, 0.15, len(hours))):
+        cover = 0.7 * cover + shock
+        clouds[step] = min(max(clear + cover, 0.05), 1.0)
+    return (0.85 * peak * arc * clouds).round(1)
+
+
+def outdoors(rng: np.random.Generator, hours: Hours) -> Hours:
+    """Outside temperature in °C on a heating day, coldest near 5 h."""
+    mean, swing = rng.uniform(-3.0, 9.0), rng.uniform(2.0, 5.0)
+    wave = -np.cos((hours - 5.0) / 12.0 * math.pi)
+    drift = np.cumsum(rng.normal(0.0, 0.2, len(hours)))
+    return (mean + swing * wave + drift).round(1)
+
+
+def gains(rng: np.random.Generator, hours: Hours) -> Hours:
+    """Heat from people and windows in kW."""
+    return (rng.uniform(0.1, 0.3) + 0.3 * sun(rng, hours, rng.uniform(1.0, 3.0))).round(1)
+
+
+def tariff(rng: np.random.Generator, hours: Hours) -> Hours:
+    """Time-of-use price per kWh: night, day and an evening peak (0.21 to 0.59, as CityLearn's)."""
+    night, day, peak = rng.uniform((0.21, 0.27, 0.46), (0.25, 0.34, 0.59)).round(2)
+    begins = int(rng.integers(15, 18))
+    ends = begins + int(rng.integers(4, 6))
+    price: Hours = np.where((hours >= 7.0) & (hours < 23.0), day, night)
+    price[(hours >= begins) & (hours < ends)] = peak
+    return price
+
+
+def outages(rng: np.random.Generator, chance: Hours, dt: float) -> npt.NDArray[np.int64]:
+    """Grid status by step, 1 up and 0 down; the first step is up, an outage lasts 2 h on average.
+
+    Args:
+        rng: randomness.
+        chance: probability by step that an outage begins.
+        dt: hours a step.
+    """
+    up = np.ones(len(chance), dtype=np.int64)
+    for step in range(1, len(chance)):
+        begins = rng.random() < chance[step]
+        lasts = rng.random() < math.exp(-dt / 2.0)
+        up[step] = 1 - (begins if up[step - 1] else lasts)
+    return up
+
+
+def forecasts(
+    rng: np.random.Generator,
+    truth: Hours,
+    error: tuple[float, float],
+    updates: int,
+    relative: bool = True,
+) -> tuple[Hours, list[list[float]]]:
+    """Forecasts whose mean absolute error grows linearly with lead time.
+
+    Args:
+        rng: randomness.
+        truth: what will happen.
+        error: at no lead, and added per step of lead.
+        updates: how many steps ahead each step has fresh forecasts.
+        relative: whether errors are shares of the truth (at most one half) and forecasts >= 0.
+
+    Returns:
+        the forecast made at the first step (which is known), and by step the fresh ones.
+    """
+    steps = len(truth)
+
+    def predict(targets: npt.NDArray[np.int64], leads: npt.NDArray[np.int64]) -> Hours:
+        size = (error[0] + error[1] * leads) * _NORMAL_FROM_ABSOLUTE
+        noise = rng.normal(0.0, 1.0, len(targets))
+        if not relative:
+            degrees: Hours = (truth[targets] + size * noise).round(1)
+            return degrees
+        size = np.minimum(size, _WORST_ERROR * _NORMAL_FROM_ABSOLUTE)
+        powers: Hours = np.maximum(truth[targets] * (1.0 + size * noise), 0.0).round(1)
+        return powers
+
+    leads = np.arange(steps)
+    first = predict(leads, leads)
+    first[0] = truth[0]
+    if not updates:
+        return first, []
+    fresh = []
+    for step in range(steps):
+        targets = np.arange(step + 1, min(step + 1 + updates, steps))
+        fresh.append(predict(targets, targets - step).tolist())
+    return first, fresh
+
+
+def _bump(hours: Hours, centre: float, width: float) -> Hours:
+    distance = np.abs(hours - centre)
+    return np.exp(-0.5 * (np.minimum(distance, 24.0 - distance) / width) ** 2)
