@@ -14,6 +14,7 @@ from tokengym.envs.core.errors import OptionError, UnknownWorldError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
+from tokengym.rewards import debate
 from tokengym.rewards.bounds import Range
 
 Policy = Callable[[World, Turn, np.random.Generator], str]
@@ -63,6 +64,16 @@ _ROWS = (
         },
         step_range={"operator": _UNIT},
         return_range={"operator": _UNIT},
+    ),
+    WorldSpec(
+        id="tokengym/Disruption-v0",
+        summary="Predict whether a paper is disruptive, be challenged, and answer again.",
+        entry_point="tokengym.envs.disruption.world:DisruptionWorld",
+        baselines="tokengym.envs.disruption.baselines:BASELINES",
+        roles=("predictor", "challenger"),
+        turn_limits={"L2": 2, "L1": 2, "L0": 2},
+        step_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
+        return_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
     ),
 )
 _CATALOGUE: Mapping[str, WorldSpec] = MappingProxyType({row.id: row for row in _ROWS})

@@ -1,0 +1,232 @@
+"""Scripted policies for both roles. All but the oracle use only what the Turns show."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
+from tokengym.envs.disruption import challengers
+from tokengym.envs.disruption.claims import Claim, Fact
+from tokengym.envs.disruption.evidence import FEATURES, Evidence
+from tokengym.envs.disruption.judge import best_claims, true_claims
+from tokengym.envs.disruption.labels import LABELS, Target
+from tokengym.envs.disruption.literature import (
+    Probabilities,
+    cue_group,
+    draw_evidence,
+    draw_outcome,
+)
+from tokengym.envs.disruption.replies import MOST_CLAIMS, Answer, Argument
+from tokengym.envs.disruption.world import DisruptionWorld, likeliest
+
+Policy = Callable[[World, Turn, np.random.Generator], str]
+FloatArray = npt.NDArray[np.float64]
+
+_THIRD = (1 / 3, 1 / 3, 1 / 3)
+_RECORD = 2000
+_RIDGE = 1.0
+_LOGIT_NOISE = 0.7
+
+
+def _null(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    """No label preferred, nothing claimed; as challenger "are you sure?"."""
+    world = _debate(world)
+    if turn.role == "challenger":
+        return challengers.null(world, turn, rng)
+    count = len(world.targets)
+    return Answer((2,) * count, (_THIRD,) * count, ()).write(world.targets, decimals=3)
+
+
+def _random(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    world = _debate(world)
+    if turn.role == "challenger":
+        target = world.targets[int(rng.integers(len(world.targets)))]
+        return Argument(LABELS[target][int(rng.integers(3))], _random_claims(rng, 2)).write()
+    labels = tuple(int(rng.integers(3)) for _ in world.targets)
+    reports = [_probabilities(rng.dirichlet(np.ones(3))) for _ in world.targets]
+    return Answer(labels, tuple(reports), _random_claims(rng, MOST_CLAIMS)).write(world.targets)
+
+
+def _majority(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    """The most frequent label and the labels' frequencies, whatever is shown."""
+    world = _debate(world)
+    if turn.role == "challenger":
+        return challengers.null(world, turn, rng)
+    reports = tuple(_frequencies(target, world.level) for target in world.targets)
+    return _answer(world, reports, ())
+
+
+def _logistic(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    """Multinomial logistic regression on the evidence, and the claims that fit its report."""
+    world = _debate(world)
+    if turn.role == "challenger":
+        return challengers.scripted(world, turn, rng)
+    reports = _logistic_reports(world)
+    claims = best_claims(world.docket.evidence, world.targets, reports).claims
+    return _answer(world, reports, claims)
+
+
+def _noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    """The logistic report with noise on its log-odds, and true claims drawn at random."""
+    world = _debate(world)
+    if turn.role == "challenger":
+        return challengers.noisy(world, turn, rng)
+    reports = tuple(
+        _softmax(np.log(report) + _LOGIT_NOISE * rng.normal(size=3))
+        for report in _logistic_reports(world)
+    )
+    offers = true_claims(world.docket.evidence)
+    picks = rng.choice(len(offers), min(2, len(offers)), replace=False)
+    return _answer(world, reports, tuple(offers[int(k)] for k in picks))
+
+
+def _oracle(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    """The exact posterior and the claims that bring the judge nearest to it.
+
+    Of a real paper nobody knows the posterior; there the gold label stands in for it.
+    """
+    world = _debate(world)
+    if turn.role == "challenger":
+        return challengers.scripted(world, turn, rng)
+    docket = world.docket
+    claims = best_claims(docket.evidence, world.targets, docket.posteriors).claims
+    return _answer(world, docket.posteriors, claims, decimals=6)
+
+
+def _answer(
+    world: DisruptionWorld,
+    reports: Sequence[Probabilities],
+    claims: Sequence[Claim],
+    decimals: int = 3,
+) -> str:
+    """Write an answer with the likeliest label of each report."""
+    labels = tuple(likeliest(report) for report in reports)
+    return Answer(labels, tuple(reports), tuple(claims)).write(world.targets, decimals)
+
+
+def _random_claims(rng: np.random.Generator, most: int) -> tuple[Claim, ...]:
+    return tuple(
+        Fact(
+            FEATURES[int(rng.integers(len(FEATURES)))],
+            (">=", "<=", "=")[int(rng.integers(3))],
+            float(rng.integers(20)),
+        )
+        for _ in range(most)
+    )
+
+
+class Record(NamedTuple):
+    """Papers with known labels of one tier, for baselines to learn from.
+
+    Attributes:
+        features: shape (n, f), see `_features`; NaN where not shown.
+        labels: position of the label of each target, shape (n,).
+    """
+
+    features: FloatArray
+    labels: Mapping[Target, npt.NDArray[np.int64]]
+
+
+@cache
+def _record(tier: str) -> Record:
+    """A record of its own stream: none of its papers is a Task."""
+    rng = generator("disruption record", tier)
+    rows, outcomes = [], []
+    for _ in range(_RECORD):
+        evidence = draw_evidence(rng, tier)
+        rows.append(_features(evidence))
+        outcomes.append(draw_outcome(rng, evidence).labels())
+    labels = {
+        target: np.array([LABELS[target].index(outcome[target]) for outcome in outcomes])
+        for target in LABELS
+    }
+    return Record(np.array(rows), labels)
+
+
+@cache
+def _frequencies(target: Target, tier: str) -> Probabilities:
+    return _probabilities(np.bincount(_record(tier).labels[target], minlength=3) / _RECORD)
+
+
+class Regression(NamedTuple):
+    """A fitted multinomial logistic regression on standardised features."""
+
+    mean: FloatArray
+    deviation: FloatArray
+    weights: FloatArray
+
+    def report(self, evidence: Evidence) -> Probabilities:
+        """Probabilities of the labels; a feature that is not shown counts as its mean."""
+        x = np.nan_to_num((np.array(_features(evidence)) - self.mean) / self.deviation)
+        return _softmax(np.append(x, 1.0) @ self.weights)
+
+
+@cache
+def _regression(target: Target, tier: str) -> Regression:
+    """Fit by penalised maximum likelihood on the record."""
+    from scipy.optimize import minimize
+
+    record = _record(tier)
+    shown = ~np.isnan(record.features).all(axis=0)
+    mean = np.where(shown, np.nan_to_num(record.features).mean(axis=0), 0.0)
+    deviation = np.where(shown, np.nan_to_num(record.features).std(axis=0), 1.0)
+    x = np.nan_to_num((record.features - mean) / deviation)
+    x = np.hstack([x, np.ones((len(x), 1))])
+    y = np.eye(3)[record.labels[target]]
+
+    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
+        weights = flat.reshape(-1, 3)
+        scores = x @ weights
+        scores -= scores.max(axis=1, keepdims=True)
+        log_share = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        gradient = x.T @ (np.exp(log_share) - y) + _RIDGE * weights
+        return float(-(y * log_share).sum() + _RIDGE / 2 * flat @ flat), gradient.ravel()
+
+    fit = minimize(loss, np.zeros(3 * x.shape[1]), jac=True, method="L-BFGS-B")
+    return Regression(mean, deviation, fit.x.reshape(-1, 3))
+
+
+def _logistic_reports(world: DisruptionWorld) -> tuple[Probabilities, ...]:
+    evidence = world.docket.evidence
+    return tuple(_regression(target, world.level).report(evidence) for target in world.targets)
+
+
+def _features(evidence: Evidence) -> list[float]:
+    """Seven facts (NaN if not shown) and whether the text uses each class's phrases."""
+    facts = [float(evidence.facts.get(name, np.nan)) for name in FEATURES]
+    groups = [cue_group(evidence.text, target) for target in LABELS]
+    return facts + [float(group == k) for group in groups for k in range(3)]
+
+
+def _softmax(scores: FloatArray) -> Probabilities:
+    weights = np.exp(scores - scores.max())
+    return _probabilities(weights / weights.sum())
+
+
+def _probabilities(values: FloatArray) -> Probabilities:
+    a, b, c = values.tolist()
+    return a, b, c
+
+
+def _debate(world: World) -> DisruptionWorld:
+    if isinstance(world, DisruptionWorld):
+        return world
+    raise TypeError(f"these policies play DisruptionWorld, got {type(world).__name__}")
+
+
+BASELINES: Mapping[str, Policy] = MappingProxyType(
+    {
+        "null": _null,
+        "random": _random,
+        "majority": _majority,
+        "logistic": _logistic,
+        "noisy": _noisy,
+        "oracle": _oracle,
+    }
+)

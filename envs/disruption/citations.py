@@ -1,0 +1,306 @@
+"""The CD index (Funk & Owen-Smith 2017) and its variants over large citation graphs.
+
+In the window (t, t + w] after a focal paper of time t, n_i papers cite it and none of its
+references, n_j cite both, and n_k cite only its references. A citer must be strictly later than the
+focal paper; at t + w it still counts. References count whatever their own time.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tokengym.envs.core.errors import DataError
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+_FILES = ("times", "order", "starts", "cited", "citer_starts", "citers")
+_BLOCK_PAIRS = 4_000_000
+
+
+class CitationCounts(NamedTuple):
+    """What the citers of some focal papers did, one entry a focal paper.
+
+    Attributes:
+        n_i: cite the focal paper and none of its references.
+        n_j: cite both.
+        n_k: cite only its references.
+        n_l: cite the focal paper and at least `l` of its references (`l` as asked; 1 gives n_j).
+    """
+
+    n_i: IntArray
+    n_j: IntArray
+    n_k: IntArray
+    n_l: IntArray
+
+    @property
+    def citers(self) -> IntArray:
+        """Papers that cite the focal paper within the window: n_i + n_j."""
+        return self.n_i + self.n_j
+
+    def cd(self) -> FloatArray:
+        """CD = (n_i - n_j) / (n_i + n_j + n_k), in [-1, 1]; NaN where nobody cites anything."""
+        return _ratio(self.n_i - self.n_j, self.n_i + self.n_j + self.n_k)
+
+    def mcd(self) -> FloatArray:
+        """MCD = CD · (n_i + n_j): direction times use. NaN where CD is."""
+        return self.cd() * self.citers
+
+    def cd_without_n_k(self) -> FloatArray:
+        """(n_i - n_j) / (n_i + n_j); NaN where nobody cites the focal paper."""
+        return _ratio(self.n_i - self.n_j, self.n_i + self.n_j)
+
+    def di_l(self) -> FloatArray:
+        """DI_l of Bornmann et al. (2020): n_j counts only citers of at least `l` references."""
+        return _ratio(self.n_i - self.n_l, self.n_i + self.n_l + self.n_k)
+
+
+def cd_index(n_i: int, n_j: int, n_k: int) -> float | None:
+    """CD index of one paper from its counts; `None` if nobody cites anything."""
+    total = n_i + n_j + n_k
+    return (n_i - n_j) / total if total else None
+
+
+@dataclass(frozen=True, eq=False)
+class CitationGraph:
+    """Who cites whom, sorted by time, as compressed rows in both directions.
+
+    Papers are numbered 0..n-1 by the caller; inside they are kept in order of time, so that the
+    citers of any window are one contiguous range of rows. Arrays may be memory-mapped (`open`).
+
+    Attributes:
+        times: time of each paper in sorted order, shape (n,), any integer unit.
+        order: the caller's number of each paper in sorted order, shape (n,).
+        starts: row pointers of `cited`, shape (n + 1,).
+        cited: references of each paper, as sorted positions, shape (m,).
+        citer_starts: row pointers of `citers`, shape (n + 1,).
+        citers: who cites each paper, as ascending sorted positions, shape (m,).
+        folder: where the arrays lie on disk, `None` if they are in memory.
+    """
+
+    times: IntArray
+    order: IntArray
+    starts: IntArray
+    cited: npt.NDArray[np.int32]
+    citer_starts: IntArray
+    citers: npt.NDArray[np.int32]
+    folder: Path | None = None
+
+    @classmethod
+    def from_edges(cls, times: npt.ArrayLike, citing: npt.ArrayLike, cited: npt.ArrayLike) -> Self:
+        """Build the graph of `len(times)` papers; repeated citations count once.
+
+        Args:
+            times: publication time of each paper, integers, shape (n,).
+            citing: number of the citing paper of each citation, shape (m,).
+            cited: number of the paper it cites, shape (m,).
+
+        Raises:
+            DataError: if shapes or dtypes are wrong, or a number is no paper's.
+        """
+        from scipy import sparse
+
+        when = _integers(times, "times")
+        source, target = _integers(citing, "citing"), _integers(cited, "cited")
+        if source.shape != target.shape:
+            raise DataError(
+                f"citing and cited must be equally long, got {source.shape} and {target.shape}"
+            )
+        n = len(when)
+        for name, numbers in (("citing", source), ("cited", target)):
+            if len(numbers) and not (numbers.min() >= 0 and numbers.max() < n):
+                raise DataError(
+                    f"{name} numbers papers from 0 to {n - 1}, got {numbers.min()} to "
+                    f"{numbers.max()}"
+                )
+        order = np.argsort(when, kind="stable")
+        position = np.empty(n, dtype=np.int32)
+        position[order] = np.arange(n, dtype=np.int32)
+        other = source != target
+        ones = np.ones(np.count_nonzero(other), dtype=np.int8)
+        rows = sparse.csr_array((ones, (position[source[other]], position[target[other]])), (n, n))
+        rows.sum_duplicates()
+        columns = rows.tocsc()
+        return cls(
+            when[order],
+            order,
+            rows.indptr.astype(np.int64),
+            rows.indices.astype(np.int32, copy=False),
+            columns.indptr.astype(np.int64),
+            columns.indices.astype(np.int32, copy=False),
+        )
+
+    def save(self, folder: Path | str) -> Self:
+        """Write the arrays to `folder` and return the graph memory-mapped from there."""
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        for name in _FILES:
+            np.save(path / f"{name}.npy", getattr(self, name))
+        return self.open(path)
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Self:
+        """Map a saved graph into memory without reading it.
+
+        Raises:
+            DataError: if the folder holds no saved graph.
+        """
+        path = Path(folder)
+        try:
+            arrays = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in _FILES}
+        except OSError as error:
+            raise DataError(f"{path} holds no saved citation graph: {error}") from error
+        return cls(**arrays, folder=path)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickle a mapped graph as its folder, so that workers map the same pages."""
+        if self.folder is not None:
+            return (type(self).open, (self.folder,))
+        return (type(self), tuple(getattr(self, name) for name in _FILES))
+
+    def __len__(self) -> int:
+        """How many papers there are."""
+        return len(self.times)
+
+    @property
+    def reference_counts(self) -> IntArray:
+        """References of each paper resolved in the graph, in the caller's numbering."""
+        counts = np.empty(len(self), dtype=np.int64)
+        counts[self.order] = np.diff(self.starts)
+        return counts
+
+    def counts(
+        self,
+        focal: npt.ArrayLike | None = None,
+        *,
+        window: int = 5,
+        l: int = 5,  # noqa: E741 - the literature's name
+        executor: Executor | None = None,
+    ) -> CitationCounts:
+        """Count citers by kind for the focal papers.
+
+        Cost is the sum over focal papers and their references of the windowed citers of each; work
+        goes in blocks of about four million such pairs, which bounds memory.
+
+        Args:
+            focal: numbers of the focal papers, shape (f,); all papers if `None`.
+            window: how long after publication citers count, in units of `times`, >= 0.
+            l: least shared references for `n_l`, >= 1.
+            executor: where to run the blocks; here, one after another, if `None`. A process or
+                cluster executor wants a saved graph, which travels as a path.
+
+        Returns:
+            counts in the order of `focal`, each of shape (f,).
+
+        Raises:
+            DataError: if a number is no paper's, or `window` or `l` is out of range.
+        """
+        if window < 0 or l < 1:
+            raise DataError(f"window must be >= 0 and l >= 1, got window={window}, l={l}")
+        if focal is None:
+            positions, wanted = np.arange(len(self)), self.order
+        else:
+            numbers = _integers(focal, "focal")
+            if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(self)):
+                raise DataError(f"focal numbers papers from 0 to {len(self) - 1}, got {numbers}")
+            place = np.empty(len(self), dtype=np.int64)
+            place[self.order] = np.arange(len(self))
+            wanted = np.argsort(place[numbers], kind="stable")
+            positions = place[numbers][wanted]
+        blocks = list(self._blocks(positions))
+        if executor is None:
+            results = [_count_block(self, block, window, l) for block in blocks]
+        else:
+            futures = [executor.submit(_count_block, self, b, window, l) for b in blocks]
+            results = [future.result() for future in futures]
+        out = np.zeros((4, len(positions)), dtype=np.int64)
+        if results:
+            out[:, wanted] = np.concatenate(results, axis=1)
+        return CitationCounts(*out)
+
+    def _blocks(self, positions: IntArray) -> Iterator[IntArray]:
+        """Split sorted focal positions into runs of one time and a bounded number of pairs."""
+        if not len(positions):
+            return
+        indegree = np.diff(self.citer_starts)
+        per_reference = np.concatenate([[0], np.cumsum(indegree[self.cited])])
+        pairs = np.cumsum(
+            per_reference[self.starts[positions + 1]] - per_reference[self.starts[positions]]
+        )
+        cell = np.stack([self.times[positions], pairs // _BLOCK_PAIRS])
+        cuts = np.flatnonzero((cell[:, 1:] != cell[:, :-1]).any(axis=0)) + 1
+        yield from np.split(positions, cuts)
+
+
+def _count_block(graph: CitationGraph, focal: IntArray, window: int, least: int) -> IntArray:
+    """Count the citers of focal papers of one time; rows n_i, n_j, n_k, n_l."""
+    from scipy import sparse
+
+    time = int(graph.times[focal[0]])
+    first = int(np.searchsorted(graph.times, time, side="right"))
+    end = int(np.searchsorted(graph.times, time + window, side="right"))
+    width = end - first
+    if width == 0:
+        return np.zeros((4, len(focal)), dtype=np.int64)
+    direct = _rows(graph.citer_starts, graph.citers, focal, first, end)
+    references, row_starts = _take(graph.starts, graph.cited, focal)
+    distinct, column = np.unique(references.astype(np.int64), return_inverse=True)
+    reference_rows = sparse.csr_array(
+        (np.ones(len(column), dtype=np.int32), column, row_starts), (len(focal), len(distinct))
+    )
+    shared = reference_rows @ _rows(graph.citer_starts, graph.citers, distinct, first, end)
+    both = direct.multiply(shared).tocsr()
+    both_row = np.repeat(np.arange(len(focal)), np.diff(both.indptr))
+    n_j = np.diff(both.indptr)
+    n_l = np.bincount(both_row[both.data >= least], minlength=len(focal))
+    return np.stack([np.diff(direct.indptr) - n_j, n_j, np.diff(shared.indptr) - n_j, n_l]).astype(
+        np.int64
+    )
+
+
+def _rows(
+    starts: IntArray, columns: npt.NDArray[np.int32], rows: IntArray, first: int, end: int
+) -> Any:
+    """Sparse 0/1 rows of a compressed matrix, columns `first` to `end` only."""
+    from scipy import sparse
+
+    taken, row_starts = _take(starts, columns, rows)
+    inside = (taken >= first) & (taken < end)
+    kept = np.concatenate([[0], np.cumsum(inside)])[row_starts]
+    indices = taken[inside] - first
+    return sparse.csr_array(
+        (np.ones(len(indices), dtype=np.int32), indices, kept), (len(rows), end - first)
+    )
+
+
+def _take(
+    starts: IntArray, columns: npt.NDArray[np.int32], rows: IntArray
+) -> tuple[npt.NDArray[np.int32], IntArray]:
+    """Entries of some rows one after another, and where each row begins."""
+    lengths = starts[rows + 1] - starts[rows]
+    row_starts = np.concatenate([[0], np.cumsum(lengths)])
+    shift = np.repeat(starts[rows] - row_starts[:-1], lengths)
+    return columns[np.arange(row_starts[-1]) + shift], row_starts
+
+
+def _ratio(numerator: IntArray, denominator: IntArray) -> FloatArray:
+    known = denominator != 0
+    out = np.full(numerator.shape, np.nan)
+    np.divide(numerator, denominator, out=out, where=known)
+    return out
+
+
+def _integers(values: npt.ArrayLike, what: str) -> IntArray:
+    array = np.asarray(values)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise DataError(
+            f"{what} must be one-dimensional integers, got shape {array.shape} and {array.dtype}"
+        )
+    return array.astype(np.int64)

@@ -1,0 +1,133 @@
+"""Claims about a paper: how they are written, whether they hold, which integers they leave open."""
+
+import math
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from tokengym.envs.disruption.evidence import FEATURES, Evidence
+
+MOST_QUOTED_WORDS = 8
+MOST_QUOTED_CHARACTERS = 80
+_SHOWN_CHARACTERS = 40
+
+_FACT = re.compile(r"([a-z_]{1,20}) ?(>=|<=|=|>|<) ?(-?[0-9]{1,7}(?:\.[0-9]{1,4})?)")
+_QUOTE = re.compile(r'"([^"]*)"')
+
+
+class Fact(NamedTuple):
+    """`CLAIM feature op value`."""
+
+    feature: str
+    op: str
+    value: float
+
+    @property
+    def line(self) -> str:
+        """The claim as it is written."""
+        return f"CLAIM {self.statement}"
+
+    @property
+    def statement(self) -> str:
+        """The claim without its keyword."""
+        return f"{self.feature} {self.op} {self.value:g}"
+
+    @property
+    def family(self) -> str:
+        """What the claim is about; a judge hears one claim a family."""
+        return self.feature
+
+    def interval(self) -> tuple[float, float]:
+        """Smallest and largest integer that satisfies it, possibly infinite."""
+        value = self.value
+        if self.op == "=":
+            return (value, value) if value == int(value) else (math.inf, -math.inf)
+        if self.op == ">=":
+            return math.ceil(value), math.inf
+        if self.op == ">":
+            return math.floor(value) + 1, math.inf
+        if self.op == "<=":
+            return -math.inf, math.floor(value)
+        return -math.inf, math.ceil(value) - 1
+
+    def holds(self, evidence: Evidence) -> bool:
+        """Whether the feature is shown and its value satisfies the claim."""
+        shown = evidence.facts.get(self.feature)
+        if shown is None:
+            return False
+        low, high = self.interval()
+        return low <= shown <= high
+
+
+class Quote(NamedTuple):
+    """`QUOTE "words"` of the title or abstract, at most 8 words and 80 characters."""
+
+    words: str
+
+    @property
+    def line(self) -> str:
+        """The claim as it is written."""
+        return f"QUOTE {self.statement}"
+
+    @property
+    def statement(self) -> str:
+        """The claim without its keyword."""
+        return f'"{self.words}"'
+
+    @property
+    def family(self) -> str:
+        """All quotes are one family."""
+        return "text"
+
+    def holds(self, evidence: Evidence) -> bool:
+        """Whether the words occur in the text, blanks and case aside, and are few enough."""
+        words = self.words.lower().split()
+        return (
+            0 < len(words) <= MOST_QUOTED_WORDS
+            and len(self.words) <= MOST_QUOTED_CHARACTERS
+            and " ".join(words) in evidence.text
+        )
+
+
+class Unreadable(NamedTuple):
+    """A line that begins like a claim and is none; it never holds."""
+
+    words: str
+
+    @property
+    def line(self) -> str:
+        """The claim as it was written, shortened and made printable."""
+        return f"CLAIM {self.statement}"
+
+    @property
+    def statement(self) -> str:
+        """The claim without its keyword."""
+        return "".join(c if c.isprintable() else "?" for c in self.words[:_SHOWN_CHARACTERS])
+
+    @property
+    def family(self) -> str:
+        """It is about nothing."""
+        return ""
+
+    def holds(self, evidence: Evidence) -> bool:
+        """Never."""
+        return False
+
+
+Claim = Fact | Quote | Unreadable
+
+
+@lru_cache(maxsize=16384)
+def read_fact(words: str) -> Claim:
+    """Read what follows `CLAIM`."""
+    match = _FACT.fullmatch(words)
+    if match is None or match[1] not in FEATURES:
+        return Unreadable(words)
+    return Fact(match[1], match[2], float(match[3]))
+
+
+@lru_cache(maxsize=16384)
+def read_quote(words: str) -> Claim:
+    """Read what follows `QUOTE`."""
+    match = _QUOTE.fullmatch(words)
+    return Unreadable(words) if match is None else Quote(match[1])

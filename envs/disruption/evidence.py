@@ -1,0 +1,89 @@
+"""What may be seen of a paper, tier by tier: the only facts prompts, claims and judges know."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple, Self
+
+from tokengym.envs.core.errors import TaskError
+from tokengym.envs.disruption.paper import Paper
+
+TIERS = ("L0", "L1", "L2")
+"""L0: title, abstract, year, field. L1: and the reference list. L2: and the first year's citers."""
+
+REFERENCE_FEATURES = ("references", "age", "venues", "fields")
+CITER_FEATURES = ("n_i", "n_j", "n_k")
+FEATURES = (*REFERENCE_FEATURES, *CITER_FEATURES)
+"""Features a claim can be about; all are integers."""
+
+
+class Evidence(NamedTuple):
+    """What a tier shows of one paper.
+
+    Attributes:
+        title: title.
+        abstract: abstract, possibly empty.
+        year: publication year.
+        field: field of research.
+        facts: value of each feature shown, by name.
+    """
+
+    title: str
+    abstract: str
+    year: int
+    field: str
+    facts: Mapping[str, int]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Read-only: a copy is the Evidence itself."""
+        return self
+
+    @property
+    def text(self) -> str:
+        """Where quotes are looked up: title and abstract in lower case, blanks made single."""
+        return _searchable(self.title, self.abstract)
+
+
+@lru_cache(maxsize=16384)
+def _searchable(title: str, abstract: str) -> str:
+    return " ".join(f"{title}\n{abstract}".lower().split())
+
+
+def instance_of(evidence: Evidence) -> dict[str, Any]:
+    """Write evidence as the instance of a Task."""
+    return {**evidence._asdict(), "facts": dict(evidence.facts)}
+
+
+def evidence_of(instance: Mapping[str, Any]) -> Evidence:
+    """Read the instance of a Task.
+
+    Raises:
+        TaskError: if a field is missing or of the wrong type.
+    """
+    try:
+        evidence = Evidence(**instance)
+        well_typed = (
+            all(isinstance(v, str) for v in (evidence.title, evidence.abstract, evidence.field))
+            and isinstance(evidence.year, int)
+            and all(k in FEATURES and isinstance(v, int) for k, v in evidence.facts.items())
+        )
+    except (TypeError, AttributeError) as error:
+        raise TaskError(f"damaged evidence in a Task: {error}") from error
+    if not well_typed:
+        raise TaskError(f"damaged evidence in a Task: {dict(instance)!r}")
+    return evidence
+
+
+def evidence_of_paper(paper: Paper, tier: str) -> Evidence:
+    """What `tier` shows of `paper`; facts the record lacks are left out."""
+    facts: dict[str, int] = {}
+    if tier != "L0" and paper.references is not None:
+        listed = paper.references
+        facts |= zip(
+            REFERENCE_FEATURES,
+            (listed.count, listed.age, listed.venues, listed.fields),
+            strict=True,
+        )
+    if tier == "L2" and paper.first_year is not None:
+        year = paper.first_year
+        facts |= zip(CITER_FEATURES, (year.n_i, year.n_j, year.n_k), strict=True)
+    return Evidence(paper.title, paper.abstract, paper.publication_year, paper.primary_field, facts)

@@ -1,0 +1,170 @@
+"""From scores to labels: the integer rule, percentiles within field and year, eligibility.
+
+Scores of one paper are plain numbers; of many papers, one-dimensional arrays in the same order.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tokengym.envs.core.errors import DataError
+
+Target = Literal["disruption", "novelty"]
+
+DISRUPTION_LABELS = ("disruptive", "consolidating", "neutral")
+NOVELTY_LABELS = ("novel", "conventional", "balanced")
+LABELS: dict[Target, tuple[str, str, str]] = {
+    "disruption": DISRUPTION_LABELS,
+    "novelty": NOVELTY_LABELS,
+}
+"""The labels of each target, in the order every probability vector of this folder uses."""
+
+THRESHOLD = 0.1
+LEAST_REFERENCES = 5
+LEAST_CITERS = 5
+
+
+def disruption_label(n_i: int, n_j: int, n_k: int) -> str | None:
+    """Label a paper by 10·(n_i - n_j) against ±(n_i + n_j + n_k), in integers.
+
+    Args:
+        n_i: later papers that cite it and none of its references.
+        n_j: later papers that cite both.
+        n_k: later papers that cite only its references.
+
+    Returns:
+        `disruptive`, `consolidating` or `neutral`; `None` if nobody cites anything (CD undefined).
+    """
+    total = n_i + n_j + n_k
+    if total == 0:
+        return None
+    return DISRUPTION_LABELS[_side(10 * (n_i - n_j), total)]
+
+
+def disruption_label_of_score(cd: float) -> str:
+    """Label a recorded CD index by ±0.1; a score at the threshold itself is neutral."""
+    return DISRUPTION_LABELS[_side(cd, THRESHOLD)]
+
+
+def novelty_label(tenth_percentile: float, median: float, field_median: float = 0.0) -> str:
+    """Label a paper by the z-scores of its pairs of cited venues (Uzzi et al. 2013).
+
+    Args:
+        tenth_percentile: 10th percentile over the paper's pairs; below 0 it holds atypical pairs.
+        median: median over the pairs, the paper's conventionality.
+        field_median: the usual median of its field and year.
+    """
+    if tenth_percentile >= 0:
+        return "conventional"
+    return "novel" if median <= field_median else "balanced"
+
+
+def disruption_labels(
+    n_i: npt.ArrayLike, n_j: npt.ArrayLike, n_k: npt.ArrayLike
+) -> npt.NDArray[np.str_]:
+    """Label many papers by the integer rule; the empty string where CD is undefined."""
+    i, j, k = (np.asarray(counts, dtype=np.int64) for counts in (n_i, n_j, n_k))
+    total = i + j + k
+    balance = 10 * (i - j)
+    return np.select(
+        [total == 0, balance > total, balance < -total],
+        ["", DISRUPTION_LABELS[0], DISRUPTION_LABELS[1]],
+        DISRUPTION_LABELS[2],
+    )
+
+
+def percentile_labels(
+    score: npt.ArrayLike,
+    field: Sequence[Any] | npt.NDArray[Any],
+    year: npt.ArrayLike,
+    *,
+    share: float = 0.25,
+) -> npt.NDArray[np.str_]:
+    """Label by rank within field and year, which no drift of reference lists can move.
+
+    Papers whose mid-rank lies in the top `share` of their group are disruptive, in the bottom
+    `share` consolidating, the others neutral. Equal scores get equal labels.
+
+    Args:
+        score: CD index, shape (n,); NaN is undefined.
+        field: field of each paper, shape (n,).
+        year: publication year, shape (n,).
+        share: size of either tail, in (0, 0.5].
+
+    Returns:
+        labels, shape (n,); the empty string where the score is undefined.
+
+    Raises:
+        DataError: if the lengths differ or `share` is out of range.
+    """
+    if not 0 < share <= 0.5:
+        raise DataError(f"share must be in (0, 0.5], got {share!r}")
+    values = np.asarray(score, dtype=np.float64)
+    fields, years = np.asarray(field), np.asarray(year)
+    if not values.shape == fields.shape == years.shape or values.ndim != 1:
+        raise DataError(
+            "score, field and year must be one-dimensional and equally long, got shapes "
+            f"{values.shape}, {fields.shape}, {years.shape}"
+        )
+    labels = np.full(values.shape, "", dtype="<U13")
+    known = np.flatnonzero(~np.isnan(values))
+    if not len(known):
+        return labels
+    cell = np.unique(fields[known], return_inverse=True)[1] * (len(known) + 1)
+    cell = cell + np.unique(years[known], return_inverse=True)[1]
+    order = np.lexsort((values[known], cell))
+    cells, sorted_values = cell[order], values[known][order]
+    first, last = _runs(cells)
+    tie_first, tie_last = _runs(cells, sorted_values)
+    rank = (0.5 * (tie_first + tie_last + 1) - first) / (last + 1 - first)
+    names = np.select([rank > 1 - share, rank < share], DISRUPTION_LABELS[:2], DISRUPTION_LABELS[2])
+    labels[known[order]] = names
+    return labels
+
+
+def eligible(
+    references: npt.ArrayLike,
+    citers: npt.ArrayLike,
+    year: npt.ArrayLike,
+    *,
+    last_year: int,
+    window: int = 5,
+    article: npt.ArrayLike = True,
+) -> npt.NDArray[np.bool_]:
+    """Say which papers carry a CD index worth a label.
+
+    Papers without recorded references score +1 and dominate published trends (Holst et al. 2024),
+    so a paper needs 5 references resolved in the graph, 5 citers, and a complete window.
+
+    Args:
+        references: references resolved in the graph, shape (n,).
+        citers: papers that cite it within the window, n_i + n_j, shape (n,).
+        year: publication year, shape (n,).
+        last_year: last year the graph covers completely.
+        window: years counted after publication.
+        article: whether it is a journal or conference article, shape (n,) or one value.
+    """
+    fit: npt.NDArray[np.bool_] = (
+        (np.asarray(references) >= LEAST_REFERENCES)
+        & (np.asarray(citers) >= LEAST_CITERS)
+        & (np.asarray(year) + window <= last_year)
+        & np.asarray(article, dtype=bool)
+    )
+    return fit
+
+
+def _side(value: float, threshold: float) -> int:
+    """Position among `DISRUPTION_LABELS`: above, below, or within ±threshold."""
+    return 0 if value > threshold else 1 if value < -threshold else 2
+
+
+def _runs(*keys: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """First and last position of the run of equal keys each element lies in."""
+    starts = np.ones(len(keys[0]), dtype=bool)
+    starts[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    begin = np.flatnonzero(starts)
+    run = np.cumsum(starts) - 1
+    end = np.append(begin[1:], len(starts)) - 1
+    return begin[run], end[run]

@@ -1,0 +1,142 @@
+"""A paper as a record: what it says, what was known at publication, and what came of it."""
+
+import math
+from dataclasses import dataclass
+
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.disruption.labels import (
+    DISRUPTION_LABELS,
+    NOVELTY_LABELS,
+    disruption_label_of_score,
+    novelty_label,
+)
+
+LABEL_RULES = ("threshold", "percentile")
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceFacts:
+    """The reference list at publication.
+
+    Attributes:
+        count: references resolved, >= 0.
+        age: median age of the references in years, rounded.
+        venues: distinct venues among them.
+        fields: distinct fields among them.
+    """
+
+    count: int
+    age: int
+    venues: int
+    fields: int
+
+
+@dataclass(frozen=True, slots=True)
+class FirstYear:
+    """Citers of the first year after publication by kind; see `citations`."""
+
+    n_i: int
+    n_j: int
+    n_k: int
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """One paper with its scores and labels.
+
+    `cited_by_count`, the scores and the labels lie in the paper's future: they are on the record
+    and never in a prompt.
+
+    Attributes:
+        openalex_id: such as `W2741809807`.
+        title: title.
+        abstract: abstract, possibly empty.
+        publication_year: year.
+        cited_by_count: citations to date.
+        cd_index: CD₅ in [-1, 1], `None` if undefined.
+        novelty_score: 10th percentile of the venue pairs' z-scores, `None` if undefined.
+        conventionality_score: their median, `None` if undefined.
+        disruption_label: `disruptive`, `consolidating` or `neutral`; `None` where CD is.
+        novelty_label: `novel`, `conventional` or `balanced`; `None` where the scores are.
+        primary_field: field of research.
+        references: the reference list at publication, if known.
+        first_year: citers of the first year, if known.
+        field_median: usual conventionality of the field and year, which tells novel from balanced.
+        label_rule: `threshold` (±0.1 on CD) or `percentile` (rank within field and year).
+
+    Raises:
+        DataError: if a value is out of range, or a label disagrees with its score.
+    """
+
+    openalex_id: str
+    title: str
+    abstract: str
+    publication_year: int
+    cited_by_count: int
+    cd_index: float | None
+    novelty_score: float | None
+    conventionality_score: float | None
+    disruption_label: str | None
+    novelty_label: str | None
+    primary_field: str
+    references: ReferenceFacts | None = None
+    first_year: FirstYear | None = None
+    field_median: float | None = None
+    label_rule: str = "threshold"
+
+    def __post_init__(self) -> None:
+        """Refuse values out of range and labels that disagree with the scores."""
+        if self.cited_by_count < 0:
+            raise self._error(f"cited_by_count must be >= 0, got {self.cited_by_count}")
+        if self.label_rule not in LABEL_RULES:
+            raise self._error(f"label_rule must be one of {LABEL_RULES}, got {self.label_rule!r}")
+        for facts in (self.references, self.first_year):
+            for name in facts.__slots__ if facts is not None else ():
+                if getattr(facts, name) < 0:
+                    raise self._error(f"{name} must be >= 0, got {getattr(facts, name)}")
+        self._check_disruption()
+        self._check_novelty()
+
+    def _check_disruption(self) -> None:
+        score, label = self.cd_index, self.disruption_label
+        if label is not None and label not in DISRUPTION_LABELS:
+            raise self._error(f"disruption_label must be of {DISRUPTION_LABELS}, got {label!r}")
+        if score is None:
+            if label is not None:
+                raise self._error(f"cd_index is None, so disruption_label cannot be {label!r}")
+            return
+        if not -1.0 <= score <= 1.0:
+            raise self._error(f"cd_index must lie in [-1, 1], got {score!r}")
+        if self.label_rule == "threshold" and label != disruption_label_of_score(score):
+            raise self._error(
+                f"cd_index={score!r} means disruption_label="
+                f"{disruption_label_of_score(score)!r}, got {label!r}"
+            )
+
+    def _check_novelty(self) -> None:
+        tenth, median, label = self.novelty_score, self.conventionality_score, self.novelty_label
+        if label is not None and label not in NOVELTY_LABELS:
+            raise self._error(f"novelty_label must be of {NOVELTY_LABELS}, got {label!r}")
+        if tenth is None or median is None:
+            if label is not None:
+                raise self._error(f"a score is None, so novelty_label cannot be {label!r}")
+            return
+        if not (math.isfinite(tenth) and math.isfinite(median)):
+            raise self._error(f"novelty scores must be finite, got {tenth!r} and {median!r}")
+        if tenth > median:
+            raise self._error(
+                f"novelty_score={tenth!r} is a 10th percentile and cannot exceed the median, "
+                f"conventionality_score={median!r}"
+            )
+        if tenth < 0 and self.field_median is None:
+            possible: tuple[str, ...] = ("novel", "balanced")
+        else:
+            possible = (novelty_label(tenth, median, self.field_median or 0.0),)
+        if label not in possible:
+            raise self._error(
+                f"novelty_score={tenth!r} and conventionality_score={median!r} mean novelty_label="
+                f"{' or '.join(possible)}, got {label!r}"
+            )
+
+    def _error(self, what: str) -> DataError:
+        return DataError(f"paper {self.openalex_id}: {what}")
