@@ -51,3 +51,8 @@ class Turn(NamedTuple):
     def done(self) -> bool:
         """Whether the episode is over."""
         return self.terminated or self.truncated
+
+    def __reduce__(self) -> tuple[type["Turn"], tuple[object, ...]]:
+        """Pickle the shared empty mappings as plain ones: a mapping proxy does not pickle."""
+        plain = (dict(v) if isinstance(v, MappingProxyType) else v for v in self)
+        return type(self), tuple(plain)

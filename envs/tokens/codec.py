@@ -113,13 +113,12 @@ class ByteCodec:
 
     def read(self, action: Sequence[int], stop_reason: str | None) -> Reply:
         """Decode up to the first end marker; bytes that are no UTF-8 become U+FFFD."""
-        tokens = [int(token) for token in action]
-        ended = self.END in tokens
-        if ended:
+        tokens = list(action)
+        if self.END in tokens:
             tokens = tokens[: tokens.index(self.END)]
-        # 0xFF never occurs in UTF-8, so a stray marker inside a reply decodes to U+FFFD.
-        text = bytes(min(token, 255) for token in tokens).decode("utf-8", "replace")
-        return Reply(text, ended or stop_reason != "length")
+        # 0xFF never occurs in UTF-8, so whatever is no byte decodes to U+FFFD.
+        text = bytes(token if 0 <= token < 256 else 255 for token in tokens)
+        return Reply(text.decode("utf-8", "replace"), stop_reason != "length")
 
 
 def resolve(codec: "str | Codec") -> Codec:

@@ -11,41 +11,8 @@ from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError,
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import Codec, Message, TokenArray, resolve
-
-_FIRST_CAPACITY = 1024
-
-
-class _Transcript:
-    """Tokens one role has read and written. Grows in place; views handed out stay valid."""
-
-    def __init__(self) -> None:
-        self._buffer: TokenArray = np.empty(_FIRST_CAPACITY, dtype=np.int64)
-        self.length = 0
-        self.conversation: list[Message] = []
-        self.last_action: list[int] | None = None
-
-    def view(self) -> TokenArray:
-        """All tokens so far, read-only, without a copy."""
-        view = self._buffer[: self.length]
-        view.flags.writeable = False
-        return view
-
-    def append(self, tokens: Sequence[int] | TokenArray) -> None:
-        """Add tokens at the end."""
-        end = self.length + len(tokens)
-        if end > len(self._buffer):
-            grown = np.empty(max(end, 2 * len(self._buffer)), dtype=np.int64)
-            grown[: self.length] = self._buffer[: self.length]
-            self._buffer = grown
-        self._buffer[self.length : end] = tokens
-        self.length = end
-
-    def replace(self, tokens: Sequence[int]) -> None:
-        """Start again with `tokens` in a new buffer, so that older views keep what they showed."""
-        self._buffer = np.empty(max(_FIRST_CAPACITY, 2 * len(tokens)), dtype=np.int64)
-        self.length = 0
-        self.append(tokens)
+from tokengym.envs.tokens.codec import Codec, Message, Reply, TokenArray, resolve
+from tokengym.envs.tokens.transcript import Transcript
 
 
 class Episode:
@@ -59,12 +26,21 @@ class Episode:
         world: a world of its own; the episode drives it.
         task: what to play.
         codec: a codec or the name of a built-in one.
+        roles: who reads and writes tokens; all roles if `None`. The others answer in text, through
+            `say`, and nothing is encoded for them.
         max_tokens: budget of one role's transcript; an observation that would exceed it is not
             shown, the episode ends, and what is left is played as empty replies.
+
+    Attributes:
+        turn: the Turn that is to be answered, or the last one.
+        reply: the last reply as it was read, `None` before the first.
+        answer: the Turn with which the world answered `reply`. It differs from `turn` only where
+            the budget ended the episode: `turn` then also holds what the empty replies earned.
 
     Raises:
         TaskError: if the Task is not the world's.
         OptionError: if the codec is unknown or the budget is not positive.
+        RoleError: if the world has no such role.
     """
 
     def __init__(
@@ -73,16 +49,25 @@ class Episode:
         task: Task,
         codec: Codec | str = "byte",
         *,
+        roles: Sequence[str] | None = None,
         max_tokens: int | None = None,
     ) -> None:
         if max_tokens is not None and max_tokens < 1:
             raise OptionError(f"max_tokens must be at least 1, got {max_tokens}")
+        roles = world.spec.roles if roles is None else roles
+        unknown = [role for role in roles if role not in world.spec.roles]
+        if unknown:
+            raise RoleError(
+                f"{world.spec.id} has the roles {list(world.spec.roles)}, got {unknown}"
+            )
         self.world = world
         self.task = task
         self.codec = resolve(codec)
         self.max_tokens = max_tokens
-        self._transcripts = {role: _Transcript() for role in world.spec.roles}
+        self._transcripts = {role: Transcript() for role in roles}
+        self.reply: Reply | None = None
         self.turn = world.start(task)
+        self.answer = self.turn
         self._show()
 
     @property
@@ -103,24 +88,34 @@ class Episode:
     @property
     def observation(self) -> TokenArray:
         """What the role to speak has read and written so far: 1-d `int64`, read-only."""
-        return self._transcripts[self.turn.role].view()
+        return self.observation_of(self.turn.role)
 
     def observation_of(self, role: str) -> TokenArray:
         """What `role` has read and written so far.
 
         Raises:
-            RoleError: if the world has no such role.
+            RoleError: if no role of that name reads tokens here.
         """
-        if role not in self._transcripts:
-            raise RoleError(f"roles are {list(self._transcripts)}, got {role!r}")
-        return self._transcripts[role].view()
+        return self._transcript(role).view()
+
+    def tokens_of(self, role: str, start: int = 0) -> list[int]:
+        """What `role` has read and written from position `start` on, as a list of its own.
+
+        Raises:
+            RoleError: if no role of that name reads tokens here.
+        """
+        return self._transcript(role).tokens[start:]
 
     def conversation_of(self, role: str) -> tuple[Message, ...]:
-        """The texts and replies `role` has seen, in order."""
-        return tuple(self._transcripts[role].conversation)
+        """The texts and replies `role` has seen, in order.
+
+        Raises:
+            RoleError: if no role of that name reads tokens here.
+        """
+        return tuple(self._transcript(role).conversation)
 
     def act(self, tokens: Sequence[int] | npt.NDArray[Any], stop_reason: str | None = None) -> Turn:
-        """Play the sampled tokens of the role to speak.
+        """Play the tokens of the role to speak.
 
         Args:
             tokens: one-dimensional integers in `[0, codec.vocab_size)`, any number of them.
@@ -133,49 +128,82 @@ class Episode:
         Raises:
             TokenError: if `tokens` is no such array.
             EpisodeStateError: after the end.
+            RoleError: if the role to speak does so in text.
         """
-        if self.turn.done:
-            raise EpisodeStateError(f"{self.world.spec.id}: the episode is over; start a new one")
-        action = self._checked(tokens)
-        listed: list[int] = action.tolist()
-        reply = self.codec.read(listed, stop_reason)
-        transcript = self._transcripts[self.turn.role]
-        transcript.append(action)
-        transcript.last_action = listed
-        transcript.conversation.append(Message(reply.text, own=True))
-        self.turn = self.world.reply(reply.text, complete=reply.complete)
-        if not self.turn.done:
-            self._show()
-        return self.turn
+        return self.play(self._checked(tokens), stop_reason)
+
+    def play(self, sampled: list[int], stop_reason: str | None = None) -> Turn:
+        """Play a list of token ids as a sampler returned it: `act` without its checks.
+
+        The list is kept; do not change it afterwards.
+
+        Raises:
+            EpisodeStateError: after the end.
+            RoleError: if the role to speak does so in text.
+        """
+        self._require_running()
+        reply = self.codec.read(sampled, stop_reason)
+        self._transcript(self.turn.role).write(reply.text, sampled)
+        return self._answer(reply)
+
+    def say(self, text: str) -> Turn:
+        """Play a whole reply in text: as its canonical tokens, where the role reads tokens.
+
+        Raises:
+            EpisodeStateError: after the end.
+        """
+        if self.turn.role in self._transcripts:
+            return self.play(list(self.codec.write(text)), "stop")
+        self._require_running()
+        return self._answer(Reply(text, complete=True))
 
     def fork(self) -> Self:
         """Return an independent twin in the same state."""
         twin = copy.copy(self)
         twin.world = self.world.fork()
-        twin._transcripts = copy.deepcopy(self._transcripts)
+        twin._transcripts = {role: kept.fork() for role, kept in self._transcripts.items()}
         return twin
+
+    def _answer(self, reply: Reply) -> Turn:
+        self.reply = reply
+        self.answer = self.turn = self.world.reply(reply.text, complete=reply.complete)
+        if not self.turn.done:
+            self._show()
+        return self.turn
 
     def _show(self) -> None:
         """Put the Turn's text before the role that is to speak, or stop where it does not fit."""
-        transcript = self._transcripts[self.turn.role]
-        message = Message(self.turn.text, own=False)
+        transcript = self._transcripts.get(self.turn.role)
+        if transcript is None:
+            return
+        text = self.turn.text
+        appends = transcript.last_action is not None and self.codec.append_only
         new: Sequence[int]
-        if transcript.last_action is not None and self.codec.append_only:
-            kept = transcript.length
-            new = self.codec.extend(transcript.last_action, self.turn.text)
+        if appends and transcript.last_action is not None:
+            new = self.codec.extend(transcript.last_action, text)
         else:
-            kept = 0
-            new = self.codec.render([*transcript.conversation, message])
+            new = self.codec.render([*transcript.conversation, Message(text, own=False)])
+        kept = len(transcript.tokens) if appends else 0
         if self.max_tokens is not None and kept + len(new) > self.max_tokens:
             self.turn = self.world.stop(StopReason.TOKEN_BUDGET, after=self.turn)
             return
-        transcript.conversation.append(message)
-        if kept:
-            transcript.append(new)
-        else:
-            transcript.replace(new)
+        if not appends:
+            transcript.clear()
+        transcript.read(text, new)
 
-    def _checked(self, tokens: Sequence[int] | npt.NDArray[Any]) -> TokenArray:
+    def _transcript(self, role: str) -> Transcript:
+        try:
+            return self._transcripts[role]
+        except KeyError:
+            raise RoleError(
+                f"tokens are read here by {list(self._transcripts)}, not by {role!r}"
+            ) from None
+
+    def _require_running(self) -> None:
+        if self.turn.done:
+            raise EpisodeStateError(f"{self.world.spec.id}: the episode is over; start a new one")
+
+    def _checked(self, tokens: Sequence[int] | npt.NDArray[Any]) -> list[int]:
         array = np.asarray(tokens)
         if array.size == 0:
             array = array.astype(np.int64)
@@ -189,4 +217,5 @@ class Episode:
                 f"token ids must be in [0, {self.codec.vocab_size}), got "
                 f"{array.min()} to {array.max()}"
             )
-        return array.astype(np.int64)
+        listed: list[int] = array.tolist()
+        return listed
