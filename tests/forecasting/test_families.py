@@ -1,0 +1,121 @@
+"""Laws of every family at every level that asks it."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokengym.envs.core.task import plain
+from tokengym.envs.forecasting.families import FAMILIES
+from tokengym.envs.forecasting.families.base import Shown
+from tokengym.envs.forecasting.levels import LEVELS
+from tokengym.envs.forecasting.questions import draw, questions, solve
+
+ASKED = [(level, name) for level, row in LEVELS.items() for name in row.families]
+asked = pytest.mark.parametrize(("level", "name"), ASKED)
+few = settings(max_examples=20, deadline=None)
+seeds = st.integers(0, 2**32)
+
+
+def shown_by(level: str, name: str, seed: int) -> Shown:
+    drawn: Shown = plain(FAMILIES[name].draw(np.random.default_rng(seed), LEVELS[level].knobs))
+    return drawn
+
+
+@asked
+@few
+@given(seed=seeds)
+def test_every_forecast_is_a_distribution_over_the_outcomes(
+    level: str, name: str, seed: int
+) -> None:
+    family, shown = FAMILIES[name], shown_by(level, name, seed)
+    outcomes = 2 if family.options is None else family.options(shown)
+    rng = np.random.default_rng(seed)
+    for forecast in (family.predictive(shown), family.empirical(shown), family.latent(shown, rng)):
+        assert len(forecast) == outcomes
+        assert min(forecast) >= 0.0
+        assert math.fsum(forecast) == pytest.approx(1.0)
+
+
+@asked
+@settings(max_examples=3, deadline=None)
+@given(seed=seeds)
+def test_hidden_chances_average_to_the_predictive_one(level: str, name: str, seed: int) -> None:
+    family, shown = FAMILIES[name], shown_by(level, name, seed)
+    rng = np.random.default_rng(seed + 1)
+    draws = np.array([family.latent(shown, rng)[-1] for _ in range(400)])
+    error = draws.std() / math.sqrt(len(draws))
+    assert draws.mean() == pytest.approx(family.predictive(shown)[-1], abs=6.0 * error + 2e-3)
+
+
+@asked
+def test_outcomes_come_as_often_as_the_posterior_says(level: str, name: str) -> None:
+    rng = np.random.default_rng(3)
+    misses, variance = 0.0, 0.0
+    for _ in range(300):
+        answer = solve(plain(draw(rng, (name,), LEVELS[level])), rng)
+        chance = answer["p_bayes"][-1]
+        last = str(len(answer["p_bayes"]) - 1)
+        # Weighing by the forecast makes this a test of its slope, not of the base rate alone.
+        weight = chance - 0.3
+        misses += weight * (float(answer["outcomes"][0] == last) - chance)
+        variance += weight**2 * chance * (1.0 - chance)
+    assert abs(misses) <= 4.5 * math.sqrt(variance) + 1e-9
+
+
+@asked
+@few
+@given(seed=seeds)
+def test_the_shares_of_the_replays_tend_to_the_posterior(level: str, name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    answer = solve(plain(draw(rng, (name,), LEVELS[level])), rng)
+    replays = answer["outcomes"][1:]
+    for outcome, chance in enumerate(answer["p_bayes"]):
+        error = math.sqrt(chance * (1.0 - chance) / len(replays))
+        assert abs(replays.count(str(outcome)) / len(replays) - chance) <= 6.0 * error + 0.05
+
+
+@asked
+@few
+@given(seed=seeds)
+def test_questions_are_short_ascii_and_a_function_of_the_instance(
+    level: str, name: str, seed: int
+) -> None:
+    instance = plain(draw(np.random.default_rng(seed), (name,), LEVELS[level]))
+    said = questions(instance)
+    assert said == questions(json.loads(json.dumps(instance)))
+    assert len(said) == LEVELS[level].turns
+    for question in said:
+        assert question.text.isascii()
+        assert "\n" not in question.text
+        assert "e-" not in question.text
+    assert len(said[0].text) <= {"easy": 160}.get(level, 600)
+    assert all(len(question.text) <= 120 for question in said[1:])
+
+
+@few
+@given(seed=seeds, name=st.sampled_from(LEVELS["hard"].families))
+def test_the_negated_twin_has_the_complementary_odds(seed: int, name: str) -> None:
+    instance = plain(draw(np.random.default_rng(seed), (name,), LEVELS["hard"]))
+    if FAMILIES[name].options is None:
+        (question,) = questions({**instance, "negated": False})
+        (twin,) = questions({**instance, "negated": True})
+        assert question.predictive is not None
+        assert twin.predictive == question.predictive[::-1]
+        assert twin.text == question.text
+
+
+@few
+@given(seed=seeds, name=st.sampled_from(LEVELS["update"].families))
+def test_the_first_turn_says_nothing_of_the_news(seed: int, name: str) -> None:
+    instance = plain(draw(np.random.default_rng(seed), (name,), LEVELS["update"]))
+    other = plain(draw(np.random.default_rng(seed + 1), (name,), LEVELS["update"]))
+    first, _ = questions(instance)
+    if name != "voter" or len(instance["shown"]["counts"]) == len(other["shown"]["counts"]):
+        changed = {**instance["shown"], "later": other["shown"]["later"]}
+        if name == "contest":
+            changed["later"] = [0, 1]
+        assert questions({**instance, "shown": changed})[0] == first

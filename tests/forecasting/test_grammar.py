@@ -1,0 +1,133 @@
+"""Laws of reading a forecast: what is accepted, what is refused and why, and nothing raises."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokengym.envs.forecasting.grammar import read_forecast
+from tokengym.envs.forecasting.prompt import LETTERS, form
+
+ACCEPTED = {
+    "Probability: 0.137": 0.137,
+    "probability: .5": 0.5,
+    "PROBABILITY: 1": 1.0,
+    "Probability: 0.": 0.0,
+    "Probability: 1e-3": 0.001,
+    "Probability: 13.7%": 0.137,
+    "Probability: 13.7 %": 0.137,
+    "Probability = 0.2": 0.2,
+    "**Probability:** 0.137": 0.137,
+    "**Probability: 0.137**": 0.137,
+    "- thinking\n> `Probability: 0.137`.": 0.137,
+    "## Probability: 0.137": 0.137,
+    "Probability: 0.137.": 0.137,
+    "Probability: +0.2": 0.2,
+    "  Probability:0.2  \r\n": 0.2,
+    "Probability: 0.9\nno, rather\nProbability: 0.1": 0.1,
+    "Probability: 0.1\nthat is my answer": 0.1,
+    "Probability: 0.4\nProbability: high": 0.4,
+}
+REFUSED = [
+    "",
+    "0.5",
+    "Probability:",
+    "Probability: one half",
+    "Probability: 0,5",
+    "Probability: 0.5 or so",
+    "The Probability: 0.5",
+    "Probability: \u0660.\u0665",
+    "Probability\uff1a 0.5",
+    "Probability: 0x1",
+    "Probability: 1_0",
+]
+OUT_OF_RANGE = ["1.2", "-0.1", "101%", "nan", "inf", "-Infinity", "1e999", "1e3%"]
+
+
+@pytest.mark.parametrize(("reply", "value"), ACCEPTED.items())
+def test_a_stated_probability_is_read(reply: str, value: float) -> None:
+    assert read_forecast(reply, 0) == pytest.approx((1.0 - value, value))
+
+
+@pytest.mark.parametrize("reply", REFUSED)
+def test_what_states_no_number_is_refused_with_the_expected_form(reply: str) -> None:
+    said = read_forecast(reply, 0)
+    assert isinstance(said, str)
+    assert said.startswith("Malformed reply")
+    assert said.endswith("Probability: 0.137")
+
+
+@pytest.mark.parametrize("number", OUT_OF_RANGE)
+def test_a_last_line_out_of_range_is_refused_and_hides_no_earlier_one(number: str) -> None:
+    said = read_forecast(f"Probability: 0.5\nProbability: {number}", 0)
+    assert isinstance(said, str)
+    assert number in said
+
+
+@given(st.integers(0, 1000), st.text(max_size=50))
+def test_three_decimals_survive_thinking_before_them(thousandths: int, thinking: str) -> None:
+    read = read_forecast(f"{thinking}\nProbability: {thousandths / 1000:.3f}", 0)
+    assert read == (1.0 - thousandths / 1000, thousandths / 1000)
+
+
+@given(st.text(), st.integers(0, 8).filter(lambda options: options != 1), st.booleans())
+def test_any_text_gives_a_distribution_or_a_reason(text: str, options: int, complete: bool) -> None:
+    read = read_forecast(text, options, complete=complete)
+    assert isinstance(read, str) or (
+        len(read) == (options or 2) and sum(read) == pytest.approx(1.0) and min(read) >= 0.0
+    )
+
+
+@pytest.mark.parametrize("options", [0, 3])
+def test_a_cut_off_reply_states_nothing(options: int) -> None:
+    assert "cut off" in str(read_forecast(form(options), options, complete=False))
+
+
+@given(st.lists(st.integers(0, 100), min_size=2, max_size=26).filter(sum))
+def test_a_stated_distribution_is_read_and_sums_to_one(weights: list[int]) -> None:
+    shares = [weight / sum(weights) for weight in weights]
+    cells = ", ".join(f"{name} {share:.3f}" for name, share in zip(LETTERS, shares, strict=False))
+    read = read_forecast(f"Probabilities: {cells}", len(weights))
+    assert not isinstance(read, str)
+    assert sum(read) == pytest.approx(1.0)
+    assert read == pytest.approx(shares, abs=0.01)
+
+
+@pytest.mark.parametrize("options", range(2, 27))
+def test_the_form_shown_in_the_prompt_is_read(options: int) -> None:
+    assert read_forecast(form(options), options) == pytest.approx([1 / options] * options)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Probabilities: A 0.5, B 0.3",
+        "Probabilities: A 0.5, B 0.3, C 0.4",
+        "Probabilities: A 0.5, C 0.3, B 0.2",
+        "Probabilities: A 1.5, B -0.5, C 0",
+        "Probabilities: A nan, B 0.5, C 0.5",
+        "Probability: 0.5",
+    ],
+)
+def test_a_distribution_that_is_none_is_refused(reply: str) -> None:
+    assert str(read_forecast(reply, 3)).startswith("Malformed reply")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Probability:" + " " * 200_000 + "x",
+        "*" * 200_000 + "x",
+        "Probability: 0.1" + " *" * 100_000 + "x",
+        "Probability: " + "1" * 200_000,
+        "Probability: 0.1x\n" * 50_000,
+        "Probabilities: A 0.1" + " " * 200_000 + "x",
+    ],
+    ids=range(6),
+)
+def test_no_reply_takes_more_than_linear_time(reply: str) -> None:
+    start = time.perf_counter()
+    read_forecast(reply, 0)
+    read_forecast(reply, 3)
+    assert time.perf_counter() - start < 1.0

@@ -1,0 +1,278 @@
+"""Laws of ForecastWorld: what a forecast earns, under which label, and who earns most."""
+
+import pickle
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokengym.envs.catalogue import baselines, make_world
+from tokengym.envs.core.errors import EpisodeStateError, OptionError, TaskError
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import StopReason
+from tokengym.envs.core.world import World
+from tokengym.envs.forecasting.levels import LEVELS
+from tokengym.envs.forecasting.questions import REPLAYS
+from tokengym.envs.forecasting.world import ForecastWorld
+from tokengym.rewards.scoring import SCORES
+
+GRID = 2.0**-16
+levels = pytest.mark.parametrize("level", LEVELS)
+
+
+def forecast_world(level: str = "easy", **options: object) -> ForecastWorld:
+    world = make_world("tokengym/Forecast-v0", level, **options)
+    assert isinstance(world, ForecastWorld)
+    return world
+
+
+def earned(world: World, task: Task, policy: str, rng: np.random.Generator) -> float:
+    turn = world.start(task)
+    while not turn.done:
+        turn = world.reply(baselines("forecast")[policy](world, turn, rng))
+    return world.returns["forecaster"]
+
+
+def mean_return(world: World, policy: str, count: int = 400, split: str = "test") -> float:
+    rng = np.random.default_rng(0)
+    return fmean(earned(world, world.task(split, i), policy, rng) for i in range(count))
+
+
+@given(p=st.floats(0.0, 1.0), index=st.integers(0, 50))
+@settings(deadline=None)
+def test_a_forecast_earns_the_form_and_its_score(p: float, index: int) -> None:
+    world = forecast_world()
+    task = world.task("train", index)
+    world.start(task)
+    turn = world.reply(f"Probability: {p:.5f}")
+    outcome = int(task.answer["outcomes"][0])
+    score = 1.0 - (round(p, 5) - outcome) ** 2
+    assert turn.terms["forecaster"]["score"] == pytest.approx(0.95 * score, abs=GRID)
+    assert turn.terms["forecaster"]["form"] == pytest.approx(0.05, abs=GRID)
+    assert turn.rewards["forecaster"] == sum(turn.terms["forecaster"].values())
+    assert turn.stop_reason is StopReason.COMPLETED
+
+
+@levels
+@pytest.mark.parametrize("reply", ["", "Probability: 2", "I do not know"])
+def test_a_malformed_reply_earns_less_than_the_worst_forecast(level: str, reply: str) -> None:
+    world = forecast_world(level)
+    turn = world.start(world.task())
+    while not turn.done:
+        turn = world.reply(reply)
+        assert turn.text.startswith("Malformed reply")
+    assert turn.stop_reason is StopReason.MALFORMED
+    assert world.returns["forecaster"] == 0.0
+
+
+def test_the_worst_forecast_earns_the_form_alone() -> None:
+    world = forecast_world()
+    task = world.task()
+    world.start(task)
+    turn = world.reply(f"Probability: {1 - int(task.answer['outcomes'][0])}")
+    assert turn.rewards["forecaster"] == pytest.approx(0.05, abs=GRID)
+
+
+@levels
+@pytest.mark.parametrize("score", SCORES)
+def test_the_oracle_reaches_the_optimum_exactly_where_nothing_is_left_to_luck(
+    level: str, score: str
+) -> None:
+    world = forecast_world(level, score=score, label="expected")
+    rng = np.random.default_rng(0)
+    for index in range(40):
+        task = world.task("test", index)
+        optimum = world.optimum(task)["forecaster"]
+        assert optimum.exact
+        # Two terms a turn are rounded to the grid, each by half a step at most.
+        assert earned(world, task, "oracle", rng) == pytest.approx(optimum.value, abs=3 * GRID)
+        for policy in ("half", "base_rate", "random", "empirical", "noisy"):
+            assert earned(world, task, policy, rng) <= optimum.value + 3 * GRID
+
+
+def test_a_replay_label_averages_the_first_outcomes() -> None:
+    for count in (1, 4, REPLAYS):
+        world = forecast_world(label=f"replay:{count}")
+        task = world.task("train", 3)
+        world.start(task)
+        turn = world.reply("Probability: 0.25")
+        ones = [int(outcome) for outcome in task.answer["outcomes"][:count]]
+        score = fmean(1.0 - (0.25 - one) ** 2 for one in ones)
+        assert turn.metrics["score"] == pytest.approx(score)
+
+
+@pytest.mark.parametrize("label", ["outcome", "expected", "replay:8"])
+def test_the_label_changes_the_reward_and_not_the_task(label: str) -> None:
+    world, plain = forecast_world("hard", label=label), forecast_world("hard")
+    assert world.task("train", 7) == plain.task("train", 7)
+
+
+def test_labels_agree_in_the_mean() -> None:
+    means = [
+        mean_return(forecast_world(label=label), "empirical", 600)
+        for label in ("outcome", "replay:16", "expected")
+    ]
+    assert max(means) - min(means) < 0.03
+
+
+def test_more_replays_bring_the_reward_nearer_the_noise_free_one() -> None:
+    expected = forecast_world(label="expected")
+    rng = np.random.default_rng(0)
+    tasks = [expected.task("train", index) for index in range(200)]
+    errors = []
+    for count in (1, 4, 16, REPLAYS):
+        drawn = forecast_world(label=f"replay:{count}")
+        gaps = (
+            earned(drawn, t, "empirical", rng) - earned(expected, t, "empirical", rng)
+            for t in tasks
+        )
+        errors.append(fmean(map(abs, gaps)))
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < errors[0] / 4
+
+
+def test_knowledge_pays_at_the_easy_level() -> None:
+    world = forecast_world(label="expected")
+    constant = max(mean_return(world, policy) for policy in ("half", "base_rate"))
+    assert 0.75 < constant < 0.79
+    assert mean_return(world, "oracle") > 0.85
+    assert mean_return(world, "oracle") - mean_return(world, "empirical") < 0.01
+    assert mean_return(world, "random") < constant
+
+
+def test_easy_instances_hardly_ever_repeat() -> None:
+    world = forecast_world()
+    prints = {world.task("train", index).fingerprint for index in range(2000)}
+    assert len(prints) > 1900
+
+
+def test_the_instruction_is_one_fixed_head_of_every_easy_prompt() -> None:
+    world = forecast_world()
+    prompts = [world.start(world.task("train", index)).text for index in range(30)]
+    heads = {prompt.partition("\n\n")[0] for prompt in prompts}
+    assert len(heads) == 1
+    assert "three decimals" in heads.pop()
+    assert max(map(len, prompts)) <= 260
+
+
+@given(first=st.floats(0.0, 1.0), second=st.floats(0.0, 1.0))
+@settings(deadline=None)
+def test_both_reports_of_an_update_pay_half(first: float, second: float) -> None:
+    world = forecast_world("update", family="poisson")
+    task = world.task("train", 1)
+    world.start(task)
+    outcome = int(task.answer["outcomes"][0])
+    for p in (first, second):
+        turn = world.reply(f"Probability: {p:.4f}")
+        score = 1.0 - (round(p, 4) - outcome) ** 2
+        assert turn.rewards["forecaster"] == pytest.approx(0.025 + 0.475 * score, abs=2 * GRID)
+    assert turn.done
+
+
+def test_after_a_malformed_first_report_the_second_still_pays() -> None:
+    world = forecast_world("update")
+    world.start(world.task())
+    turn = world.reply("no idea")
+    assert turn.text.startswith("Malformed reply")
+    assert turn.text.count("\n") == 1
+    assert not turn.done
+    form = baselines("forecast")["half"](world, turn, np.random.default_rng(0))
+    assert world.reply(form).rewards["forecaster"] > 0.0
+
+
+def test_news_is_worth_something() -> None:
+    world = forecast_world("update", label="expected", family="frequency")
+    early, late = [], []
+    for index in range(200):
+        world.start(world.task("train", index))
+        best = [world.best_forecast]
+        world.reply("Probability: 0.5")
+        best.append(world.best_forecast)
+        early.append(SCORES["brier"](best[0], best[0]))
+        late.append(SCORES["brier"](best[1], best[1]))
+    assert fmean(late) > fmean(early) + 0.02
+
+
+def test_no_prompt_shows_an_answer() -> None:
+    for level in LEVELS:
+        world = forecast_world(level)
+        task = world.task("train", 5)
+        other = Task.create(
+            world=task.world,
+            level=task.level,
+            split=task.split,
+            index=task.index,
+            instance=task.instance,
+            answer={**task.answer, "outcomes": "1" * REPLAYS, "p_latent": [1.0, 0.0]},
+        )
+        assert world.start(task).text == world.start(other).text
+
+
+def test_the_log_score_says_what_it_clips() -> None:
+    world = forecast_world(score="log", label="expected")
+    assert "0.01" in world.start(world.task()).text.partition("\n\n")[0]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"score": "crps"},
+        {"label": "replay"},
+        {"label": "replay:0"},
+        {"label": f"replay:{REPLAYS + 1}"},
+        {"label": "replay:1.5"},
+        {"label": "replay:\u0664"},
+        {"family": "walk"},
+        {"family": []},
+        {"family": ["poisson", "poisson"]},
+        {"colour": "red"},
+    ],
+)
+def test_an_option_it_does_not_take_is_named(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match=next(iter(options))):
+        forecast_world(**options)
+
+
+def test_families_narrow_what_is_asked() -> None:
+    world = forecast_world("medium", family=["walk", "polls"])
+    asked = {world.task("train", index).instance["family"] for index in range(40)}
+    assert asked == {"walk", "polls"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"instance": {}},
+        {"instance": {"family": "chess", "shown": {}, "negated": False, "asides": [], "turns": 1}},
+        {"answer": {}},
+        {"answer": {"outcomes": "7"}},
+        {"answer": {"outcomes": ""}},
+        {"answer": {"outcomes": 3}},
+    ],
+)
+def test_a_damaged_task_is_refused(damage: dict[str, object]) -> None:
+    world = forecast_world()
+    task = world.task()
+    parts = {"instance": task.instance, "answer": task.answer, **damage}
+    with pytest.raises(TaskError):
+        world.start(
+            Task.create(world=task.world, level="easy", split="train", index=0, **parts)  # type: ignore[arg-type]
+        )
+
+
+def test_there_is_no_question_before_the_start() -> None:
+    with pytest.raises(EpisodeStateError):
+        _ = forecast_world().question
+
+
+def test_a_pickled_or_forked_world_goes_on_by_itself() -> None:
+    world = forecast_world("update", family="contest")
+    world.start(world.task("train", 2))
+    world.reply("Probability: 0.3")
+    twins = [world.fork(), pickle.loads(pickle.dumps(world))]
+    ends = [one.reply("Probability: 0.7") for one in (world, *twins)]
+    assert ends[1:] == ends[:1] * 2
+    assert twins[0].returns == world.returns

@@ -1,0 +1,107 @@
+"""Laws of the scores: bounded, linear in the weights, and best for whoever says what they think."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokengym.rewards.scoring import LOG_FLOOR, SCORES, Forecast, Score, brier, held_above, log
+
+SLACK = 1e-12
+
+
+def normalised(weights: list[float]) -> Forecast:
+    total = math.fsum(weights)
+    return tuple(weight / total for weight in weights)
+
+
+@st.composite
+def forecasts(draw: st.DrawFn, count: int, smallest: float = 0.0) -> Forecast:
+    weight = st.floats(smallest, 1.0)
+    return normalised(draw(st.lists(weight, min_size=count, max_size=count).filter(sum)))
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[Forecast, Forecast]:
+    count = draw(st.integers(2, 6))
+    return draw(forecasts(count)), draw(forecasts(count))
+
+
+every_score = pytest.mark.parametrize("score", SCORES.values(), ids=SCORES.keys())
+
+
+@every_score
+@given(pair=pairs())
+def test_every_score_lies_in_the_unit_interval(
+    score: Score, pair: tuple[Forecast, Forecast]
+) -> None:
+    assert -SLACK <= score(*pair) <= 1.0 + SLACK
+
+
+@every_score
+@given(pair=pairs())
+def test_no_report_beats_the_honest_one(score: Score, pair: tuple[Forecast, Forecast]) -> None:
+    belief, report = pair
+    assert score(belief, belief) >= score(report, belief) - SLACK
+
+
+@pytest.mark.parametrize("name", ["brier", "spherical"])
+@given(pair=pairs())
+def test_a_report_that_differs_is_worse(name: str, pair: tuple[Forecast, Forecast]) -> None:
+    belief, report = pair
+    if max(abs(p - q) for p, q in zip(belief, report, strict=True)) > 1e-3:
+        assert SCORES[name](belief, belief) > SCORES[name](report, belief)
+
+
+@given(belief=forecasts(3, LOG_FLOOR), report=forecasts(3, LOG_FLOOR))
+def test_log_is_strict_above_its_floor(belief: Forecast, report: Forecast) -> None:
+    inside = min(*belief, *report) >= LOG_FLOOR
+    if inside and max(abs(p - q) for p, q in zip(belief, report, strict=True)) > 1e-3:
+        assert log(belief, belief) > log(report, belief)
+
+
+@every_score
+@given(pair=pairs(), data=st.data())
+def test_a_score_is_linear_in_the_weights(
+    score: Score, pair: tuple[Forecast, Forecast], data: st.DataObject
+) -> None:
+    report, weights = pair
+    count = len(report)
+    alone = [tuple(float(i == j) for i in range(count)) for j in range(count)]
+    parts = [w * score(report, sure) for w, sure in zip(weights, alone, strict=True)]
+    assert score(report, weights) == pytest.approx(math.fsum(parts), abs=1e-9)
+
+
+@given(p=st.floats(0.0, 1.0), y=st.sampled_from([0, 1]))
+def test_brier_of_a_yes_no_question_is_one_minus_the_squared_miss(p: float, y: int) -> None:
+    assert brier((1.0 - p, p), (1.0 - y, float(y))) == pytest.approx(1.0 - (p - y) ** 2)
+
+
+@every_score
+@given(count=st.integers(2, 6), outcome=st.integers(0, 5))
+def test_certainty_earns_one_when_right_and_no_more_than_the_floor_when_wrong(
+    score: Score, count: int, outcome: int
+) -> None:
+    right = tuple(float(i == outcome % count) for i in range(count))
+    wrong = tuple(float(i == (outcome + 1) % count) for i in range(count))
+    floor = 1.0 if score is not log else 1.0 + math.log(1.0 - (count - 1) * LOG_FLOOR) / 4.6
+    assert score(right, right) == pytest.approx(floor, abs=1e-4)
+    assert score(wrong, right) == pytest.approx(0.0, abs=1e-12)
+
+
+@given(forecast=st.integers(2, 8).flatmap(forecasts), floor=st.sampled_from([0.001, 0.01, 0.1]))
+def test_a_held_forecast_is_a_distribution_above_its_floor(
+    forecast: Forecast, floor: float
+) -> None:
+    held = held_above(forecast, floor)
+    assert math.fsum(held) == pytest.approx(1.0)
+    assert min(held) >= floor - SLACK
+    assert held == forecast or min(forecast) < floor
+
+
+def test_scores_of_one_forecast_match_hand_computation() -> None:
+    forecast, rain = (0.3, 0.7), (0.0, 1.0)
+    assert brier(forecast, rain) == pytest.approx(0.91)
+    assert log(forecast, rain) == pytest.approx(1.0 + math.log(0.7) / math.log(100.0))
+    assert SCORES["spherical"](forecast, rain) == pytest.approx(0.7 / math.sqrt(0.58))
