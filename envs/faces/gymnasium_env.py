@@ -192,7 +192,8 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         if self.render_mode is not None:
             self._transcript.append(turn.text)
         if self._episode is not None:
-            return self._episode.observation_of(self.role)
+            # Users keep and change what they are given; the transcript goes on growing.
+            return self._episode.observation_of(self.role).copy()
         return turn.text
 
     def _info(self, turn: Turn, terms: Mapping[str, float]) -> dict[str, Any]:

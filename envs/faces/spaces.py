@@ -5,7 +5,7 @@ these two spaces check a bound and, for tokens, the vocabulary.
 """
 
 import multiprocessing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import c_int64
 from typing import Any
 
@@ -149,14 +149,15 @@ def _refuse_masks(mask: object, probability: object) -> None:
 
 
 # AsyncVectorEnv reads observations from shared memory once and expects the result to follow what
-# the workers write. Arrays of varying length cannot be numpy views of it, so they are read lazily.
+# the workers write. Rows of varying length cannot be numpy views of it, so they are read lazily.
 
 
-class _SharedTokens(Sequence[TokenArray]):
+class _SharedRows(Sequence[Any]):
     """The observations of all workers; copying it (as AsyncVectorEnv does) gives a plain tuple."""
 
-    def __init__(self, memory: Any, rows: int, width: int) -> None:
+    def __init__(self, memory: Any, rows: int, width: int, read: Callable[[TokenArray], Any]):
         self._table = np.frombuffer(memory.get_obj(), dtype=np.int64).reshape(rows, width)
+        self._read = read
 
     def __len__(self) -> int:
         return len(self._table)
@@ -165,31 +166,45 @@ class _SharedTokens(Sequence[TokenArray]):
         if isinstance(index, slice):
             return tuple(self)[index]
         row = self._table[index]
-        return row[1 : 1 + row[0]].copy()
+        return self._read(row[1 : 1 + row[0]].copy())
 
-    def __iter__(self) -> Iterator[TokenArray]:
+    def __iter__(self) -> Iterator[Any]:
         return (self[index] for index in range(len(self)))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> tuple[TokenArray, ...]:
+    def __deepcopy__(self, memo: dict[int, Any]) -> tuple[Any, ...]:
         return tuple(self)
 
 
+def _as_is(row: TokenArray) -> TokenArray:
+    return row
+
+
+def _as_text(row: TokenArray) -> str:
+    return "".join(map(chr, row.tolist()))
+
+
 @create_shared_memory.register(Tokens)
-def _create_shared_tokens(space: Tokens, n: int = 1, ctx: Any = multiprocessing) -> Any:
+@create_shared_memory.register(UnicodeText)
+def _create_rows(space: Tokens | UnicodeText, n: int = 1, ctx: Any = multiprocessing) -> Any:
     return ctx.Array(c_int64, n * (space.max_length + 1))
 
 
 @read_from_shared_memory.register(Tokens)
-def _read_shared_tokens(space: Tokens, shared_memory: Any, n: int = 1) -> _SharedTokens:
-    return _SharedTokens(shared_memory, n, space.max_length + 1)
+@read_from_shared_memory.register(UnicodeText)
+def _read_rows(space: Tokens | UnicodeText, shared_memory: Any, n: int = 1) -> _SharedRows:
+    read = _as_is if isinstance(space, Tokens) else _as_text
+    return _SharedRows(shared_memory, n, space.max_length + 1, read)
 
 
 @write_to_shared_memory.register(Tokens)
-def _write_shared_tokens(space: Tokens, index: int, value: TokenArray, shared_memory: Any) -> None:
+@write_to_shared_memory.register(UnicodeText)
+def _write_row(
+    space: Tokens | UnicodeText, index: int, value: TokenArray | str, shared_memory: Any
+) -> None:
     if len(value) > space.max_length:
-        raise TokenError(f"an observation has {len(value)} tokens, more than {space.max_length}")
-    width = space.max_length + 1
-    start = index * width
+        raise TokenError(f"an observation has length {len(value)}, more than {space.max_length}")
+    start = index * (space.max_length + 1)
     table = np.frombuffer(shared_memory.get_obj(), dtype=np.int64)
     table[start] = len(value)
-    table[start + 1 : start + 1 + len(value)] = value
+    row = [ord(character) for character in value] if isinstance(value, str) else value
+    table[start + 1 : start + 1 + len(value)] = row

@@ -1,0 +1,71 @@
+"""Demonstrations to imitate: episodes of scripted baselines, now a sensible one, now a blind one."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tokengym.agents.rollout import play
+from tokengym.envs.catalogue import Policy, baselines, make_world
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Which baselines play a world's demonstrations.
+
+    Attributes:
+        world: id of the world.
+        level: level of the world.
+        share: share of all demonstrations, relative to the other worlds.
+        policies: weight of each baseline. The choice is made anew at every turn, so that what was
+            said before does not tell which one speaks next.
+    """
+
+    world: str
+    level: str
+    share: float
+    policies: Mapping[str, float]
+
+
+MIXTURES = (
+    Mixture("tokengym/Forecast-v0", "easy", 1.0, {"empirical": 0.4, "random": 0.6}),
+)
+
+
+def mixed_policy(world_id: str, weights: Mapping[str, float]) -> Policy:
+    """Return a policy that lets one of the baselines speak, chosen anew at every turn."""
+    known = baselines(world_id)
+    names = list(weights)
+    chances = np.array([weights[name] for name in names])
+    chances = chances / chances.sum()
+
+    def speak(world: World, turn: Turn, rng: np.random.Generator) -> str:
+        return known[names[int(rng.choice(len(names), p=chances))]](world, turn, rng)
+
+    return speak
+
+
+def conversations(mixtures: tuple[Mixture, ...], seed: int) -> Iterator[list[dict[str, str]]]:
+    """Yield endless demonstrations as chat messages, `user` the world and `assistant` the policy.
+
+    Only training Tasks are played. In a world of several roles the first role's side is told.
+    """
+    rng = generator("demonstrations", seed)
+    worlds = [make_world(mixture.world, mixture.level) for mixture in mixtures]
+    policies = [mixed_policy(mixture.world, mixture.policies) for mixture in mixtures]
+    shares = np.array([mixture.share for mixture in mixtures])
+    while True:
+        chosen = int(rng.choice(len(worlds), p=shares / shares.sum()))
+        world = worlds[chosen]
+        task = world.task("train", int(rng.integers(2**31)))
+        record = play(world, task, policies[chosen], rng)
+        role = world.spec.roles[0]
+        messages: list[dict[str, str]] = []
+        for turn, reply in zip(record.turns, record.replies, strict=False):
+            if turn.role == role:
+                messages.append({"role": "user", "content": turn.text})
+                messages.append({"role": "assistant", "content": reply})
+        yield messages

@@ -1,0 +1,191 @@
+"""A finished run as a picture and a page: the reward curve against its reference lines, and figures."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+
+from tokengym.agents.evaluate import Estimate
+from tokengym.agents.tinker.training.evaluation import Evaluation
+from tokengym.agents.tinker.training.settings import TrainSettings
+from tokengym.agents.tinker.training.watch import StepRow
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SMOOTHING = 0.85
+
+_PAGE = jinja2.Template(
+    """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{{ title }}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
+       color: #1a1a1a; background: #fff }
+table { border-collapse: collapse; margin: 1rem 0 } td, th { padding: .3rem .9rem; text-align: left }
+th { border-bottom: 2px solid #444 } td { border-bottom: 1px solid #ddd }
+td.n { text-align: right; font-variant-numeric: tabular-nums }
+img { max-width: 100% } .bad { background: #fde8e8; border-left: 4px solid #c00; padding: .6rem 1rem }
+pre { background: #f5f5f5; padding: 1rem; overflow-x: auto } h1 { margin-bottom: 0 }
+</style></head><body>
+<h1>{{ title }}</h1><p>{{ summary }}</p>
+{% if warning %}<p class="bad">{{ warning }}</p>{% endif %}
+<img src="{{ picture }}" alt="Reward per step against the reference lines">
+<h2>Held-out test Tasks</h2>
+<table><tr><th>policy</th><th>mean return</th><th>95 % interval</th><th>Tasks</th></tr>
+{% for name, value in rows %}<tr><td>{{ name }}</td><td class="n">{{ '%.4f'|format(value.mean) }}</td>
+<td class="n">{{ '%.4f'|format(value.low) }} to {{ '%.4f'|format(value.high) }}</td>
+<td class="n">{{ value.count }}</td></tr>
+{% endfor %}</table>
+{% if details %}<h2>Before and after</h2>
+<table><tr><th>figure</th><th>before</th><th>after</th></tr>
+{% for name, before, after in details %}<tr><td>{{ name }}</td><td class="n">{{ before }}</td>
+<td class="n">{{ after }}</td></tr>
+{% endfor %}</table>{% endif %}
+<h2>Settings</h2><pre>{{ settings }}</pre>
+</body></html>
+""",
+    autoescape=True,
+)
+
+
+def write_report(
+    folder: Path,
+    settings: TrainSettings,
+    steps: Sequence[StepRow],
+    references: Mapping[str, Estimate],
+    before: Evaluation,
+    after: Evaluation | None,
+    warning: str = "",
+) -> None:
+    """Write `reward.png` and `report.html` into a run folder.
+
+    Args:
+        folder: the run folder.
+        settings: the job.
+        steps: its completed steps.
+        references: scripted policies on the same test Tasks, by name.
+        before: the policy as it was, on the test Tasks.
+        after: the policy as it became, or `None` if it was not evaluated.
+        warning: what went wrong, shown first.
+    """
+    draw(folder / "reward.png", settings, steps, references, before, after)
+    rows = [("before training", before.returns)]
+    if after is not None:
+        rows.append(("after training", after.returns))
+    rows += sorted(references.items(), key=lambda item: -item[1].mean)
+    page = _PAGE.render(
+        title=f"{settings.world} ({settings.level})",
+        summary=_summary(settings, steps),
+        warning=warning,
+        picture="reward.png",
+        rows=rows,
+        details=_details(before, after),
+        settings=json.dumps(_plain(settings), indent=2),
+    )
+    (folder / "report.html").write_text(page, encoding="utf-8")
+
+
+def draw(
+    path: Path,
+    settings: TrainSettings,
+    steps: Sequence[StepRow],
+    references: Mapping[str, Estimate],
+    before: Evaluation,
+    after: Evaluation | None,
+) -> None:
+    """Draw rewards and tie rates by step, and stated against exact probabilities where known."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    scatters = [found for found in (before, after) if found is not None and found.stated]
+    figure, axes = pyplot.subplots(
+        1, 2 if scatters else 1, figsize=(12 if scatters else 8, 5), squeeze=False
+    )
+    _draw_curve(axes[0][0], steps, references, before, after)
+    axes[0][0].set_title(f"{settings.world} ({settings.level})")
+    if scatters:
+        _draw_scatter(axes[0][1], before, after)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+
+
+def _draw_curve(
+    axes: "Axes",
+    steps: Sequence[StepRow],
+    references: Mapping[str, Estimate],
+    before: Evaluation,
+    after: Evaluation | None,
+) -> None:
+    numbers = [row.step for row in steps]
+    axes.plot(numbers, [row.reward for row in steps], color="#9bb7d4", lw=0.8)
+    axes.plot(numbers, _smooth([row.reward for row in steps]), color="#1f5f99", lw=2)
+    last = numbers[-1] + 1 if numbers else 1
+    for at, found in ((0, before), (last, after)):
+        if found is not None:
+            mean, low, high, _ = found.returns
+            axes.errorbar([at], [mean], [[mean - low], [high - mean]], fmt="o", color="k", capsize=4)
+    shown = [name for name in ("null", "random", "best constant", "oracle") if name in references]
+    for name in shown:
+        mean = references[name].mean
+        axes.axhline(mean, ls="--", lw=1, color="#777")
+        axes.annotate(name, (1.0, mean), xycoords=("axes fraction", "data"), fontsize=9,
+                      xytext=(-4, 3), textcoords="offset points", ha="right")
+    axes.plot(numbers, [row.uniform_rate for row in steps], color="#c44", lw=0.8, alpha=0.7)
+    axes.set_xlabel("step")
+    axes.set_ylabel("mean return (blue), uniform-group rate (red)")
+
+
+def _draw_scatter(axes: "Axes", before: Evaluation, after: Evaluation | None) -> None:
+    for found, colour, name in ((before, "#bbbbbb", "before"), (after, "#1f5f99", "after")):
+        if found is not None and found.stated:
+            exact, stated = zip(*found.stated, strict=True)
+            axes.scatter(exact, stated, s=5, color=colour, label=name, alpha=0.6)
+    axes.plot([0, 1], [0, 1], color="k", lw=0.8)
+    axes.set_xlabel("exact probability given what was shown")
+    axes.set_ylabel("stated probability")
+    axes.set_title("held-out questions")
+    axes.legend(loc="upper left")
+
+
+def _smooth(values: Sequence[float]) -> list[float]:
+    smooth: list[float] = []
+    for value in values:
+        smooth.append(_SMOOTHING * smooth[-1] + (1 - _SMOOTHING) * value if smooth else value)
+    return smooth
+
+
+def _summary(settings: TrainSettings, steps: Sequence[StepRow]) -> str:
+    seconds = sum(row.seconds for row in steps)
+    tokens = sum(row.tokens for row in steps)
+    return (
+        f"{len(steps)} steps of {settings.groups_per_batch} groups of {settings.group_size} in "
+        f"{seconds:.0f} s; {tokens:.0f} tokens read and sampled by the rollouts."
+    )
+
+
+def _details(before: Evaluation, after: Evaluation | None) -> list[tuple[str, str, str]]:
+    names = sorted({*before.figures, *(after.figures if after else {})})
+    return [
+        (
+            name,
+            _show(before.figures.get(name)),
+            _show(after.figures.get(name) if after is not None else None),
+        )
+        for name in names
+    ]
+
+
+def _show(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _plain(settings: TrainSettings) -> dict[str, Any]:
+    return {name: getattr(settings, name) for name in settings.__dataclass_fields__}
+
+

@@ -1,0 +1,119 @@
+"""What a training job is: every choice as frozen data that a run folder can hold as JSON."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from tokengym.envs.catalogue import spec
+from tokengym.envs.core.errors import OptionError
+
+Mode = Literal["sync", "stream", "async"]
+MODES: tuple[Mode, ...] = ("sync", "stream", "async")
+
+STARTING_POLICY = "tokengym-start"
+"""Name of the small model that comes with the package."""
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """One training job.
+
+    Attributes:
+        world: id of the world.
+        level: level of the world.
+        options: options of the world, such as `{"label": "expected"}`.
+        steps: optimizer steps (the trainer's iterations).
+        groups_per_batch: Tasks a step.
+        group_size: rollouts of each Task.
+        learning_rate: of Adam.
+        lora_rank: rank of the adapter.
+        max_tokens: most tokens of one reply.
+        temperature: of sampling.
+        model: a local model directory, a hosted model's name, or `tokengym-start`.
+        renderer: a cookbook renderer's name.
+        base_url: address of a Tinker service; `None` for the local one, or the hosted one if a key
+            is set.
+        seed: which training Tasks are drawn, and in which order.
+        mode: `sync`, `stream` (streaming minibatches) or `async` (off-policy).
+        evaluation_tasks: held-out test Tasks played before and after.
+        roles_bound: scripted policies by name for the roles that are not trained.
+        overrides: further fields of `tinker_cookbook.rl.train.Config`, by name.
+    """
+
+    world: str
+    level: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    steps: int = 150
+    groups_per_batch: int = 16
+    group_size: int = 8
+    learning_rate: float = 1e-3
+    lora_rank: int = 32
+    max_tokens: int = 16
+    temperature: float = 1.0
+    model: str = STARTING_POLICY
+    renderer: str = "qwen3_instruct"
+    base_url: str | None = None
+    seed: int = 0
+    mode: Mode = "sync"
+    evaluation_tasks: int = 1024
+    roles_bound: Mapping[str, str] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no sense, by name and value."""
+        for name in ("steps", "groups_per_batch", "lora_rank", "max_tokens", "evaluation_tasks"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.group_size < 2:
+            raise OptionError(f"group_size must be at least 2, got {self.group_size}")
+        if self.learning_rate <= 0:
+            raise OptionError(f"learning_rate must be positive, got {self.learning_rate}")
+        if self.mode not in MODES:
+            raise OptionError(f"mode must be one of {list(MODES)}, got {self.mode!r}")
+        row = spec(self.world)
+        if self.level not in row.levels:
+            raise OptionError(f"{row.id} has the levels {list(row.levels)}, got {self.level!r}")
+
+    def save(self, path: Path) -> None:
+        """Write the settings as JSON."""
+        path.write_text(json.dumps(asdict(self), indent=2, sort_keys=True) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read settings written by `save`.
+
+        Raises:
+            OptionError: if the file is missing, no JSON, or has unknown fields.
+        """
+        try:
+            data = json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise OptionError(f"{path} is no run's settings: {error}") from error
+        known = {item.name for item in fields(cls)}
+        unknown = sorted(set(data) - known)
+        if unknown:
+            raise OptionError(f"{path} has unknown settings {unknown}")
+        return cls(**data)
+
+
+_PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "tokengym/Forecast-v0": {"options": {"label": "expected"}, "max_tokens": 12},
+}
+"""What a world's job starts from where it differs from the defaults above."""
+
+
+def preset(world: str, level: str | None = None, **changes: Any) -> TrainSettings:
+    """Return a world's job with `changes` made; a change of `None` leaves the preset.
+
+    Raises:
+        UnknownWorldError: if there is no such world.
+        OptionError: if a value is not allowed.
+    """
+    row = spec(world)
+    base = TrainSettings(world=row.id, level=level or row.levels[0], **_PRESETS.get(row.id, {}))
+    given = {name: value for name, value in changes.items() if value is not None}
+    if "options" in given:
+        given["options"] = {**base.options, **given["options"]}
+    return replace(base, **given)
