@@ -1,0 +1,60 @@
+"""What stands where a service died: an answer to every request that says so and is not retried."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+# The SDK repeats refused connections, 408, 409, 429 and every 5xx; it gives up on this one.
+STATUS = 424
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+
+class Epitaph:
+    """Listens at a dead service's address until closed.
+
+    Args:
+        url: the service's base URL.
+        message: what every request is told.
+
+    Raises:
+        OSError: if the address is taken.
+    """
+
+    def __init__(self, url: str, message: str) -> None:
+        place = urlsplit(url)
+        body = json.dumps({"detail": message}).encode()
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _answer(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                self.send_response(STATUS)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_GET = do_POST = do_PUT = do_DELETE = _answer
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Say nothing: the one message there is goes to the client."""
+
+        self._server = _Server((place.hostname or "127.0.0.1", place.port or 80), Handler)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="service-epitaph", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
