@@ -1,0 +1,215 @@
+"""Laws of the PettingZoo face, for every world of several roles in tokens and in text."""
+
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from pettingzoo.test import (
+    api_test,
+    parallel_api_test,
+    parallel_seed_test,
+    render_test,
+    seed_test,
+)
+from pettingzoo.utils.conversions import parallel_to_aec, turn_based_aec_to_parallel
+from pettingzoo.utils.wrappers import BaseWrapper, OrderEnforcingWrapper
+
+from tokengym.envs.catalogue import baselines, specs
+from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, TokenError
+from tokengym.envs.faces.pettingzoo_aec import TextAECEnv
+from tokengym.envs.faces.pettingzoo_parallel import TextParallelEnv
+
+MULTI_ROLE = [row.id for row in specs().values() if len(row.roles) > 1]
+pytestmark = pytest.mark.parametrize("mode", ["tokens", "text"])
+
+# Advice for numeric observations and numbered players that a conversation cannot follow.
+ADVICE = "(Observation|Action) space for each agent probably|We recommend agents|Observation"
+
+
+@pytest.fixture(params=MULTI_ROLE)
+def make(request: pytest.FixtureRequest, mode: str) -> Callable[..., TextAECEnv]:
+    return lambda **kwargs: TextAECEnv(request.param, mode=mode, **kwargs)
+
+
+@pytest.fixture(params=MULTI_ROLE)
+def make_parallel(request: pytest.FixtureRequest, mode: str) -> Callable[..., TextParallelEnv]:
+    return lambda **kwargs: TextParallelEnv(request.param, mode=mode, **kwargs)
+
+
+def scripted_action(env: TextAECEnv, name: str, rng: np.random.Generator) -> Any:
+    """What a baseline would do now, in the env's mode."""
+    turn = env._turn
+    assert turn is not None
+    said = baselines(env.world.spec.id)[name](env.world, turn, rng)
+    if env.mode == "text":
+        return said
+    return np.array(env.codec.write(said), dtype=np.int64)
+
+
+def play(env: TextAECEnv, name: str = "noisy", seed: int = 0) -> dict[str, float]:
+    """Play one episode with a baseline in every role; what each agent was paid through `last`."""
+    rng = np.random.default_rng(seed)
+    paid = dict.fromkeys(env.possible_agents, 0.0)
+    for agent in env.agent_iter():
+        observation, reward, terminated, truncated, _ = env.last()
+        assert env.observation_space(agent).contains(observation)
+        paid[agent] += reward
+        env.step(None if terminated or truncated else scripted_action(env, name, rng))
+    return paid
+
+
+def test_pettingzoos_own_tests_find_nothing(make: Callable[..., TextAECEnv]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=ADVICE)
+        api_test(make(), num_cycles=20)
+        seed_test(make, num_cycles=20)
+
+
+def test_renders_for_people_and_as_text(
+    make: Callable[..., TextAECEnv], capsys: pytest.CaptureFixture[str]
+) -> None:
+    render_test(make)
+    assert make().world.spec.roles[0] in capsys.readouterr().out
+
+
+def test_pettingzoos_parallel_tests_find_nothing(
+    make_parallel: Callable[..., TextParallelEnv],
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parallel_api_test(make_parallel(), num_cycles=20)
+        parallel_seed_test(make_parallel, num_cycles=20)
+
+
+def test_every_role_speaks_and_is_paid_what_the_world_pays(
+    make: Callable[..., TextAECEnv],
+) -> None:
+    env = make()
+    for seed in range(5):
+        env.reset(seed=seed)
+        paid = play(env, seed=seed)
+        assert paid == env.world.returns
+        assert not env.agents
+
+
+def test_the_parallel_env_pays_the_same(
+    make: Callable[..., TextAECEnv], make_parallel: Callable[..., TextParallelEnv]
+) -> None:
+    if make().world.spec.id != make_parallel().world.spec.id:
+        pytest.skip("two different worlds")
+    aec, parallel = make(), make_parallel()
+    aec.reset(seed=3)
+    expected = play(aec, seed=1)
+    _, infos = parallel.reset(seed=3)
+    rng = np.random.default_rng(1)
+    paid = dict.fromkeys(parallel.possible_agents, 0.0)
+    while parallel.agents:
+        speaker = infos[parallel.agents[0]]["active_agent"]
+        action = scripted_action(parallel._aec, "noisy", rng)
+        observations, rewards, _, _, infos = parallel.step({speaker: action})
+        for agent, reward in rewards.items():
+            paid[agent] += reward
+            assert parallel.observation_space(agent).contains(observations[agent])
+    assert paid == expected
+
+
+def test_observations_in_tokens_are_append_only(make: Callable[..., TextAECEnv], mode: str) -> None:
+    if mode == "text":
+        pytest.skip("texts are what is new")
+    env = make()
+    env.reset(seed=2)
+    rng = np.random.default_rng(0)
+    seen: dict[str, list[int]] = {agent: [] for agent in env.agents}
+    while not any(env.terminations.values()):
+        agent = env.agent_selection
+        observation = env.observe(agent)
+        assert list(observation[: len(seen[agent])]) == seen[agent]
+        action = scripted_action(env, "noisy", rng)
+        seen[agent] = [*observation, *action]
+        env.step(action)
+
+
+def test_binding_all_roles_but_one_leaves_one_agent(make: Callable[..., TextAECEnv]) -> None:
+    world = make().world
+    first, *others = world.spec.roles
+    env = make(bound=dict.fromkeys(others, "null"))
+    env.reset(seed=0)
+    assert env.possible_agents == [first]
+    assert play(env) == {first: env.world.returns[first]}
+    with pytest.raises(RoleError, match="nobody"):
+        make(bound={"nobody": "null"})
+    with pytest.raises(RoleError, match="all"):
+        make(bound=dict.fromkeys(world.spec.roles, "null"))
+
+
+def test_wrappers_and_conversions_of_pettingzoo_work_around_it(
+    make: Callable[..., TextAECEnv], make_parallel: Callable[..., TextParallelEnv]
+) -> None:
+    wrapped = OrderEnforcingWrapper(BaseWrapper(make()))
+    wrapped.reset(seed=1)
+    for agent in wrapped.agent_iter():
+        _, _, terminated, truncated, _ = wrapped.last()
+        done = terminated or truncated
+        wrapped.step(None if done else wrapped.action_space(agent).sample())
+    turned = turn_based_aec_to_parallel(make())
+    turned.reset(seed=1)
+    turned.step({agent: turned.action_space(agent).sample() for agent in turned.agents})
+    cycled = parallel_to_aec(make_parallel())
+    cycled.reset(seed=1)
+    for agent in cycled.agent_iter():
+        _, _, terminated, truncated, _ = cycled.last()
+        done = terminated or truncated
+        cycled.step(None if done else cycled.action_space(agent).sample())
+
+
+def test_an_env_pickles_and_goes_on(make: Callable[..., TextAECEnv]) -> None:
+    env = make()
+    env.reset(seed=4)
+    twin = pickle.loads(pickle.dumps(env))
+    assert play(twin, seed=2) == play(env, seed=2)
+
+
+def test_a_given_task_is_played(make: Callable[..., TextAECEnv]) -> None:
+    env = make()
+    task = env.world.task("test", 3)
+    env.reset(options={"task": task})
+    assert {info["task"] for info in env.infos.values()} == {task.fingerprint}
+    env.reset(options={"split": "test", "index": 3})
+    assert {info["task"] for info in env.infos.values()} == {task.fingerprint}
+
+
+def test_a_small_budget_truncates_all_agents(make: Callable[..., TextAECEnv], mode: str) -> None:
+    if mode == "text":
+        pytest.skip("budgets are counted in tokens")
+    env = make(max_tokens=3)
+    env.reset(seed=0)
+    assert all(env.truncations.values())
+    assert play(env) == env.world.returns
+
+
+def test_a_callers_mistake_is_named(
+    make: Callable[..., TextAECEnv], make_parallel: Callable[..., TextParallelEnv], mode: str
+) -> None:
+    env = make()
+    with pytest.raises(EpisodeStateError, match="reset"):
+        env.step(None)
+    env.reset(seed=0)
+    with pytest.raises(OptionError):
+        env.step(None)
+    with pytest.raises((TokenError, OptionError)):
+        env.step(np.array([[1.5]]))
+    with pytest.raises(OptionError, match="Task"):
+        env.reset(options={"task": "no task"})
+    for wrong in ({"mode": "x"}, {"split": "x"}, {"render_mode": "x"}, {"max_tokens": 0}):
+        with pytest.raises(OptionError, match=next(iter(wrong))):
+            TextAECEnv(env.world.spec.id, **wrong)  # type: ignore[arg-type]
+    parallel = make_parallel()
+    with pytest.raises(EpisodeStateError, match="reset"):
+        parallel.step({})
+    parallel.reset()
+    with pytest.raises(RoleError, match="speaks now"):
+        parallel.step({})
