@@ -1,7 +1,7 @@
 """What a training job is: every choice as frozen data that a run folder can hold as JSON."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -39,7 +39,7 @@ class TrainSettings:
         mode: `sync`, `stream` (streaming minibatches) or `async` (off-policy).
         evaluation_tasks: held-out test Tasks played before and after.
         roles_bound: scripted policies by name for the roles that are not trained.
-        overrides: further fields of `tinker_cookbook.rl.train.Config`, by name.
+        overrides: further fields of `tinker_cookbook.rl.train.Config` as `name=value`.
     """
 
     world: str
@@ -59,7 +59,7 @@ class TrainSettings:
     mode: Mode = "sync"
     evaluation_tasks: int = 1024
     roles_bound: Mapping[str, str] = field(default_factory=dict)
-    overrides: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense, by name and value."""

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,30 +42,40 @@ class StepRow(NamedTuple):
         return self.uniform_rate >= 1.0 or self.malformed_share >= _MALFORMED_SHARE
 
 
-def read_steps(path: Path) -> list[StepRow]:
-    """Return the completed steps of a run in order; a step done again after a resume counts once.
+class StepLog:
+    """The completed steps in a run's `metrics.jsonl`, read as the file grows.
+
+    A step done again after a resume counts once, the last time. A line that a killed process left
+    half written is passed over.
 
     Args:
-        path: the run's `metrics.jsonl`; may be missing, and its last line may be cut off.
+        path: the file; it need not exist yet.
     """
-    rows: dict[int, StepRow] = {}
-    for line in _lines(path):
-        metrics = _parse(line)
-        if metrics is None or "env/all/reward/total" not in metrics:
-            continue
-        step = int(metrics.get("step", metrics.get("progress/batch", len(rows))))
-        rows[step] = StepRow(
-            step=step,
-            reward=float(metrics["env/all/reward/total"]),
-            uniform_rate=_number(metrics, "env/all/reward_uniform_group_rate"),
-            tie_pair_rate=_number(metrics, "env/all/reward_tie_pair_rate"),
-            malformed_share=_number(metrics, "env/all/malformed"),
-            tokens=_number(metrics, "env/all/total_ob_tokens")
-            + _number(metrics, "env/all/total_ac_tokens"),
-            seconds=_number(metrics, "time/total"),
-            metrics=metrics,
-        )
-    return [rows[step] for step in sorted(rows)]
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._position = 0
+        self._rows: dict[int, StepRow] = {}
+
+    @property
+    def rows(self) -> list[StepRow]:
+        """Completed steps read so far, in order."""
+        return [self._rows[step] for step in sorted(self._rows)]
+
+    def poll(self) -> list[StepRow]:
+        """Read what is new and return its steps."""
+        if not self._path.exists():
+            return []
+        with self._path.open("rb") as file:
+            file.seek(self._position)
+            new = file.read()
+        complete = new.rpartition(b"\n")[0]
+        if not complete:
+            return []
+        self._position += len(complete) + 1
+        found = [row for line in complete.split(b"\n") if (row := _row(line)) is not None]
+        self._rows.update((row.step, row) for row in found)
+        return found
 
 
 @dataclass(frozen=True)
@@ -97,19 +107,25 @@ def find_collapse(rows: Sequence[StepRow], patience: int = COLLAPSE_STEPS) -> Co
     return Collapse(since, "all rollouts of every group earn the same: there is no gradient left")
 
 
-def _lines(path: Path) -> Iterator[str]:
-    if path.exists():
-        with path.open(encoding="utf-8") as file:
-            yield from file
-
-
-def _parse(line: str) -> Mapping[str, Any] | None:
-    """One logged step, or `None` for a line that a killed process left half written."""
+def _row(line: bytes) -> StepRow | None:
+    """Read one line; `None` if it is no completed step of the trainer."""
     try:
         metrics = json.loads(line)
     except ValueError:
         return None
-    return metrics if isinstance(metrics, dict) else None
+    if not isinstance(metrics, dict) or "env/all/reward/total" not in metrics:
+        return None
+    read = _number(metrics, "env/all/total_ob_tokens")
+    return StepRow(
+        step=int(metrics.get("step", metrics.get("progress/batch", 0))),
+        reward=_number(metrics, "env/all/reward/total"),
+        uniform_rate=_number(metrics, "env/all/reward_uniform_group_rate"),
+        tie_pair_rate=_number(metrics, "env/all/reward_tie_pair_rate"),
+        malformed_share=_number(metrics, "env/all/malformed"),
+        tokens=read + _number(metrics, "env/all/total_ac_tokens"),
+        seconds=_number(metrics, "time/total"),
+        metrics=metrics,
+    )
 
 
 def _number(metrics: Mapping[str, Any], name: str) -> float:

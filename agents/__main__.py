@@ -1,0 +1,19 @@
+"""The `tokengym` command. Each subcommand loads what it needs when it runs."""
+
+import importlib.util
+import sys
+
+EXTRA = "tinker"
+
+
+def main() -> None:
+    """Run the command line, or say what to install if its libraries are missing."""
+    if importlib.util.find_spec("typer") is None:
+        sys.exit(f"tokengym: the command needs its libraries: pip install 'tokengym[{EXTRA}]'")
+    from tokengym.agents.cli import run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

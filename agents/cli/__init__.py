@@ -1,0 +1,32 @@
+"""The command line: one module a subcommand, one place that turns errors into messages."""
+
+import sys
+
+import typer
+
+from tokengym.agents.cli.play import play
+from tokengym.agents.cli.serve import PASS_THROUGH, serve
+from tokengym.agents.cli.train import train
+from tokengym.agents.cli.worlds import worlds
+from tokengym.envs.core.errors import TokengymError
+
+app = typer.Typer(
+    name="tokengym",
+    help="Text environments for reinforcement learning of language models.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(worlds)
+app.command()(play)
+app.command()(train)
+app.command(context_settings=PASS_THROUGH)(serve)
+
+
+def run() -> None:
+    """Run the command line; a mistake of the caller's is one line and exit status 2."""
+    try:
+        app()
+    except TokengymError as error:
+        print(f"tokengym: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,136 @@
+"""`tokengym train`: train a policy on a world, on this laptop or on a Tinker service."""
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tokengym.agents.cli.options import name_values
+from tokengym.envs.catalogue import spec
+from tokengym.envs.core.errors import OptionError
+
+if TYPE_CHECKING:
+    from tokengym.agents.tinker.training.job import Outcome
+    from tokengym.agents.tinker.training.progress import Progress
+    from tokengym.agents.tinker.training.settings import TrainSettings
+
+COLLAPSED = 3
+"""Exit status of a run that lost its signal."""
+
+
+def train(
+    world: Annotated[
+        str | None, typer.Argument(help="id or short name, such as forecast; not with --resume")
+    ] = None,
+    level: Annotated[str | None, typer.Option(help="level of the world")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
+    data: Annotated[Path | None, typer.Option(help="your own data, for worlds that take it")] = None,
+    steps: Annotated[int | None, typer.Option(help="optimizer steps")] = None,
+    groups: Annotated[int | None, typer.Option(help="Tasks a step")] = None,
+    group_size: Annotated[int | None, typer.Option(help="rollouts of each Task")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="of Adam")] = None,
+    rank: Annotated[int | None, typer.Option(help="rank of the LoRA adapter")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="most tokens of a reply")] = None,
+    temperature: Annotated[float | None, typer.Option(help="of sampling")] = None,
+    model: Annotated[str | None, typer.Option(help="model directory or hosted model")] = None,
+    renderer: Annotated[str | None, typer.Option(help="a cookbook renderer's name")] = None,
+    base_url: Annotated[str | None, typer.Option(help="address of a Tinker service")] = None,
+    seed: Annotated[int | None, typer.Option(help="which training Tasks are drawn")] = None,
+    mode: Annotated[str | None, typer.Option(help="sync, stream or async")] = None,
+    evaluation_tasks: Annotated[int | None, typer.Option(help="held-out Tasks")] = None,
+    override: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="name=value, any field of tinker_cookbook.rl.train.Config"),
+    ] = None,
+    run: Annotated[Path | None, typer.Option(help="the run folder to make")] = None,
+    resume: Annotated[Path | None, typer.Option(help="a run folder to go on with")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="do not ask before using a key")] = False,
+) -> None:
+    """Train a policy and report what it earns on held-out Tasks before and after.
+
+    Without TINKER_API_KEY or --base-url the small policy that comes with the package trains on a
+    local service; with a key, the model you name trains on Tinker.
+    """
+    from tokengym.agents.tinker.training.job import SETTINGS_FILE
+    from tokengym.agents.tinker.training.progress import Progress
+    from tokengym.agents.tinker.training.settings import TrainSettings, preset
+
+    if (world is None) == (resume is None):
+        raise OptionError("name a world to train on, or a run folder with --resume, and not both")
+    progress = Progress()
+    if resume is not None:
+        settings, folder = TrainSettings.load(resume / SETTINGS_FILE), resume
+    else:
+        assert world is not None
+        options = name_values(option or [], "--option")
+        if data is not None:
+            options["data"] = str(data.resolve())
+        settings = preset(
+            world,
+            level,
+            options=options,
+            steps=steps,
+            groups_per_batch=groups,
+            group_size=group_size,
+            learning_rate=learning_rate,
+            lora_rank=rank,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            model=model,
+            renderer=renderer,
+            base_url=base_url,
+            seed=seed,
+            mode=mode,
+            evaluation_tasks=evaluation_tasks,
+            overrides=tuple(override or ()),
+        )
+        folder = run if run is not None else _new_folder(settings)
+        if (folder / SETTINGS_FILE).exists():
+            raise OptionError(f"{folder} holds a run already; go on with it by --resume {folder}")
+    _train(settings, folder, progress, ask=not yes)
+
+
+def _train(
+    settings: "TrainSettings", folder: Path, progress: "Progress", *, ask: bool
+) -> None:
+    from tokengym.agents.tinker.service.errors import ServiceDiedError
+    from tokengym.agents.tinker.training.connection import wants_local_service
+    from tokengym.agents.tinker.training.job import run_job, tell_cost
+
+    if not wants_local_service(settings):
+        progress.say(f"this job will use {tell_cost(settings)}")
+        if ask and sys.stdin.isatty():
+            typer.confirm("start?", abort=True)
+    try:
+        outcome = run_job(settings, folder, progress)
+    except ServiceDiedError as error:
+        progress.say(f"{error}\nEvery completed step is kept: tokengym train --resume {folder}")
+        raise typer.Exit(1) from error
+    _tell(outcome, settings, progress)
+    if outcome.collapse is not None:
+        raise typer.Exit(COLLAPSED)
+
+
+def _tell(outcome: "Outcome", settings: "TrainSettings", progress: "Progress") -> None:
+    """Say in a few lines what came of the job."""
+    if outcome.collapse is not None:
+        progress.say(
+            f"COLLAPSED at step {outcome.collapse.since}: {outcome.collapse.reason}. The last good "
+            "checkpoint is kept; try a lower --learning-rate."
+        )
+    before, after = outcome.before.returns, outcome.after.returns
+    progress.say(f"held-out return before {before}, after {after} (95 % intervals)")
+    for name, value in sorted(outcome.references.items(), key=lambda item: -item[1].mean):
+        progress.say(f"  {name:<16}{value}")
+    oracle = outcome.references["oracle"].mean
+    if oracle > before.mean:
+        share = (after.mean - before.mean) / (oracle - before.mean)
+        progress.say(f"closed {share:.0%} of the distance from the start to the oracle")
+    progress.say(f"report: {outcome.folder / 'report.html'}")
+
+
+def _new_folder(settings: "TrainSettings") -> Path:
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return Path("runs") / f"{spec(settings.world).short_name}-{settings.level}-{stamp}"

@@ -1,0 +1,115 @@
+"""What a policy earns on held-out test Tasks, sampled through a Tinker client."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import tinker
+from tinker_cookbook.completers import TinkerTokenCompleter
+from tinker_cookbook.rl.rollouts import do_group_rollout
+from tinker_cookbook.rl.types import TrajectoryGroup
+
+from tokengym.agents.evaluate import Estimate, estimate, evaluate
+from tokengym.agents.tinker.groups import TaskGroupBuilder
+from tokengym.agents.tinker.training.settings import TrainSettings
+from tokengym.envs.catalogue import baselines, make_world
+from tokengym.envs.core.task import Task
+
+_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A policy on the test Tasks, one rollout each.
+
+    Attributes:
+        returns: mean return with its interval.
+        figures: means of what the world reports about an episode, by name.
+        stated: for forecasts, pairs of (exact, stated) probability of the well-formed replies.
+    """
+
+    returns: Estimate
+    figures: Mapping[str, float] = field(default_factory=dict)
+    stated: Sequence[tuple[float, float]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {
+            "returns": list(self.returns),
+            "figures": dict(self.figures),
+            "stated": [list(pair) for pair in self.stated],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Evaluation":
+        """Read what `to_dict` gave."""
+        mean, low, high, count = data["returns"]
+        pairs = [(exact, stated) for exact, stated in data["stated"]]
+        return cls(Estimate(mean, low, high, count), data["figures"], pairs)
+
+
+def held_out_tasks(settings: TrainSettings) -> list[Task]:
+    """Return the held-out Tasks of a job: the first of the world's test split."""
+    world = make_world(settings.world, settings.level, **settings.options)
+    return [world.task("test", index) for index in range(settings.evaluation_tasks)]
+
+
+async def evaluate_policy(
+    settings: TrainSettings, model: str, sampler: tinker.SamplingClient, tasks: Sequence[Task]
+) -> Evaluation:
+    """Play each Task once with the sampler's policy.
+
+    Args:
+        settings: the job.
+        model: name or directory that the tokenizer comes from.
+        sampler: samples from the policy.
+        tasks: Tasks of the job's world.
+    """
+    completer = TinkerTokenCompleter(
+        sampler, max_tokens=settings.max_tokens, temperature=settings.temperature
+    )
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def play(task: Task) -> TrajectoryGroup:
+        builder = group_builder(settings, model, task, group_size=1)
+        async with gate:
+            return await do_group_rollout(builder, completer)
+
+    groups = await asyncio.gather(*(play(task) for task in tasks))
+    returns = [value for group in groups for value in group.get_total_rewards()]
+    last = [group.trajectories_G[0].transitions[-1].metrics for group in groups]
+    names = sorted({name for metrics in last for name in metrics})
+    figures = {
+        name: sum(float(metrics.get(name, 0.0)) for metrics in last) / len(last) for name in names
+    }
+    stated = [
+        (float(metrics["exact"]), float(metrics["probability"]))
+        for metrics in last
+        if "exact" in metrics and "probability" in metrics
+    ]
+    return Evaluation(estimate(returns), figures, stated)
+
+
+def group_builder(
+    settings: TrainSettings, model: str, task: Task, group_size: int
+) -> TaskGroupBuilder:
+    """Return the builder of one group of a job's rollouts."""
+    return TaskGroupBuilder(
+        task=task,
+        level=settings.level,
+        options=dict(settings.options),
+        renderer_name=settings.renderer,
+        tokenizer_name=model,
+        group_size=group_size,
+    )
+
+
+def reference_lines(settings: TrainSettings, tasks: Sequence[Task]) -> dict[str, Estimate]:
+    """Return what the world's scripted policies earn on the same Tasks, by name."""
+    world = make_world(settings.world, settings.level, **settings.options)
+    return {
+        name: evaluate(world, tasks, policy, seed=settings.seed)
+        for name, policy in baselines(settings.world).items()
+    }
+

@@ -1,0 +1,253 @@
+"""A training job from start to end: connect, evaluate, train, watch, evaluate again, report."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import chz
+import tinker
+from tinker_cookbook.checkpoint_utils import load_checkpoints_file
+from tinker_cookbook.rl import train as trainer
+
+from tokengym.agents.evaluate import Estimate
+from tokengym.agents.tinker.dataset import TaskDatasetBuilder
+from tokengym.agents.tinker.codec import RendererCodec
+from tokengym.agents.tinker.training.connection import Connection, resolve_model
+from tokengym.agents.tinker.training.cost import Cost, job_cost
+from tokengym.agents.tinker.training.evaluation import (
+    Evaluation,
+    evaluate_policy,
+    held_out_tasks,
+    reference_lines,
+)
+from tokengym.agents.tinker.training.progress import Progress
+from tokengym.agents.tinker.training.report import write_report
+from tokengym.agents.tinker.training.settings import TrainSettings
+from tokengym.agents.tinker.training.watch import Collapse, StepLog, find_collapse
+from tokengym.envs.core.errors import TokengymError
+
+SETTINGS_FILE = "settings.json"
+OUTCOME_FILE = "outcome.json"
+
+_POLL_SECONDS = 0.3
+_SAVE_EVERY = 20
+
+
+class CollapseError(TokengymError, RuntimeError):
+    """The run lost its signal for good and was stopped."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a job came to.
+
+    Attributes:
+        folder: the run folder.
+        before: the policy as it was, on held-out test Tasks.
+        after: the policy as it became (the last good checkpoint's after a collapse).
+        references: scripted policies on the same Tasks, by name.
+        collapse: how the run collapsed, or `None`.
+    """
+
+    folder: Path
+    before: Evaluation
+    after: Evaluation
+    references: Mapping[str, Estimate]
+    collapse: Collapse | None
+
+
+def run_job(settings: TrainSettings, folder: Path, progress: Progress) -> Outcome:
+    """Run a job in `folder`, or go on with the one that is there.
+
+    Args:
+        settings: the job.
+        folder: the run folder; made if missing. Completed steps in it are kept and not done again.
+        progress: where to show how it goes.
+
+    Raises:
+        ServiceDiedError: if the local service ended by itself; the run can be resumed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    settings.save(folder / SETTINGS_FILE)
+    progress.say(f"run folder: {folder}")
+    with Connection.open(settings, folder) as connection:
+        return asyncio.run(_run(settings, folder, progress, connection))
+
+
+def tell_cost(settings: TrainSettings) -> Cost:
+    """Return what a job will use in tokens, judged by a few scripted episodes."""
+    codec = RendererCodec(settings.renderer, resolve_model(settings))
+    return job_cost(settings, codec, held_out_tasks(replace(settings, evaluation_tasks=16)))
+
+
+async def _run(
+    settings: TrainSettings, folder: Path, progress: Progress, connection: Connection
+) -> Outcome:
+    tasks = held_out_tasks(settings)
+    references = reference_lines(settings, tasks)
+    client = tinker.ServiceClient(base_url=connection.base_url)
+
+    async def evaluation(path: str | None) -> Evaluation:
+        sampler = (
+            client.create_sampling_client(model_path=path)
+            if path
+            else client.create_sampling_client(base_model=connection.model)
+        )
+        return await evaluate_policy(settings, connection.model, sampler, tasks)
+
+    before_file = folder / "evaluation_before.json"
+    if before_file.exists():
+        before = Evaluation.from_dict(json.loads(before_file.read_text()))
+    else:
+        before = await connection.guard(evaluation(None))
+        before_file.write_text(json.dumps(before.to_dict()))
+    progress.say(f"before: {before.returns} on {len(tasks)} held-out Tasks")
+    collapse = await _train(settings, folder, progress, connection)
+    path = _sampler_path(folder)
+    after = await connection.guard(evaluation(path))
+    outcome = Outcome(folder, before, after, references, collapse)
+    steps = StepLog(folder / "metrics.jsonl")
+    steps.poll()
+    warning = "" if collapse is None else f"Collapsed at step {collapse.since}: {collapse.reason}."
+    write_report(folder, settings, steps.rows, references, before, after, warning)
+    _save_outcome(outcome, path)
+    return outcome
+
+
+async def _train(
+    settings: TrainSettings, folder: Path, progress: Progress, connection: Connection
+) -> Collapse | None:
+    """Run the cookbook's trainer under watch; `None` unless the run collapsed."""
+    config = trainer_config(settings, folder, connection)
+    with _console_to(folder / "console.log"):
+        training = asyncio.ensure_future(trainer.main(config))
+        try:
+            return await connection.guard(_watch(training, settings, folder, progress))
+        finally:
+            await _cancelled(training)
+
+
+async def _watch(
+    training: "asyncio.Future[None]", settings: TrainSettings, folder: Path, progress: Progress
+) -> Collapse | None:
+    log = StepLog(folder / "metrics.jsonl")
+    log.poll()
+    with progress.steps(settings.steps, log.rows) as bar:
+        while True:
+            done, _ = await asyncio.wait({training}, timeout=_POLL_SECONDS)
+            for row in log.poll():
+                bar.show(row)
+            if done:
+                training.result()
+                return None
+            collapse = find_collapse(log.rows)
+            if collapse is not None:
+                await _cancelled(training)
+                _drop_checkpoints_from(folder, collapse.since)
+                return collapse
+
+
+async def _cancelled(training: "asyncio.Future[None]") -> None:
+    """Stop the trainer if it still runs, and wait until it has."""
+    if not training.done():
+        training.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await training
+
+
+def trainer_config(
+    settings: TrainSettings, folder: Path, connection: Connection
+) -> trainer.Config:
+    """Return the cookbook's configuration for a job; `settings.overrides` have the last word.
+
+    Raises:
+        chz.ExtraneousBlueprintArg: if an override names no field.
+    """
+    dataset = TaskDatasetBuilder(
+        world=settings.world,
+        level=settings.level,
+        options=dict(settings.options),
+        split="train",
+        seed=settings.seed,
+        groups_per_batch=settings.groups_per_batch,
+        group_size=settings.group_size,
+        batches=settings.steps,
+        renderer_name=settings.renderer,
+        tokenizer_name=connection.model,
+    )
+    fields: dict[str, Any] = {
+        "learning_rate": settings.learning_rate,
+        "dataset_builder": dataset,
+        "model_name": connection.model,
+        "renderer_name": settings.renderer,
+        "recipe_name": "tokengym",
+        "max_tokens": settings.max_tokens,
+        "temperature": settings.temperature,
+        "lora_rank": settings.lora_rank,
+        "log_path": str(folder),
+        "base_url": connection.base_url,
+        "eval_every": 0,
+        "save_every": _SAVE_EVERY,
+        "rolling_save_every": 1 if connection.local else _SAVE_EVERY,
+        "num_groups_to_log": 0,
+        "rollout_json_export": False,
+        "ttl_seconds": None,
+    }
+    if settings.mode == "stream":
+        fields["stream_minibatch_config"] = trainer.StreamMinibatchConfig(
+            groups_per_batch=settings.groups_per_batch, num_minibatches=2
+        )
+    elif settings.mode == "async":
+        fields["async_config"] = trainer.AsyncConfig(
+            max_steps_off_policy=2, groups_per_batch=settings.groups_per_batch
+        )
+    blueprint = chz.Blueprint(trainer.Config).apply(fields)
+    return blueprint.make_from_argv(list(settings.overrides), allow_hyphens=False)
+
+
+def _sampler_path(folder: Path) -> str:
+    """Return the newest saved weights that can be sampled from.
+
+    Raises:
+        CollapseError: if the run collapsed before any were saved.
+    """
+    saved = [item.sampler_path for item in load_checkpoints_file(str(folder)) if item.sampler_path]
+    if not saved:
+        raise CollapseError(f"{folder}: the run collapsed before its first checkpoint")
+    return saved[-1]
+
+
+def _drop_checkpoints_from(folder: Path, step: int) -> None:
+    """Forget checkpoints taken in a collapsed state, so that a resume starts from the last good."""
+    path = folder / "checkpoints.jsonl"
+    if path.exists():
+        kept = [line for line in path.read_text().splitlines() if json.loads(line)["batch"] <= step]
+        path.write_text("".join(f"{line}\n" for line in kept))
+
+
+def _save_outcome(outcome: Outcome, path: str) -> None:
+    collapse = outcome.collapse
+    data = {
+        "state": "completed" if collapse is None else "collapsed",
+        "collapse": None if collapse is None else {"since": collapse.since, "reason": collapse.reason},
+        "sampler_path": path,
+        "before": outcome.before.to_dict(),
+        "after": outcome.after.to_dict(),
+        "references": {name: list(value) for name, value in outcome.references.items()},
+    }
+    (outcome.folder / OUTCOME_FILE).write_text(json.dumps(data, indent=1) + "\n")
+
+
+@contextlib.contextmanager
+def _console_to(path: Path) -> Iterator[None]:
+    """Send what the trainer prints (tables, bars, warnings) to a file of the run folder."""
+    with (
+        path.open("a", encoding="utf-8") as file,
+        contextlib.redirect_stdout(file),
+        contextlib.redirect_stderr(file),
+    ):
+        yield
