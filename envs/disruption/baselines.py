@@ -13,9 +13,9 @@ from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption import challengers
 from tokengym.envs.disruption.claims import Claim, Fact
-from tokengym.envs.disruption.evidence import FEATURES, Evidence
+from tokengym.envs.disruption.evidence import CITER_FEATURES, FEATURES, Evidence
 from tokengym.envs.disruption.judge import best_claims, true_claims
-from tokengym.envs.disruption.labels import LABELS, Target
+from tokengym.envs.disruption.labels import LABELS, Target, disruption_label
 from tokengym.envs.disruption.literature import (
     Probabilities,
     cue_group,
@@ -60,6 +60,28 @@ def _majority(world: World, turn: Turn, rng: np.random.Generator) -> str:
         return challengers.null(world, turn, rng)
     reports = tuple(_frequencies(target, world.level) for target in world.targets)
     return _answer(world, reports, ())
+
+
+def _scripted(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    """The label the first year's citers would give, at even odds, with the claims that support it.
+
+    Without them, and for novelty, all labels are alike.
+    """
+    world = _debate(world)
+    if turn.role == "challenger":
+        return challengers.scripted(world, turn, rng)
+    evidence = world.docket.evidence
+    reports = tuple(_first_year_report(evidence, target) for target in world.targets)
+    return _answer(world, reports, best_claims(evidence, world.targets, reports).claims)
+
+
+def _first_year_report(evidence: Evidence, target: Target) -> Probabilities:
+    counts = [evidence.facts.get(name) for name in CITER_FEATURES]
+    if target == "novelty" or None in counts:
+        return _THIRD
+    label = disruption_label(*(int(count or 0) for count in counts))
+    a, b, c = (0.5 if label == name else 0.25 for name in LABELS[target])
+    return (a, b, c) if label is not None else _THIRD
 
 
 def _logistic(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -225,6 +247,7 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
         "null": _null,
         "random": _random,
         "majority": _majority,
+        "scripted": _scripted,
         "logistic": _logistic,
         "noisy": _noisy,
         "oracle": _oracle,

@@ -20,7 +20,9 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 _FILES = ("times", "order", "starts", "cited", "citer_starts", "citers")
-_BLOCK_PAIRS = 4_000_000
+_CHUNK = 2**18
+BLOCK_PAIRS = 4_000_000
+"""Pairs of a reference and its citer that one block looks at: about 100 MB."""
 
 
 class CitationCounts(NamedTuple):
@@ -31,12 +33,14 @@ class CitationCounts(NamedTuple):
         n_j: cite both.
         n_k: cite only its references.
         n_l: cite the focal paper and at least `l` of its references (`l` as asked; 1 gives n_j).
+        impact: all that cite the focal paper up to t + w, those not later than it included.
     """
 
     n_i: IntArray
     n_j: IntArray
     n_k: IntArray
     n_l: IntArray
+    impact: IntArray
 
     @property
     def citers(self) -> IntArray:
@@ -48,8 +52,8 @@ class CitationCounts(NamedTuple):
         return _ratio(self.n_i - self.n_j, self.n_i + self.n_j + self.n_k)
 
     def mcd(self) -> FloatArray:
-        """MCD = CD · (n_i + n_j): direction times use. NaN where CD is."""
-        return self.cd() * self.citers
+        """MCD = CD · impact: direction times use, as in `cdindex`; NaN where CD is."""
+        return self.cd() * self.impact
 
     def cd_without_n_k(self) -> FloatArray:
         """(n_i - n_j) / (n_i + n_j); NaN where nobody cites the focal paper."""
@@ -181,11 +185,12 @@ class CitationGraph:
         window: int = 5,
         l: int = 5,  # noqa: E741 - the literature's name
         executor: Executor | None = None,
+        block_pairs: int = BLOCK_PAIRS,
     ) -> CitationCounts:
         """Count citers by kind for the focal papers.
 
         Cost is the sum over focal papers and their references of the windowed citers of each; work
-        goes in blocks of about four million such pairs, which bounds memory.
+        goes in blocks of about `block_pairs` such pairs, which bounds memory.
 
         Args:
             focal: numbers of the focal papers, shape (f,); all papers if `None`.
@@ -193,6 +198,7 @@ class CitationGraph:
             l: least shared references for `n_l`, >= 1.
             executor: where to run the blocks; here, one after another, if `None`. A process or
                 cluster executor wants a saved graph, which travels as a path.
+            block_pairs: size of a block, >= 1.
 
         Returns:
             counts in the order of `focal`, each of shape (f,).
@@ -200,8 +206,11 @@ class CitationGraph:
         Raises:
             DataError: if a number is no paper's, or `window` or `l` is out of range.
         """
-        if window < 0 or l < 1:
-            raise DataError(f"window must be >= 0 and l >= 1, got window={window}, l={l}")
+        if window < 0 or l < 1 or block_pairs < 1:
+            raise DataError(
+                "window must be >= 0, l and block_pairs >= 1, got "
+                f"window={window}, l={l}, block_pairs={block_pairs}"
+            )
         if focal is None:
             positions, wanted = np.arange(len(self)), self.order
         else:
@@ -212,69 +221,66 @@ class CitationGraph:
             place[self.order] = np.arange(len(self))
             wanted = np.argsort(place[numbers], kind="stable")
             positions = place[numbers][wanted]
-        blocks = list(self._blocks(positions))
+        blocks = list(self._blocks(positions, block_pairs))
         if executor is None:
             results = [_count_block(self, block, window, l) for block in blocks]
         else:
             futures = [executor.submit(_count_block, self, b, window, l) for b in blocks]
             results = [future.result() for future in futures]
-        out = np.zeros((4, len(positions)), dtype=np.int64)
+        out = np.zeros((5, len(positions)), dtype=np.int64)
         if results:
             out[:, wanted] = np.concatenate(results, axis=1)
         return CitationCounts(*out)
 
-    def _blocks(self, positions: IntArray) -> Iterator[IntArray]:
+    def _blocks(self, positions: IntArray, block_pairs: int) -> Iterator[IntArray]:
         """Split sorted focal positions into runs of one time and a bounded number of pairs."""
-        if not len(positions):
-            return
         indegree = np.diff(self.citer_starts)
-        per_reference = np.concatenate([[0], np.cumsum(indegree[self.cited])])
-        pairs = np.cumsum(
-            per_reference[self.starts[positions + 1]] - per_reference[self.starts[positions]]
-        )
-        cell = np.stack([self.times[positions], pairs // _BLOCK_PAIRS])
-        cuts = np.flatnonzero((cell[:, 1:] != cell[:, :-1]).any(axis=0)) + 1
-        yield from np.split(positions, cuts)
+        for chunk in np.split(positions, range(_CHUNK, len(positions), _CHUNK)):
+            references, row_starts = _take(self.starts, self.cited, chunk)
+            seen = np.concatenate([[0], np.cumsum(indegree[references])])[row_starts[1:]]
+            cell = np.stack([self.times[chunk], seen // block_pairs])
+            cuts = np.flatnonzero((cell[:, 1:] != cell[:, :-1]).any(axis=0)) + 1
+            yield from (block for block in np.split(chunk, cuts) if len(block))
 
 
 def _count_block(graph: CitationGraph, focal: IntArray, window: int, least: int) -> IntArray:
-    """Count the citers of focal papers of one time; rows n_i, n_j, n_k, n_l."""
+    """Count the citers of focal papers of one time; rows as in `CitationCounts`."""
     from scipy import sparse
 
     time = int(graph.times[focal[0]])
     first = int(np.searchsorted(graph.times, time, side="right"))
     end = int(np.searchsorted(graph.times, time + window, side="right"))
-    width = end - first
-    if width == 0:
-        return np.zeros((4, len(focal)), dtype=np.int64)
-    direct = _rows(graph.citer_starts, graph.citers, focal, first, end)
+    citers, citer_starts = _take(graph.citer_starts, graph.citers, focal)
+    impact = np.diff(np.concatenate([[0], np.cumsum(citers < end)])[citer_starts])
+    if end == first:
+        none = np.zeros_like(impact)
+        return np.stack([none, none, none, none, impact])
+    direct = _window(citers, citer_starts, first, end)
     references, row_starts = _take(graph.starts, graph.cited, focal)
     distinct, column = np.unique(references.astype(np.int64), return_inverse=True)
     reference_rows = sparse.csr_array(
         (np.ones(len(column), dtype=np.int32), column, row_starts), (len(focal), len(distinct))
     )
-    shared = reference_rows @ _rows(graph.citer_starts, graph.citers, distinct, first, end)
+    shared = reference_rows @ _window(
+        *_take(graph.citer_starts, graph.citers, distinct), first, end
+    )
     both = direct.multiply(shared).tocsr()
     both_row = np.repeat(np.arange(len(focal)), np.diff(both.indptr))
     n_j = np.diff(both.indptr)
     n_l = np.bincount(both_row[both.data >= least], minlength=len(focal))
-    return np.stack([np.diff(direct.indptr) - n_j, n_j, np.diff(shared.indptr) - n_j, n_l]).astype(
-        np.int64
-    )
+    n_i, n_k = np.diff(direct.indptr) - n_j, np.diff(shared.indptr) - n_j
+    return np.stack([n_i, n_j, n_k, n_l, impact]).astype(np.int64)
 
 
-def _rows(
-    starts: IntArray, columns: npt.NDArray[np.int32], rows: IntArray, first: int, end: int
-) -> Any:
-    """Sparse 0/1 rows of a compressed matrix, columns `first` to `end` only."""
+def _window(citers: npt.NDArray[np.int32], row_starts: IntArray, first: int, end: int) -> Any:
+    """Citers `first` to `end` of some papers as sparse rows of ones."""
     from scipy import sparse
 
-    taken, row_starts = _take(starts, columns, rows)
-    inside = (taken >= first) & (taken < end)
+    inside = (citers >= first) & (citers < end)
     kept = np.concatenate([[0], np.cumsum(inside)])[row_starts]
-    indices = taken[inside] - first
+    indices = citers[inside] - first
     return sparse.csr_array(
-        (np.ones(len(indices), dtype=np.int32), indices, kept), (len(rows), end - first)
+        (np.ones(len(indices), dtype=np.int32), indices, kept), (len(kept) - 1, end - first)
     )
 
 
