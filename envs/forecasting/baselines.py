@@ -2,24 +2,18 @@
 
 import math
 from collections.abc import Callable, Mapping
-from functools import cache
-from statistics import fmean
 from types import MappingProxyType
 
 import numpy as np
 
-from tokengym.envs.core.seeding import generator
-from tokengym.envs.core.task import plain
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.forecasting.families import FAMILIES
-from tokengym.envs.forecasting.levels import LEVELS
+from tokengym.envs.forecasting.families.base import yes
 from tokengym.envs.forecasting.prompt import LETTERS
-from tokengym.envs.forecasting.questions import Question, draw, predictive
+from tokengym.envs.forecasting.questions import Question
 from tokengym.envs.forecasting.world import ForecastWorld
 from tokengym.rewards.scoring import Forecast
 
-_RECORD = 2000
 _LOGIT_NOISE = 0.7
 _SURE = 0.02
 _EXACT = 6
@@ -46,6 +40,15 @@ def _random(world: World, _turn: Turn, rng: np.random.Generator) -> str:
 def _empirical(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
     question = _question(world)
     return state(_informed(world), question)
+
+
+def _market(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+    """State the market's price; where none is shown, say so and state the base rate."""
+    question = _question(world)
+    if question.price is None:
+        rate = state(base_rate(_forecast_world(world)), question)
+        return f"No price is shown (it needs data and show_prices), so the base rate.\n{rate}"
+    return state(question.price, question)
 
 
 def _noisy(world: World, _turn: Turn, rng: np.random.Generator) -> str:
@@ -76,22 +79,12 @@ def base_rate(world: ForecastWorld) -> Forecast:
     """Return how often each outcome of the world's yes/no questions comes; uniform over several."""
     if world.question.options:
         return _uniform(world.question)
-    rate = _share_of_yes(world.level, world.families)
-    return (1.0 - rate, rate)
+    return yes(world.base_rate)
 
 
 def _informed(world: World) -> Forecast:
     """Return what the shown numbers say, or the base rate where none are shown."""
     return _question(world).empirical or base_rate(_forecast_world(world))
-
-
-@cache
-def _share_of_yes(level: str, families: tuple[str, ...]) -> float:
-    """Return the mean probability of yes over a long record of questions of their own."""
-    rng = generator("forecasting base rate", level, *families)
-    asked = tuple(name for name in families if FAMILIES[name].options is None)
-    record = (plain(draw(rng, asked, LEVELS[level])) for _ in range(_RECORD))
-    return fmean(predictive(instance)[1] for instance in record)
 
 
 def _uniform(question: Question) -> Forecast:
@@ -117,6 +110,7 @@ BASELINES: Mapping[str, Callable[[World, Turn, np.random.Generator], str]] = Map
         "random": _random,
         "empirical": _empirical,
         "noisy": _noisy,
+        "market": _market,
         "oracle": _oracle,
     }
 )

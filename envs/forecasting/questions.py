@@ -6,19 +6,25 @@ it, so that a Task can be played anywhere without the settings it was drawn with
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.task import plain
 from tokengym.envs.forecasting.asides import draw_asides
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.families.base import Family, Shown, before_news
-from tokengym.envs.forecasting.levels import Level
+from tokengym.envs.forecasting.levels import LEVELS, Level
 from tokengym.envs.forecasting.prompt import AGAIN
 from tokengym.rewards.scoring import Forecast
 
 REPLAYS = 64
 """How often the outcome of a synthetic Task is drawn; `replay:K` takes the first K."""
+
+_LONG_RECORD = 2000
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,7 @@ class Question:
         empirical: what a sensible person computes from what is shown; `None` if nothing is.
         predictive: the posterior predictive probabilities given what is shown; `None` where no
             model of the world is known.
+        price: the market's probabilities, if they are shown.
     """
 
     text: str
@@ -39,6 +46,7 @@ class Question:
     negated: bool
     empirical: Forecast | None
     predictive: Forecast | None
+    price: Forecast | None = None
 
 
 def draw(rng: np.random.Generator, families: tuple[str, ...], level: Level) -> dict[str, Any]:
@@ -56,6 +64,22 @@ def draw(rng: np.random.Generator, families: tuple[str, ...], level: Level) -> d
 def predictive(instance: Mapping[str, Any]) -> Forecast:
     """Return the outcomes' posterior predictive probabilities given all that is shown."""
     return _turned(FAMILIES[instance["family"]].predictive(instance["shown"]), instance["negated"])
+
+
+@cache
+def share_of_yes(level: str, families: tuple[str, ...]) -> float:
+    """Return the mean probability of yes over a long record of yes/no questions of a level.
+
+    Args:
+        level: name of the level.
+        families: names of the families to ask; ½ if all of them have several outcomes.
+    """
+    asked = tuple(name for name in families if FAMILIES[name].options is None)
+    if not asked:
+        return 0.5
+    rng = generator("forecasting base rate", level, *asked)
+    record = (plain(draw(rng, asked, LEVELS[level])) for _ in range(_LONG_RECORD))
+    return fmean(predictive(instance)[1] for instance in record)
 
 
 def solve(instance: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:

@@ -1,39 +1,31 @@
 """The world of forecasts: questions asked, forecasts scored."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, Self
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
-from tokengym.envs.core.errors import EpisodeStateError, OptionError, TaskError
+from tokengym.envs.core.errors import EpisodeStateError, OptionError
+from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.forecasting.data.ask import answer_of, instance_of
+from tokengym.envs.forecasting.data.load import Dataset, load_dataset
+from tokengym.envs.forecasting.data.report import DataReport
 from tokengym.envs.forecasting.grammar import read_forecast
 from tokengym.envs.forecasting.levels import LEVELS
-from tokengym.envs.forecasting.prompt import FORM, opening
-from tokengym.envs.forecasting.questions import REPLAYS, Question, draw, questions, solve
+from tokengym.envs.forecasting.prompt import FORM
+from tokengym.envs.forecasting.questions import Question, draw, share_of_yes, solve
+from tokengym.envs.forecasting.stages import Stage, replays, stages_of
 from tokengym.rewards.scoring import SCORES, Forecast
 
 FORM_SHARE = 0.05
 """What a well-formed forecast earns whatever it says; the score earns the rest."""
 
 _ROLE = "forecaster"
-
-
-class Stage(NamedTuple):
-    """One turn of a Task as it is asked and scored; computed once per Task."""
-
-    text: str
-    question: Question
-    weights: Forecast
-    best: float
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Frozen all the way down: a copy is the Stage itself."""
-        return self
 
 
 class ForecastWorld(World):
@@ -50,9 +42,15 @@ class ForecastWorld(World):
         score: `brier`, `log` (forecasts below 0.01 count as 0.01) or `spherical`.
         label: what S is scored against. `outcome`: what happened. `replay:K`: the mean over K
             outcomes, K up to 64. `expected`: the probability given what is shown, free of noise.
+        data: files of resolved questions to ask instead of synthetic ones: JSON lines of
+            `{id, question, background, asked_at, resolves_at, outcome}`, or a Prophet Arena CSV.
+            They have the default level, one label (`outcome`) and no families.
+        cutoff: with `data`, the ISO 8601 date that separates training from test.
+        show_prices: with `data`, whether market prices are shown.
 
     Raises:
         OptionError: if an option or its value is not one of these.
+        DataError: if no question of the files can be used.
     """
 
     expected_form: ClassVar[str] = FORM
@@ -65,16 +63,70 @@ class ForecastWorld(World):
         family: str | Sequence[str] | None = None,
         score: str = "brier",
         label: str = "outcome",
+        data: str | Path | Sequence[str | Path] | None = None,
+        cutoff: str | None = None,
+        show_prices: bool = False,
     ) -> None:
         super().__init__(spec, level)
         if score not in SCORES:
             raise OptionError(f"score must be one of {list(SCORES)}, got {score!r}")
-        _replays(label)
+        replays(label)
         self.families = _families(family, self.level)
         self.score = score
         self.label = label
+        self._show_prices = show_prices
+        self._dataset = self._load(data, cutoff, family)
         self._stages: tuple[Stage, ...] = ()
         self._turn = 0
+
+    @property
+    def data_report(self) -> DataReport | None:
+        """What became of every row of the user's files; `None` without `data`."""
+        return None if self._dataset is None else self._dataset.report
+
+    @property
+    def base_rate(self) -> float:
+        """Share of yes among the training questions of the files, or among synthetic ones."""
+        if self._dataset is not None:
+            return self._dataset.base_rate
+        return share_of_yes(self.level, self.families)
+
+    def size(self, split: str = "train") -> int | None:
+        """Return how many Tasks a split of the files holds; `None` without `data`: no end to them.
+
+        Raises:
+            OptionError: if the split is unknown.
+        """
+        if split not in SPLITS:
+            raise OptionError(f"split must be one of {list(SPLITS)}, got {split!r}")
+        return None if self._dataset is None else len(self._dataset.records[split])
+
+    def task(self, split: str = "train", index: int = 0) -> Task:
+        """Return the Task at `index` of `split`: of the files if there are any, or else drawn.
+
+        Raises:
+            OptionError: if the split is unknown, or the index negative or beyond the files' split.
+        """
+        if self._dataset is None:
+            return super().task(split, index)
+        size = self.size(split)
+        if isinstance(index, bool) or not isinstance(index, int | np.integer) or index < 0:
+            raise OptionError(f"index must be an integer >= 0, got {index!r}")
+        records = self._dataset.records[split]
+        if index >= len(records):
+            raise OptionError(
+                f"{split!r} holds {size} questions (cutoff {self._dataset.report.cutoff}), "
+                f"got index {index}"
+            )
+        record = records[index]
+        return Task.create(
+            world=self.spec.id,
+            level=self.level,
+            split=split,
+            index=int(index),
+            instance=instance_of(record, show_prices=self._show_prices),
+            answer=answer_of(record),
+        )
 
     @property
     def question(self) -> Question:
@@ -101,10 +153,29 @@ class ForecastWorld(World):
 
         Where no model of the world is known, it is the bound that only clairvoyance reaches.
         """
-        stages = _stages(task, self.score, self.label)
+        stages = stages_of(task, self.score, self.label)
         value = sum(stage.best for stage in stages) / len(stages)
         exact = all(stage.question.predictive is not None for stage in stages)
         return {_ROLE: Optimum(FORM_SHARE + (1.0 - FORM_SHARE) * value, exact)}
+
+    def _load(
+        self,
+        data: str | Path | Sequence[str | Path] | None,
+        cutoff: str | None,
+        family: str | Sequence[str] | None,
+    ) -> Dataset | None:
+        """Read the user's files, and refuse options that would have no effect."""
+        if data is None:
+            if cutoff is not None or self._show_prices:
+                raise OptionError("cutoff and show_prices are options of data, and there is none")
+            return None
+        if family is not None or self.label != "outcome" or self.level != self.spec.levels[0]:
+            raise OptionError(
+                "data comes without family and with level "
+                f"{self.spec.levels[0]!r} and label 'outcome', got family={family!r}, "
+                f"level={self.level!r}, label={self.label!r}"
+            )
+        return load_dataset(data, cutoff)
 
     def _drawing_options(self) -> tuple[object, ...]:
         return () if self.families == LEVELS[self.level].families else self.families
@@ -116,7 +187,7 @@ class ForecastWorld(World):
         return solve(instance, rng)
 
     def _begin(self, task: Task) -> Turn:
-        self._stages = _stages(task, self.score, self.label)
+        self._stages = stages_of(task, self.score, self.label)
         self._turn = 0
         return Turn(_ROLE, self._stages[0].text)
 
@@ -156,35 +227,6 @@ class ForecastWorld(World):
         return metrics
 
 
-@lru_cache(maxsize=16384)
-def _stages(task: Task, score: str, label: str) -> tuple[Stage, ...]:
-    """Work out once what every step on `task` needs."""
-    rule = SCORES[score]
-    try:
-        asked = questions(task.instance)
-        outcomes = task.answer["outcomes"][: _replays(label)]
-        drawn = _shares(outcomes, asked[-1].options or 2)
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise TaskError(f"damaged Task of {task.world}: {error!r}") from error
-    stages = []
-    for turn, question in enumerate(asked):
-        text = question.text
-        if turn == 0:
-            text = opening(text, question.options, negated=question.negated, score=score)
-        odds = question.predictive or drawn
-        weights = odds if label == "expected" else drawn
-        stages.append(Stage(text, question, weights, rule(odds, odds)))
-    return tuple(stages)
-
-
-def _shares(outcomes: str, count: int) -> Forecast:
-    """Return how often each of `count` outcomes occurs among `outcomes`, one digit each."""
-    counts = [outcomes.count(str(outcome)) for outcome in range(count)]
-    if not outcomes or sum(counts) != len(outcomes):
-        raise ValueError(f"outcomes must be digits below {count}, got {outcomes!r}")
-    return tuple(count / len(outcomes) for count in counts)
-
-
 def _families(family: str | Sequence[str] | None, level: str) -> tuple[str, ...]:
     offered = LEVELS[level].families
     if family is None:
@@ -196,15 +238,3 @@ def _families(family: str | Sequence[str] | None, level: str) -> tuple[str, ...]
             f"got {family!r}"
         )
     return wanted
-
-
-def _replays(label: str) -> int:
-    """Return how many drawn outcomes a label averages."""
-    if label in ("outcome", "expected"):
-        return 1
-    kind, _, count = label.partition(":")
-    if kind == "replay" and count.isascii() and count.isdigit() and 1 <= int(count) <= REPLAYS:
-        return int(count)
-    raise OptionError(
-        f"label must be 'outcome', 'expected' or 'replay:K' with K in 1..{REPLAYS}, got {label!r}"
-    )

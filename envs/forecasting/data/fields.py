@@ -1,0 +1,156 @@
+"""Reading the fields of a row; a failure says which field, what it held, and what it needs."""
+
+import ast
+import json
+import math
+from datetime import UTC, date, datetime, timedelta
+
+from tokengym.envs.forecasting.data.record import MOST_OUTCOMES, Row, RowError
+
+_SECONDS_BELOW = 1e11
+"""Epochs below it are seconds (until the year 5138), from it on milliseconds (since 1973)."""
+
+_QUOTED_CHARACTERS = 60
+_OUTCOMES = {"yes": 1, "no": 0, "true": 1, "false": 0, "1": 1, "0": 0}
+
+
+def quoted(value: object) -> str:
+    """Return the start of a value as it stands in an error."""
+    text = repr(value)
+    return text if len(text) <= _QUOTED_CHARACTERS else text[:_QUOTED_CHARACTERS] + "..."
+
+
+def text(row: Row, name: str) -> str:
+    """Return a field that must be text and not blank.
+
+    Raises:
+        RowError: if it is missing, blank or no text.
+    """
+    value = row.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise RowError(f"{name!r} must be text, got {quoted(value)}")
+    return value.strip()
+
+
+def optional_text(row: Row, name: str) -> str:
+    """Return a field that may be missing or `None`, as text.
+
+    Raises:
+        RowError: if it is there and no text.
+    """
+    value = row.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise RowError(f"{name!r} must be text, got {quoted(value)}")
+    return value.strip()
+
+
+def identifier(row: Row, name: str) -> str:
+    """Return an id, which may be a number."""
+    value = row.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return text(row, name)
+
+
+def moment(row: Row, name: str) -> datetime:
+    """Return a time: ISO 8601, or seconds or milliseconds since 1970. Without a zone it is UTC.
+
+    Raises:
+        RowError: if it is none of these.
+    """
+    value = row.get(name)
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            seconds = value if abs(value) < _SECONDS_BELOW else value / 1000.0
+            return datetime.fromtimestamp(seconds, UTC)
+        if isinstance(value, str):
+            parsed = datetime.fromisoformat(value.strip())
+            return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    raise RowError(f"{name!r} must be an ISO 8601 time or an epoch, got {quoted(value)}")
+
+
+def end_of(row: Row, name: str) -> datetime:
+    """Return a time, a bare date meaning the end of that day: the latest it can have been."""
+    time = moment(row, name)
+    try:
+        date.fromisoformat(str(row.get(name)).strip())
+    except ValueError:
+        return time
+    return time + timedelta(days=1)
+
+
+def rounded_up(time: datetime) -> date:
+    """Return the first date whose beginning is not before `time`.
+
+    The hour a question was scheduled for would tell more than a date does, and rounding down would
+    promise an answer before it can be out.
+    """
+    day = time.date()
+    return day if time == datetime(day.year, day.month, day.day, tzinfo=UTC) else day + timedelta(1)
+
+
+def yes_or_no(value: object, name: str) -> int:
+    """Return 1 for yes and 0 for no.
+
+    Raises:
+        RowError: if the question was not resolved to one of them.
+    """
+    if isinstance(value, bool | int | float) and value in (0, 1):
+        return int(value)
+    if isinstance(value, str) and value.strip().casefold() in _OUTCOMES:
+        return _OUTCOMES[value.strip().casefold()]
+    raise RowError(f"{name!r} must be resolved to yes or no, got {quoted(value)}")
+
+
+def labels(value: object, name: str) -> tuple[str, ...]:
+    """Return the names of several outcomes.
+
+    Raises:
+        RowError: if they are no list of 2 to 26 different texts.
+    """
+    named = isinstance(value, list) and all(isinstance(v, str) and v.strip() for v in value)
+    if not isinstance(value, list) or not named or len(set(value)) != len(value):
+        raise RowError(f"{name!r} must be a list of different texts, got {quoted(value)}")
+    if not 2 <= len(value) <= MOST_OUTCOMES:
+        raise RowError(f"{name!r} must name 2 to {MOST_OUTCOMES} outcomes, got {len(value)}")
+    return tuple(v.strip() for v in value)
+
+
+def probability(value: object, name: str) -> float:
+    """Return a probability.
+
+    Raises:
+        RowError: if it is no number in [0, 1].
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not isinstance(value, int | float) or not number or not 0.0 <= value <= 1.0:
+        raise RowError(f"{name!r} must be a number from 0 to 1, got {quoted(value)}")
+    return float(value)
+
+
+def literal(row: Row, name: str) -> object:
+    """Return a structured cell: JSON or a Python literal. Nothing in it is ever run.
+
+    Raises:
+        RowError: if it is neither.
+    """
+    cell = text(row, name)
+    try:
+        return json.loads(cell)
+    except ValueError:
+        pass
+    try:
+        return ast.literal_eval(cell)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        raise RowError(f"{name!r} is neither JSON nor a Python literal: {quoted(cell)}") from error
+
+
+def finite(value: object) -> float | None:
+    """Return a finite number as a float, or `None` for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)

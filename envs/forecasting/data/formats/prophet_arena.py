@@ -1,0 +1,108 @@
+"""Prophet Arena: a CSV of snapshots of events; every market of an event is a yes/no question.
+
+Columns read: submission_id, event_ticker, title, snapshot_time, close_time, market_outcome,
+markets, sources, and the prices in market_data (or market_info) where they are there. `close_time`
+is when trading ended, often because the answer was out: it orders splits and is never shown.
+"""
+
+from collections.abc import Mapping
+
+from tokengym.envs.forecasting.data import fields
+from tokengym.envs.forecasting.data.record import Record, Row, RowError, Source
+
+_COLUMNS = {"submission_id", "event_ticker", "snapshot_time", "market_outcome", "markets"}
+_DATES = ("date", "published_at", "published_date")
+_CENTS = 100.0
+
+
+def recognises(row: Row) -> bool:
+    """Whether a row is in this format: it has its columns."""
+    return row.keys() >= _COLUMNS
+
+
+def records(row: Row) -> list[Record]:
+    """Return the questions a snapshot holds, one a market.
+
+    Raises:
+        RowError: if a cell is missing or unusable.
+    """
+    event = fields.text(row, "event_ticker")
+    submission = fields.text(row, "submission_id")
+    title = fields.text(row, "title")
+    asked, closed = fields.moment(row, "snapshot_time"), fields.moment(row, "close_time")
+    markets = fields.literal(row, "markets")
+    if not isinstance(markets, list) or not all(isinstance(m, str) and m.strip() for m in markets):
+        raise RowError(f"'markets' must be a list of texts, got {fields.quoted(markets)}")
+    outcomes = fields.literal(row, "market_outcome")
+    if not isinstance(outcomes, dict) or set(outcomes) != set(markets) or not markets:
+        raise RowError(f"'market_outcome' must resolve {fields.quoted(markets)} and nothing else")
+    sources = _sources(row)
+    prices = _prices(row)
+    return [
+        Record(
+            key=f"{submission}:{market}",
+            event=event,
+            question=f"{title} Will it be: {market}?" if len(markets) > 1 else f"{title} {market}?",
+            background="",
+            asked_at=asked,
+            closed_at=closed,
+            resolves_by=None,
+            labels=(),
+            outcome=fields.yes_or_no(outcomes[market], f"market_outcome[{market}]"),
+            price=_price(prices.get(market)),
+            sources=sources,
+        )
+        for market in dict.fromkeys(markets)
+    ]
+
+
+def _sources(row: Row) -> tuple[Source, ...]:
+    """Return the sources in the order of their ranking."""
+    if not fields.optional_text(row, "sources"):
+        return ()
+    items = fields.literal(row, "sources")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise RowError(f"'sources' must be a list of objects, got {fields.quoted(items)}")
+    ranked = sorted(items, key=lambda item: fields.finite(item.get("ranking")) or float("inf"))
+    return tuple(_source(item) for item in ranked)
+
+
+def _source(item: Mapping[str, object]) -> Source:
+    parts = (fields.optional_text(item, "title"), fields.optional_text(item, "summary"))
+    name = next((name for name in _DATES if item.get(name)), None)
+    dated = None if name is None else fields.end_of(item, name)
+    return Source("\n".join(filter(None, parts)), dated)
+
+
+def _prices(row: Row) -> Mapping[str, object]:
+    """Return the market data by market; rows of older files have none."""
+    for name in ("market_data", "market_info"):
+        if fields.optional_text(row, name):
+            data = fields.literal(row, name)
+            if isinstance(data, dict):
+                return data
+            raise RowError(f"{name!r} must be an object, got {fields.quoted(data)}")
+    return {}
+
+
+def _price(data: object) -> tuple[float, float] | None:
+    """Return the last price, or else the middle of what yes is bid and asked at.
+
+    Whole numbers are cents, as the exchange quotes them; anything else is a share of one.
+    """
+    if not isinstance(data, dict):
+        return None
+    last, asked, no_asked = (_share(data.get(name)) for name in ("last_price", "yes_ask", "no_ask"))
+    if not last and asked is not None and no_asked is not None:
+        # To offer no at q is to bid 1 - q for yes.
+        last = (asked + 1.0 - no_asked) / 2.0
+    if last is None or not 0.0 <= last <= 1.0:
+        return None
+    return (1.0 - last, last)
+
+
+def _share(value: object) -> float | None:
+    number = fields.finite(value)
+    if number is None:
+        return None
+    return number / _CENTS if isinstance(value, int) or number > 1.0 else number

@@ -1,0 +1,60 @@
+"""A resolved question as it stood when it was asked, whatever file it came from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import NamedTuple
+
+from tokengym.envs.forecasting.prompt import LETTERS
+
+Row = Mapping[str, object]
+"""One row of a file as parsed: a JSON object or the cells of a CSV row by column."""
+
+MOST_OUTCOMES = len(LETTERS)
+
+
+class RowError(ValueError):
+    """A row that cannot be used; the message is the reason."""
+
+
+class Source(NamedTuple):
+    """A text to read before forecasting.
+
+    Attributes:
+        text: what it says.
+        dated: when it was out, `None` if nobody knows; a bare date counts as the end of that day.
+    """
+
+    text: str
+    dated: datetime | None
+
+
+@dataclass(frozen=True)
+class Record:
+    """One question. All times are in UTC.
+
+    Attributes:
+        key: the question's id in its file.
+        event: what it is about; questions on one event never come apart in a split.
+        question: the question in words.
+        background: what is told beside it.
+        asked_at: the moment of the snapshot; nothing later may be shown.
+        closed_at: when the answer was out. It leaks the answer, so it only orders splits.
+        resolves_by: the date it was scheduled to resolve by, if that was known when asked.
+        labels: names of the outcomes; none for a yes/no question.
+        outcome: index of what happened; of a yes/no question 1 is yes.
+        price: the market's probabilities when asked, one an outcome, (no, yes) if yes/no.
+        sources: texts to read.
+    """
+
+    key: str
+    event: str
+    question: str
+    background: str
+    asked_at: datetime
+    closed_at: datetime
+    resolves_by: date | None
+    labels: tuple[str, ...]
+    outcome: int
+    price: tuple[float, ...] | None = None
+    sources: tuple[Source, ...] = ()

@@ -1,0 +1,124 @@
+"""Reading files into rows with their line numbers: CSV, JSON lines, or one JSON document."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.forecasting.data.fields import quoted
+
+_LISTS = ("questions", "results", "resolutions")
+"""Keys under which a JSON document may hold its rows."""
+
+
+class Found(NamedTuple):
+    """A row of a file, or why there is none.
+
+    Attributes:
+        line: line it begins on, from 1.
+        row: the row; `None` if it could not be parsed.
+        reason: why it could not be parsed.
+    """
+
+    line: int
+    row: dict[str, object] | None
+    reason: str = ""
+
+
+def read_rows(path: Path) -> Iterator[Found]:
+    """Yield the rows of a file, told by its first character: CSV, or JSON lines, or one document.
+
+    Raises:
+        DataError: if the file cannot be read as text.
+    """
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read as UTF-8 text: {error}") from error
+    start = content.lstrip()[:1]
+    if start == "[":
+        return _array(content, content.index("["))
+    if start == "{":
+        return _object(content)
+    return _csv(content)
+
+
+def _csv(content: str) -> Iterator[Found]:
+    # Cells that hold whole articles are longer than the csv module's default limit, which is
+    # global to the process: it is put back as soon as the rows are read.
+    before = csv.field_size_limit(sys.maxsize)
+    try:
+        reader = csv.reader(content.splitlines(keepends=True))
+        header = next(reader, [])
+        found = []
+        line = reader.line_num + 1
+        for cells in reader:
+            if len(cells) == len(header):
+                found.append(Found(line, dict(zip(header, cells, strict=True))))
+            elif cells:
+                reason = f"{len(cells)} cells where the header has {len(header)}"
+                found.append(Found(line, None, reason))
+            line = reader.line_num + 1
+    finally:
+        csv.field_size_limit(before)
+    return iter(found)
+
+
+def _object(content: str) -> Iterator[Found]:
+    """Read JSON lines, or a document that holds its rows in a list."""
+    try:
+        document = json.loads(content)
+    except ValueError:
+        return _lines(content)
+    for name in _LISTS:
+        if isinstance(document.get(name), list):
+            common = {key: value for key, value in document.items() if key != name}
+            key = json.dumps(name)
+            start = content.index("[", content.index(key) + len(key))
+            return _array(content, start, common)
+    return iter([Found(1, document)])
+
+
+def _lines(content: str) -> Iterator[Found]:
+    for number, line in enumerate(content.split("\n"), start=1):
+        if line.strip():
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                yield Found(number, None, f"not JSON: {error}")
+            else:
+                yield _found(number, value)
+
+
+def _array(content: str, start: int, common: dict[str, object] | None = None) -> Iterator[Found]:
+    """Walk a JSON array item by item, so that each has its line."""
+    decoder = json.JSONDecoder()
+    at = start + 1
+    line = content.count("\n", 0, at) + 1
+    while True:
+        begin = _skip(content, at)
+        line += content.count("\n", at, begin)
+        if begin >= len(content) or content[begin] == "]":
+            return
+        try:
+            value, at = decoder.raw_decode(content, begin)
+        except (ValueError, RecursionError) as error:
+            yield Found(line, None, f"not JSON, and nothing after it can be read: {error}")
+            return
+        yield _found(line, value, common)
+        line += content.count("\n", begin, at)
+
+
+def _skip(content: str, at: int) -> int:
+    while at < len(content) and content[at] in " \t\r\n,":
+        at += 1
+    return at
+
+
+def _found(line: int, value: object, common: dict[str, object] | None = None) -> Found:
+    if isinstance(value, dict):
+        return Found(line, {**(common or {}), **value})
+    return Found(line, None, f"a row must be an object, got {quoted(value)}")

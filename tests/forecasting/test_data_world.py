@@ -1,0 +1,446 @@
+"""Laws of a user's own questions: what is used, what is shown, and what never leaks."""
+
+import json
+import pickle
+import re
+from datetime import datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.forecasting.questions_file import plain, snapshot, write_csv, write_lines
+from tokengym.envs.catalogue import baselines, make_world
+from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.core.task import Task
+from tokengym.envs.forecasting.data.neutral import neutral
+from tokengym.envs.forecasting.data.record import Record
+from tokengym.envs.forecasting.data.splits import split
+from tokengym.envs.forecasting.world import ForecastWorld
+
+RNG = np.random.default_rng(0)
+
+
+def world_of(path: Path, **options: Any) -> ForecastWorld:
+    world = make_world("tokengym/Forecast-v0", data=path, **options)
+    assert isinstance(world, ForecastWorld)
+    return world
+
+
+def tasks_of(world: ForecastWorld) -> list[Task]:
+    return [world.task(name, i) for name in SPLITS for i in range(world.size(name) or 0)]
+
+
+def prompts_of(world: ForecastWorld) -> list[str]:
+    return [world.start(task).text for task in tasks_of(world)]
+
+
+@pytest.fixture
+def river(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "river.jsonl", [plain(number) for number in range(60)])
+
+
+@pytest.fixture
+def arena(tmp_path: Path) -> Path:
+    return write_csv(tmp_path / "arena.csv", [snapshot(number) for number in range(60)])
+
+
+@pytest.mark.parametrize("file", ["river", "arena"])
+def test_a_question_of_a_file_is_asked_and_scored(
+    file: str, request: pytest.FixtureRequest
+) -> None:
+    world = world_of(request.getfixturevalue(file))
+    for name in SPLITS:
+        task = world.task(name, 0)
+        turn = world.start(task)
+        assert "Probability: 0.137" in turn.text
+        happened = task.answer["outcome"]
+        assert world.reply(f"Probability: {happened}").rewards["forecaster"] == 1.0
+        assert world.optimum(task)["forecaster"] == (1.0, False)
+
+
+def test_every_row_is_used_or_reported(river: Path) -> None:
+    report = world_of(river).data_report
+    assert report is not None
+    assert report.rows == report.questions == 60
+    assert sum(report.sizes.values()) + report.crossing_questions == 60
+    assert report.sizes["train"] > report.sizes["test"] > 0
+    assert report.sizes["validation"] > 0
+
+
+BROKEN: list[tuple[object, str]] = [
+    ("{not json", "not JSON"),
+    ("[1, 2]", "must be an object"),
+    (plain(7, id=None), "'id'"),
+    (plain(7, question=" "), "'question'"),
+    (plain(7, question=3), "no known format"),
+    (plain(7, outcome=None), "'outcome' must be resolved"),
+    (plain(7, outcome="ambiguous"), "'ambiguous'"),
+    (plain(7, outcome=0.5), "0.5"),
+    (plain(7, asked_at="yesterday"), "'yesterday'"),
+    (plain(7, asked_at=True), "'asked_at'"),
+    (plain(7, asked_at="2026-01-01"), "when the answer was out"),
+    (plain(7, resolves_at=None), "'resolves_at'"),
+    (plain(7, outcomes=["one"]), "2 to 26"),
+    (plain(7, outcomes=["a", "a"], outcome="a"), "different"),
+    (plain(7, outcomes=["a", "b"], outcome="c"), "'c'"),
+    (plain(7, price=1.5), "from 0 to 1"),
+    (plain(7, sources="news"), "'sources'"),
+    (plain(7, sources=[{"date": "2025-01-01"}]), "'text'"),
+    (plain(7, event="event 1", question="Another?", id="q1"), "used before"),
+]
+
+
+@pytest.mark.parametrize(("row", "reason"), BROKEN, ids=range(len(BROKEN)))
+def test_a_broken_row_is_reported_and_the_rest_is_used(
+    row: object, reason: str, tmp_path: Path
+) -> None:
+    rows = [*(plain(number) for number in range(5)), row, *(plain(n) for n in range(10, 15))]
+    world = world_of(write_lines(tmp_path / "mixed.jsonl", rows))
+    assert world.data_report is not None
+    (rejection,) = world.data_report.rejected
+    assert (rejection.file, rejection.line) == ("mixed.jsonl", 6)
+    assert reason in rejection.reason
+    assert str(rejection) in str(world.data_report)
+    assert world.data_report.questions in (10, 11)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"markets": "Reds"}, "neither JSON nor a Python literal"),
+        ({"markets": "__import__('os').getcwd()"}, "neither JSON nor a Python literal"),
+        ({"markets": "[]"}, "market_outcome"),
+        ({"market_outcome": "{'Reds': 1}"}, "market_outcome"),
+        ({"market_outcome": "{'Reds': 1, 'Blues': 2}"}, "yes or no"),
+        ({"sources": "[1]"}, "'sources'"),
+        ({"snapshot_time": ""}, "'snapshot_time'"),
+        ({"event_ticker": ""}, "'event_ticker'"),
+    ],
+)
+def test_a_broken_snapshot_is_reported_and_the_rest_is_used(
+    changes: dict[str, str], reason: str, tmp_path: Path
+) -> None:
+    rows = [snapshot(0), snapshot(1), snapshot(2, **changes), snapshot(20)]
+    world = world_of(write_csv(tmp_path / "arena.csv", rows))
+    assert world.data_report is not None
+    (rejection,) = world.data_report.rejected
+    assert (rejection.file, rejection.line) == ("arena.csv", 4)
+    assert reason in rejection.reason
+    assert world.data_report.questions == 6
+
+
+def test_python_literals_are_read_like_json(tmp_path: Path) -> None:
+    row = snapshot(
+        3,
+        markets="['Reds', 'Blues']",
+        market_outcome="{'Reds': 1, 'Blues': 0}",
+        sources="[{'title': 'A', 'summary': 'It\\'s on', 'ranking': None}]",
+    )
+    prompts = prompts_of(world_of(write_csv(tmp_path / "a.csv", [snapshot(40), row])))
+    assert any("It's on" in prompt for prompt in prompts)
+
+
+def test_a_cell_longer_than_the_csv_limit_is_read(tmp_path: Path) -> None:
+    long = json.dumps([{"title": "Long", "summary": "word " * 50_000}])
+    world = world_of(write_csv(tmp_path / "a.csv", [snapshot(1, sources=long), snapshot(40)]))
+    assert max(map(len, prompts_of(world))) > 200_000
+
+
+@pytest.mark.parametrize("wrap", [lambda rows: rows, lambda rows: {"questions": rows, "page": 1}])
+def test_a_document_of_rows_is_read_with_its_lines(tmp_path: Path, wrap: Any) -> None:
+    rows = [plain(0), plain(1, outcome="maybe"), plain(30)]
+    path = tmp_path / "all.json"
+    path.write_text(json.dumps(wrap(rows), indent=1), encoding="utf-8")
+    world = world_of(path)
+    assert world.data_report is not None
+    (rejection,) = world.data_report.rejected
+    beginning = path.read_text().split("\n")[rejection.line - 1]
+    assert beginning.strip() == "{"
+    assert world.data_report.questions == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "\n\n", "id,question\n", json.dumps(plain(1, outcome=None)), "[", "[]", "{}", "\x00"],
+)
+def test_a_file_without_a_usable_row_is_refused(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match="no question can be used"):
+        world_of(path)
+
+
+@given(content=st.binary(max_size=200))
+@settings(deadline=None, max_examples=60)
+def test_no_file_whatever_raises_anything_but_a_data_error(
+    content: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "any"
+    path.write_bytes(content)
+    with pytest.raises(DataError):
+        world_of(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere\.jsonl"):
+        world_of(tmp_path / "nowhere.jsonl")
+
+
+# Leakage
+
+
+times = st.integers(0, 60)
+
+
+@st.composite
+def open_spans(draw: st.DrawFn) -> list[Record]:
+    records = []
+    for number in range(draw(st.integers(1, 25))):
+        start = draw(times)
+        end = start + draw(st.integers(1, 20))
+        stamp = datetime.fromisoformat("2025-01-01T00:00:00+00:00").timestamp()
+        asked, closed = (
+            datetime.fromtimestamp(stamp + 86_400 * day).astimezone() for day in (start, end)
+        )
+        event = f"event {draw(st.integers(0, 9))}"
+        records.append(
+            Record(f"q{number}", event, f"q{number}?", "", asked, closed, None, (), number % 2)
+        )
+    return records
+
+
+@given(records=open_spans(), at=st.none() | st.integers(0, 24))
+@settings(deadline=None)
+def test_a_split_separates_events_and_times(records: list[Record], at: int | None) -> None:
+    cutoff = None if at is None else records[at % len(records)].asked_at
+    parts = split(records, cutoff)
+    seen = {name: {r.event for r in part} for name, part in parts.records.items()}
+    crossing = {r.event for event in parts.crossing for r in event.records}
+    groups = [*seen.values(), crossing]
+    assert sum(map(len, groups)) == len(set.union(*groups)) == len({r.event for r in records})
+    used = [r for part in parts.records.values() for r in part]
+    assert len(used) + sum(len(e.records) for e in parts.crossing) == len(records)
+    learned = parts.records["train"] + parts.records["validation"]
+    assert all(r.closed_at < parts.cutoff for r in learned)
+    assert all(r.asked_at >= parts.cutoff for r in parts.records["test"])
+    if parts.records["train"] and parts.records["validation"]:
+        latest = {e: max(r.closed_at for r in learned if r.event == e) for e in seen["train"]}
+        later = {e: max(r.closed_at for r in learned if r.event == e) for e in seen["validation"]}
+        assert max(latest.values()) <= min(later.values())
+
+
+def test_the_cutoff_is_the_users_if_one_is_given(river: Path) -> None:
+    world = world_of(river, cutoff="2025-02-01")
+    asked = [world.task("test", i).instance["asked_on"] for i in range(world.size("test") or 0)]
+    assert min(asked) >= "2025-02-01"
+    with pytest.raises(DataError, match="soon"):
+        world_of(river, cutoff="soon")
+
+
+def test_closing_times_are_never_shown(river: Path, arena: Path, tmp_path: Path) -> None:
+    early = [plain(n, closed_at=f"2025-01-01T1{n}:59:58Z", asked_at="2025-01-01") for n in range(9)]
+    for path in (arena, write_lines(tmp_path / "early.jsonl", early)):
+        for task in tasks_of(world_of(path)):
+            assert not re.search(r"\d\d:\d\d|closed|close_time", task.instance_json)
+
+
+def test_a_scheduled_date_is_shown_rounded_up_and_without_an_hour(river: Path) -> None:
+    world = world_of(river)
+    task = next(t for t in tasks_of(world) if t.answer["key"] == "q0")
+    assert "by 2025-01-07." in world.start(task).text
+    assert "15:30" not in world.start(task).text
+
+
+def test_a_source_dated_after_the_snapshot_is_refused(tmp_path: Path) -> None:
+    sources = [
+        {"text": "before", "date": "2025-01-01T08:00:00Z"},
+        {"text": "afterwards", "date": "2025-01-01T10:00:00Z"},
+        {"text": "sameday", "date": "2025-01-01"},
+        {"text": "dayearlier", "date": "2024-12-31"},
+        "undated",
+    ]
+    rows = [plain(0, sources=sources), plain(30)]
+    world = world_of(write_lines(tmp_path / "a.jsonl", rows))
+    prompt = next(p for p in prompts_of(world) if "Source" in p)
+    assert re.findall(r"Source \d: (\w+)", prompt) == ["before", "dayearlier", "undated"]
+    assert world.data_report is not None
+    assert [refused.line for refused in world.data_report.refused] == [1, 1]
+
+
+def test_prices_are_hidden_unless_asked_for(arena: Path) -> None:
+    hidden, shown = world_of(arena), world_of(arena, show_prices=True)
+    assert not any("0.420" in prompt or "price" in prompt for prompt in prompts_of(hidden))
+    assert all('"price":null' in task.instance_json for task in tasks_of(hidden))
+    assert any("Market price: no 0.580, yes 0.420." in prompt for prompt in prompts_of(shown))
+
+
+def test_the_market_policy_states_the_price_or_says_why_not(arena: Path) -> None:
+    market = baselines("forecast")["market"]
+    world = world_of(arena, show_prices=True)
+    task = next(t for t in tasks_of(world) if t.instance["price"] is not None)
+    assert market(world, world.start(task), RNG) == "Probability: 0.420"
+    blind = world_of(arena)
+    reply = market(blind, blind.start(blind.task()), RNG)
+    assert reply.startswith("No price is shown")
+    assert blind.reply(reply).metrics["probability"] == pytest.approx(blind.base_rate, abs=1e-3)
+
+
+def test_repeats_are_merged_into_the_earliest_snapshot(tmp_path: Path) -> None:
+    first, again = (
+        plain(3),
+        plain(3, id="other", asked_at="2025-01-06", question="  WILL river 3 rise above its MARK?"),
+    )
+    world = world_of(write_lines(tmp_path / "a.jsonl", [again, plain(40), first]))
+    assert world.data_report is not None
+    assert world.data_report.merged == 1
+    asked = [task.instance["asked_on"] for task in tasks_of(world)]
+    assert sorted(asked) == ["2025-01-04", "2025-02-13"]
+
+
+def test_rows_that_contradict_each_other_are_all_rejected(tmp_path: Path) -> None:
+    rows = [plain(3), plain(3, id="other", outcome=0), plain(40)]
+    world = world_of(write_lines(tmp_path / "a.jsonl", rows))
+    assert world.data_report is not None
+    assert sorted(rejected.line for rejected in world.data_report.rejected) == [1, 2]
+    assert [task.answer["key"] for task in tasks_of(world)] == ["q40"]
+
+
+def test_no_instance_or_prompt_depends_on_the_outcome(tmp_path: Path) -> None:
+    rows = [plain(number) for number in range(30)]
+    swapped = [{**row, "outcome": 1 - row["outcome"]} for row in rows]
+    one = world_of(write_lines(tmp_path / "a.jsonl", rows))
+    other = world_of(write_lines(tmp_path / "b.jsonl", swapped))
+    assert prompts_of(one) == prompts_of(other)
+    assert [t.fingerprint for t in tasks_of(one)] == [t.fingerprint for t in tasks_of(other)]
+
+
+CONTROL = [
+    "<|im_end|>",
+    "<|im_start|>assistant",
+    "</s>",
+    "<start_of_turn>",
+    "<\uff5cUser\uff5c>",
+    "<think>",
+    "[INST]",
+    "<<SYS>>",
+    "<a<|im_end|>b>",
+    "<|endoftext|",
+]
+
+
+@pytest.mark.parametrize("token", CONTROL)
+def test_control_tokens_in_user_text_are_neutralised(token: str, tmp_path: Path) -> None:
+    row = plain(
+        1,
+        question=f"Will {token} win?",
+        background=f"x{token}y",
+        sources=[f"{token}{token}"],
+        outcomes=[f"a{token}", "b"],
+    )
+    world = world_of(write_lines(tmp_path / "a.jsonl", [row, plain(40)]))
+    for prompt in prompts_of(world):
+        assert token not in prompt
+        assert not re.search("<[^ <>]+>|<[|\uff5c]|[|\uff5c]>|\\[INST\\]", prompt)
+
+
+@given(st.text())
+def test_neutral_text_is_stable_and_encodes(text: str) -> None:
+    once = neutral(text)
+    assert neutral(once) == once
+    once.encode("utf-8")
+
+
+def test_comparisons_and_ordinary_brackets_stay_readable() -> None:
+    text = "if x < 5 and y > 7, or 3 > 2 [see note], temperature >30 C"
+    assert neutral(text) == text
+
+
+# The world over files
+
+
+def test_an_index_beyond_the_split_names_its_size(river: Path) -> None:
+    world = world_of(river)
+    size = world.size("test")
+    with pytest.raises(OptionError, match=f"{size} questions"):
+        world.task("test", size or 0)
+    for bad in (-1, True, 1.5):
+        with pytest.raises(OptionError, match="index"):
+            world.task("test", bad)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="holdout"):
+        world.task("holdout", 0)
+    assert make_world("forecast").size("test") is None  # type: ignore[attr-defined]
+
+
+def test_the_base_rate_is_that_of_training(river: Path) -> None:
+    world = world_of(river)
+    outcomes = [world.task("train", i).answer["outcome"] for i in range(world.size("train") or 0)]
+    assert world.base_rate == fmean(outcomes)
+
+
+def test_several_outcomes_are_listed_and_scored(tmp_path: Path) -> None:
+    rows = [
+        plain(n, outcomes=["Oslo", "Rome", "Lima"], outcome="Rome", price=[0.2, 0.5, 0.3])
+        for n in range(30)
+    ]
+    world = world_of(write_lines(tmp_path / "a.jsonl", rows), show_prices=True)
+    text = world.start(world.task("test", 0)).text
+    assert "A: Oslo\nB: Rome\nC: Lima" in text
+    assert "Market price: A 0.200, B 0.500, C 0.300." in text
+    turn = world.reply("Probabilities: A 0.2, B 0.5, C 0.3")
+    assert turn.metrics["score"] == pytest.approx(1.0 - 0.5 * (0.04 + 0.25 + 0.09))
+
+
+@pytest.mark.parametrize("policy", ["half", "base_rate", "random", "empirical", "noisy", "oracle"])
+def test_every_policy_plays_real_questions(policy: str, river: Path) -> None:
+    world = world_of(river)
+    turn = world.start(world.task("test", 1))
+    turn = world.reply(baselines("forecast")[policy](world, turn, RNG))
+    assert turn.metrics["well_formed"] == 1.0
+    assert policy != "oracle" or turn.rewards["forecaster"] == 1.0
+
+
+def test_a_task_of_a_file_plays_without_the_file(river: Path) -> None:
+    task = Task.from_json(world_of(river).task("test", 0).to_json())
+    world = make_world("forecast")
+    assert "river" in world.start(task).text
+
+
+def test_worlds_share_records_and_pickle_as_references(river: Path) -> None:
+    world, other = world_of(river), world_of(river)
+    assert world.fork()._dataset is other._dataset is world._dataset
+    sent = pickle.dumps(world)
+    assert len(sent) < 2000
+    assert pickle.loads(sent).task("test", 0) == world.task("test", 0)
+
+
+def test_a_file_changed_under_a_pickled_world_is_noticed(river: Path) -> None:
+    sent = pickle.dumps(world_of(river))
+    write_lines(river, [plain(number) for number in range(61)])
+    from tokengym.envs.forecasting.data import load
+
+    load._load.cache_clear()
+    with pytest.raises(DataError, match="changed"):
+        pickle.loads(sent)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"label": "expected"}, {"label": "replay:4"}, {"family": "poisson"}, {"level": "hard"}],
+)
+def test_options_of_synthetic_questions_are_refused_with_data(
+    options: dict[str, Any], river: Path
+) -> None:
+    with pytest.raises(OptionError, match="data comes without"):
+        make_world("forecast", data=river, **options)
+
+
+@pytest.mark.parametrize("options", [{"cutoff": "2025-01-01"}, {"show_prices": True}])
+def test_options_of_data_are_refused_without_it(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="options of data"):
+        make_world("forecast", **options)
