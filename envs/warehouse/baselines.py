@@ -1,4 +1,19 @@
-"""Scripted shift leads. All but the oracle use only what the Turns have shown."""
+"""Scripted shift leads. All but the oracle use only what the Turns have shown.
+
+A rule has two halves, one to pick and one to reorder; a mode without one of them leaves it unused.
+
+| policy | picks | reorders |
+|---|---|---|
+| `null` | nothing | nothing |
+| `random` | up to three open orders, walked at random | up to twice the mean demand of a review |
+| `fcfs` | one order at a time, the reference | lean, the reference |
+| `edd_sshape` | earliest due date, S-shape | lean |
+| `edd_exact` | earliest due date, shortest tour | lean |
+| `base_stock` | as `edd_exact` | best base-stock level |
+| `capped_base_stock` | as `edd_exact` | best capped base-stock level found |
+| `noisy` | as `edd_exact` with due dates misread | `base_stock` off by a few units |
+| `oracle` | the Task's plan | the optimal order; in `full` the plan |
+"""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -8,71 +23,122 @@ import numpy as np
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.warehouse import rules
-from tokengym.envs.warehouse.grammar import Done, Trip, Wait, write
+from tokengym.envs.warehouse.floor import Floor
+from tokengym.envs.warehouse.full import FullSession
+from tokengym.envs.warehouse.grammar import Command, Done, Trip, Wait, write, write_reorder
 from tokengym.envs.warehouse.orders import needs
-from tokengym.envs.warehouse.rules import Rule
-from tokengym.envs.warehouse.world import WarehouseWorld
-
-_MOST_TOGETHER = 3
+from tokengym.envs.warehouse.pick import PickSession
+from tokengym.envs.warehouse.reorder_rules import (
+    BaseStock,
+    best_base_stock,
+    best_capped_base_stock,
+    lean,
+)
+from tokengym.envs.warehouse.shelf import Shelf
+from tokengym.envs.warehouse.stock import StockSession
+from tokengym.envs.warehouse.stock_oracle import StockModel
+from tokengym.envs.warehouse.world import Session, WarehouseWorld
 
 Policy = Callable[[World, Turn, np.random.Generator], str]
+Pick = Callable[[Floor, np.random.Generator], Command]
+Reorder = Callable[[Shelf, np.random.Generator], int]
+
+_MOST_TOGETHER = 3
+_LONGEST_WAIT = 9
+_DUE_NOISE = 15.0
+_ORDER_NOISE = 2
 
 
-def _null(_world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    return write(Done())
+def _play(pick: Pick, reorder: Reorder) -> Policy:
+    """Join two halves to a policy."""
 
-
-def _random(world: World, _turn: Turn, rng: np.random.Generator) -> str:
-    floor = _warehouse(world).session.floor
-    orders = rules.available(floor)
-    if not orders:
-        return write(Wait(int(rng.integers(1, 10))))
-    count = int(rng.integers(1, min(len(orders), _MOST_TOGETHER) + 1))
-    batch = [orders[i] for i in rng.permutation(len(orders))[:count]]
-    stops = list(needs(batch))
-    return write(
-        Trip(
-            tuple(order.id for order in batch),
-            tuple(stops[i] for i in rng.permutation(len(stops))),
-        )
-    )
-
-
-def _noisy(world: World, _turn: Turn, rng: np.random.Generator) -> str:
-    floor = _warehouse(world).session.floor
-    orders = rules.available(floor)
-    if not orders:
-        return write(rules.until_release(floor))
-    ranked = sorted(orders, key=lambda o: o.due + 15 * rng.normal())
-    return write(rules.exact_trip(floor, rules.fill(floor, ranked)))
-
-
-def _oracle(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    session = _warehouse(world).session
-    return session.problem.plan[session.turns]
-
-
-def _by(rule: Rule) -> Policy:
-    def reply(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-        return write(rule(_warehouse(world).session.floor))
+    def reply(world: World, _turn: Turn, rng: np.random.Generator) -> str:
+        session = _session(world)
+        if isinstance(session, PickSession):
+            return write(pick(session.picking.floor, rng))
+        if isinstance(session, FullSession) and session.picking is not None:
+            return write(pick(session.picking.floor, rng))
+        shelves = session.shelves if isinstance(session, StockSession) else session.days.shelves
+        return write_reorder([(shelf.item.sku, reorder(shelf, rng)) for shelf in shelves])
 
     return reply
 
 
-def _warehouse(world: World) -> WarehouseWorld:
+def _oracle(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+    session = _session(world)
+    if isinstance(session, StockSession):
+        return write_reorder(session.best_orders())
+    return session.problem.plan[session.turns]
+
+
+def _pick_nothing(_floor: Floor, _rng: np.random.Generator) -> Command:
+    return Done()
+
+
+def _pick_at_random(floor: Floor, rng: np.random.Generator) -> Command:
+    orders = rules.available(floor)
+    if not orders:
+        return Wait(int(rng.integers(1, _LONGEST_WAIT + 1)))
+    count = int(rng.integers(1, min(len(orders), _MOST_TOGETHER) + 1))
+    batch = [orders[i] for i in rng.permutation(len(orders))[:count]]
+    stops = list(needs(batch))
+    route = tuple(stops[i] for i in rng.permutation(len(stops)))
+    return Trip(tuple(order.id for order in batch), route)
+
+
+def _pick_misreading_due(floor: Floor, rng: np.random.Generator) -> Command:
+    orders = rules.available(floor)
+    if not orders:
+        return rules.until_release(floor)
+    due = {order.id: order.due + _DUE_NOISE * float(rng.normal()) for order in orders}
+    batch = rules.fill(floor, sorted(orders, key=lambda order: due[order.id]))
+    return rules.exact_trip(floor, batch)
+
+
+def _by(rule: rules.Rule) -> Pick:
+    return lambda floor, _rng: rule(floor)
+
+
+def _reorder_nothing(_shelf: Shelf, _rng: np.random.Generator) -> int:
+    return 0
+
+
+def _reorder_at_random(shelf: Shelf, rng: np.random.Generator) -> int:
+    model = shelf.item.model
+    return int(rng.integers(2 * round(model.mean * model.review) + 1))
+
+
+def _up_to(best: Callable[[StockModel], BaseStock]) -> Reorder:
+    def reorder(shelf: Shelf, _rng: np.random.Generator) -> int:
+        return best(shelf.item.model).order(shelf.on_hand + sum(shelf.due), shelf.room)
+
+    return reorder
+
+
+def _reorder_off_target(shelf: Shelf, rng: np.random.Generator) -> int:
+    target = best_base_stock(shelf.item.model)
+    off = int(rng.integers(-_ORDER_NOISE, _ORDER_NOISE + 1))
+    return target._replace(level=target.level + off).order(
+        shelf.on_hand + sum(shelf.due), shelf.room
+    )
+
+
+def _session(world: World) -> Session:
     if isinstance(world, WarehouseWorld):
-        return world
+        return world.session
     raise TypeError(f"these policies play WarehouseWorld, got {type(world).__name__}")
 
 
 BASELINES: Mapping[str, Policy] = MappingProxyType(
     {
-        "null": _null,
-        "random": _random,
-        "fcfs": _by(rules.singles),
-        "edd_sshape": _by(rules.earliest_due_s_shape),
-        "edd_exact": _by(rules.earliest_due_exact),
-        "noisy": _noisy,
+        "null": _play(_pick_nothing, _reorder_nothing),
+        "random": _play(_pick_at_random, _reorder_at_random),
+        "fcfs": _play(_by(rules.singles), _up_to(lean)),
+        "edd_sshape": _play(_by(rules.earliest_due_s_shape), _up_to(lean)),
+        "edd_exact": _play(_by(rules.earliest_due_exact), _up_to(lean)),
+        "base_stock": _play(_by(rules.earliest_due_exact), _up_to(best_base_stock)),
+        "capped_base_stock": _play(_by(rules.earliest_due_exact), _up_to(best_capped_base_stock)),
+        "noisy": _play(_pick_misreading_due, _reorder_off_target),
         "oracle": _oracle,
     }
 )

@@ -86,10 +86,10 @@ class Floor:
         if isinstance(wanted, str):
             self.wait(1)
             return wanted
-        steps, index = self._walks.steps, self._walks.index
+        steps, number = self._walks.steps, self._walks.number
         walked = here = 0
         for stop in stops:
-            there = index[stop]
+            there = number[stop]
             walked += steps[here][there]
             here = there
         walked += steps[here][0]

@@ -1,6 +1,7 @@
 """Reading a reply of the shift lead: a trip, a wait, or lines to reorder."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -85,3 +86,8 @@ def read_reorder(text: str, *, complete: bool) -> list[tuple[str, int]] | None:
         else:
             lines[match[2].upper()] = int(match[3])
     return list(lines.items())
+
+
+def write_reorder(lines: Sequence[tuple[str, int]]) -> str:
+    """Write units to reorder by item as a reply; items with 0 units are left out."""
+    return "\n".join([f"REORDER {sku} {units}" for sku, units in lines if units]) or "REORDER NONE"

@@ -147,31 +147,23 @@ class Walks(NamedTuple):
     """Walking distances of a layout.
 
     Attributes:
-        index: row and column of `steps` by slot name; the depot is 0 and has no name.
+        number: row and column of `steps` by slot name; the depot is 0 and has no name.
         steps: symmetric matrix of walks.
     """
 
-    index: Mapping[str, int]
+    number: Mapping[str, int]
     steps: list[list[int]]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Never changed once made: a copy is the matrix itself."""
         return self
 
-    def tour(self, stops: list[int]) -> int:
-        """Return the length of the walk from the depot through `stops` (indices) and back."""
-        length = here = 0
-        for stop in stops:
-            length += self.steps[here][stop]
-            here = stop
-        return length + self.steps[here][0]
-
 
 @lru_cache(maxsize=64)
 def walks(layout: Layout) -> Walks:
     """Return the distances of `layout`, worked out once."""
-    index = {cell.name: number for number, cell in enumerate(layout.slots(), start=1)}
-    return Walks(index, layout.distances())
+    number = {cell.name: place for place, cell in enumerate(layout.slots(), start=1)}
+    return Walks(number, layout.distances())
 
 
 def slot_name(text: str) -> str:

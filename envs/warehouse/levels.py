@@ -1,7 +1,8 @@
 """What each level draws. Times, steps and units are whole numbers, values and costs money."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +13,9 @@ from tokengym.envs.warehouse.orders import Site
 
 _VALUES = (4, 12)
 _LARGER_LINE = 0.35
+"""Share of lines above one unit."""
+_SECOND_LINE = 0.5
+"""Share of orders of `full` with two lines."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +48,77 @@ class PickLevel:
     walk_cost: float = 0.02
 
 
-LEVELS: Mapping[str, PickLevel] = MappingProxyType(
+@dataclass(frozen=True)
+class StockLevel:
+    """A level of `stock`.
+
+    Attributes:
+        items: number of items.
+        reviews: number of decisions.
+        leads: lead times in days.
+        review: days between decisions.
+        fixed: highest cost of placing an order.
+    """
+
+    items: int
+    reviews: int
+    leads: tuple[int, ...]
+    review: int = 1
+    fixed: int = 0
+
+
+@dataclass(frozen=True)
+class FullLevel:
+    """A level of `full`.
+
+    Attributes:
+        days: number of days.
+        items: number of items, each with one slot.
+        orders: fewest and most orders of a day.
+        leads: lead times in days.
+        pickers: people picking at the same time.
+        aisles: number of aisles.
+        rows: slots in an aisle.
+        due: latest due date of an order.
+        capacity: units of a trip.
+    """
+
+    days: int
+    items: int
+    orders: tuple[int, int]
+    leads: tuple[int, ...]
+    pickers: int
+    aisles: int
+    rows: int
+    due: int
+    capacity: int = 6
+
+
+Level = PickLevel | StockLevel | FullLevel
+
+LEVELS: Mapping[str, Level] = MappingProxyType(
     {
         "pick_small": PickLevel((3, 4), 2, 1, 3, 3, 5, 10, decay=20.0),
         "pick": PickLevel((8, 8), 2, 2, 6, 4, 8, 10),
         "pick_large": PickLevel((10, 12), 2, 2, 8, 5, 10, 9, spread=5),
         "pick_online": PickLevel((10, 10), 2, 2, 8, 5, 10, 9, spread=5, announced=False),
+        "stock_small": StockLevel(1, 8, (1,)),
+        "stock": StockLevel(3, 12, (1, 2)),
+        "stock_large": StockLevel(4, 12, (1, 2), review=2, fixed=8),
+        "full": FullLevel(3, 5, (3, 4), (1,), 1, 4, 6, 40),
+        "full_pickers": FullLevel(4, 6, (4, 5), (1, 2), 2, 4, 8, 30),
     }
 )
 
 
-def draw_pick(rng: np.random.Generator, level: PickLevel) -> dict[str, Any]:
+def draw(rng: np.random.Generator, level: Level) -> dict[str, Any]:
+    """Draw an instance of a level."""
+    if isinstance(level, PickLevel):
+        return _draw_pick(rng, level)
+    return _draw_stock(rng, level) if isinstance(level, StockLevel) else _draw_full(rng, level)
+
+
+def _draw_pick(rng: np.random.Generator, level: PickLevel) -> dict[str, Any]:
     """Draw a shift."""
     layout = AisleLayout(level.aisles, level.rows)
     site = Site(
@@ -66,7 +130,7 @@ def draw_pick(rng: np.random.Generator, level: PickLevel) -> dict[str, Any]:
     )
     slots = [cell.name for cell in layout.slots()]
     count = int(rng.integers(level.orders[0], level.orders[1] + 1))
-    orders = []
+    orders: list[dict[str, Any]] = []
     for number in range(1, count + 1):
         release = int(rng.integers(level.spread * count + 1)) if number > 2 else 0
         chosen = rng.choice(len(slots), int(rng.integers(1, level.lines + 1)), replace=False)
@@ -84,10 +148,91 @@ def draw_pick(rng: np.random.Generator, level: PickLevel) -> dict[str, Any]:
                 "lines": [[slots[i], n] for i, n in zip(chosen, units, strict=True)],
             }
         )
-    orders.sort(key=lambda order: order["release"])
+    orders.sort(key=itemgetter("release"))
     return {
         "mode": "pick",
         "site": site.plain(),
         "orders": [{"id": f"O{n}", **order} for n, order in enumerate(orders, start=1)],
         "stock": None,
     }
+
+
+def _draw_stock(rng: np.random.Generator, level: StockLevel) -> dict[str, Any]:
+    """Draw a stretch of days to keep items in stock."""
+    items = []
+    for number in range(1, level.items + 1):
+        mean = int(rng.integers(20, 71)) / 10
+        lead = int(rng.choice(level.leads))
+        cover = mean * (lead + level.review)
+        items.append(
+            {
+                "sku": f"S{number}",
+                "stock": int(rng.integers(round(2 * mean) + 1)),
+                "due": [int(rng.integers(round(mean) + 1)) for _ in range(lead - 1)],
+                "demand": {"poisson": mean},
+                "lead": lead,
+                "holding": 1,
+                "lost": int(rng.integers(4, 20)),
+                "fixed": int(rng.integers(level.fixed + 1)),
+                "room": round(cover + 3.5 * cover**0.5) + 2,
+            }
+        )
+    return {"mode": "stock", "reviews": level.reviews, "review": level.review, "items": items}
+
+
+def _draw_full(rng: np.random.Generator, level: FullLevel) -> dict[str, Any]:
+    """Draw a shop; its orders are drawn when it is solved."""
+    layout = AisleLayout(level.aisles, level.rows)
+    site = Site(layout, level.capacity, decay=30.0, walk_cost=0.02, pickers=level.pickers)
+    slots = [cell.name for cell in layout.slots()]
+    places = rng.choice(len(slots), level.items, replace=False)
+    weights = rng.integers(1, 5, size=level.items).tolist()
+    means = _means(weights, sum(level.orders) / 2)
+    items = []
+    for number, (place, mean) in enumerate(zip(places, means, strict=True), start=1):
+        lead = int(rng.choice(level.leads))
+        cover = mean * (lead + 1)
+        room = round(cover + 4 * cover**0.5) + 4
+        stock = round(mean * lead) + int(rng.integers(1, 4))
+        items.append(
+            {
+                "sku": f"S{number}",
+                "slot": slots[place],
+                "stock": stock,
+                "due": [int(rng.integers(min(round(mean), room - stock) + 1))] * (lead - 1),
+                "demand": {"poisson": mean},
+                "lead": lead,
+                "holding": 0.2,
+                "lost": 1,
+                "fixed": 0.5,
+                "room": room,
+            }
+        )
+    return {
+        "mode": "full",
+        "site": site.plain(),
+        "days": level.days,
+        "review": 1,
+        "items": items,
+        "book": {
+            "orders": list(level.orders),
+            "weights": weights,
+            "values": list(_VALUES),
+            "due": [10, level.due],
+            "second_line": _SECOND_LINE,
+            "second_unit": _LARGER_LINE,
+        },
+    }
+
+
+def _means(weights: Sequence[int], orders: float) -> list[float]:
+    """Return the expected units a day of items drawn by weight, rounded to two decimals.
+
+    The first line of an order is drawn by weight, the second one, if any, by weight among the rest.
+    """
+    share = [weight / sum(weights) for weight in weights]
+    units = orders * (1 + _LARGER_LINE)
+    second = [
+        sum(p * q / (1 - p) for j, p in enumerate(share) if j != i) for i, q in enumerate(share)
+    ]
+    return [round(units * (p + _SECOND_LINE * q), 2) for p, q in zip(share, second, strict=True)]

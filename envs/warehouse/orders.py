@@ -144,13 +144,13 @@ def read_orders(data: Sequence[Mapping[str, Any]], site: Site) -> tuple[Order, .
     orders = tuple(Order.of(entry) for entry in data)
     if len({order.id for order in orders}) != len(orders):
         raise TaskError(f"orders have different ids, got {[order.id for order in orders]}")
-    index = site.walks.index
+    known = site.walks.number
     for order in orders:
         if order.units > site.capacity:
             raise TaskError(
                 f"order {order.id} has {order.units} units, a trip carries {site.capacity}"
             )
-        if off := [slot for slot, _ in order.lines if slot not in index]:
+        if off := [slot for slot, _ in order.lines if slot not in known]:
             raise TaskError(f"order {order.id} names the slots {off}, which are not on the floor")
     return orders
 

@@ -76,51 +76,29 @@ class PickProblem:
         return PickSession(self, turn_limit)
 
 
-class PickSession:
-    """A shift under way."""
+class Picking:
+    """Replies played on a floor; shared by the modes that pick.
 
-    def __init__(self, problem: PickProblem, turn_limit: int) -> None:
-        self.problem = problem
-        self.floor = Floor(
-            problem.site, problem.orders, None if problem.stock is None else dict(problem.stock)
-        )
-        self.turns = 0
+    Attributes:
+        floor: the floor.
+        refused: trips refused so far.
+        malformed: replies without a command so far.
+        closed: whether the lead ended the shift.
+    """
+
+    def __init__(self, floor: Floor) -> None:
+        self.floor = floor
         self.refused = 0
         self.malformed = 0
-        self._turn_limit = turn_limit
-        self._closed = False
+        self.closed = False
 
     @property
-    def opening(self) -> str:
-        """The first prompt."""
-        return self.problem.opening
+    def over(self) -> bool:
+        """Whether nothing more can be shipped."""
+        return self.closed or not self.floor.can_ship()
 
-    @property
-    def objective(self) -> float:
-        """Value earned less the cost of walking."""
-        return self.floor.objective
-
-    def metrics(self) -> dict[str, float]:
-        """Return what happened, for logs."""
-        return {"walked": float(self.floor.walked), "unshipped": float(len(self.floor.open))}
-
-    def respond(self, text: str, complete: bool) -> tuple[str, StopReason | None]:
-        """Play a reply: what is new, and why the shift ended if it did."""
-        before = self.floor.now
-        said = self._play(text, complete)
-        self.turns += 1
-        floor = self.floor
-        if self._closed or not floor.can_ship():
-            return said, StopReason.COMPLETED
-        if self.turns >= self._turn_limit:
-            return said, StopReason.TURN_LIMIT
-        if not floor.site.announced:
-            new = [o for o in floor.open.values() if before < o.release <= floor.now]
-            said = "\n".join([*filter(None, [said]), *(f"New {order_line(o)}" for o in new)])
-        line = clock_line(floor)
-        return f"{said}\n{line}" if said else line, None
-
-    def _play(self, text: str, complete: bool) -> str:
+    def play(self, text: str, complete: bool) -> str:
+        """Play a reply and say what came of it; nothing is said of a plain wait."""
         command = read_pick(text, complete=complete)
         if command is None:
             self.malformed += 1
@@ -130,13 +108,60 @@ class PickSession:
             self.floor.wait(command.time)
             return ""
         if isinstance(command, Done):
-            self._closed = True
-            return "The shift is over."
+            self.closed = True
+            return ""
         outcome = self.floor.trip(*command)
         if isinstance(outcome, str):
             self.refused += 1
             return refused_line(outcome)
         return shipped_line(outcome)
+
+
+class PickSession:
+    """A shift under way."""
+
+    def __init__(self, problem: PickProblem, turn_limit: int) -> None:
+        stock = None if problem.stock is None else dict(problem.stock)
+        self.problem = problem
+        self.picking = Picking(Floor(problem.site, problem.orders, stock))
+        self.turns = 0
+        self._turn_limit = turn_limit
+
+    @property
+    def opening(self) -> str:
+        """The first prompt."""
+        return self.problem.opening
+
+    @property
+    def objective(self) -> float:
+        """Value earned less the cost of walking."""
+        return self.picking.floor.objective
+
+    def metrics(self) -> dict[str, float]:
+        """Return what happened, for logs."""
+        picking = self.picking
+        return {
+            "refused": float(picking.refused),
+            "malformed": float(picking.malformed),
+            "walked": float(picking.floor.walked),
+            "unshipped": float(len(picking.floor.open)),
+        }
+
+    def respond(self, text: str, complete: bool) -> tuple[str, StopReason | None]:
+        """Play a reply: what is new, and why the shift ended if it did."""
+        floor = self.picking.floor
+        before = floor.now
+        said = self.picking.play(text, complete)
+        self.turns += 1
+        if self.picking.over:
+            return said or "The shift is over.", StopReason.COMPLETED
+        if self.turns >= self._turn_limit:
+            return said or "The shift is over.", StopReason.TURN_LIMIT
+        if not floor.site.announced:
+            new = [o for o in floor.open.values() if before < o.release <= floor.now]
+            said = "\n".join([*filter(None, [said]), *(f"New {order_line(o)}" for o in new)])
+        line = clock_line(floor)
+        return f"{said}\n{line}" if said else line, None
 
 
 def solve(instance: Mapping[str, Any]) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def _routes(
             raise TaskError(f"a trip is routed through at most {MOST_STOPS} slots, got {size}")
         trips = np.flatnonzero(sizes == size)
         places = np.zeros((len(trips), size + 1), dtype=np.int64)
-        places[:, 1:] = [[walks.index[slot] for slot in slots[trip]] for trip in trips.tolist()]
+        places[:, 1:] = [[walks.number[slot] for slot in slots[trip]] for trip in trips.tolist()]
         lengths, sequences = shortest_tours(matrix[places[:, :, None], places[:, None, :]])
         walked[trips] = lengths
         for trip, sequence in zip(trips.tolist(), sequences.tolist(), strict=True):
@@ -128,7 +128,7 @@ def best_plan(
     orders: Sequence[Order],
     *,
     stock: Mapping[str, int] | None = None,
-    penalty: float = 0.0,
+    penalties: Sequence[float] | None = None,
 ) -> Plan:
     """Find the plan of the greatest value, all orders and releases being known.
 
@@ -136,7 +136,7 @@ def best_plan(
         site: the site; with several pickers, each trip goes to the one who is free first.
         orders: at most 12.
         stock: units by slot that trips may take in all; `None` for no limit.
-        penalty: cost of each unit that is not shipped.
+        penalties: cost of leaving each order unshipped; `None` for no cost.
 
     Raises:
         TaskError: if there are too many orders.
@@ -149,7 +149,7 @@ def best_plan(
     none = np.full(1, -1)
     labels: dict[int, _Labels] = {0: _Labels(start, np.zeros(1), none, none, none)}
     best_value, best_set, best_label = -np.inf, 0, 0
-    left = [penalty * order.units for order in orders]
+    left = [0.0] * len(orders) if penalties is None else penalties
     for shipped in range(1 << len(orders)):
         if shipped:
             members = [order for i, order in enumerate(orders) if shipped >> i & 1]

@@ -1,13 +1,20 @@
 """What the shift lead reads. Rules once, then only what is new."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from tokengym.envs.warehouse.days import Shop
 from tokengym.envs.warehouse.floor import Floor, Shipment
 from tokengym.envs.warehouse.layout import AisleLayout, Layout
 from tokengym.envs.warehouse.orders import Order, Site
+from tokengym.envs.warehouse.shelf import Item, Shelf
 
 PICK_FORM = "TRIP O1,O2: A0-3, A2-5"
 REORDER_FORM = "REORDER S1 12"
+
+_ITEM_TERMS = (
+    "Per item: mean demand a day, days until a reorder arrives, room with what is due, cost of a "
+    "unit left in the evening, of a unit lost, of a reorder."
+)
 
 
 def site_rules(site: Site) -> str:
@@ -78,3 +85,58 @@ def clock_line(floor: Floor) -> str:
     now, announced = floor.now, floor.site.announced
     known = [name for name, order in floor.open.items() if announced or order.release <= now]
     return f"t={now} open {','.join(known) or 'none'}"
+
+
+def stock_opening(items: Sequence[Item], days: int, review: int, shelves: Sequence[Shelf]) -> str:
+    """Write the first prompt of a stretch of keeping stock."""
+    pace = "every day" if review == 1 else f"every {review} days"
+    rows = "\n".join([item_row(item) for item in items])
+    now = "\n".join(day_lines(1, shelves))
+    return (
+        f"Keep {'items' if len(items) > 1 else 'an item'} in stock for {days} days, reorder {pace}. "
+        "A day: what is due arrives, you reorder, customers buy, demand not met is lost.\n"
+        f"{_ITEM_TERMS}\n{rows}\n"
+        f"Scored on expected cost. Reply a line an item like {REORDER_FORM}, or REORDER NONE.\n{now}"
+    )
+
+
+def item_row(item: Item) -> str:
+    """Write an item's demand, lead time, room and costs, as `_ITEM_TERMS` explains them."""
+    model = item.model
+    kind = "Poisson " if item.poisson else ""
+    return (
+        f"{item.sku}: demand {kind}{model.mean:.3g}, lead {model.lead}, room {model.room}, "
+        f"left {model.holding:g}, lost {model.lost:g}, order {model.fixed:g}"
+    )
+
+
+def stock_line(shelf: Shelf) -> str:
+    """Write what a shelf holds and what is due: `S1 has 6 due 3,0`, the first tomorrow."""
+    due = f" due {','.join(map(str, shelf.due))}" if shelf.due else ""
+    return f"{shelf.item.sku} has {shelf.on_hand}{due}"
+
+
+def sales_line(shelf: Shelf, sold: int, lost: int) -> str:
+    """Write what was sold since the last review and what the shelf holds now."""
+    missed = f" lost {lost}" if lost else ""
+    return f"Sold {sold}{missed}; {stock_line(shelf)}"
+
+
+def full_opening(shop: Shop, values: tuple[float, float], shelves: Sequence[Shelf]) -> str:
+    """Write the first prompt of days of reordering and picking."""
+    items = zip(shop.items, shop.slots, strict=True)
+    rows = "\n".join([f"{item_row(item)}, at {slot}" for item, slot in items])
+    now = "\n".join(day_lines(1, shelves))
+    return (
+        f"Run the warehouse for {len(shop.books)} days. Each morning what is due arrives and you "
+        f"reorder, then you pick the day's orders, worth ${values[0]:g}-${values[1]:g} each. "
+        "An order not shipped is lost.\n"
+        f"{site_rules(shop.site)}\n{_ITEM_TERMS}\n{rows}\n"
+        f"Mornings: a line an item like {REORDER_FORM}, or REORDER NONE. Then {PICK_FORM} (orders: "
+        f"slots in walking order), WAIT 5 or DONE.\n{now}"
+    )
+
+
+def day_lines(day: int, shelves: Iterable[Shelf]) -> list[str]:
+    """Write the head of a day and what every shelf holds."""
+    return [f"Day {day}", *(stock_line(shelf) for shelf in shelves)]

@@ -62,7 +62,7 @@ def shortest_tours(steps: IntArray) -> tuple[IntArray, IntArray]:
 
 def shortest_tour(walks: Walks, stops: Sequence[str]) -> tuple[str, ...]:
     """Return the slots `stops` in the order of a shortest tour."""
-    places = [0, *(walks.index[stop] for stop in stops)]
+    places = [0, *(walks.number[stop] for stop in stops)]
     steps = np.array([[[walks.steps[p][q] for q in places] for p in places]], dtype=np.int64)
     _, sequence = shortest_tours(steps)
     return tuple(stops[i] for i in sequence[0])

@@ -1,53 +1,130 @@
 """The warehouse as a World: one turn a decision of the shift lead, scored at the end."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tokengym.envs.core.errors import TaskError
+from tokengym.envs.core.errors import EpisodeStateError, TaskError
+from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.core.task import Task
+from tokengym.envs.core.task import Task, canonical_json, plain
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import Optimum, World
-from tokengym.envs.warehouse import pick
-from tokengym.envs.warehouse.levels import LEVELS, draw_pick
+from tokengym.envs.warehouse import full, pick, stock
+from tokengym.envs.warehouse.full import FullProblem, FullSession
+from tokengym.envs.warehouse.levels import LEVELS, draw
 from tokengym.envs.warehouse.pick import PickProblem, PickSession
 from tokengym.envs.warehouse.prompt import PICK_FORM
+from tokengym.envs.warehouse.stock import StockProblem, StockSession
 from tokengym.rewards.control import bounded_score, control_score
 
 ROLE = "lead"
 
+Problem = PickProblem | StockProblem | FullProblem
+Session = PickSession | StockSession | FullSession
+
+_PROBLEMS: Mapping[str, type[PickProblem] | type[StockProblem] | type[FullProblem]] = {
+    "pick": PickProblem,
+    "stock": StockProblem,
+    "full": FullProblem,
+}
+_LEAST_GAP = 0.05
+
 
 class WarehouseWorld(World):
-    """Lead a shift: batch orders, route trips, reorder stock."""
+    """Lead a warehouse: batch orders, route trips, reorder stock.
+
+    Modes, by level:
+
+    - `pick_small`, `pick`, `pick_large`: ship a book of orders in trips. The optimum is exact.
+      `pick_online`: orders are shown on their release only; the optimum knows them and is a bound.
+    - `stock_small`, `stock`, `stock_large`: reorder items against random demand, scored on the
+      expected cost of the decisions; the optimum is exact.
+    - `full`, `full_pickers`: every day a reorder, then picking. The optimum is a bound.
+
+    The objective is the value of orders, less exp(-lateness/decay) of it lost, less walking, and
+    less holding, lost sales and reorders. Paid once, at the end: h(s) of `rewards.control`, in
+    (0, 1], where first come, first served, one order at a time with lean reorders, has s = 0 and
+    the optimum s = 1.
+
+    Args:
+        spec: the world's row of the catalogue.
+        level: `pick_small` by default.
+    """
 
     expected_form: ClassVar[str] = PICK_FORM
 
     def __init__(self, spec: WorldSpec, level: str | None = None) -> None:
         super().__init__(spec, level)
-        self._session: PickSession | None = None
+        self._session: Session | None = None
 
     @property
-    def session(self) -> PickSession:
-        """The shift under way."""
-        assert self._session is not None
+    def session(self) -> Session:
+        """The episode's state, for policies that read what the Turns have shown, and for pictures.
+
+        Raises:
+            EpisodeStateError: before the first `start`.
+        """
+        if self._session is None:
+            raise EpisodeStateError(f"{self.spec.id}: no episode is under way; call start(task)")
         return self._session
 
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
+        """Return 1 as the best return: of an exact optimum, or of a bound where `exact` says so."""
         return {ROLE: Optimum(1.0, exact=_problem(task).exact)}
 
+    def task_of(
+        self,
+        instance: Mapping[str, Any],
+        *,
+        outcomes: Sequence[Any] | None = None,
+        split: str = "test",
+        index: int = 0,
+    ) -> Task:
+        """Solve an instance of your own, such as `loaders` builds, and return its Task.
+
+        Args:
+            instance: plain form of a problem of any mode.
+            outcomes: what happens: for `stock` the units asked for by item and day, for `full` the
+                orders by day. Drawn, always alike for the same instance, if `None`.
+            split: split the Task is filed under.
+            index: position it is filed under.
+
+        Raises:
+            TaskError: if the instance is damaged, too large to solve, or leaves nothing to gain
+                over the reference.
+        """
+        rng = generator(self.spec.id, "task_of", canonical_json(instance))
+        try:
+            answer = _answer(instance, rng, outcomes)
+        except (KeyError, TypeError, ValueError) as error:
+            raise TaskError(f"not an instance of {self.spec.id}: {error!r}") from error
+        if answer is None or answer["optimum"] <= answer["reference"]:
+            raise TaskError("the instance leaves nothing to gain over the reference policy")
+        task = Task.create(
+            world=self.spec.id,
+            level=self.level,
+            split=split,
+            index=index,
+            instance=plain(instance),
+            answer=plain(answer),
+        )
+        _problem(task).begin(self.turn_limit)
+        return task
+
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
-        return draw_pick(rng, LEVELS[self.level])
+        return draw(rng, LEVELS[self.level])
 
     def _solve(
         self, instance: Mapping[str, Any], rng: np.random.Generator
     ) -> Mapping[str, Any] | None:
-        answer = pick.solve(instance)
-        if answer["optimum"] - answer["reference"] < 0.05 * answer["optimum"]:
+        answer = _answer(instance, rng, None)
+        if answer is None:
             return None
-        return answer
+        gap = answer["optimum"] - answer["reference"]
+        return answer if gap >= _LEAST_GAP * max(1.0, answer["optimum"]) else None
 
     def _begin(self, task: Task) -> Turn:
         self._session = _problem(task).begin(self.turn_limit)
@@ -63,16 +140,34 @@ class WarehouseWorld(World):
         metrics = {
             "objective": session.objective,
             "normalized_score": score,
-            "refused": float(session.refused),
-            "malformed": float(session.malformed),
+            "turns": float(session.turns),
             **session.metrics(),
         }
         return self._end(ROLE, said, {ROLE: {"score": bounded_score(score)}}, reason, metrics)
 
 
+def _answer(
+    instance: Mapping[str, Any], rng: np.random.Generator, outcomes: Sequence[Any] | None
+) -> dict[str, Any] | None:
+    """Solve an instance of any mode; `None` if it has no solution of use."""
+    mode = instance["mode"]
+    if mode == "pick":
+        return pick.solve(instance)
+    if mode == "stock":
+        return stock.solve(
+            instance, stock.draw_demand(instance, rng) if outcomes is None else outcomes
+        )
+    if mode == "full":
+        return full.solve(
+            instance, full.draw_books(instance, rng) if outcomes is None else outcomes
+        )
+    raise TaskError(f"the modes are {list(_PROBLEMS)}, got {mode!r}")
+
+
 @lru_cache(maxsize=4096)
-def _problem(task: Task) -> PickProblem:
+def _problem(task: Task) -> Problem:
+    """Read a Task once; every episode on it shares what was read."""
     try:
-        return PickProblem.of(task.instance, task.answer)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise TaskError(f"damaged Task of {task.world}: {error}") from error
+        return _PROBLEMS[task.instance["mode"]].of(task.instance, task.answer)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise TaskError(f"damaged Task of {task.world}: {error!r}") from error

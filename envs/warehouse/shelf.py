@@ -1,0 +1,128 @@
+"""Stock as it happens: what is on hand, what is due, and the items to keep."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from tokengym.envs.core.errors import TaskError
+from tokengym.envs.warehouse.stock_oracle import StockModel, poisson
+
+
+@dataclass(frozen=True)
+class Item:
+    """An article, its state at the start and what keeping it costs.
+
+    Attributes:
+        sku: its name in replies, `S1`, `S2` and so on.
+        stock: units on hand at the start, `>= 0`.
+        due: units arriving 1, 2, ..., lead - 1 days later.
+        model: demand, lead time, costs and room.
+        poisson: whether demand is Poisson.
+    """
+
+    sku: str
+    stock: int
+    due: tuple[int, ...]
+    model: StockModel
+    poisson: bool
+
+    def __post_init__(self) -> None:
+        """Refuse a start that does not fit."""
+        model = self.model
+        if len(self.due) != model.lead - 1 or min(self.stock, *self.due, 0) < 0:
+            raise TaskError(
+                f"{self.sku} needs stock >= 0 and {model.lead - 1} deliveries due, got "
+                f"{self.stock} and {self.due}"
+            )
+        if self.stock + sum(self.due) > model.room:
+            raise TaskError(
+                f"{self.sku} has room for {model.room} units, got {self.stock} and {self.due}"
+            )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Frozen all the way down: a copy is the Item itself."""
+        return self
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any], review: int) -> Self:
+        """Read an item from its plain form; `demand` is `{"poisson": mean}` or `{"shares": [...]}`.
+
+        Raises:
+            TaskError: if it is no item.
+        """
+        demand = data["demand"]
+        known = "shares" not in demand
+        shares = poisson(float(demand["poisson"])) if known else demand["shares"]
+        model = StockModel(
+            demand=tuple(map(float, shares)),
+            lead=int(data["lead"]),
+            review=review,
+            holding=float(data["holding"]),
+            lost=float(data["lost"]),
+            fixed=float(data["fixed"]),
+            room=int(data["room"]),
+        )
+        due = tuple(map(int, data["due"]))
+        return cls(str(data["sku"]), int(data["stock"]), due, model, known)
+
+
+class Shelf:
+    """One item's stock from day to day: `place` (0 if nothing), `take`, then `night`.
+
+    Attributes:
+        item: the item.
+        on_hand: units that can be sold today.
+        due: units arriving on the next days, the first tomorrow.
+    """
+
+    __slots__ = ("due", "item", "on_hand")
+
+    def __init__(self, item: Item) -> None:
+        self.item = item
+        self.on_hand = item.stock
+        self.due = list(item.due)
+
+    @property
+    def room(self) -> int:
+        """How many units can still be ordered."""
+        return self.item.model.room - self.on_hand - sum(self.due)
+
+    def place(self, units: int) -> None:
+        """Order `units`, `0 <= units <= room`, to arrive after the lead time."""
+        self.due.append(units)
+
+    def take(self, units: int) -> int:
+        """Sell up to `units`; return how many were there."""
+        sold = min(units, self.on_hand)
+        self.on_hand -= sold
+        return sold
+
+    def night(self) -> None:
+        """Receive what is due tomorrow morning."""
+        self.on_hand += self.due.pop(0)
+
+
+def reorder(
+    shelves: Sequence[Shelf], lines: Sequence[tuple[str, int]]
+) -> tuple[list[int], list[str]]:
+    """Check the lines of a reorder against the shelves.
+
+    Args:
+        shelves: one an item.
+        lines: item and units, each item at most once.
+
+    Returns:
+        the units to place by shelf, 0 where a line was refused or missing, and the refusals.
+    """
+    numbers = {shelf.item.sku: number for number, shelf in enumerate(shelves)}
+    units = [0] * len(shelves)
+    refusals = []
+    for sku, count in lines:
+        number = numbers.get(sku)
+        if number is None:
+            refusals.append(f"there is no item {sku}")
+        elif count > shelves[number].room:
+            refusals.append(f"{sku} has room for {shelves[number].room} more")
+        else:
+            units[number] = count
+    return units, refusals
