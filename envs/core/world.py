@@ -87,7 +87,7 @@ class World(ABC):
         rng = generator(self.spec.id, split, self.level, index, *self._drawing_options())
         for _ in range(_MOST_DRAWS):
             instance = plain(self._draw(rng))
-            if split_of(fingerprint(self.spec.id, canonical_json(instance))) != split:
+            if self._split_of(instance) != split:
                 continue
             answer = self._solve(instance, rng)
             if answer is not None:
@@ -107,6 +107,10 @@ class World(ABC):
     def _drawing_options(self) -> tuple[object, ...]:
         """Options that change which Tasks are drawn; each combination has streams of its own."""
         return ()
+
+    def _split_of(self, instance: Mapping[str, Any]) -> str:
+        """The one split an instance belongs to; override it where instances share a user's data."""
+        return split_of(fingerprint(self.spec.id, canonical_json(instance)))
 
     @abstractmethod
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:

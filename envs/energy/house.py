@@ -7,7 +7,7 @@ With Δt the step in hours, T the indoor temperature, P the heat pump's electric
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from tokengym.envs.energy.plant import TOLERANCE, Commands, Outcome, State, latest, rounded_down
 
@@ -34,6 +34,11 @@ class House:
         outside_updates: by step, °C of the few steps after it; empty if never refreshed.
         gain_updates: as `outside_updates`.
     """
+
+    SERIES: ClassVar[tuple[str, ...]] = (
+        *("outside", "gain", "price", "low"),
+        *("outside_forecast", "gain_forecast"),
+    )
 
     start: int
     dt: float
@@ -131,4 +136,6 @@ class House:
             self,
             outside=latest(self.outside, self.outside_forecast, self.outside_updates, step),
             gain=latest(self.gain, self.gain_forecast, self.gain_updates, step),
+            outside_updates=self.outside_updates[: step + 1],
+            gain_updates=self.gain_updates[: step + 1],
         )

@@ -12,7 +12,7 @@ Parameters follow CityLearn (battery, sun, tariff) and pymgrid (cycle cost, lost
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from tokengym.envs.energy.plant import TOLERANCE, Commands, Outcome, State, latest, rounded_down
 
@@ -56,6 +56,11 @@ class Microgrid:
         car: arrival step, departure step, kWh needed, least kW, most kW, money per kWh missing at
             departure; empty if there is none.
     """
+
+    SERIES: ClassVar[tuple[str, ...]] = (
+        *("load", "pv", "price", "resale", "schedule", "up"),
+        *("load_forecast", "pv_forecast"),
+    )
 
     start: int
     dt: float
@@ -199,6 +204,8 @@ class Microgrid:
             load=latest(self.load, self.load_forecast, self.load_updates, step),
             pv=latest(self.pv, self.pv_forecast, self.pv_updates, step),
             up=self.up[:known] + (1,) * (self.steps - known),
+            load_updates=self.load_updates[:known],
+            pv_updates=self.pv_updates[:known],
         )
 
     def _genset(self, wanted: float) -> float:

@@ -1,7 +1,7 @@
 """The energy world: a battery (or a heat pump) run at least cost above a safety floor."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
@@ -15,12 +15,15 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import Optimum, World
 from tokengym.envs.energy import draw, texts
+from tokengym.envs.energy.credit import Values
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.levels import LEVELS
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import optimum
 from tokengym.envs.energy.plant import Commands, State, frozen
+from tokengym.envs.energy.readers import Source, read
 from tokengym.envs.energy.rules import reference
+from tokengym.envs.energy.series import Series
 from tokengym.rewards.control import control_score, floor_return, violation_depth
 
 _ROLE = "operator"
@@ -69,9 +72,14 @@ class EnergyWorld(World):
             floor then counts as missed.
         flat_floor: pay every violation 0 instead of by its depth. Violations then tie; this is
             the comparison the graded floor is measured against.
+        credit: put each step's exact credit into its metrics as `credit`, in money: how much
+            dearer it made the best that was left. At most 0; the sum is minus the regret.
+        data: days of a user's own instead of synthetic ones: a `Series`, or the files that
+            `readers.read` reads. Windows do not overlap, and each belongs to one split.
 
     Raises:
         OptionError: if the level or an option is not known.
+        DataError: if the data cannot be used, naming file, line and reason.
     """
 
     expected_form: ClassVar[str] = "BATTERY 1.5"  # a house: HEAT 1.5
@@ -83,17 +91,29 @@ class EnergyWorld(World):
         *,
         terminate_on_violation: bool = False,
         flat_floor: bool = False,
+        credit: bool = False,
+        data: Series | Source | Sequence[Source] | None = None,
     ) -> None:
         super().__init__(spec, level)
         for name, value in (
             ("terminate_on_violation", terminate_on_violation),
             ("flat_floor", flat_floor),
+            ("credit", credit),
         ):
             if not isinstance(value, bool):
                 raise OptionError(f"{name} must be True or False, got {value!r}")
         self._terminates = terminate_on_violation
         self._flat = flat_floor
+        if credit and (LEVELS[self.level].genset or LEVELS[self.level].car):
+            raise OptionError(
+                f"credit=True needs a convex cost-to-go, which the level {self.level!r} with its "
+                "genset or car does not have"
+            )
+        self._credits = credit
+        self._series = data if data is None or isinstance(data, Series) else read(data)
+        self._windows = self._series.windows(LEVELS[self.level]) if self._series else ()
         self._script: _Script | None = None
+        self._values: Values | None = None
         self._step = 0
         self._state: State = (0.0, 0.0)
         self._money = 0.0
@@ -104,14 +124,29 @@ class EnergyWorld(World):
 
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
         """Draw a plant with its day."""
-        level = LEVELS[self.level]
-        return draw.house(rng, level) if level.house else draw.microgrid(rng, level)
+        level, series = LEVELS[self.level], self._series
+        if series is None:
+            return draw.house(rng, level) if level.house else draw.microgrid(rng, level)
+        at, _ = self._windows[int(rng.integers(len(self._windows)))]
+        build = draw.heated if level.house else draw.home
+        built = build(rng, level, series.hours(level, at), series.days(level, at))
+        return {**built, "source": f"{series.digest}:{at}"}
+
+    def _drawing_options(self) -> tuple[object, ...]:
+        """Other data, other Tasks."""
+        return () if self._series is None else (self._series.digest,)
+
+    def _split_of(self, instance: Mapping[str, Any]) -> str:
+        """A window of a user's data belongs to one split, whatever home is put into it."""
+        if "source" not in instance:
+            return super()._split_of(instance)
+        return dict(self._windows)[int(instance["source"].partition(":")[2])]
 
     def _solve(
         self, instance: Mapping[str, Any], rng: np.random.Generator
     ) -> Mapping[str, Any] | None:
         """Solve the Task; drop one that cannot be run safely or leaves nothing to gain."""
-        plant = _plant(instance)
+        plant = plant_from(instance)
         held = reference(plant)
         if any(held.safety):
             return None
@@ -143,8 +178,9 @@ class EnergyWorld(World):
         return self._playing.plan[self._step]
 
     def _begin(self, task: Task) -> Turn:
-        self._script = script = _script(task)
-        plant = script.plant
+        script = _script(task)
+        self._values = _values(task) if self._credits else None
+        self._script, plant = script, script.plant
         self._step, self._state, self._money = 0, plant.initial, 0.0
         self._safety, self._malformed = (), 0
         return Turn(_ROLE, f"{script.opening}\n{self._status()}")
@@ -164,11 +200,13 @@ class EnergyWorld(World):
             told += texts.deviation(plant, commands, outcome.done)
         if outcome.safety:
             told += f"Missed {outcome.safety:.2f}. "
+        metrics = {"cost": outcome.safety, "money_cost": outcome.money}
+        if self._values is not None:
+            metrics["credit"] = self._values.credit(step, self._state, outcome)
         self._state = outcome.state
         self._money += outcome.money
         self._safety += (outcome.safety,)
         self._step = step + 1
-        metrics = {"cost": outcome.safety, "money_cost": outcome.money}
         if self._step < plant.steps and not (self._terminates and outcome.safety):
             return Turn(_ROLE, told + self._status(), metrics=metrics)
         return self._finish(told, metrics)
@@ -219,15 +257,26 @@ class EnergyWorld(World):
         return self._script
 
 
-def _plant(instance: Mapping[str, Any]) -> Microgrid | House:
+def plant_from(instance: Mapping[str, Any]) -> Microgrid | House:
+    """Build the plant that an instance describes.
+
+    Raises:
+        TaskError: if its series differ in length.
+        KeyError, TypeError: if a field is missing or unknown.
+    """
     kind = House if "cop" in instance else Microgrid
-    return kind(**frozen(instance))
+    fields = frozen(instance)
+    fields.pop("source", None)
+    lengths = {name: len(fields[name]) for name in kind.SERIES}
+    if len(set(lengths.values())) != 1:
+        raise TaskError(f"the series of a plant have one entry a step each, got {lengths}")
+    return kind(**fields)
 
 
 @lru_cache(maxsize=_SCRIPTS_KEPT)
 def _script(task: Task) -> _Script:
     try:
-        plant = _plant(task.instance)
+        plant = plant_from(task.instance)
         return _Script(
             plant,
             texts.opening(plant),
@@ -239,6 +288,11 @@ def _script(task: Task) -> _Script:
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise TaskError(f"{task.world}: a damaged Task: {error!r}") from error
+
+
+@lru_cache(maxsize=_SCRIPTS_KEPT)
+def _values(task: Task) -> Values:
+    return Values(_script(task).plant)
 
 
 @cache

@@ -1,0 +1,133 @@
+"""Exact value functions, and the credit of each step: how much dearer it made the day.
+
+The cost-to-go of a plant with one store is convex and piecewise linear in what is stored, so that
+dynamic programming over it is exact: no grid, no tolerance. Breaking the floor costs `UNSAFE` money
+per unit here, more than any way to keep it, so that values are finite after a violation too and
+equal the safe optimum wherever that exists.
+"""
+
+from typing import Self
+
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.energy.house import House
+from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
+from tokengym.envs.energy.oracle import UNSAFE
+from tokengym.envs.energy.piecewise import Convex, Piece
+from tokengym.envs.energy.plant import Outcome, State
+
+
+class Values:
+    """The optimal cost-to-go V*(state, step) of one plant.
+
+    Args:
+        plant: a house, or a microgrid without genset and car whose sales never pay more than
+            purchases cost (else the cost-to-go is not convex).
+
+    Raises:
+        OptionError: if the plant is of another kind.
+    """
+
+    def __init__(self, plant: Microgrid | House) -> None:
+        self._values = tuple(_house(plant) if isinstance(plant, House) else _microgrid(plant))
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """Immutable all the way down: a copy is the values themselves."""
+        return self
+
+    def at(self, step: int, state: State) -> float:
+        """Least money from `step` to the end, and `UNSAFE` per unit of safety cost on the way.
+
+        Args:
+            step: 0 to the number of steps; after the last step it is what the end charges.
+            state: what is stored.
+        """
+        return self._values[step].at(state[0])
+
+    def credit(self, step: int, state: State, outcome: Outcome) -> float:
+        """A_t = V*(s_t, t) - [cost_t + V*(s_t+1, t+1)], at most 0 up to rounding.
+
+        Summed over an episode the values cancel: what is left is exactly minus its regret, the
+        money (and `UNSAFE` per unit of safety cost) it spent beyond the optimum.
+        """
+        spent = outcome.money + UNSAFE * outcome.safety
+        return self.at(step, state) - (spent + self.at(step + 1, outcome.state))
+
+
+def _microgrid(grid: Microgrid) -> list[Convex]:
+    if grid.rating or grid.car:
+        raise OptionError(
+            "the credit needs a convex cost-to-go: it is not defined with a genset or a car, "
+            f"got the devices {list(grid.devices)}"
+        )
+    keep = 1.0 - grid.leak
+    value = Convex.through(
+        grid.energy,
+        0.0,
+        [(-grid.price_of_missing, grid.energy)],
+        [(-grid.price_of_extra, grid.capacity - grid.energy)],
+    )
+    values = [value]
+    for step in reversed(range(grid.steps)):
+        guarded = value.bent(grid.reserve[step], -UNSAFE, 0.0)
+        value = _exchange(grid, step).reflected().convolved(guarded)
+        value = value.restricted(0.0, keep * grid.capacity).of_affine(keep, 0.0)
+        values.append(value)
+    return values[::-1]
+
+
+def _exchange(grid: Microgrid, step: int) -> Convex:
+    """Least money of a step as a function of the kWh by which the battery's energy changes."""
+    price, resale = grid.price[step], grid.resale[step]
+    if resale > price:
+        raise OptionError(
+            f"the credit needs sales that pay no more than purchases cost, got {resale!r} > "
+            f"{price!r} at step {step}"
+        )
+    dt, eta, load, pv = grid.dt, grid.efficiency, grid.load[step], grid.pv[step]
+    imports, exports = (grid.import_cap, grid.export_cap) if grid.up[step] else (0.0, 0.0)
+    spare = (1.0 - grid.critical) * load
+    # Money per kWh as a function of the power needed from outside, from full sun to dark house.
+    net = Convex.through(
+        0.0,
+        0.0,
+        [(0.0, pv + grid.power), (resale, exports)],
+        [
+            (price, imports),
+            (LOST_LOAD, spare),
+            (LOST_LOAD + UNSAFE, max(load - spare, 0.0) + grid.power),
+        ],
+    )
+    still = load - pv
+    discharging = net.restricted(still - min(grid.power, load + exports), still)
+    charging = net.restricted(still, still + max(min(grid.power, imports - still), 0.0))
+    left: list[Piece] = [
+        ((slope - grid.wear) * eta, width * dt / eta) for slope, width in discharging.pieces
+    ]
+    right: list[Piece] = [
+        ((slope + grid.wear) / eta, width * dt * eta) for slope, width in charging.pieces
+    ]
+    return Convex.through(0.0, dt * net.at(still), left, right)
+
+
+def _house(house: House) -> list[Convex]:
+    per_kelvin = house.capacity / house.cop
+    cold = hot = house.temperature
+    for step in range(house.steps):
+        cold = house.keep * cold + house.drift(step)
+        hot = house.keep * hot + house.drift(step) + house.power * house.dt / per_kelvin
+    value = Convex.through(
+        house.temperature,
+        0.0,
+        [(-house.price_of_missing, max(house.temperature - cold, 0.0) + 1.0)],
+        [(-house.price_of_extra, max(hot - house.temperature, 0.0) + 1.0)],
+    )
+    values = [value]
+    for step in reversed(range(house.steps)):
+        guarded = value.bent(house.low[step], -UNSAFE, 0.0).bent(house.high, 0.0, UNSAFE)
+        heating = Convex(
+            0.0, 0.0, ((house.price[step] * per_kelvin, house.power * house.dt / per_kelvin),)
+        )
+        value = heating.reflected().convolved(guarded)
+        value = value.of_affine(house.keep, house.drift(step))
+        values.append(value)
+    return values[::-1]

@@ -1,0 +1,40 @@
+"""Tasks and plants the energy tests share, drawn once a session."""
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from tokengym.envs.catalogue import make_world
+from tokengym.envs.core.task import Task
+from tokengym.envs.energy.house import House
+from tokengym.envs.energy.microgrid import Microgrid
+from tokengym.envs.energy.world import EnergyWorld, plant_from
+
+WorldOf = Callable[..., EnergyWorld]
+TaskOf = Callable[[str, int], Task]
+PlantOf = Callable[[str, int], Microgrid | House]
+
+
+@pytest.fixture(scope="session")
+def world_of() -> WorldOf:
+    """A fresh world of a level, with options."""
+
+    def make(level: str, **options: object) -> EnergyWorld:
+        world = make_world("energy", level, **options)
+        assert isinstance(world, EnergyWorld)
+        return world
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def task_of(world_of: WorldOf) -> TaskOf:
+    """The Task at an index of a level's training split."""
+    return cache(lambda level, index: world_of(level).task("train", index))
+
+
+@pytest.fixture(scope="session")
+def plant_of(task_of: TaskOf) -> PlantOf:
+    """The plant of that Task."""
+    return cache(lambda level, index: plant_from(task_of(level, index).instance))

@@ -1,0 +1,169 @@
+"""Laws of the plants: energy is conserved, physics clips, safety does not."""
+
+import math
+from collections.abc import Callable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokengym.envs.catalogue import spec
+from tokengym.envs.energy.house import House
+from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
+from tokengym.envs.energy.plant import TOLERANCE, Plant
+
+PlantOf = Callable[[str, int], Microgrid | House]
+
+quick = settings(deadline=None, max_examples=80)
+powers = st.floats(-20.0, 20.0, allow_nan=False)
+levels = st.sampled_from(spec("energy").levels)
+indices = st.integers(0, 3)
+
+
+def run(plant: Plant, commanded: list[tuple[float, ...]]) -> list[tuple[float, float]]:
+    """States before and after each command."""
+    states = [plant.initial]
+    for step, command in enumerate(commanded):
+        states.append(plant.advance(step, states[-1], command).state)
+    return states
+
+
+@quick
+@given(levels.filter(lambda name: name != "comfort"), indices, st.data())
+def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
+    plant_of: PlantOf, level: str, index: int, data: st.DataObject
+) -> None:
+    grid = plant_of(level, index)
+    assert isinstance(grid, Microgrid)
+    step = data.draw(st.integers(0, grid.steps - 1))
+    charged = data.draw(st.floats(0.0, 12.0)) if grid.car else 0.0
+    state = (data.draw(st.floats(0.0, grid.capacity)), charged)
+    commands = tuple(data.draw(powers) for _ in grid.devices)
+    outcome = grid.advance(step, state, commands)
+    done = dict(zip(grid.devices, outcome.done, strict=True))
+    battery, genset, ev = done["BATTERY"], done.get("GENSET", 0.0), done.get("EV", 0.0)
+
+    assert -1e-12 <= outcome.state[0] <= grid.capacity + 1e-12
+    assert abs(battery) <= grid.power + 1e-12
+    eta = grid.efficiency
+    change = grid.dt * (battery * eta if battery > 0 else battery / eta)
+    assert math.isclose(
+        outcome.state[0], state[0] * (1 - grid.leak) + change, rel_tol=0, abs_tol=1e-9
+    )
+    assert math.isclose(outcome.state[1], state[1] + grid.dt * ev, abs_tol=1e-9)
+
+    # The least money that balances the power, given what the devices did.
+    needed = grid.load[step] + ev + battery - grid.pv[step] - genset
+    up = grid.up[step]
+    bought = min(max(needed, 0.0), grid.import_cap * up)
+    unserved = max(needed, 0.0) - bought
+    sold = min(max(-needed, 0.0), grid.export_cap * up)
+    assert unserved <= grid.load[step] + 1e-9
+    money = grid.dt * (
+        grid.price[step] * bought
+        - grid.resale[step] * sold
+        + grid.wear * abs(battery)
+        + LOST_LOAD * unserved
+        + grid.fuel * genset
+    )
+    if grid.car and step == grid.car[1] - 1:
+        money += grid.car[5] * max(grid.car[2] - outcome.state[1], 0.0)
+    assert math.isclose(outcome.money, money, rel_tol=1e-9, abs_tol=1e-9)
+
+    critical = max(unserved - (1 - grid.critical) * grid.load[step], 0.0)
+    safety = max(grid.reserve[step] - outcome.state[0], 0.0) + grid.dt * critical
+    assert abs(outcome.safety - safety) <= TOLERANCE
+
+
+@quick
+@given(levels.filter(lambda name: name != "comfort"), indices, st.data())
+def test_charging_never_sheds_load(
+    plant_of: PlantOf, level: str, index: int, data: st.DataObject
+) -> None:
+    grid = plant_of(level, index)
+    assert isinstance(grid, Microgrid)
+    step = data.draw(st.integers(0, grid.steps - 1))
+    state = (data.draw(st.floats(0.0, grid.capacity)), 0.0)
+    commands = tuple(data.draw(st.floats(0.0, 20.0)) for _ in grid.devices)
+    outcome = grid.advance(step, state, commands)
+    done = dict(zip(grid.devices, outcome.done, strict=True))
+    available = grid.import_cap * grid.up[step] + grid.pv[step] + done.get("GENSET", 0.0)
+    drawn = done["BATTERY"] + done.get("EV", 0.0)
+    assert drawn <= max(available - grid.load[step], 0.0) + 1e-9
+
+
+@quick
+@given(st.sampled_from(["genset", "ev"]), indices, st.data())
+def test_switched_devices_run_within_their_range_or_not_at_all(
+    plant_of: PlantOf, level: str, index: int, data: st.DataObject
+) -> None:
+    grid = plant_of(level, index)
+    assert isinstance(grid, Microgrid)
+    step = data.draw(st.integers(0, grid.steps - 1))
+    outcome = grid.advance(step, grid.initial, (data.draw(powers), data.draw(powers)))
+    power = outcome.done[1]
+    least, most = (
+        (grid.car[3], grid.car[4]) if grid.car else (0.05 * grid.rating, 0.9 * grid.rating)
+    )
+    assert power == 0.0 or least - 1e-9 <= power <= most + 1e-9
+    if grid.car and not grid.car[0] <= step < grid.car[1]:
+        assert power == 0.0
+
+
+@quick
+@given(indices, st.data())
+def test_a_house_follows_its_heat_balance(
+    plant_of: PlantOf, index: int, data: st.DataObject
+) -> None:
+    house = plant_of("comfort", index)
+    assert isinstance(house, House)
+    step = data.draw(st.integers(0, house.steps - 1))
+    indoor, wanted = data.draw(st.floats(10.0, 30.0)), data.draw(powers)
+    outcome = house.advance(step, (indoor, 0.0), (wanted,))
+    power = min(max(wanted, 0.0), house.power)
+    flow = (house.outside[step] - indoor) / house.resistance + house.cop * power + house.gain[step]
+    expected = indoor + house.dt * flow / house.capacity
+    assert math.isclose(outcome.state[0], expected, abs_tol=1e-9)
+    assert math.isclose(outcome.money, house.dt * house.price[step] * power, abs_tol=1e-12)
+    missed = max(house.low[step] - expected, expected - house.high, 0.0)
+    assert abs(outcome.safety - missed) <= TOLERANCE
+
+
+@quick
+@given(indices, st.lists(st.floats(-5.0, 5.0), min_size=24, max_size=24))
+def test_no_run_of_a_house_misses_its_band_by_more_than_the_declared_worst(
+    plant_of: PlantOf, index: int, wanted: list[float]
+) -> None:
+    house = plant_of("comfort", index)
+    states = run(house, [(power,) for power in wanted])
+    for step, (indoor, _) in enumerate(states[1:]):
+        missed = max(house.low[step] - indoor, indoor - house.high)
+        assert missed <= house.required(step) + 1e-9
+
+
+@quick
+@given(levels, indices)
+def test_the_end_charges_dearest_for_missing_and_pays_cheapest_for_extra(
+    plant_of: PlantOf, level: str, index: int
+) -> None:
+    plant = plant_of(level, index)
+    stored = plant.initial[0]
+    assert plant.closing(plant.initial) == 0.0
+    assert plant.closing((stored - 1.0, 0.0)) > -plant.closing((stored + 1.0, 0.0)) > 0.0
+
+
+@quick
+@given(st.sampled_from(["outages", "genset"]), st.integers(0, 9))
+def test_the_reserve_is_zero_in_an_outage_and_comes_back_within_reach(
+    plant_of: PlantOf, level: str, index: int
+) -> None:
+    grid = plant_of(level, index)
+    assert isinstance(grid, Microgrid)
+    before = grid.schedule[0]
+    for up, reserve, scheduled in zip(grid.up, grid.reserve, grid.schedule, strict=True):
+        assert reserve <= scheduled
+        if not up:
+            assert reserve == 0.0
+        elif reserve < scheduled:
+            assert reserve <= before + grid.regain + 1e-9
+            assert grid.regain <= grid.dt * grid.power * grid.efficiency
+        before = reserve

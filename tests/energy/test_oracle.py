@@ -1,0 +1,174 @@
+"""Laws of the optimum: the replay reaches it, nothing beats it, two methods agree on it."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokengym.envs.catalogue import baselines, spec
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.task import Task
+from tokengym.envs.energy.credit import Values
+from tokengym.envs.energy.house import House
+from tokengym.envs.energy.microgrid import Microgrid
+from tokengym.envs.energy.oracle import UNSAFE, optimum, plan, replay
+from tokengym.envs.energy.rules import reference
+from tokengym.envs.energy.world import EnergyWorld
+
+WorldOf = Callable[..., EnergyWorld]
+TaskOf = Callable[[str, int], Task]
+PlantOf = Callable[[str, int], Microgrid | House]
+
+LEVELS = spec("energy").levels
+CONVEX = [level for level in LEVELS if level not in ("genset", "ev")]
+quick = settings(deadline=None, max_examples=40)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_plan_replayed_reproduces_the_optimum_and_breaks_no_floor(
+    level: str, task_of: TaskOf, plant_of: PlantOf
+) -> None:
+    for index in range(6):
+        answer, plant = task_of(level, index).answer, plant_of(level, index)
+        replayed = replay(plant, tuple(map(tuple, answer["plan"])))
+        assert abs(replayed.money - answer["optimum"]) <= 1e-9
+        assert not any(replayed.safety)
+        solved = plan(plant, 0, plant.initial)
+        assert solved is not None
+        assert abs(solved.cost - answer["optimum"]) <= 1e-9
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_reference_is_safe_and_dearer_by_half_a_unit(
+    level: str, task_of: TaskOf, plant_of: PlantOf
+) -> None:
+    for index in range(6):
+        answer, held = task_of(level, index).answer, reference(plant_of(level, index))
+        assert not any(held.safety)
+        assert held.money == answer["reference"] >= answer["optimum"] + 0.5
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_oracle_earns_one_and_the_hold_four_tenths(
+    level: str, world_of: WorldOf, task_of: TaskOf
+) -> None:
+    world, rng = world_of(level), np.random.default_rng(0)
+    for name, expected in (("oracle", 1.0), ("hold", 0.4)):
+        policy = baselines("energy")[name]
+        for index in range(4):
+            turn = world.start(task_of(level, index))
+            while not turn.done:
+                turn = world.reply(policy(world, turn, rng))
+            assert world.returns["operator"] == pytest.approx(expected, abs=2**-16)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(LEVELS), st.integers(0, 5), st.integers(0, 2**32), st.floats(0.0, 1.0))
+def test_no_safe_run_near_the_optimal_plan_or_far_from_it_is_cheaper(
+    task_of: TaskOf, plant_of: PlantOf, level: str, index: int, seed: int, size: float
+) -> None:
+    plant, answer = plant_of(level, index), task_of(level, index).answer
+    rng = np.random.default_rng(seed)
+    for shape in (0.01, 0.3, 3.0):
+        shaken = tuple(
+            tuple(power + size * shape * rng.normal() for power in command)
+            for command in answer["plan"]
+        )
+        run = replay(plant, shaken)
+        if not any(run.safety):
+            # A step may miss the floor by the tolerance, which is worth this much at the most.
+            assert run.money >= answer["optimum"] - 1e-6 * plant.steps
+
+
+@pytest.mark.parametrize("level", CONVEX)
+def test_dynamic_programming_and_the_linear_program_agree(
+    level: str, task_of: TaskOf, plant_of: PlantOf
+) -> None:
+    for index in range(6):
+        plant = plant_of(level, index)
+        value = Values(plant).at(0, plant.initial)
+        assert math.isclose(value, task_of(level, index).answer["optimum"], abs_tol=1e-9)
+
+
+@quick
+@given(st.sampled_from(CONVEX), st.integers(0, 3), st.floats(0.0, 1.0), st.data())
+def test_the_value_function_is_the_program_from_any_state_and_step(
+    plant_of: PlantOf, level: str, index: int, share: float, data: st.DataObject
+) -> None:
+    plant = plant_of(level, index)
+    step = data.draw(st.integers(0, plant.steps - 1))
+    if isinstance(plant, House):
+        stored = plant.temperature + 4.0 * share - 3.0
+    else:
+        stored = share * plant.capacity
+    solved = plan(plant, step, (stored, 0.0), UNSAFE)
+    assert solved is not None
+    assert math.isclose(Values(plant).at(step, (stored, 0.0)), solved.cost, abs_tol=1e-6)
+
+
+@quick
+@given(st.sampled_from(CONVEX), st.integers(0, 3), st.integers(0, 2**32))
+def test_the_credits_of_an_episode_sum_to_minus_its_regret(
+    world_of: WorldOf, task_of: TaskOf, level: str, index: int, seed: int
+) -> None:
+    world, task = world_of(level, credit=True), task_of(level, index)
+    rng, turn = np.random.default_rng(seed), world.start(task)
+    credits = []
+    device = "HEAT" if level == "comfort" else "BATTERY"
+    while not turn.done:
+        turn = world.reply(f"{device} {rng.uniform(-4.0, 4.0):.2f}")
+        credits.append(turn.metrics["credit"])
+    spent = turn.metrics["total_money_cost"] + UNSAFE * turn.metrics["total_cost"]
+    assert math.isclose(sum(credits), task.answer["optimum"] - spent, abs_tol=1e-8)
+    assert max(credits) <= UNSAFE * 1e-6 + 1e-9
+
+
+@pytest.mark.parametrize("level", CONVEX)
+def test_the_oracle_is_debited_nothing(level: str, world_of: WorldOf, task_of: TaskOf) -> None:
+    world, rng = world_of(level, credit=True), np.random.default_rng(0)
+    turn = world.start(task_of(level, 0))
+    while not turn.done:
+        turn = world.reply(baselines("energy")["oracle"](world, turn, rng))
+        assert abs(turn.metrics["credit"]) <= 1e-8
+
+
+def test_credit_is_refused_where_the_cost_to_go_is_not_convex(
+    world_of: WorldOf, plant_of: PlantOf
+) -> None:
+    for level in ("genset", "ev"):
+        with pytest.raises(OptionError, match="convex"):
+            world_of(level, credit=True)
+    grid = plant_of("small", 0)
+    assert isinstance(grid, Microgrid)
+    with pytest.raises(OptionError, match="step 11"):
+        Values(replace(grid, resale=tuple(p + 0.1 for p in grid.price)))
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_sales_that_pay_more_than_purchases_cost_are_no_money_pump(
+    index: int, plant_of: PlantOf
+) -> None:
+    grid = plant_of("small", index)
+    assert isinstance(grid, Microgrid)
+    pump = replace(grid, resale=tuple(p + 0.2 for p in grid.price))
+    best = optimum(pump)
+    assert best is not None
+    assert abs(replay(pump, best.commands).money - best.cost) <= 1e-9
+    rng = np.random.default_rng(index)
+    for _ in range(200):
+        tried = replay(pump, tuple((rng.uniform(-grid.power, grid.power),) for _ in pump.load))
+        assert any(tried.safety) or tried.money >= best.cost - 1e-5
+
+
+def test_an_unsafe_plan_is_found_only_where_slack_is_charged(plant_of: PlantOf) -> None:
+    grid = plant_of("small", 0)
+    assert isinstance(grid, Microgrid)
+    hopeless = replace(grid, schedule=(grid.capacity + 1.0,) * grid.steps)
+    assert plan(hopeless, 0, hopeless.initial) is None
+    forced = plan(hopeless, 0, hopeless.initial, UNSAFE)
+    assert forced is not None
+    assert forced.cost > UNSAFE

@@ -1,0 +1,314 @@
+"""Laws of the energy world: what is shown, how replies are read, what an episode earns."""
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokengym.envs.catalogue import baselines, spec
+from tokengym.envs.core.errors import EpisodeStateError, OptionError, TaskError
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.envs.energy.microgrid import Microgrid
+from tokengym.envs.energy.world import EnergyWorld
+from tokengym.rewards.control import FLOOR
+
+WorldOf = Callable[..., EnergyWorld]
+TaskOf = Callable[[str, int], Task]
+
+LEVELS = spec("energy").levels
+DAYS = [level for level in LEVELS if spec("energy").turn_limits[level] == 24]
+quick = settings(deadline=None, max_examples=60)
+
+
+def play(world: EnergyWorld, task: Task, replies: Sequence[str]) -> list[Turn]:
+    """Every Turn of an episode in which the replies come round again and again."""
+    turns = [world.start(task)]
+    for reply in itertools.cycle(replies):
+        turns.append(world.reply(reply))
+        if turns[-1].done:
+            return turns
+    raise AssertionError("unreachable")
+
+
+def command(level: str, power: float) -> str:
+    return f"{'HEAT' if level == 'comfort' else 'BATTERY'} {power:.2f}"
+
+
+# What an episode earns
+
+
+@quick
+@given(
+    st.sampled_from(LEVELS), st.integers(0, 3), st.lists(st.floats(-6, 6), min_size=1, max_size=24)
+)
+def test_a_violation_scores_below_the_floor_and_a_safe_episode_never_does(
+    world_of: WorldOf, task_of: TaskOf, level: str, index: int, powers: list[float]
+) -> None:
+    world = world_of(level)
+    turns = play(world, task_of(level, index), [command(level, power) for power in powers])
+    violated = any(turn.metrics["cost"] > 0.0 for turn in turns[1:])
+    value, last = world.returns["operator"], turns[-1].metrics
+    assert (value < FLOOR) == violated
+    assert last["safety_floor_mass"] == float(violated)
+    assert (last["violation_depth"] > 0.0) == violated
+    assert last["total_cost"] == pytest.approx(sum(turn.metrics["cost"] for turn in turns[1:]))
+    assert last["total_money_cost"] == pytest.approx(
+        sum(turn.metrics["money_cost"] for turn in turns[1:])
+    )
+    if violated:
+        first = int(last["first_violation_step"])
+        assert turns[first + 1].metrics["cost"] > 0.0
+        assert not any(turn.metrics["cost"] for turn in turns[1 : first + 1])
+    else:
+        assert "first_violation_step" not in last
+        assert last["normalized_score"] <= 1.0 + 1e-6
+
+
+@quick
+@given(st.sampled_from(LEVELS), st.integers(0, 3), st.lists(st.floats(-6, 6), min_size=5))
+def test_only_the_last_step_pays(
+    world_of: WorldOf, task_of: TaskOf, level: str, index: int, powers: list[float]
+) -> None:
+    turns = play(
+        world_of(level), task_of(level, index), [command(level, power) for power in powers]
+    )
+    assert not any(turn.rewards for turn in turns[:-1])
+    assert len(turns) == spec("energy").turn_limits[level] + 1
+    assert turns[-1].stop_reason is StopReason.COMPLETED
+
+
+@quick
+@given(st.integers(0, 3), st.lists(st.floats(-6, 6), min_size=3, max_size=12))
+def test_the_flat_floor_pays_every_violation_nothing_and_safe_episodes_the_same(
+    world_of: WorldOf, task_of: TaskOf, index: int, powers: list[float]
+) -> None:
+    replies = [command("small", power) for power in powers]
+    graded, flat = world_of("small"), world_of("small", flat_floor=True)
+    play(graded, task_of("small", index), replies)
+    play(flat, task_of("small", index), replies)
+    earned = graded.returns["operator"]
+    assert flat.returns["operator"] == (earned if earned >= FLOOR else 0.0)
+
+
+@quick
+@given(st.integers(0, 3), st.lists(st.floats(-6, 6), min_size=3, max_size=12))
+def test_termination_ends_the_first_violation_and_pays_no_more_than_going_on_violating(
+    world_of: WorldOf, task_of: TaskOf, index: int, powers: list[float]
+) -> None:
+    replies = [command("small", power) for power in powers]
+    world = world_of("small", terminate_on_violation=True)
+    turns = play(world, task_of("small", index), replies)
+    full = play(world_of("small"), task_of("small", index), replies)
+    first = full[-1].metrics.get("first_violation_step")
+    if first is None:
+        assert turns[-1].stop_reason is StopReason.COMPLETED
+    else:
+        assert len(turns) == first + 2
+        assert world.returns["operator"] < FLOOR
+        ended = len(turns) == len(full)
+        assert turns[-1].stop_reason is (StopReason.COMPLETED if ended else StopReason.FAILURE)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_malformed_replies_earn_what_the_null_policy_earns(
+    level: str, world_of: WorldOf, task_of: TaskOf
+) -> None:
+    world, null, rng = world_of(level), baselines("energy")["null"], np.random.default_rng(0)
+    turn = world.start(task_of(level, 0))
+    while not turn.done:
+        turn = world.reply(null(world, turn, rng))
+    earned = world.returns["operator"]
+    for bad in ("", "charge a lot", "BATTERY 1e9", "BATTERY NaN", "HEAT", "battery: 3 4"):
+        turns = play(world, task_of(level, 0), [bad])
+        assert world.returns["operator"] == earned
+        assert turns[-1].metrics["malformed_replies"] == spec("energy").turn_limits[level]
+
+
+# How replies are read
+
+
+@pytest.mark.parametrize(
+    ("reply", "did"),
+    [
+        ("BATTERY 1.5", 1.5),
+        ("battery +1.5 kW", 1.5),
+        ("  BATTERY: 1.5kW.  ", 1.5),
+        ("BATTERY = -.5", -0.5),
+        ("The sun is out.\nBATTERY 3\nno, better\nBATTERY 1", 1.0),
+        ("BATTERY 1\nthat is all", 1.0),
+    ],
+)
+def test_the_last_matching_line_counts(
+    reply: str, did: float, world_of: WorldOf, task_of: TaskOf
+) -> None:
+    one, other = world_of("small"), world_of("small")
+    one.start(task_of("small", 1))
+    other.start(task_of("small", 1))
+    assert one.reply(reply) == other.reply(f"BATTERY {did}")
+
+
+def test_a_reply_cut_off_is_zero_power_and_says_so(world_of: WorldOf, task_of: TaskOf) -> None:
+    cut, null = world_of("small"), world_of("small")
+    cut.start(task_of("small", 0))
+    null.start(task_of("small", 0))
+    told = cut.reply("BATTERY 3", complete=False)
+    assert told.text.startswith("Malformed reply: it was cut off")
+    assert told.text.endswith(null.reply("BATTERY 0").text)
+
+
+def test_each_device_is_read_on_its_own_line_and_idle_where_not_named(
+    world_of: WorldOf, task_of: TaskOf
+) -> None:
+    one, other = world_of("genset"), world_of("genset")
+    one.start(task_of("genset", 0))
+    other.start(task_of("genset", 0))
+    assert one.reply("GENSET 1\nBATTERY 0.5") == other.reply("BATTERY 0.5\nGENSET 1")
+    assert one.reply("GENSET 1") == other.reply("GENSET 1\nBATTERY 0")
+
+
+def test_what_physics_clips_is_said(world_of: WorldOf, task_of: TaskOf) -> None:
+    world = world_of("small")
+    world.start(task_of("small", 0))
+    assert re.match(r"Did \d+\.\d\d\. ", world.reply("BATTERY 999").text)
+
+
+# What is shown
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_is_shown_does_not_depend_on_what_is_yet_to_come(
+    level: str, world_of: WorldOf, task_of: TaskOf
+) -> None:
+    task = task_of(level, 0)
+    now = spec("energy").turn_limits[level] // 2
+    instance = dict(task.instance)
+    for name in ("load", "pv", "outside", "gain"):
+        if name in instance:
+            tail = [value + 1.0 for value in instance[name][now + 1 :]]
+            instance[name] = [*instance[name][: now + 1], *tail]
+    for name in ("load_updates", "pv_updates", "outside_updates", "gain_updates"):
+        if instance.get(name):
+            tail = [[value + 1.0 for value in row] for row in instance[name][now + 1 :]]
+            instance[name] = [*instance[name][: now + 1], *tail]
+    other = Task.create(
+        world=task.world,
+        level=level,
+        split=task.split,
+        index=task.index,
+        instance=instance,
+        answer={**task.answer, "optimum": task.answer["optimum"] - 1.0},
+    )
+    one, two = world_of(level), world_of(level)
+    reply = command(level, 0.7)
+    assert one.start(task) == two.start(other)
+    for _ in range(now):
+        assert one.reply(reply) == two.reply(reply)
+    assert one.shown == two.shown
+
+
+@pytest.mark.parametrize("level", DAYS)
+def test_a_day_fits_four_thousand_bytes_whatever_is_sensibly_replied(
+    level: str, world_of: WorldOf, task_of: TaskOf
+) -> None:
+    world = world_of(level)
+    for name in ("hold", "time_of_use", "mpc", "random"):
+        rng = np.random.default_rng(0)
+        for index in range(3):
+            turn = world.start(task_of(level, index))
+            read = len(turn.text.encode())
+            while not turn.done:
+                reply = baselines("energy")[name](world, turn, rng)
+                turn = world.reply(reply)
+                read += len(reply.encode()) + len(turn.text.encode()) + 2
+            assert read <= 4000
+
+
+def test_the_small_level_is_short(world_of: WorldOf) -> None:
+    world = world_of("small")
+    for index in range(20):
+        turn = world.start(world.task("train", index))
+        assert len(turn.text) <= 510
+        while not turn.done:
+            turn = world.reply("BATTERY 0.1")
+            assert len(turn.text) <= 75
+
+
+@quick
+@given(st.integers(0, 3), st.lists(st.floats(-5, 5), min_size=12, max_size=12))
+def test_the_energy_shown_is_never_more_than_there_is(
+    world_of: WorldOf, task_of: TaskOf, index: int, powers: list[float]
+) -> None:
+    world = world_of("small")
+    turn = world.start(task_of("small", index))
+    plant, state = world.shown.plant, world.shown.plant.initial
+    assert isinstance(plant, Microgrid)
+    truth = task_of("small", index).instance
+    for step, power in enumerate(powers):
+        shown = float(re.findall(r"energy (\S+)", turn.text)[-1])
+        assert shown - 1e-7 <= state[0] < shown + 0.01 + 1e-7
+        assert f"load {truth['load'][step]:g} " in turn.text
+        turn = world.reply(f"BATTERY {power:.3f}")
+        state = world._state
+
+
+def test_the_oracle_is_all_that_reads_the_answer(world_of: WorldOf, task_of: TaskOf) -> None:
+    task = task_of("ev", 0)
+    blind = Task.create(
+        world=task.world,
+        level=task.level,
+        split=task.split,
+        index=task.index,
+        instance=task.instance,
+        answer={"optimum": -1e3, "reference": 1e3, "plan": []},
+    )
+    for name, policy in baselines("energy").items():
+        if name == "oracle":
+            continue
+        said = []
+        for seen in (task, blind):
+            world, rng = world_of("ev"), np.random.default_rng(1)
+            turn, replies = world.start(seen), []
+            while not turn.done:
+                replies.append(policy(world, turn, rng))
+                turn = world.reply(replies[-1])
+            said.append(replies)
+        assert said[0] == said[1], name
+
+
+# A caller's mistakes
+
+
+def test_a_damaged_task_is_refused(world_of: WorldOf, task_of: TaskOf) -> None:
+    task = task_of("small", 0)
+    for instance, answer in (
+        ({}, task.answer),
+        ({**task.instance, "load": [1.0]}, task.answer),
+        (task.instance, {}),
+        ({**task.instance, "unheard_of": 1}, task.answer),
+    ):
+        damaged = Task.create(
+            world=task.world,
+            level="small",
+            split="train",
+            index=0,
+            instance=instance,
+            answer=answer,
+        )
+        with pytest.raises(TaskError, match="damaged"):
+            world_of("small").start(damaged)
+
+
+@pytest.mark.parametrize("option", ["terminate_on_violation", "flat_floor", "credit"])
+def test_a_switch_takes_true_or_false_only(option: str, world_of: WorldOf) -> None:
+    with pytest.raises(OptionError, match=option):
+        world_of("small", **{option: 1})
+
+
+def test_nothing_is_shown_before_the_start(world_of: WorldOf) -> None:
+    with pytest.raises(EpisodeStateError, match="start"):
+        _ = world_of("small").shown

@@ -1,0 +1,118 @@
+"""Laws of the control scores: the map h, the two bands of the floor, the depth of a violation."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokengym.rewards.bounds import GRID
+from tokengym.rewards.control import (
+    FLOOR,
+    bounded_score,
+    control_score,
+    floor_return,
+    violation_depth,
+)
+
+scores = st.floats(-1e6, 1e6)
+depths = st.floats(0.0, 1.0)
+
+
+@given(scores)
+def test_h_lies_in_the_unit_interval(score: float) -> None:
+    assert 0.0 <= bounded_score(score) <= 1.0
+
+
+@given(st.floats(-30.0, 1.0), st.floats(1e-6, 10.0))
+def test_h_rises_strictly_up_to_the_optimum(score: float, step: float) -> None:
+    assert bounded_score(score) < bounded_score(min(score + step, 1.0)) or score + step > 1.0
+
+
+def test_h_is_a_quarter_at_the_reference_and_one_at_the_optimum_and_beyond() -> None:
+    assert bounded_score(0.0) == 0.25
+    assert bounded_score(1.0) == bounded_score(7.0) == 1.0
+    assert math.isclose(bounded_score(-1e-12), 0.25, abs_tol=1e-11)
+    assert bounded_score(-1.0) == pytest.approx(0.25 / math.e)
+
+
+@given(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3), st.floats(1e-3, 1e3), st.floats(0.1, 100.0))
+def test_the_score_does_not_depend_on_units(
+    objective: float, reference: float, gap: float, unit: float
+) -> None:
+    score = control_score(objective, reference, reference + gap)
+    in_other_units = control_score(unit * objective, unit * reference, unit * (reference + gap))
+    assert math.isclose(score, in_other_units, rel_tol=1e-6, abs_tol=1e-6)
+    assert control_score(reference, reference, reference + gap) == 0.0
+    assert control_score(reference + gap, reference, reference + gap) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("objective", "reference", "optimum"),
+    [(0.0, 1.0, 1.0), (0.0, 2.0, 1.0), (math.nan, 0.0, 1.0), (0.0, -math.inf, 1.0)],
+)
+def test_a_score_without_meaning_is_refused(
+    objective: float, reference: float, optimum: float
+) -> None:
+    with pytest.raises(ValueError, match="got"):
+        control_score(objective, reference, optimum)
+
+
+@given(scores, scores, depths)
+def test_every_violation_scores_below_every_safe_episode(
+    score: float, other: float, depth: float
+) -> None:
+    assert 0.0 <= floor_return(other, depth) < FLOOR <= floor_return(score, None) <= 1.0
+
+
+@given(scores, st.one_of(st.none(), depths), st.booleans())
+def test_returns_lie_on_the_reward_grid(score: float, depth: float | None, flat: bool) -> None:
+    assert (floor_return(score, depth, flat=flat) * GRID).is_integer()
+
+
+@given(st.floats(-6.0, 1.0), st.floats(-6.0, 1.0))
+def test_safe_episodes_are_graded_by_their_score(one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    if bounded_score(high) - bounded_score(low) > 4 / GRID:
+        assert floor_return(low, None) < floor_return(high, None)
+
+
+@given(depths, depths)
+def test_violations_are_graded_by_their_depth(one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    if high - low > 10 / GRID:
+        assert floor_return(0.0, high) < floor_return(0.0, low)
+        assert floor_return(0.0, high, flat=True) == floor_return(0.0, low, flat=True) == 0.0
+
+
+def test_the_reference_earns_four_tenths_and_the_optimum_one() -> None:
+    assert floor_return(0.0, None) == pytest.approx(0.4, abs=1 / GRID)
+    assert floor_return(1.0, None) == 1.0
+    assert floor_return(1.0, None, flat=True) == 1.0
+
+
+@pytest.mark.parametrize("depth", [-0.1, 1.1, math.nan])
+def test_a_depth_outside_the_unit_interval_is_refused(depth: float) -> None:
+    with pytest.raises(ValueError, match="depth"):
+        floor_return(0.0, depth)
+
+
+@given(st.lists(st.floats(0.0, 10.0), min_size=1, max_size=30), st.floats(0.1, 10.0))
+def test_the_depth_is_a_share_that_grows_with_all_costs(costs: list[float], largest: float) -> None:
+    total = largest * len(costs)
+    depth = violation_depth(costs, largest, total)
+    assert 0.0 <= depth <= 1.0
+    deeper = violation_depth([cost + 0.1 for cost in costs], largest, total)
+    assert deeper > depth or deeper == 1.0
+
+
+def test_the_depth_of_no_violation_is_zero_and_of_missing_everything_one() -> None:
+    assert violation_depth([0.0, 0.0], 2.0, 3.0) == 0.0
+    assert violation_depth([2.0, 1.0], 2.0, 3.0) == 1.0
+    assert violation_depth([1.0, 0.0], 2.0, 4.0) == pytest.approx(0.375)
+
+
+@pytest.mark.parametrize(("largest", "total"), [(0.0, 1.0), (1.0, 0.0), (-1.0, 1.0)])
+def test_a_requirement_of_nothing_has_no_depth(largest: float, total: float) -> None:
+    with pytest.raises(ValueError, match="positive"):
+        violation_depth([1.0], largest, total)
