@@ -20,13 +20,13 @@ class Estimate(NamedTuple):
         mean: the mean; NaN of no values.
         low: lower end of the interval.
         high: upper end of the interval.
-        count: how many independent values it rests on.
+        tasks: how many independent values it rests on.
     """
 
     mean: float
     low: float
     high: float
-    count: int
+    tasks: int
 
     def __str__(self) -> str:
         """Show mean and half width: `0.812 ± 0.011`."""
@@ -57,8 +57,7 @@ def play_all(
 ) -> list[Record]:
     """Play each Task once; a Task's randomness depends on `seed` and the Task alone."""
     return [
-        play(world, task, policies, generator("evaluate", seed, task.fingerprint))
-        for task in tasks
+        play(world, task, policies, generator("evaluate", seed, task.fingerprint)) for task in tasks
     ]
 
 

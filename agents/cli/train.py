@@ -26,7 +26,9 @@ def train(
     ] = None,
     level: Annotated[str | None, typer.Option(help="level of the world")] = None,
     option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
-    data: Annotated[Path | None, typer.Option(help="your own data, for worlds that take it")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="your own data, for worlds that take it")
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="optimizer steps")] = None,
     groups: Annotated[int | None, typer.Option(help="Tasks a step")] = None,
     group_size: Annotated[int | None, typer.Option(help="rollouts of each Task")] = None,
@@ -92,9 +94,7 @@ def train(
     _train(settings, folder, progress, ask=not yes)
 
 
-def _train(
-    settings: "TrainSettings", folder: Path, progress: "Progress", *, ask: bool
-) -> None:
+def _train(settings: "TrainSettings", folder: Path, progress: "Progress", *, ask: bool) -> None:
     from tokengym.agents.tinker.service.errors import ServiceDiedError
     from tokengym.agents.tinker.training.connection import wants_local_service
     from tokengym.agents.tinker.training.job import run_job, tell_cost

@@ -1,6 +1,7 @@
 """Every (world, level) of the catalogue; a new row is picked up without a line here."""
 
 import pytest
+
 from tokengym.envs.catalogue import make_world, specs
 from tokengym.envs.core.world import World
 

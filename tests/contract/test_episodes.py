@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from tokengym.agents.rollout import Record, play
 from tokengym.envs.catalogue import Policy, baselines, make_world
 from tokengym.envs.core.errors import EpisodeStateError, RoleError
@@ -92,7 +93,9 @@ def test_every_baseline_keeps_the_declared_ranges_and_the_turn_limit(world: Worl
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(said=st.lists(replies, max_size=6), seed=st.integers(0, 3))
-def test_no_text_whatever_raises_or_leaves_the_ranges(case: Case, said: list[str], seed: int) -> None:
+def test_no_text_whatever_raises_or_leaves_the_ranges(
+    case: Case, said: list[str], seed: int
+) -> None:
     world = make_world(*case)
     record = play(world, world.task("train", seed), from_list(said), np.random.default_rng(seed))
     check_ranges(world, record)
@@ -115,8 +118,12 @@ def test_a_truncated_reply_counts_as_malformed(world: World) -> None:
     while not turn.done:
         said = policy(world, turn, np.random.default_rng(0))
         turn = world.reply(said, complete=False)
-    null = play(make_world(world.spec.id, world.level), task, baselines(world.spec.id)["null"],
-                np.random.default_rng(0))
+    null = play(
+        make_world(world.spec.id, world.level),
+        task,
+        baselines(world.spec.id)["null"],
+        np.random.default_rng(0),
+    )
     role = world.spec.roles[0]
     assert world.returns[role] <= null.returns[role]
 

@@ -5,15 +5,16 @@ import pickle
 import subprocess
 import sys
 import warnings
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
 import pytest
-import tokengym.envs
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
+import tokengym.envs
 from tokengym.envs.faces.gymnasium_env import TextEnv
 
 Case = tuple[str, str]
@@ -25,7 +26,7 @@ def bound_roles(world_id: str) -> dict[str, str]:
     return dict.fromkeys(roles[1:], "null")
 
 
-def make(case: Case, **kwargs: object) -> gymnasium.Env[object, object]:
+def make(case: tuple[str, str | None], **kwargs: Any) -> gymnasium.Env[Any, Any]:
     world_id, level = case
     return gymnasium.make(world_id, level=level, bound=bound_roles(world_id), **kwargs)
 
@@ -69,7 +70,7 @@ def test_observations_are_append_only(case: Case) -> None:
 def test_info_tells_text_terms_metrics_and_task(case: Case) -> None:
     env = make(case, mode="text")
     observation, info = env.reset(options={"split": "test", "index": 2})
-    world = env.unwrapped.world
+    world = cast("TextEnv", env.unwrapped).world
     assert info["task"] == world.task("test", 2).fingerprint
     assert info["text"] == observation
     _, reward, terminated, truncated, info = env.step("nonsense")
@@ -129,7 +130,7 @@ def test_make_vec_gives_the_native_batched_env(world_id: str, mode: str) -> None
     check_vector(world_id, envs, mode)
 
 
-def check_vector(world_id: str, envs: gymnasium.vector.VectorEnv, mode: str) -> None:  # type: ignore[type-arg]
+def check_vector(world_id: str, envs: gymnasium.vector.VectorEnv[Any, Any], mode: str) -> None:
     singles = [make((world_id, None), mode=mode) for _ in range(2)]
     observations, _ = envs.reset(seed=21)
     for number, env in enumerate(singles):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+
 from tokengym.envs.catalogue import make_world
 from tokengym.envs.core.errors import OptionError, TaskError
 from tokengym.envs.core.seeding import SPLITS, split_of

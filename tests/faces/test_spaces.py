@@ -13,6 +13,7 @@ from gymnasium.vector.utils import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tokengym.envs.core.errors import OptionError, TokenError
 from tokengym.envs.faces.spaces import Tokens, UnicodeText
 

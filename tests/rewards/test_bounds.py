@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tokengym.rewards.bounds import GRID, Range, RewardRangeError, dyadic
 
 
@@ -18,7 +19,9 @@ def test_rounding_lands_on_the_grid_and_moves_less_than_a_step(value: float) -> 
 
 
 @given(st.floats(-1, 2), st.integers(2, 64))
-def test_equal_rewards_have_an_advantage_of_exactly_zero_in_float32(value: float, size: int) -> None:
+def test_equal_rewards_have_an_advantage_of_exactly_zero_in_float32(
+    value: float, size: int
+) -> None:
     rewards = np.full(size, dyadic(value), dtype=np.float32)
     total = np.float32(0)
     for reward in rewards:

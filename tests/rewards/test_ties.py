@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tokengym.rewards.ties import bucket_sizes, tie_statistics
 
 grid = st.integers(0, 6).map(lambda n: n / 8)

@@ -30,9 +30,7 @@ class Mixture:
     policies: Mapping[str, float]
 
 
-MIXTURES = (
-    Mixture("tokengym/Forecast-v0", "easy", 1.0, {"empirical": 0.4, "random": 0.6}),
-)
+MIXTURES = (Mixture("tokengym/Forecast-v0", "easy", 1.0, {"empirical": 0.4, "random": 0.6}),)
 
 
 def mixed_policy(world_id: str, weights: Mapping[str, float]) -> Policy:

@@ -9,6 +9,7 @@ import itertools
 import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -24,6 +25,7 @@ CHAT_TEMPLATE = (
     "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 VOCABULARY = 1024
+HEAD = 32
 TOKENIZER_TEXTS = 4000
 
 Example = tuple[list[int], list[bool]]
@@ -60,21 +62,21 @@ def make_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
 
 def make_model(tokenizer: PreTrainedTokenizerFast, width: int, layers: int) -> Qwen3ForCausalLM:
     """Return an untrained Qwen3 model of about `12 * layers * width**2` parameters."""
-    config = Qwen3Config(
-        vocab_size=VOCABULARY,
-        hidden_size=width,
-        intermediate_size=3 * width,
-        num_hidden_layers=layers,
-        num_attention_heads=width // 32,
-        num_key_value_heads=width // 32,
-        head_dim=32,
-        max_position_embeddings=8192,
-        tie_word_embeddings=True,
-        bos_token_id=None,
-        eos_token_id=tokenizer.convert_tokens_to_ids(CLOSE),
-        pad_token_id=tokenizer.convert_tokens_to_ids(PAD),
-    )
-    return Qwen3ForCausalLM(config)
+    fields: dict[str, Any] = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": width,
+        "intermediate_size": 3 * width,
+        "num_hidden_layers": layers,
+        "num_attention_heads": width // HEAD,
+        "num_key_value_heads": width // HEAD,
+        "head_dim": HEAD,
+        "max_position_embeddings": 8192,
+        "tie_word_embeddings": True,
+        "bos_token_id": None,
+        "eos_token_id": tokenizer.convert_tokens_to_ids(CLOSE),
+        "pad_token_id": tokenizer.convert_tokens_to_ids(PAD),
+    }
+    return Qwen3ForCausalLM(Qwen3Config(**fields))
 
 
 def encode(tokenizer: PreTrainedTokenizerFast, messages: list[dict[str, str]]) -> Example:
@@ -132,7 +134,7 @@ def train(
     )
     model.train()
     for step, (ids, labels) in enumerate(itertools.islice(data, steps)):
-        loss = model(input_ids=ids, labels=labels).loss
+        loss: torch.Tensor = model(input_ids=ids, labels=labels).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -162,7 +164,7 @@ def main() -> None:
     data = batches(tokenizer, arguments.tokens, arguments.seed)
     train(model, data, arguments.steps, arguments.learning_rate)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    model.to(torch.float16).save_pretrained(arguments.out)
+    model.half().save_pretrained(arguments.out)
     tokenizer.save_pretrained(arguments.out)
 
 

@@ -112,4 +112,3 @@ def reference_lines(settings: TrainSettings, tasks: Sequence[Task]) -> dict[str,
         name: evaluate(world, tasks, policy, seed=settings.seed)
         for name, policy in baselines(settings.world).items()
     }
-

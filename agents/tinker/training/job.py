@@ -14,8 +14,8 @@ from tinker_cookbook.checkpoint_utils import load_checkpoints_file
 from tinker_cookbook.rl import train as trainer
 
 from tokengym.agents.evaluate import Estimate
-from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.codec import RendererCodec
+from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.training.connection import Connection, resolve_model
 from tokengym.agents.tinker.training.cost import Cost, job_cost
 from tokengym.agents.tinker.training.evaluation import (
@@ -159,9 +159,7 @@ async def _cancelled(training: "asyncio.Future[None]") -> None:
             await training
 
 
-def trainer_config(
-    settings: TrainSettings, folder: Path, connection: Connection
-) -> trainer.Config:
+def trainer_config(settings: TrainSettings, folder: Path, connection: Connection) -> trainer.Config:
     """Return the cookbook's configuration for a job; `settings.overrides` have the last word.
 
     Raises:
@@ -233,7 +231,9 @@ def _save_outcome(outcome: Outcome, path: str) -> None:
     collapse = outcome.collapse
     data = {
         "state": "completed" if collapse is None else "collapsed",
-        "collapse": None if collapse is None else {"since": collapse.since, "reason": collapse.reason},
+        "collapse": None
+        if collapse is None
+        else {"since": collapse.since, "reason": collapse.reason},
         "sampler_path": path,
         "before": outcome.before.to_dict(),
         "after": outcome.after.to_dict(),

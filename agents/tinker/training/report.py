@@ -37,7 +37,7 @@ pre { background: #f5f5f5; padding: 1rem; overflow-x: auto } h1 { margin-bottom:
 <table><tr><th>policy</th><th>mean return</th><th>95 % interval</th><th>Tasks</th></tr>
 {% for name, value in rows %}<tr><td>{{ name }}</td><td class="n">{{ '%.4f'|format(value.mean) }}</td>
 <td class="n">{{ '%.4f'|format(value.low) }} to {{ '%.4f'|format(value.high) }}</td>
-<td class="n">{{ value.count }}</td></tr>
+<td class="n">{{ value.tasks }}</td></tr>
 {% endfor %}</table>
 {% if details %}<h2>Before and after</h2>
 <table><tr><th>figure</th><th>before</th><th>after</th></tr>
@@ -129,13 +129,22 @@ def _draw_curve(
     for at, found in ((0, before), (last, after)):
         if found is not None:
             mean, low, high, _ = found.returns
-            axes.errorbar([at], [mean], [[mean - low], [high - mean]], fmt="o", color="k", capsize=4)
+            axes.errorbar(
+                [at], [mean], [[mean - low], [high - mean]], fmt="o", color="k", capsize=4
+            )
     shown = [name for name in ("null", "random", "best constant", "oracle") if name in references]
     for name in shown:
         mean = references[name].mean
         axes.axhline(mean, ls="--", lw=1, color="#777")
-        axes.annotate(name, (1.0, mean), xycoords=("axes fraction", "data"), fontsize=9,
-                      xytext=(-4, 3), textcoords="offset points", ha="right")
+        axes.annotate(
+            name,
+            (1.0, mean),
+            xycoords=("axes fraction", "data"),
+            fontsize=9,
+            xytext=(-4, 3),
+            textcoords="offset points",
+            ha="right",
+        )
     axes.plot(numbers, [row.uniform_rate for row in steps], color="#c44", lw=0.8, alpha=0.7)
     axes.set_xlabel("step")
     axes.set_ylabel("mean return (blue), uniform-group rate (red)")
@@ -187,5 +196,3 @@ def _show(value: float | None) -> str:
 
 def _plain(settings: TrainSettings) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in settings.__dataclass_fields__}
-
-

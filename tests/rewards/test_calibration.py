@@ -1,0 +1,126 @@
+"""Laws of the calibration report: exact splits, invariances, and what chance alone gives."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokengym.rewards.calibration import auc, corp, expected_error, murphy, reliability
+
+outcome = st.integers(0, 1)
+chance = st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.1, 0.5, 1.0])
+pairs = st.lists(st.tuples(chance, outcome), min_size=1, max_size=40)
+Pairs = list[tuple[float, int]]
+
+
+def split(pairs: Pairs) -> tuple[list[float], list[int]]:
+    return [p for p, _ in pairs], [y for _, y in pairs]
+
+
+def loss(pairs: Pairs) -> float:
+    return float(np.mean([(p - y) ** 2 for p, y in pairs]))
+
+
+@given(pairs)
+def test_the_corp_terms_are_exact_and_never_negative(pairs: Pairs) -> None:
+    terms = corp(*split(pairs))
+    assert terms.miscalibration >= -1e-12
+    assert terms.discrimination >= -1e-12
+    assert terms.miscalibration - terms.discrimination + terms.uncertainty == pytest.approx(
+        loss(pairs), abs=1e-12
+    )
+    assert np.all(np.diff(terms.recalibrated_V) >= -1e-12)
+
+
+@given(st.lists(st.tuples(chance, outcome), min_size=1, max_size=7))
+@settings(max_examples=50)
+def test_no_monotone_recalibration_beats_corp(pairs: Pairs) -> None:
+    forecasts, outcomes = split(pairs)
+    terms = corp(forecasts, outcomes)
+    least = terms.uncertainty - terms.discrimination
+    values = sorted(set(forecasts))
+    for candidate in itertools.combinations_with_replacement(np.linspace(0, 1, 5), len(values)):
+        mapped = dict(zip(values, candidate, strict=True))
+        assert loss([(mapped[p], y) for p, y in pairs]) >= least - 1e-12
+
+
+@given(pairs)
+def test_the_murphy_terms_are_exact_over_distinct_forecasts(pairs: Pairs) -> None:
+    terms = murphy(*split(pairs))
+    assert terms.rest == pytest.approx(0.0, abs=1e-12)
+    assert terms.reliability - terms.resolution + terms.uncertainty == pytest.approx(
+        loss(pairs), abs=1e-12
+    )
+
+
+def test_the_murphy_terms_leave_a_rest_where_forecasts_of_a_bin_differ() -> None:
+    assert abs(murphy([0.41, 0.49], [0, 1], bins=10).rest) > 1e-3
+
+
+@given(pairs, st.integers(1, 20))
+def test_a_reliability_diagram_keeps_counts_and_means(pairs: Pairs, bins: int) -> None:
+    forecasts, outcomes = split(pairs)
+    diagram = reliability(forecasts, outcomes, bins)
+    assert diagram.counts_B.sum() == len(pairs)
+    assert len(diagram.counts_B) <= bins
+    assert diagram.counts_B @ diagram.forecasts_B == pytest.approx(sum(forecasts))
+    assert diagram.counts_B @ diagram.frequencies_B == pytest.approx(sum(outcomes))
+
+
+@given(pairs)
+def test_auc_counts_pairs(pairs: Pairs) -> None:
+    positive = [p for p, y in pairs if y]
+    negative = [p for p, y in pairs if not y]
+    measured = auc(*split(pairs))
+    if not positive or not negative:
+        assert measured is None
+        return
+    wins = [(p > q) + 0.5 * (p == q) for p in positive for q in negative]
+    assert measured == pytest.approx(np.mean(wins))
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"), [(100, 0.096), (300, 0.056), (1000, 0.030), (5000, 0.014)]
+)
+def test_a_perfect_forecaster_has_an_expected_error_that_falls_with_the_count(
+    count: int, expected: float
+) -> None:
+    rng = np.random.default_rng(5)
+    forecasts = rng.random(count)
+    outcomes = (rng.random(count) < forecasts).astype(int)
+    measured = expected_error(forecasts, outcomes, rng)
+    assert measured.null_mean == pytest.approx(expected, rel=0.3)
+    assert measured.null_mean < measured.null_quantile
+
+
+def test_the_null_quantile_tells_a_perfect_forecaster_from_a_biased_one() -> None:
+    rng = np.random.default_rng(9)
+    exceed = []
+    for _ in range(60):
+        forecasts = rng.random(200)
+        outcomes = (rng.random(200) < forecasts).astype(int)
+        fair = expected_error(forecasts, outcomes, rng)
+        exceed.append(fair.error > fair.null_quantile)
+        sharpened = expected_error((forecasts > 0.5).astype(float), outcomes, rng)
+        assert sharpened.error > sharpened.null_quantile
+    assert sum(exceed) <= 10
+
+
+@pytest.mark.parametrize(
+    ("forecasts", "outcomes", "said"),
+    [
+        ([], [], "N >= 1"),
+        ([0.5], [1, 0], "one shape"),
+        ([[0.5]], [[1]], "one shape"),
+        ([1.5], [1], "probabilities"),
+        ([float("nan")], [1], "probabilities"),
+        ([0.5], [0.5], "0 or 1"),
+    ],
+)
+def test_arrays_that_are_no_forecasts_are_refused(
+    forecasts: list[float], outcomes: list[float], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        corp(forecasts, outcomes)
