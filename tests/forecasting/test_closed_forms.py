@@ -20,7 +20,7 @@ from tokengym.envs.forecasting.families.walk import brownian_reach, reach_chance
 GRID = (np.arange(20_000) + 0.5) / 20_000
 """Midpoints for integrals over a chance."""
 
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=25)
 
 
 def mean_over(law: npt.ArrayLike, value: npt.ArrayLike) -> float:
@@ -185,7 +185,7 @@ def test_a_chain_of_known_matrix_sums_its_paths(
     assert chain_chance(rows, start, target, steps, ever=ever) == pytest.approx(summed, abs=1e-12)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     counts=st.lists(st.floats(0.5, 9.0), min_size=4, max_size=4),
     steps=st.integers(1, 4),

@@ -177,7 +177,7 @@ def test_a_file_without_a_usable_row_is_refused(content: str, tmp_path: Path) ->
 
 
 @given(content=st.binary(max_size=200))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_no_file_whatever_raises_anything_but_a_data_error(
     content: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -216,7 +216,6 @@ def open_spans(draw: st.DrawFn) -> list[Record]:
 
 
 @given(records=open_spans(), at=st.none() | st.integers(0, 24))
-@settings(deadline=None)
 def test_a_split_separates_events_and_times(records: list[Record], at: int | None) -> None:
     cutoff = None if at is None else records[at % len(records)].asked_at
     parts = split(records, cutoff)

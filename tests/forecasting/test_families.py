@@ -16,7 +16,7 @@ from tokengym.envs.forecasting.questions import draw, questions, solve
 
 ASKED = [(level, name) for level, row in LEVELS.items() for name in row.families]
 asked = pytest.mark.parametrize(("level", "name"), ASKED)
-few = settings(max_examples=20, deadline=None)
+few = settings(max_examples=20)
 seeds = st.integers(0, 2**32)
 
 
@@ -41,7 +41,7 @@ def test_every_forecast_is_a_distribution_over_the_outcomes(
 
 
 @asked
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(seed=seeds)
 def test_hidden_chances_average_to_the_predictive_one(level: str, name: str, seed: int) -> None:
     family, shown = FAMILIES[name], shown_by(level, name, seed)

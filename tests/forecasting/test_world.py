@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.envs.catalogue import baselines, make_world
@@ -42,7 +42,6 @@ def mean_return(world: World, policy: str, count: int = 400, split: str = "test"
 
 
 @given(p=st.floats(0.0, 1.0), index=st.integers(0, 50))
-@settings(deadline=None)
 def test_a_forecast_earns_the_form_and_its_score(p: float, index: int) -> None:
     world = forecast_world()
     task = world.task("train", index)
@@ -159,7 +158,6 @@ def test_the_instruction_is_one_fixed_head_of_every_easy_prompt() -> None:
 
 
 @given(first=st.floats(0.0, 1.0), second=st.floats(0.0, 1.0))
-@settings(deadline=None)
 def test_both_reports_of_an_update_pay_half(first: float, second: float) -> None:
     world = forecast_world("update", family="poisson")
     task = world.task("train", 1)

@@ -1,0 +1,229 @@
+"""Calibration and discrimination of yes/no forecasts: reliability, decompositions, ECE, AUC.
+
+Forecasts are probabilities of yes and outcomes are 0 or 1, arrays of shape (N,). The loss taken
+apart is the mean of (p - y)², which is 1 minus the Brier score of `scoring`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+_NULL_DRAWS = 1000
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """A reliability diagram: one point a bin that is not empty.
+
+    Attributes:
+        counts_B: forecasts in each bin.
+        forecasts_B: mean forecast of each bin.
+        frequencies_B: share of yes in each bin.
+    """
+
+    counts_B: npt.NDArray[np.int64]
+    forecasts_B: Floats
+    frequencies_B: Floats
+
+
+@dataclass(frozen=True)
+class Murphy:
+    """The split of Murphy (1973) over bins: loss = reliability - resolution + uncertainty + rest.
+
+    Attributes:
+        reliability: mean squared distance of a bin's mean forecast from its share of yes.
+        resolution: mean squared distance of a bin's share of yes from the base rate.
+        uncertainty: the loss of always stating the base rate.
+        rest: what the three terms leave; exactly 0 where all forecasts of a bin are equal.
+    """
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+    rest: float
+
+
+@dataclass(frozen=True)
+class Corp:
+    """The exact split of Dimitriadis, Gneiting and Jordan (2021), by isotonic recalibration.
+
+    loss = miscalibration - discrimination + uncertainty, and both first terms are at least 0.
+
+    Attributes:
+        miscalibration: what recalibrating the forecasts would save.
+        discrimination: what the recalibrated forecasts save against the base rate.
+        uncertainty: the loss of always stating the base rate.
+        values_V: the distinct forecasts, ascending.
+        recalibrated_V: their recalibrated values, the CORP reliability diagram.
+    """
+
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+    values_V: Floats
+    recalibrated_V: Floats
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """The expected calibration error, with what chance alone would make of it.
+
+    Attributes:
+        error: mean distance of a bin's mean forecast from its share of yes, weighted by counts.
+        null_mean: its mean if every forecast were the true chance of its outcome.
+        null_quantile: the quantile that a perfectly calibrated forecaster stays below.
+    """
+
+    error: float
+    null_mean: float
+    null_quantile: float
+
+
+def reliability(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike, bins: int = 10) -> Reliability:
+    """Return the reliability diagram over `bins` equal bins of [0, 1].
+
+    Raises:
+        ValueError: if the arrays are empty, of different shapes, or out of range.
+    """
+    forecasts_N, outcomes_N = _checked(forecasts, outcomes)
+    return _diagram(_bin_of(forecasts_N, bins), forecasts_N, outcomes_N)
+
+
+def murphy(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike, bins: int | None = None) -> Murphy:
+    """Return Murphy's split over `bins` equal bins, or over the distinct forecasts if `None`.
+
+    Raises:
+        ValueError: if the arrays are empty, of different shapes, or out of range.
+    """
+    forecasts_N, outcomes_N = _checked(forecasts, outcomes)
+    bin_N = np.unique(forecasts_N, return_inverse=True)[1]
+    diagram = _diagram(
+        bin_N if bins is None else _bin_of(forecasts_N, bins), forecasts_N, outcomes_N
+    )
+    weights_B = diagram.counts_B / len(forecasts_N)
+    base = float(outcomes_N.mean())
+    reliable = float(weights_B @ (diagram.forecasts_B - diagram.frequencies_B) ** 2)
+    resolved = float(weights_B @ (diagram.frequencies_B - base) ** 2)
+    uncertain = base * (1.0 - base)
+    loss = float(np.mean((forecasts_N - outcomes_N) ** 2))
+    return Murphy(reliable, resolved, uncertain, loss - (reliable - resolved + uncertain))
+
+
+def corp(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> Corp:
+    """Return the CORP split, by pooling adjacent violators: no bins to choose.
+
+    Raises:
+        ValueError: if the arrays are empty, of different shapes, or out of range.
+    """
+    from scipy.optimize import isotonic_regression
+
+    forecasts_N, outcomes_N = _checked(forecasts, outcomes)
+    values_V, where_N, counts_V = np.unique(forecasts_N, return_inverse=True, return_counts=True)
+    shares_V = np.bincount(where_N, outcomes_N) / counts_V
+    recalibrated_V: Floats = isotonic_regression(shares_V, weights=counts_V).x
+    base = float(outcomes_N.mean())
+    loss = float(np.mean((forecasts_N - outcomes_N) ** 2))
+    recalibrated_loss = float(np.mean((recalibrated_V[where_N] - outcomes_N) ** 2))
+    uncertain = base * (1.0 - base)
+    return Corp(
+        loss - recalibrated_loss,
+        uncertain - recalibrated_loss,
+        uncertain,
+        values_V,
+        recalibrated_V,
+    )
+
+
+def expected_error(
+    forecasts: npt.ArrayLike,
+    outcomes: npt.ArrayLike,
+    rng: np.random.Generator,
+    *,
+    bins: int = 10,
+    level: float = 0.95,
+) -> ExpectedError:
+    """Return the expected calibration error beside its null law.
+
+    Few forecasts give a perfect forecaster a large error too, so the error alone says nothing: it
+    is a sign of miscalibration only above `null_quantile`.
+
+    Args:
+        forecasts: probabilities of yes, shape (N,).
+        outcomes: 0 or 1, shape (N,).
+        rng: draws the outcomes of the null law.
+        bins: equal bins of [0, 1].
+        level: level of the null quantile, in (0, 1).
+
+    Raises:
+        ValueError: if the arrays are empty, of different shapes, or out of range.
+    """
+    forecasts_N, outcomes_N = _checked(forecasts, outcomes)
+    bin_N = _bin_of(forecasts_N, bins)
+    # Σ_b |Σ_{i in b} (p_i - y_i)| / N is the same number as Σ_b n_b |mean p - mean y| / N.
+    nulls = np.array(
+        [
+            _error(bin_N, forecasts_N - (rng.random(len(forecasts_N)) < forecasts_N))
+            for _ in range(_NULL_DRAWS)
+        ]
+    )
+    error = _error(bin_N, forecasts_N - outcomes_N)
+    return ExpectedError(error, float(nulls.mean()), float(np.quantile(nulls, level)))
+
+
+def auc(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> float | None:
+    """Return the chance that a yes was forecast above a no, ties counting half; Mann-Whitney.
+
+    Returns:
+        a number in [0, 1], ½ without discrimination; `None` where all outcomes are alike.
+
+    Raises:
+        ValueError: if the arrays are empty, of different shapes, or out of range.
+    """
+    from scipy.stats import rankdata
+
+    forecasts_N, outcomes_N = _checked(forecasts, outcomes)
+    positives = int(outcomes_N.sum())
+    negatives = len(outcomes_N) - positives
+    if not positives or not negatives:
+        return None
+    ranks = float(rankdata(forecasts_N) @ outcomes_N)
+    return (ranks - positives * (positives + 1) / 2.0) / (positives * negatives)
+
+
+def _checked(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> tuple[Floats, Floats]:
+    forecasts_N = np.asarray(forecasts, dtype=np.float64)
+    outcomes_N = np.asarray(outcomes, dtype=np.float64)
+    if forecasts_N.ndim != 1 or forecasts_N.shape != outcomes_N.shape or not len(forecasts_N):
+        raise ValueError(
+            "forecasts and outcomes need one shape (N,) with N >= 1, got "
+            f"{forecasts_N.shape} and {outcomes_N.shape}"
+        )
+    if not np.all((forecasts_N >= 0.0) & (forecasts_N <= 1.0)):
+        raise ValueError("forecasts must be probabilities in [0, 1]")
+    if not np.all((outcomes_N == 0.0) | (outcomes_N == 1.0)):
+        raise ValueError("outcomes must be 0 or 1")
+    return forecasts_N, outcomes_N
+
+
+def _bin_of(forecasts_N: Floats, bins: int) -> npt.NDArray[np.int64]:
+    if bins < 1:
+        raise ValueError(f"bins must be at least 1, got {bins}")
+    return np.minimum((forecasts_N * bins).astype(np.int64), bins - 1)
+
+
+def _diagram(bin_N: npt.NDArray[np.int64], forecasts_N: Floats, outcomes_N: Floats) -> Reliability:
+    counts = np.bincount(bin_N)
+    used = counts > 0
+    counts_B = counts[used]
+    return Reliability(
+        counts_B,
+        np.bincount(bin_N, forecasts_N)[used] / counts_B,
+        np.bincount(bin_N, outcomes_N)[used] / counts_B,
+    )
+
+
+def _error(bin_N: npt.NDArray[np.int64], miss_N: Floats) -> float:
+    return float(np.abs(np.bincount(bin_N, miss_N)).sum() / len(miss_N))
