@@ -26,9 +26,7 @@ def train(
     ] = None,
     level: Annotated[str | None, typer.Option(help="level of the world")] = None,
     option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="your own data, for worlds that take it")
-    ] = None,
+    data: Annotated[Path | None, typer.Option(help="a file of your own data")] = None,
     steps: Annotated[int | None, typer.Option(help="optimizer steps")] = None,
     groups: Annotated[int | None, typer.Option(help="Tasks a step")] = None,
     group_size: Annotated[int | None, typer.Option(help="rollouts of each Task")] = None,

@@ -33,7 +33,7 @@ class Episode:
 
     Attributes:
         turn: the Turn that is to be answered, or the last one.
-        reply: the last reply as it was read, `None` before the first.
+        reply: the last reply as it was read; empty before the first.
         answer: the Turn with which the world answered `reply`. It differs from `turn` only where
             the budget ended the episode: `turn` then also holds what the empty replies earned.
 
@@ -65,7 +65,7 @@ class Episode:
         self.codec = resolve(codec)
         self.max_tokens = max_tokens
         self._transcripts = {role: Transcript() for role in roles}
-        self.reply: Reply | None = None
+        self.reply = Reply("", complete=False)
         self.turn = world.start(task)
         self.answer = self.turn
         self._show()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class FullProblem:
     optimum: float
     plan: tuple[str, ...]
 
-    exact = False
+    exact: ClassVar[bool] = False
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Frozen all the way down: a copy is the problem itself."""

@@ -93,10 +93,11 @@ def stock_opening(items: Sequence[Item], days: int, review: int, shelves: Sequen
     rows = "\n".join([item_row(item) for item in items])
     now = "\n".join(day_lines(1, shelves))
     return (
-        f"Keep {'items' if len(items) > 1 else 'an item'} in stock for {days} days, reorder {pace}. "
+        f"Keep the shop in stock for {days} days, reorder {pace}. "
         "A day: what is due arrives, you reorder, customers buy, demand not met is lost.\n"
         f"{_ITEM_TERMS}\n{rows}\n"
-        f"Scored on expected cost. Reply a line an item like {REORDER_FORM}, or REORDER NONE.\n{now}"
+        f"Scored on expected cost. Reply a line an item like {REORDER_FORM}, or REORDER NONE.\n"
+        f"{now}"
     )
 
 

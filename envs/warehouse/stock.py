@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import mul
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -95,8 +95,8 @@ class StockProblem:
     review: int
     reference: float
 
-    optimum = 0.0
-    exact = True
+    optimum: ClassVar[float] = 0.0
+    exact: ClassVar[bool] = True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Frozen all the way down: a copy is the problem itself."""
@@ -264,6 +264,7 @@ def solve(instance: Mapping[str, Any], demand: Sequence[Sequence[int]]) -> dict[
         )
     return {
         "demand": [list(path) for path in demand],
+        "optimum": 0.0,
         "reference": -expected,
         "solutions": solutions,
     }

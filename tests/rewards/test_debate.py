@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.rewards import debate
+from tokengym.rewards.bounds import Range
 
 unit = st.floats(0, 1)
 
@@ -50,7 +51,7 @@ def test_a_posterior_scores_the_expectation_over_labels(
 def test_parts_keep_their_ranges(validity: float, judge: float, first: float, final: float) -> None:
     assert 0 <= debate.reasoning(validity, judge) <= debate.MOST_REASONING
     assert -1e-12 <= debate.adaptation(first, final) <= debate.MOST_ADAPTATION
-    assert debate.Range(-1.0, 1.5) == debate.TOTAL
+    assert Range(-1.0, 1.5) == debate.TOTAL
     for change in (debate.misleading, debate.helping):
         for false in range(debate.MOST_CHALLENGER_CLAIMS + 1):
             earned = change(first, final) + debate.false_claims(false)

@@ -1,4 +1,4 @@
-"""Demonstrations to imitate: episodes of scripted baselines, now a sensible one, now a blind one."""
+"""Demonstrations to imitate: episodes of baselines, now a sensible one, now a blind one."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -96,7 +96,7 @@ def encode(tokenizer: PreTrainedTokenizerFast, messages: list[dict[str, str]]) -
 def batches(
     tokenizer: PreTrainedTokenizerFast, tokens_a_batch: int, seed: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Yield padded token ids and labels, both `(batch, length)`, sorted by length to save padding."""
+    """Yield padded token ids and labels, both `(batch, length)`; like lengths go together."""
     stream = (encode(tokenizer, messages) for messages in conversations(MIXTURES, seed))
     while True:
         pool = sorted(itertools.islice(stream, 512), key=lambda example: len(example[0]))

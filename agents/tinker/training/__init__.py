@@ -1,1 +1,1 @@
-"""Training jobs: settings, the run folder, watching a run, evaluation before and after, the report."""
+"""Training jobs: settings, run folder, watching, evaluation before and after, report."""

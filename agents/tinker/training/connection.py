@@ -1,4 +1,4 @@
-"""Where a job's samples and gradients come from: the local service, or a Tinker service by address."""
+"""Where samples and gradients come from: the local service, or a Tinker service by address."""
 
 import contextlib
 import os
@@ -90,9 +90,11 @@ class Connection:
         if not wants_local_service(settings):
             yield cls(model, settings.base_url or os.environ.get(URL_VARIABLE), None)
             return
-        with LocalService(model, state_dir=folder / "service") as service:
-            with _environment(KEY_VARIABLE, service.api_key):
-                yield cls(service.model_name, service.base_url, service)
+        with (
+            LocalService(model, state_dir=folder / "service") as service,
+            _environment(KEY_VARIABLE, service.api_key),
+        ):
+            yield cls(service.model_name, service.base_url, service)
 
 
 @contextlib.contextmanager

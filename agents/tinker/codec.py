@@ -1,0 +1,176 @@
+"""Any tinker-cookbook renderer as a codec of ours, built from names so that it travels by name."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from tinker_cookbook.renderers import Renderer, get_renderer, get_text_content
+from tinker_cookbook.tokenizer_utils import get_tokenizer
+
+from tokengym.agents.tinker.framing import (
+    CanonicalReplies,
+    Framing,
+    assistant,
+    broken_up,
+    rendered,
+    user,
+)
+from tokengym.agents.tinker.tokenizing import plain_tokenizer
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.tokens.codec import ByteCodec, Codec, Message, Reply
+
+_KEEPING = "+keep_thinking"
+_PLAIN_REPLIES = ("17", "Fine, p = 0.35", " a\n b \n", "\n\nx", "don 't . stop ,", "été 🙂")
+
+
+class RendererCodec:
+    """A chat format and a tokenizer, as the cookbook knows them.
+
+    Where the renderer has the extension property conversations are only ever appended to;
+    elsewhere they are rendered again at every turn (`append_only` is `False`), from the replies'
+    texts without their thinking.
+
+    Texts the policy reads cannot forge the format's special tokens: where the renderer would make
+    one of its spelling inside a text, the spelling gets a blank after its first character
+    (`shown`). What is no special token can still be imitated: in `role_colon` a text may contain
+    the line `Assistant:`.
+
+    Args:
+        renderer: a name `tinker_cookbook.renderers.get_renderer` knows.
+        tokenizer: a name or a directory `tinker_cookbook.tokenizer_utils.get_tokenizer` knows.
+        keep_thinking: for renderers that strip thinking from history: keep it, which gives them
+            the extension property.
+
+    Raises:
+        OptionError: if a renderer that strips no thinking is told to keep it, or if the renderer
+            cannot be appended to although it says so.
+    """
+
+    def __init__(self, renderer: str, tokenizer: str, *, keep_thinking: bool = False) -> None:
+        self.name = f"{renderer}{_KEEPING if keep_thinking else ''}@{tokenizer}"
+        loaded = get_tokenizer(tokenizer)
+        self.renderer: Renderer = get_renderer(renderer, loaded, model_name=tokenizer)
+        if keep_thinking:
+            if not hasattr(self.renderer, "strip_thinking_from_history"):
+                raise OptionError(f"the renderer {renderer!r} strips no thinking from history")
+            self.renderer.strip_thinking_from_history = False
+        self._tokenizer = plain_tokenizer(loaded)
+        self.vocab_size = self._tokenizer.vocab_size
+        self.append_only = bool(self.renderer.has_extension_property)
+        self.stop: list[str] | list[int] = self.renderer.get_stop_sequences()
+        markers = sorted(self._tokenizer.markers, key=len, reverse=True)
+        self._markers = re.compile("|".join(map(re.escape, markers)) or "(?!)")
+        try:
+            self._replies = CanonicalReplies(self.renderer, recurring=self.append_only)
+            self._framing = (
+                Framing(self.renderer, self._tokenizer, self._replies, self._guarded)
+                if self.append_only
+                else None
+            )
+        except ValueError as error:
+            raise OptionError(f"{self.name} cannot be used: {error}") from error
+        self._plain = self._find_plain()
+
+    def __reduce__(self) -> tuple[Callable[[str], Codec], tuple[str]]:
+        """Pickle the name; the codec is made again, once, where it arrives."""
+        return codec_named, (self.name,)
+
+    def shown(self, text: str) -> str:
+        """Return `text` as it is shown: with no special token spelled out in it."""
+        if self._framing is not None and not self._framing.forgeable:
+            return text
+        return self._guarded(text)
+
+    def render(self, conversation: Sequence[Message]) -> list[int]:
+        """Tokens of a whole conversation; see `Codec.render`."""
+        messages = [
+            assistant(self.shown(entry.text)) if entry.own else user(self.shown(entry.text))
+            for entry in conversation
+        ]
+        return rendered(self.renderer, messages)
+
+    def extend(self, action: Sequence[int], text: str) -> list[int]:
+        """Tokens that follow an action; see `Codec.extend`.
+
+        Raises:
+            OptionError: if the codec is not append-only.
+        """
+        if self._framing is None:
+            raise OptionError(f"{self.name} cannot be appended to; render the conversation")
+        return [*self._framing.close(action), *self._framing.follow(self.shown(text))]
+
+    def write(self, text: str) -> list[int]:
+        """Tokens of a canonical reply; see `Codec.write`."""
+        return self._replies.write(text)
+
+    def read(self, action: Sequence[int], stop_reason: str | None) -> Reply:
+        """Read an action with the renderer's own parser, thinking removed; see `Codec.read`.
+
+        A reply is complete if the parser found its end and the sampler does not say `length`.
+        """
+        tokens = list(action)
+        if self._plain is not None:
+            start, end = self._plain
+            body = tokens[len(start) : len(tokens) - len(end)]
+            if start + body + end == tokens:
+                text = self._tokenizer.decode(body)
+                # Everything a parser treats specially is spelled with one of these.
+                if "<" not in text and "[" not in text:
+                    return Reply(text, stop_reason != "length")
+        return self._parse(tokens, stop_reason)
+
+    def _parse(self, tokens: list[int], stop_reason: str | None) -> Reply:
+        try:
+            message, termination = self.renderer.parse_response(tokens)
+            text = get_text_content(message)
+        # Renderers raise all kinds of errors at tokens no model should sample; a policy may.
+        except Exception:
+            return Reply(self._decoded(tokens), complete=False)
+        return Reply(text, termination.is_clean and stop_reason != "length")
+
+    def _guarded(self, text: str) -> str:
+        return self._markers.sub(lambda match: broken_up(match[0]), text)
+
+    def _decoded(self, tokens: list[int]) -> str:
+        known = [token for token in tokens if 0 <= token < self.vocab_size]
+        return self._tokenizer.decode(known)
+
+    def _find_plain(self) -> tuple[list[int], list[int]] | None:
+        """Return the tokens around a plain reply, if the parser returns just what they enclose."""
+        for text in _PLAIN_REPLIES:
+            tokens = self.write(text)
+            inner = self._tokenizer.encode(text)
+            at = next((i for i in range(len(tokens)) if tokens[i : i + len(inner)] == inner), None)
+            if at is None:
+                return None
+            found = tokens[:at], tokens[at + len(inner) :]
+            if text == _PLAIN_REPLIES[0]:
+                around = found
+            if found != around or self._parse(tokens, "stop") != Reply(text, complete=True):
+                return None
+        return around
+
+
+@cache
+def codec_named(name: str) -> Codec:
+    """Return the codec of a name, made once per process.
+
+    Args:
+        name: `byte`, or `renderer@tokenizer` such as `qwen3_instruct@Qwen/Qwen3-8B` or
+            `role_colon@path/to/model`; the renderer may be followed by `+keep_thinking`.
+
+    Raises:
+        OptionError: if the name has no such form or names what is not there.
+    """
+    if name == ByteCodec.name:
+        return ByteCodec()
+    renderer, at, tokenizer = name.partition("@")
+    if not (renderer and at and tokenizer):
+        raise OptionError(f"a codec is 'byte' or 'renderer@tokenizer', got {name!r}")
+    keeps = renderer.endswith(_KEEPING)
+    return RendererCodec(renderer.removesuffix(_KEEPING), tokenizer, keep_thinking=keeps)
+
+
+def as_codec(codec: "str | Codec") -> Codec:
+    """Return a codec given by name or as an object."""
+    return codec_named(codec) if isinstance(codec, str) else codec

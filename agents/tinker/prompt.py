@@ -1,0 +1,31 @@
+"""A Prompt: the tokens of one role as the chunks of Tinker's ModelInputs, grown by appending."""
+
+from tinker import EncodedTextChunk, ModelInput
+
+
+class Prompt:
+    """Tokens that only grow, handed out as ModelInputs that share all their chunks but the last.
+
+    Each `append` makes one chunk, so a conversation of T turns has T chunks, and handing out the
+    next observation costs what is new plus T pointers. Pydantic's checks are skipped: they would
+    read every token again, and these tokens come from a tokenizer or a sampler.
+    """
+
+    def __init__(self) -> None:
+        self._chunks: list[EncodedTextChunk] = []
+
+    def append(self, tokens: list[int]) -> None:
+        """Add tokens at the end. The list is kept; do not change it afterwards."""
+        # The sampler refuses chunks without tokens.
+        if tokens:
+            self._chunks.append(
+                EncodedTextChunk.model_construct(tokens=tokens, type="encoded_text")
+            )
+
+    def clear(self) -> None:
+        """Start again; ModelInputs handed out before keep what they showed."""
+        self._chunks = []
+
+    def model_input(self) -> ModelInput:
+        """Return all tokens so far."""
+        return ModelInput.model_construct(chunks=self._chunks.copy())

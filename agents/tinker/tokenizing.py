@@ -1,0 +1,216 @@
+"""Plain tokenizing: text to tokens with nothing in it read as a special token, and back, fast.
+
+The bridge does this once a turn, so it goes past the tokenizers' Python layers. Most of what a
+byte-level tokenizer spends on a short text goes into splitting it into words; plain ASCII is split
+here, and the tokens of its words are remembered.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+_MOST_WORDS = 65_536
+_BYTE_LEVEL = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+"""How a `ByteLevel` step with `use_regex` splits words."""
+_ASCII = "\n" + "".join(map(chr, range(32, 127)))
+_TRIALS = (
+    "Hour 3: demand 41 MW, price 0.32; set both outputs.\n\nIt's 12:30, don't  wait...  \n",
+    "  two  blanks\n\n\n(a+b)*c = 17.50% -- [x] {y} $1,024.00 'quoted' \"text\" we'll   see \n ",
+    "ALLCAPS mixedCase snake_case 0123456789 a1b2 http://x.y/z?q=1&r=2#s ~`!@#$%^&*()_+|\\",
+)
+
+
+class PlainTokenizer(Protocol):
+    """A tokenizer seen as an exact map of text to tokens.
+
+    Attributes:
+        vocab_size: token ids are in `[0, vocab_size)`.
+        markers: strings that stand for special tokens.
+    """
+
+    vocab_size: int
+    markers: frozenset[str]
+
+    def encode(self, text: str) -> list[int]:
+        """Tokens of `text`, a list of its own; no part of it becomes a special token."""
+        ...
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of `tokens`, special tokens spelled out."""
+        ...
+
+
+def plain_tokenizer(tokenizer: Any) -> PlainTokenizer:
+    """Return the plain view of a tokenizer as the cookbook's `get_tokenizer` returns them."""
+    if hasattr(tokenizer, "tml_tokenizer"):
+        return _Carried(tokenizer.tml_tokenizer)
+    if hasattr(tokenizer, "backend_tokenizer"):
+        return _Fast(tokenizer.backend_tokenizer)
+    return _Any(tokenizer)
+
+
+class _Carried:
+    """A tokenizer of tml-renderers."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        ids = [tokenizer.encode_special(name) for name in tokenizer.special_tokens()]
+        self.markers = frozenset(str(tokenizer.decode([i])) for i in ids)
+        # It does not tell its size; its ids leave no gaps.
+        known, unknown = max(ids), 2 * max(ids) + 1_000_000
+        while unknown - known > 1:
+            middle = (known + unknown) // 2
+            if self._decodes(middle):
+                known = middle
+            else:
+                unknown = middle
+        self.vocab_size = unknown
+
+    def encode(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode_ordinary(text))
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(tokens))
+
+    def _decodes(self, token: int) -> bool:
+        try:
+            self._tokenizer.decode_bytes([token])
+        except ValueError:
+            return False
+        return True
+
+
+class _Any:
+    """Any other tokenizer with the methods of transformers' base class."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self.markers = frozenset(map(str, tokenizer.all_special_tokens))
+        self.vocab_size = len(tokenizer)
+
+    def encode(self, text: str) -> list[int]:
+        tokenizer = self._tokenizer
+        return list(tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(tokens)))
+
+
+class _Fast:
+    """A tokenizer of the `tokenizers` library."""
+
+    def __init__(self, backend: Any) -> None:
+        # A copy, because transformers sets these options anew on every call.
+        self._backend = type(backend).from_str(backend.to_str())
+        self._backend.no_truncation()
+        self._backend.no_padding()
+        self._backend.encode_special_tokens = True
+        added = self._backend.get_added_tokens_decoder().values()
+        self.markers = frozenset(str(entry.content) for entry in added if entry.special)
+        self.vocab_size = max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
+        # A text is nothing but words only where no added token can begin in it.
+        openings = {entry.content[0] for entry in added}
+        allowed = [c for c in _ASCII if c not in openings]
+        self._simple = re.compile(f"[{re.escape(''.join(allowed))}]*")
+        self._words: dict[str, list[int]] = {}
+        self._splits = _word_splits(json.loads(self._backend.to_str()))
+        if any(self._encode_words(text) != self._encode_whole(text) for text in _TRIALS):
+            self._splits = []
+
+    def encode(self, text: str) -> list[int]:
+        if self._splits and self._simple.fullmatch(text):
+            return self._encode_words(text)
+        return self._encode_whole(text)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        text: str = self._backend.decode(tokens, skip_special_tokens=False)
+        return text
+
+    def _encode_whole(self, text: str) -> list[int]:
+        tokens: list[int] = self._backend.encode(text, add_special_tokens=False).ids
+        return tokens
+
+    def _encode_words(self, text: str) -> list[int]:
+        words: Iterable[str] = (text,)
+        for split in self._splits:
+            words = [piece for word in words for piece in _pieces(split, word)]
+        known = self._words
+        tokens: list[int] = []
+        for word in words:
+            found = known.get(word)
+            if found is None:
+                if len(known) >= _MOST_WORDS:
+                    known.clear()
+                found = known[word] = self._encode_whole(word)
+            tokens += found
+        return tokens
+
+
+def _pieces(split: re.Pattern[str], text: str) -> list[str]:
+    """Split `text` at every match, keeping the matches and what lies between them."""
+    found: list[str] = split.findall(text)
+    if sum(map(len, found)) == len(text):
+        return found
+    pieces: list[str] = []
+    end = 0
+    for match in split.finditer(text):
+        pieces += [text[end : match.start()], match[0]]
+        end = match.end()
+    return [piece for piece in [*pieces, text[end:]] if piece]
+
+
+def _word_splits(description: dict[str, Any]) -> list[re.Pattern[str]]:
+    """Read how a tokenizer splits plain ASCII into words; nothing if that is not understood.
+
+    Args:
+        description: the tokenizer's JSON.
+    """
+    normalizer = description["normalizer"]
+    # Unicode normal forms leave ASCII alone; any other normalizer may not.
+    if normalizer is not None and normalizer["type"] not in ("NFC", "NFKC", "NFD", "NFKD"):
+        return []
+    first = description["pre_tokenizer"] or {"type": "none"}
+    splits = []
+    for step in first.get("pretokenizers", [first]):
+        source = _split_source(step)
+        if source is None:
+            return []
+        try:
+            split = re.compile(_among_ascii(source), re.ASCII)
+        except re.error:
+            return []
+        if split.groups:
+            return []
+        if source:
+            splits.append(split)
+    return splits
+
+
+def _split_source(step: dict[str, Any]) -> str | None:
+    """Return the pattern one pre-tokenizing step splits at, empty if at none, `None` if unknown."""
+    match step:
+        case {"type": "ByteLevel", "add_prefix_space": False}:
+            return _BYTE_LEVEL if step["use_regex"] else ""
+        case {"type": "Digits"}:
+            return "[0-9]" if step["individual_digits"] else "[0-9]+"
+        case {"type": "Split", "behavior": "Isolated", "invert": False}:
+            pattern: dict[str, str] = step["pattern"]
+            return pattern["Regex"] if "Regex" in pattern else re.escape(pattern["String"])
+    return None
+
+
+def _among_ascii(source: str) -> str:
+    r"""Rewrite a pattern's Unicode classes such as `\p{L}` for a text of plain ASCII."""
+    rewritten = []
+    inside = False
+    for part in re.findall(r"\\p\{\w+\}|\\.|.", source, re.DOTALL):
+        if part.startswith("\\p{"):
+            members = [c for c in _ASCII if unicodedata.category(c).startswith(part[3:-1])]
+            listed = re.escape("".join(members))
+            rewritten.append(listed if inside else f"[{listed}]" if listed else "(?!)")
+            continue
+        inside = part == "[" or (inside and part != "]")
+        rewritten.append(part)
+    return "".join(rewritten)
