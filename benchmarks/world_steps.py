@@ -1,4 +1,4 @@
-"""Text steps per second of every world beside CartPole-v1 in the same run, and Tasks drawn per second.
+"""Text steps per second of every world beside CartPole-v1 in the same run, and Tasks per second.
 
     python benchmarks/world_steps.py            every world, its first level
     python benchmarks/world_steps.py --all      every level

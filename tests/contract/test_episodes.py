@@ -93,9 +93,7 @@ def test_every_baseline_keeps_the_declared_ranges_and_the_turn_limit(world: Worl
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(said=st.lists(replies, max_size=6), seed=st.integers(0, 3))
-def test_no_text_whatever_raises_or_leaves_the_ranges(
-    case: Case, said: list[str], seed: int
-) -> None:
+def test_no_text_raises_or_leaves_the_ranges(case: Case, said: list[str], seed: int) -> None:
     world = make_world(*case)
     record = play(world, world.task("train", seed), from_list(said), np.random.default_rng(seed))
     check_ranges(world, record)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -231,9 +231,7 @@ def _save_outcome(outcome: Outcome, path: str) -> None:
     collapse = outcome.collapse
     data = {
         "state": "completed" if collapse is None else "collapsed",
-        "collapse": None
-        if collapse is None
-        else {"since": collapse.since, "reason": collapse.reason},
+        "collapse": None if collapse is None else asdict(collapse),
         "sampler_path": path,
         "before": outcome.before.to_dict(),
         "after": outcome.after.to_dict(),

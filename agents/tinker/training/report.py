@@ -1,4 +1,4 @@
-"""A finished run as a picture and a page: the reward curve against its reference lines, and figures."""
+"""A finished run as a picture and a page: the reward curve, its reference lines, figures."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,38 +17,7 @@ if TYPE_CHECKING:
 
 _SMOOTHING = 0.85
 
-_PAGE = jinja2.Template(
-    """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{{ title }}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-       color: #1a1a1a; background: #fff }
-table { border-collapse: collapse; margin: 1rem 0 } td, th { padding: .3rem .9rem; text-align: left }
-th { border-bottom: 2px solid #444 } td { border-bottom: 1px solid #ddd }
-td.n { text-align: right; font-variant-numeric: tabular-nums }
-img { max-width: 100% } .bad { background: #fde8e8; border-left: 4px solid #c00; padding: .6rem 1rem }
-pre { background: #f5f5f5; padding: 1rem; overflow-x: auto } h1 { margin-bottom: 0 }
-</style></head><body>
-<h1>{{ title }}</h1><p>{{ summary }}</p>
-{% if warning %}<p class="bad">{{ warning }}</p>{% endif %}
-<img src="{{ picture }}" alt="Reward per step against the reference lines">
-<h2>Held-out test Tasks</h2>
-<table><tr><th>policy</th><th>mean return</th><th>95 % interval</th><th>Tasks</th></tr>
-{% for name, value in rows %}<tr><td>{{ name }}</td><td class="n">{{ '%.4f'|format(value.mean) }}</td>
-<td class="n">{{ '%.4f'|format(value.low) }} to {{ '%.4f'|format(value.high) }}</td>
-<td class="n">{{ value.tasks }}</td></tr>
-{% endfor %}</table>
-{% if details %}<h2>Before and after</h2>
-<table><tr><th>figure</th><th>before</th><th>after</th></tr>
-{% for name, before, after in details %}<tr><td>{{ name }}</td><td class="n">{{ before }}</td>
-<td class="n">{{ after }}</td></tr>
-{% endfor %}</table>{% endif %}
-<h2>Settings</h2><pre>{{ settings }}</pre>
-</body></html>
-""",
-    autoescape=True,
-)
+_PAGE = Path(__file__).with_name("report.html.j2")
 
 
 def write_report(
@@ -76,7 +45,8 @@ def write_report(
     if after is not None:
         rows.append(("after training", after.returns))
     rows += sorted(references.items(), key=lambda item: -item[1].mean)
-    page = _PAGE.render(
+    template = jinja2.Template(_PAGE.read_text(encoding="utf-8"), autoescape=True)
+    page = template.render(
         title=f"{settings.world} ({settings.level})",
         summary=_summary(settings, steps),
         warning=warning,
@@ -129,9 +99,8 @@ def _draw_curve(
     for at, found in ((0, before), (last, after)):
         if found is not None:
             mean, low, high, _ = found.returns
-            axes.errorbar(
-                [at], [mean], [[mean - low], [high - mean]], fmt="o", color="k", capsize=4
-            )
+            spread = [[mean - low], [high - mean]]
+            axes.errorbar([at], [mean], spread, fmt="o", color="k", capsize=4)
     shown = [name for name in ("null", "random", "best constant", "oracle") if name in references]
     for name in shown:
         mean = references[name].mean
