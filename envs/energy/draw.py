@@ -47,10 +47,10 @@ def home(
     dt = _dt(level)
     capacity, power = round(rng.uniform(4.0, 16.0), 1), round(rng.uniform(3.3, 5.0), 1)
     calm, guarded = (capacity * rng.uniform(*band) for band in level.reserve)
-    begins = int(rng.integers(15, 20))
+    begins = int(rng.integers(6, 21))
     guard = (hours - begins) % 24.0 < rng.integers(3, 7)
     schedule = np.where(guard, guarded, calm).round(1)
-    energy = rng.uniform(schedule[0], max(0.8 * capacity, schedule[0]))
+    energy = rng.uniform(schedule[0], max(0.5 * capacity, schedule[0]))
     chance = level.outages * dt * np.where(guard, _STORM, 1.0)
     up = weather.outages(rng, chance, dt)
     load_forecast, load_updates = weather.forecasts(
