@@ -3,7 +3,7 @@
 import pickle
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -30,7 +30,9 @@ ADVICE = "(Observation|Action) space for each agent probably|We recommend agents
 
 
 @pytest.fixture(params=MULTI_ROLE)
-def make(request: pytest.FixtureRequest, mode: str) -> Callable[..., TextAECEnv]:
+def make(
+    request: pytest.FixtureRequest, mode: Literal["tokens", "text"]
+) -> Callable[..., TextAECEnv]:
     return lambda **kwargs: TextAECEnv(request.param, mode=mode, **kwargs)
 
 
@@ -206,7 +208,7 @@ def test_a_callers_mistake_is_named(
         env.reset(options={"task": "no task"})
     for wrong in ({"mode": "x"}, {"split": "x"}, {"render_mode": "x"}, {"max_tokens": 0}):
         with pytest.raises(OptionError, match=next(iter(wrong))):
-            TextAECEnv(env.world.spec.id, **wrong)  # type: ignore[arg-type]
+            TextAECEnv(env.world.spec.id, **wrong)
     parallel = make_parallel()
     with pytest.raises(EpisodeStateError, match="reset"):
         parallel.step({})

@@ -1,0 +1,129 @@
+"""Laws of the synthetic literature: balanced labels, and posteriors that are the truth."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokengym.envs.disruption.citations import CitationGraph
+from tokengym.envs.disruption.evidence import FEATURES, TIERS
+from tokengym.envs.disruption.labels import LABELS, LEAST_CITERS, Target
+from tokengym.envs.disruption.literature import (
+    FEATURE_TABLE,
+    draw_evidence,
+    draw_outcome,
+    frequencies,
+    label_rates,
+    posterior,
+)
+
+TARGETS: tuple[Target, ...] = ("disruption", "novelty")
+
+
+def sample(tier: str, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Posteriors, shape (count, target, 3), and drawn labels, shape (count, target)."""
+    rng = np.random.default_rng(seed)
+    posteriors, labels = [], []
+    for _ in range(count):
+        evidence = draw_evidence(rng, tier)
+        outcome = draw_outcome(rng, evidence).labels()
+        posteriors.append([posterior(evidence, target) for target in TARGETS])
+        labels.append([LABELS[target].index(outcome[target]) for target in TARGETS])
+    return np.array(posteriors), np.array(labels)
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_labels_are_balanced_and_the_posterior_is_calibrated(tier: str) -> None:
+    posteriors, labels = sample(tier, 2500)
+    for k, _target in enumerate(TARGETS):
+        drawn = np.eye(3)[labels[:, k]]
+        stated = posteriors[:, k]
+        assert np.abs(drawn.mean(axis=0) - 1 / 3).max() < 0.04
+        assert np.abs(stated.mean(axis=0) - 1 / 3).max() < 0.03
+        for low in np.arange(0.0, 1.0, 0.2):
+            inside = (stated >= low) & (stated < low + 0.2)
+            if inside.sum() < 100:
+                continue
+            error = np.sqrt((stated * (1 - stated))[inside].sum()) / inside.sum()
+            assert abs(drawn[inside].mean() - stated[inside].mean()) < 4 * error
+
+
+def test_more_evidence_sharpens_the_posterior() -> None:
+    sure = [sample(tier, 600)[0].max(axis=2).mean(axis=0) for tier in TIERS]
+    assert sure[0][0] < sure[1][0] < sure[2][0]
+    assert sure[0][1] < sure[1][1]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seen", [None, (1, 0, 2), (0, 5, 0)])
+def test_label_rates_are_what_drawing_gives(
+    target: Target, seen: tuple[int, int, int] | None
+) -> None:
+    rates = [label_rates(target, c, seen) for c in range(3)]
+    assert all(0 <= rate <= 1 for row in rates for rate in row)
+    assert all(sum(row) <= 1 + 1e-9 for row in rates)
+    if target == "novelty":
+        rng = np.random.default_rng(0)
+        tenth = rng.normal(-1.5, 1.0, 200_000)
+        median = tenth + rng.exponential(1.5, 200_000)
+        novel = np.mean((tenth < 0) & (median <= 1.0))
+        assert rates[0][0] == pytest.approx(novel, abs=0.005)
+    elif seen is None:
+        rng = np.random.default_rng(0)
+        n_i, n_j, n_k = (rng.poisson(mean, 200_000) for mean in (12.8, 3.2, 4.0))
+        wins = (10 * (n_i - n_j) > n_i + n_j + n_k) & (n_i + n_j >= LEAST_CITERS)
+        assert rates[0][0] == pytest.approx(wins.mean(), abs=0.005)
+
+
+def test_frequencies_are_the_mean_rates() -> None:
+    for target in TARGETS:
+        rates = np.mean([label_rates(target, c, None) for c in range(3)], axis=0)
+        np.testing.assert_allclose(frequencies(target), rates)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), tier=st.sampled_from(TIERS))
+def test_each_tier_shows_more_and_the_numbers_fit(seed: int, tier: str) -> None:
+    evidence = draw_evidence(np.random.default_rng(seed), tier)
+    assert len(evidence.facts) == {"L0": 0, "L1": 4, "L2": 7}[tier]
+    assert tuple(evidence.facts) == FEATURES[: len(evidence.facts)]
+    for name, value in evidence.facts.items():
+        assert value >= FEATURE_TABLE[name].least
+    if tier != "L0":
+        assert evidence.facts["venues"] <= evidence.facts["references"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_outcomes_continue_the_first_year(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    evidence = draw_evidence(rng, "L2")
+    outcome = draw_outcome(rng, evidence)
+    for name in ("n_i", "n_j", "n_k"):
+        assert getattr(outcome, name) >= evidence.facts[name]
+    assert outcome.n_i + outcome.n_j >= LEAST_CITERS
+    assert outcome.conventionality_score >= outcome.novelty_score
+
+
+def test_a_graph_with_the_drawn_counts_has_the_drawn_label() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        outcome = draw_outcome(rng, draw_evidence(rng, "L1"))
+        kinds = [(1, 0)] * outcome.n_i + [(1, 1)] * outcome.n_j + [(0, 1)] * outcome.n_k
+        edges = [(1, 0)] + [
+            (citer, 1 - which)
+            for citer, kind in enumerate(kinds, start=2)
+            for which in (0, 1)
+            if kind[which]
+        ]
+        years = [1990, 2000, *rng.integers(2001, 2006, len(kinds))]
+        citing, cited = np.array(edges).T
+        counts = CitationGraph.from_edges(years, citing, cited).counts([1])
+        assert (counts.n_i[0], counts.n_j[0], counts.n_k[0]) == outcome[:3]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_classes_are_equally_likely_before_anything_is_seen(target: Target) -> None:
+    rng = np.random.default_rng(0)
+    evidence = draw_evidence(rng, "L0")._replace(title="", abstract="")
+    np.testing.assert_allclose(posterior(evidence, target), 1 / 3)

@@ -1,0 +1,75 @@
+"""Laws of records: labels agree with scores, or the record is refused and says which."""
+
+import dataclasses
+import pickle
+from typing import Any
+
+import pytest
+
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
+
+PAPER = Paper(
+    openalex_id="W2741809807",
+    title="A study of things",
+    abstract="We look at things.",
+    publication_year=2003,
+    cited_by_count=120,
+    cd_index=0.31,
+    novelty_score=-0.4,
+    conventionality_score=1.2,
+    disruption_label="disruptive",
+    novelty_label="balanced",
+    primary_field="Biology",
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"disruption_label": "neutral"}, "cd_index=0.31 means disruption_label='disruptive'"),
+        ({"cd_index": 0.1}, "means disruption_label='neutral'"),
+        ({"cd_index": -0.11}, "means disruption_label='consolidating'"),
+        ({"cd_index": 1.01}, r"cd_index must lie in \[-1, 1\], got 1.01"),
+        ({"cd_index": float("nan")}, "cd_index"),
+        ({"cd_index": None}, "cd_index is None"),
+        ({"disruption_label": "great"}, "'great'"),
+        ({"novelty_label": "conventional"}, "novel or balanced, got 'conventional'"),
+        ({"novelty_score": 0.2}, "mean novelty_label=conventional"),
+        ({"novelty_score": 3.0}, "cannot exceed the median"),
+        ({"novelty_score": None}, "novelty_label cannot be"),
+        ({"conventionality_score": float("inf")}, "finite"),
+        ({"field_median": 2.0}, "mean novelty_label=novel, got 'balanced'"),
+        ({"novelty_label": "fresh"}, "'fresh'"),
+        ({"cited_by_count": -1}, "cited_by_count"),
+        ({"label_rule": "guess"}, "label_rule"),
+        ({"references": ReferenceFacts(-1, 0, 0, 0)}, "count must be >= 0"),
+        ({"first_year": FirstYear(0, -2, 0)}, "n_j must be >= 0"),
+    ],
+)
+def test_a_record_that_contradicts_itself_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        dataclasses.replace(PAPER, **change)
+    assert "W2741809807" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cd_index": None, "disruption_label": None},
+        {"novelty_score": None, "conventionality_score": None, "novelty_label": None},
+        {"novelty_label": "novel"},
+        {"field_median": 1.2, "novelty_label": "novel"},
+        {"label_rule": "percentile", "disruption_label": "neutral"},
+        {"cd_index": 0.1, "disruption_label": "neutral"},
+    ],
+)
+def test_a_record_that_agrees_with_itself_is_kept(change: dict[str, Any]) -> None:
+    paper = dataclasses.replace(PAPER, **change)
+    assert pickle.loads(pickle.dumps(paper)) == paper
+    assert hash(paper) == hash(dataclasses.replace(paper))
+
+
+def test_a_record_is_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        PAPER.title = "another"  # type: ignore[misc]

@@ -1,0 +1,180 @@
+"""Laws of the grammar: the last line that matches counts, what is written is read back."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokengym.envs.disruption.claims import Fact, Quote, Unreadable
+from tokengym.envs.disruption.evidence import FEATURES, Evidence
+from tokengym.envs.disruption.labels import Target
+from tokengym.envs.disruption.literature import Probabilities
+from tokengym.envs.disruption.replies import Answer, Argument, read_answer, read_argument
+
+ONE: tuple[Target, ...] = ("disruption",)
+BOTH: tuple[Target, ...] = ("disruption", "novelty")
+GOOD = "LABEL neutral\nP 0.2 0.3 0.5"
+PAPER = Evidence("A  Fast Route", "We apply it.", 2000, "Physics", {"n_i": 3, "n_k": 0})
+
+facts = st.builds(
+    Fact,
+    st.sampled_from(FEATURES),
+    st.sampled_from([">=", "<=", "=", ">", "<"]),
+    st.integers(-99, 9999).map(float),
+)
+quotes = st.builds(Quote, st.from_regex(r"[A-Za-z0-9 ,.]{1,40}", fullmatch=True))
+
+
+@st.composite
+def reports(draw: st.DrawFn) -> tuple[float, float, float]:
+    a, b, c = draw(st.tuples(*[st.integers(1, 50)] * 3))
+    return a / (a + b + c), b / (a + b + c), c / (a + b + c)
+
+
+@given(
+    labels=st.tuples(*[st.integers(0, 2)] * 2),
+    both=st.tuples(reports(), reports()),
+    claims=st.lists(facts | quotes, max_size=3),
+    thoughts=st.text(alphabet="abc \n", max_size=50),
+    targets=st.sampled_from([ONE, BOTH]),
+)
+def test_what_is_written_is_read_back_after_any_thoughts(
+    labels: tuple[int, int],
+    both: tuple[Probabilities, Probabilities],
+    claims: list[Fact | Quote],
+    thoughts: str,
+    targets: tuple[Target, ...],
+) -> None:
+    n = len(targets)
+    answer = Answer(labels[:n], both[:n], tuple(claims))
+    read = read_answer(f"{thoughts}\n{answer.write(targets, decimals=6)}", targets)
+    assert read is not None
+    assert (read.labels, read.claims) == (answer.labels, answer.claims)
+    for report, said in zip(read.reports, answer.reports, strict=True):
+        assert report == pytest.approx(said, abs=1e-5)
+        assert sum(report) == pytest.approx(1)
+
+
+@given(label=st.sampled_from(["disruptive", "neutral"]), claims=st.lists(facts, max_size=2))
+def test_arguments_are_read_back(label: str, claims: list[Fact]) -> None:
+    argument = Argument(label, tuple(claims))
+    assert read_argument(argument.write(), ONE) == argument
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "LABEL neutral",
+        "P 0.2 0.3 0.5",
+        "LABEL maybe\nP 0.2 0.3 0.5",
+        "LABEL neutral\nP 0.2 0.3",
+        "LABEL neutral\nP 0.2 0.3 0.6",
+        "LABEL neutral\nP 0 0 0",
+        "LABEL neutral\nP -0.2 0.7 0.5",
+        "LABEL neutral\nP nan 0.5 0.5",
+        "LABEL neutral\nP 1e-1 0.4 0.5",
+        "LABEL neutral P 0.2 0.3 0.5",
+        "I say LABEL neutral\nP 0.2 0.3 0.5",
+        "LABEL neutral\nP \u0660.2 0.3 0.5",
+    ],
+)
+def test_an_incomplete_or_improper_answer_is_malformed(text: str) -> None:
+    assert read_answer(text, ONE) is None
+
+
+def test_an_answer_that_was_cut_off_is_malformed() -> None:
+    assert read_answer(GOOD, ONE, complete=False) is None
+    assert read_argument("ARGUE neutral", ONE, complete=False) == Argument(None, ())
+
+
+def test_of_contradicting_lines_the_last_counts() -> None:
+    read = read_answer(f"LABEL disruptive\nP 0.9 0.1 0\n{GOOD}", ONE)
+    assert read == read_answer(GOOD, ONE)
+    assert read is not None
+    assert read.labels == (2,)
+
+
+def test_of_many_claims_the_last_three_count() -> None:
+    many = "\n".join(f"CLAIM n_i >= {k}" for k in range(100))
+    read = read_answer(f"{many}\n{GOOD}", ONE)
+    assert read is not None
+    assert [claim.line for claim in read.claims] == [f"CLAIM n_i >= {k}" for k in (97, 98, 99)]
+
+
+def test_probabilities_nearly_summing_to_one_are_rescaled() -> None:
+    read = read_answer("LABEL neutral\nP 0.33 0.33 0.33", ONE)
+    assert read is not None
+    assert read.reports[0] == pytest.approx((1 / 3, 1 / 3, 1 / 3))
+
+
+@given(text=st.text(max_size=200), targets=st.sampled_from([ONE, BOTH]))
+def test_no_text_whatever_raises(text: str, targets: tuple[Target, ...]) -> None:
+    read_answer(f"{text}\n{GOOD}\nCLAIM {text}\nQUOTE {text}", targets)
+    argument = read_argument(f"ARGUE neutral\nCLAIM {text}\nQUOTE {text}", targets)
+    for claim in argument.claims:
+        claim.holds(PAPER)
+        assert claim.statement.isprintable() or isinstance(claim, Quote)
+
+
+@pytest.mark.parametrize(
+    "text", ["P" + " " * 200_000 + "x", "LABEL " * 50_000, "\n" * 200_000, 'QUOTE "' * 50_000]
+)
+def test_huge_replies_are_read_in_linear_time(text: str) -> None:
+    begin = time.perf_counter()
+    assert read_answer(text, ONE) is None
+    assert time.perf_counter() - begin < 1
+
+
+@given(fact=facts, shown=st.integers(0, 9999))
+def test_a_fact_holds_exactly_where_its_interval_says(fact: Fact, shown: int) -> None:
+    evidence = PAPER._replace(facts={fact.feature: shown})
+    direct = {
+        ">=": shown >= fact.value,
+        "<=": shown <= fact.value,
+        "=": shown == fact.value,
+        ">": shown > fact.value,
+        "<": shown < fact.value,
+    }[fact.op]
+    assert fact.holds(evidence) == direct
+    assert not fact.holds(PAPER._replace(facts={}))
+
+
+@pytest.mark.parametrize(
+    ("line", "holds"),
+    [
+        ("CLAIM n_i >= 3", True),
+        ("CLAIM n_i>2.5", True),
+        ("CLAIM n_i = 2.5", False),
+        ("CLAIM n_i < 3", False),
+        ("CLAIM n_j >= 0", False),
+        ("CLAIM cd_index >= 0", False),
+        ("CLAIM cited_by_count > 5", False),
+        ("CLAIM it is great", False),
+        ('QUOTE "we APPLY"', True),
+        ('QUOTE "a fast  route"', True),
+        ('QUOTE "we refine"', False),
+        ('QUOTE ""', False),
+        ("QUOTE we apply", False),
+    ],
+)
+def test_claims_hold_only_of_what_is_shown(line: str, holds: bool) -> None:
+    read = read_answer(f"{GOOD}\n{line}", ONE)
+    assert read is not None
+    assert [claim.holds(PAPER) for claim in read.claims] == [holds]
+
+
+def test_a_quote_of_too_many_words_does_not_hold() -> None:
+    words = "one two three four five six seven eight nine"
+    evidence = PAPER._replace(abstract=words)
+    assert not Quote(words).holds(evidence)
+    assert Quote(words.removesuffix(" nine")).holds(evidence)
+    assert not Quote("x" * 81).holds(PAPER._replace(abstract="x" * 200))
+
+
+def test_an_unreadable_claim_is_shown_printable_and_short() -> None:
+    read = read_argument("ARGUE neutral\nCLAIM \x1b[31m" + "a" * 500, ONE)
+    assert isinstance(read.claims[0], Unreadable)
+    assert len(read.claims[0].line) < 60
+    assert "\x1b" not in read.claims[0].line
