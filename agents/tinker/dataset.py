@@ -1,0 +1,178 @@
+"""TaskDataset and its builder: Tasks in batches of groups, as the cookbook's trainer wants them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, overload
+
+import chz
+from tinker_cookbook.model_info import get_recommended_renderer_name
+from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
+
+from tokengym.agents.tinker.codec import as_codec
+from tokengym.agents.tinker.groups import TaskGroupBuilder
+from tokengym.envs.catalogue import make_world
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.world import World
+
+
+class DrawnTasks(Sequence[Task]):
+    """The first Tasks of a split, each drawn when it is asked for: a Task may cost a solver's run.
+
+    Args:
+        world: draws them.
+        split: `train`, `validation` or `test`.
+        count: how many there are.
+    """
+
+    def __init__(self, world: World, split: str, count: int) -> None:
+        self._world = world
+        self._split = split
+        self._count = count
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Task]: ...
+    def __getitem__(self, index: int | slice) -> Task | list[Task]:
+        """Draw one, or several."""
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(self._count))]
+        position = range(self._count)[index]
+        return self._world.task(self._split, position)
+
+
+class TaskDataset(RLDataset):
+    """Batch `i` holds the groups of Tasks `i * n` to `(i + 1) * n - 1`; the last may hold fewer.
+
+    The same batch is the same each time it is asked for.
+
+    Args:
+        tasks: what is played, in order. May be lazy; a batch's Tasks are asked for with the batch.
+        groups_per_batch: groups in a batch, `n` above, at least 1.
+        group: everything about a group but its Task.
+
+    Raises:
+        OptionError: if there is no Task or no group to a batch.
+    """
+
+    def __init__(
+        self, tasks: Sequence[Task], groups_per_batch: int, group: TaskGroupBuilder
+    ) -> None:
+        if groups_per_batch < 1 or not len(tasks):
+            raise OptionError(
+                f"a dataset needs Tasks and at least one group per batch, got {len(tasks)} Tasks "
+                f"and groups_per_batch={groups_per_batch}"
+            )
+        self._tasks = tasks
+        self._groups_per_batch = groups_per_batch
+        self._group = group
+
+    def __len__(self) -> int:
+        """Return the number of batches."""
+        return -(-len(self._tasks) // self._groups_per_batch)
+
+    def get_batch(self, index: int) -> Sequence[TaskGroupBuilder]:
+        """Return the groups of batch `index`.
+
+        Raises:
+            IndexError: if there is no such batch.
+        """
+        if not 0 <= index < len(self):
+            raise IndexError(f"batches are 0 to {len(self) - 1}, got {index}")
+        start = index * self._groups_per_batch
+        tasks = self._tasks[start : start + self._groups_per_batch]
+        return [replace(self._group, task=task, groups_in_batch=len(tasks)) for task in tasks]
+
+
+@chz.chz
+class TaskDatasetBuilder(RLDatasetBuilder):
+    """Names everything a training and a test set of Tasks are made from.
+
+    The codec is named by `codec`, or by `model_name_for_tokenizer` (a name or a directory) and
+    `renderer_name` (the cookbook's recommendation for the model if `None`).
+    """
+
+    world: str = chz.field(doc="Id or short name of the world, such as `forecast`.")
+    level: str | None = chz.field(default=None, doc="Level; the world's first if `None`.")
+    options: dict[str, Any] = chz.field(
+        default_factory=dict, doc="Keyword options of the world, `data` files included."
+    )
+    split: str = chz.field(default="train", doc="Split the training Tasks are drawn from.")
+    n_batches: int = chz.field(default=100, doc="Batches in the training set.")
+    groups_per_batch: int = chz.field(default=16, doc="Groups (Tasks) in a batch.")
+    group_size: int = chz.field(default=8, doc="Rollouts of one Task in training.")
+    test_split: str = chz.field(default="test", doc="Split the test Tasks are drawn from.")
+    test_size: int = chz.field(default=0, doc="Test Tasks; no test set if 0.")
+    test_group_size: int = chz.field(default=1, doc="Rollouts of one Task in tests.")
+    codec: str | None = chz.field(default=None, doc="Name of the codec, see `codec_named`.")
+    model_name_for_tokenizer: str | None = chz.field(
+        default=None, doc="Model whose tokenizer is used: a name or a directory."
+    )
+    renderer_name: str | None = chz.field(default=None, doc="The cookbook's name of a renderer.")
+    keep_thinking: bool = chz.field(
+        default=False, doc="Keep thinking in history where the renderer would strip it."
+    )
+    role: str | None = chz.field(default=None, doc="Who is trained; the first role if `None`.")
+    agents: dict[str, str] = chz.field(
+        default_factory=dict, doc="For each other role the name of one of the world's baselines."
+    )
+    max_trajectory_tokens: int | None = chz.field(
+        default=None, doc="Budget of an episode's observations and replies together."
+    )
+    max_turn_tokens: int | None = chz.field(default=None, doc="Longest reply.")
+
+    def codec_name(self) -> str:
+        """Return the name of the codec.
+
+        Raises:
+            OptionError: if it is named twice or not at all.
+        """
+        model = self.model_name_for_tokenizer
+        if (self.codec is None) == (model is None):
+            raise OptionError(
+                f"name either a codec or a model for its tokenizer, got codec={self.codec!r} and "
+                f"model_name_for_tokenizer={model!r}"
+            )
+        if self.codec is not None:
+            return self.codec
+        renderer = self.renderer_name or get_recommended_renderer_name(str(model))
+        return f"{renderer}{'+keep_thinking' if self.keep_thinking else ''}@{model}"
+
+    async def __call__(self) -> tuple[TaskDataset, TaskDataset | None]:
+        """Build the training set and the test set.
+
+        Raises:
+            UnknownWorldError: if there is no such world.
+            OptionError: if a level, option, split, size or codec is not one.
+        """
+        world = make_world(self.world, self.level, **self.options)
+        # Known here, so that a wrong name fails before training and not in a worker.
+        codec = as_codec(self.codec_name()).name
+        count = self.n_batches * self.groups_per_batch
+        drawn = DrawnTasks(world, self.split, count)
+        group = self._group(codec, drawn, self.group_size)
+        training = TaskDataset(drawn, self.groups_per_batch, group)
+        if self.test_size == 0:
+            return training, None
+        held_out = DrawnTasks(world, self.test_split, self.test_size)
+        group = self._group(codec, held_out, self.test_group_size)
+        return training, TaskDataset(held_out, self.test_size, group)
+
+    def _group(self, codec: str, tasks: Sequence[Task], size: int) -> TaskGroupBuilder:
+        if not tasks:
+            raise OptionError("a training set needs at least one batch of at least one group")
+        return TaskGroupBuilder(
+            tasks[0],
+            codec,
+            size,
+            options=dict(self.options),
+            role=self.role,
+            agents=dict(self.agents),
+            max_trajectory_tokens=self.max_trajectory_tokens,
+            max_turn_tokens=self.max_turn_tokens,
+        )

@@ -1,0 +1,117 @@
+"""TaskGroupBuilder: a group of rollouts of one Task, as an `EnvGroupBuilder` of tinker-cookbook."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tinker_cookbook.rl.types import Env, EnvGroupBuilder, Metrics, Trajectory
+
+from tokengym.agents.tinker.env import Agent, TinkerEnv
+from tokengym.envs.catalogue import baselines, make_world, spec
+from tokengym.envs.core.errors import OptionError, RoleError
+from tokengym.envs.core.task import Task
+from tokengym.envs.tokens.codec import Codec
+from tokengym.rewards.ties import tie_statistics
+
+
+@dataclass(frozen=True)
+class TaskGroupBuilder(EnvGroupBuilder):
+    """Builds the environments of one group: all of them play the same Task.
+
+    It pickles: worlds, codecs named by name and agents named by name are made where they run.
+
+    Tie metrics. The cookbook logs, for each key, the mean over all trajectories that report it, and
+    knows no sums. So the statistics of a group are reported by its first member alone: the means
+    over groups in the log are then the pooled `reward_tie_group_rate`, `reward_uniform_group_rate`
+    and `reward_unique_fraction_mean` of the step exactly, whatever the groups' sizes.
+    `reward_tie_pair_rate` is exact where all groups that were kept have the same size (members are
+    lost only with an error-tolerant rollout strategy); otherwise it weighs groups equally instead
+    of by their pairs. `reward_tie_eligible_groups` is exact where no group of the batch was dropped
+    (`remove_constant_reward_groups` drops some), and in the log under a tag of several (`env/TAG/`)
+    it counts as if every group of the batch bore that tag. A group that lost all members but one
+    reports 0 eligible groups and no rates.
+
+    Attributes:
+        task: what every member plays.
+        codec: a codec, or its name for `codec_named`.
+        group_size: number of members, at least 1.
+        options: keyword options of the world.
+        role: who is trained; the world's first role if `None`.
+        agents: who speaks for each other role: the name of one of the world's baselines, or a
+            picklable callable.
+        max_trajectory_tokens: see `TinkerEnv`.
+        max_turn_tokens: see `TinkerEnv`.
+        groups_in_batch: number of groups in this one's batch, for the count of eligible groups.
+
+    Raises:
+        OptionError: if a size is not positive.
+        UnknownWorldError: if the Task is of no world of the catalogue.
+    """
+
+    task: Task
+    codec: Codec | str
+    group_size: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    role: str | None = None
+    agents: Mapping[str, str | Agent] = field(default_factory=dict)
+    max_trajectory_tokens: int | None = None
+    max_turn_tokens: int | None = None
+    groups_in_batch: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be built later."""
+        for name in ("group_size", "groups_in_batch"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{name} must be at least 1, got {getattr(self, name)}")
+        spec(self.task.world)
+
+    async def make_envs(self) -> Sequence[Env]:
+        """Make the members, each with a world of its own.
+
+        Raises:
+            OptionError: if the world does not take an option.
+            RoleError: if a role has nobody to speak for it, or no baseline has the name given.
+        """
+        task = self.task
+        agents = {role: self._agent(agent) for role, agent in self.agents.items()}
+        return [
+            TinkerEnv(
+                make_world(task.world, task.level, **self.options),
+                task,
+                self.codec,
+                role=self.role,
+                agents=agents,
+                max_trajectory_tokens=self.max_trajectory_tokens,
+                max_turn_tokens=self.max_turn_tokens,
+            )
+            for _ in range(self.group_size)
+        ]
+
+    async def compute_group_rewards(
+        self, trajectory_group: list[Trajectory], env_group: Sequence[Env]
+    ) -> list[tuple[float, Metrics]]:
+        """Add no reward, and report how the group's returns tie.
+
+        Returns:
+            one `(0.0, metrics)` per trajectory; only the first has metrics.
+        """
+        returns = [sum(step.reward for step in rollout.transitions) for rollout in trajectory_group]
+        statistics: Metrics = dict(tie_statistics([returns]))  # type: ignore[arg-type]
+        lost_its_ties = self.group_size > 1 and len(returns) < 2
+        eligible = statistics.pop("reward_tie_eligible_groups") * self.groups_in_batch
+        first: Metrics = {} if lost_its_ties else statistics
+        first["reward_tie_eligible_groups"] = eligible
+        return [(0.0, {} if member else first) for member in range(len(returns))]
+
+    def logging_tags(self) -> list[str]:
+        """Name the world, and the world with its level: `forecast`, `forecast-easy`."""
+        name = spec(self.task.world).short_name
+        return [name, f"{name}-{self.task.level}"]
+
+    def _agent(self, agent: str | Agent) -> Agent:
+        if not isinstance(agent, str):
+            return agent
+        known = baselines(self.task.world)
+        if agent not in known:
+            raise RoleError(f"{self.task.world} has the baselines {sorted(known)}, got {agent!r}")
+        return known[agent]
