@@ -180,10 +180,6 @@ class ForecastWorld(World):
     def _drawing_options(self) -> tuple[object, ...]:
         return () if self.families == LEVELS[self.level].families else self.families
 
-    def _split_of(self, instance: Mapping[str, Any]) -> str:
-        """Keep a question and its negated twin in one split, whatever is told beside them."""
-        return super()._split_of({**instance, "negated": False, "asides": []})
-
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
         return draw(rng, self.families, LEVELS[self.level])
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tokengym.envs.catalogue import baselines, make_world
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, TaskError
-from tokengym.envs.core.seeding import split_of
-from tokengym.envs.core.task import Task, canonical_json, fingerprint
+from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
 from tokengym.envs.forecasting.levels import LEVELS
@@ -275,12 +274,3 @@ def test_a_pickled_or_forked_world_goes_on_by_itself() -> None:
     ends = [one.reply("Probability: 0.7") for one in (world, *twins)]
     assert ends[1:] == ends[:1] * 2
     assert twins[0].returns == world.returns
-
-
-def test_a_question_and_its_negated_twin_are_in_one_split() -> None:
-    world = forecast_world("hard")
-    for split in ("train", "test"):
-        for index in range(60):
-            task = world.task(split, index)
-            key = {**task.instance, "negated": False, "asides": []}
-            assert split_of(fingerprint(task.world, canonical_json(key))) == split
