@@ -19,7 +19,7 @@ def conditions(plant: Microgrid | House) -> tuple[tuple[str, str], ...]:
         return tuple(
             (
                 f"{labels[t]}h indoor ",
-                f" out {plant.outside[t]:g} gain {plant.gain[t]:g} ct {_cents(plant.price[t])} "
+                f" out {plant.outside[t]:g} gain {plant.gain[t]:g} buy {_cents(plant.price[t])} "
                 f"low {plant.low[t]:g}" + _next(plant, t),
             )
             for t in range(plant.steps)
@@ -28,8 +28,8 @@ def conditions(plant: Microgrid | House) -> tuple[tuple[str, str], ...]:
     return tuple(
         (
             f"{labels[t]}h energy ",
-            f" load {plant.load[t]:g} sun {plant.pv[t]:g} ct {_cents(plant.price[t])} "
-            + (f"sold {_cents(plant.resale[t])} " if sells else "")
+            f" load {plant.load[t]:g} sun {plant.pv[t]:g} buy {_cents(plant.price[t])} "
+            + (f"sell {_cents(plant.resale[t])} " if sells else "")
             + (f"keep {plant.reserve[t]:.3g}" if plant.up[t] else "GRID DOWN")
             + _next(plant, t),
         )
@@ -71,10 +71,10 @@ def _opening_microgrid(grid: Microgrid) -> str:
         "Reply BATTERY kW (+ charge, - discharge). End each step with energy >= keep.",
     ]
     same = len(set(grid.resale)) == 1
-    sale = f"Sold {_cents(grid.resale[0])} ct" if same else "Sales pay sold"
+    sale = f"Sell at {_cents(grid.resale[0])} ct" if same else "Sell"
     lines.append(
-        f"{sale} up to {grid.export_cap:g} kW, wear {_cents(grid.wear)} ct. At the end lost energy "
-        f"costs {_cents(grid.price_of_missing)} ct, gained pays {_cents(grid.price_of_extra)}."
+        f"{sale} up to {grid.export_cap:g} kW, wear {_cents(grid.wear)} ct. End: a kWh lost costs "
+        f"{_cents(grid.price_of_missing)} ct, gained pays {_cents(grid.price_of_extra)}."
     )
     if max(grid.load_forecast) + grid.power + 1.0 > grid.import_cap or grid.car:
         lines.append(f"The grid gives up to {grid.import_cap:g} kW.")
@@ -95,7 +95,7 @@ def _opening_microgrid(grid: Microgrid) -> str:
     if grid.before:
         loads, suns = zip(*grid.before, strict=True)
         lines.append(f"Before: load {_listed(loads)}, sun {_listed(suns)}.")
-    lines.append("h load sun ct keep" if same else "h load sun ct sold keep")
+    lines.append(f"h load sun kW, buy ct,{'' if same else ' sell ct,'} keep kWh")
     for t in range(grid.steps):
         sold = "" if same else f" {_cents(grid.resale[t])}"
         lines.append(
@@ -127,9 +127,9 @@ def _opening_house(house: House) -> str:
         f"outside, gains as listed. Run {_length(house)} cheaply.",
         f"Reply HEAT kW (0 to {house.power:g}); 1 kW gives {house.cop:g} kW heat. End each step "
         f"with indoor from low to {house.high:g}.",
-        f"At the end a degree missing costs {_cents(house.price_of_missing)} ct, extra pays "
+        f"End: a degree missing costs {_cents(house.price_of_missing)} ct, extra pays "
         f"{_cents(house.price_of_extra)}.",
-        "h out gain ct low",
+        "h out C, gain kW, buy ct, low C",
     ]
     lines.extend(
         f"{label} {out:g} {gain:g} {_cents(price)} {low:g}"

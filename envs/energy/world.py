@@ -63,7 +63,39 @@ class _Script:
 
 
 class EnergyWorld(World):
-    """Energy-v0.
+    """Energy-v0: run a battery at least cost, and keep enough in it for an outage nobody announced.
+
+    Description:
+        A home with a battery, sun on its roof, a time-of-use tariff and a capped grid connection;
+        at some levels outages, a genset or a car; at `comfort` a heated house in its place. The
+        dynamics stand in `microgrid` and `house`, the levels in `levels`.
+    Observation:
+        First the constants and a table of forecasts, whose error grows with lead time, with tariff
+        and reserve; then each step what is new: the energy (rounded down to 0.01 kWh) or indoor
+        temperature, what load, sun, prices and reserve are now, and fresh forecasts of the next
+        steps. What physics clipped and by how much the floor was missed is said too.
+    Action:
+        The last line that reads `BATTERY kW` (+ charges), likewise `GENSET kW`, `EV kW` or
+        `HEAT kW`; a device not named is idle. A reply without any is 0 kW and counted.
+    Reward:
+        Paid at the last step, in [0, 1]. With c_t the reserve's shortfall at the end of step t
+        (kWh; 0 in an outage) plus critical load not served, or the kelvins outside the comfort
+        band: 0.2 (1 - v) if any c_t > 1e-6, with v the depth of the violation, else
+        0.2 + 0.8 h(s); s is 0 for the safe hold (return 0.4) and 1 for the optimum (return 1). See
+        `tokengym.rewards.control`. Step metrics: `cost` (c_t), `money_cost`, maybe `credit`; at the
+        end also `safety_floor_mass`, `violation_depth`, `first_violation_step` (if there was one),
+        `normalized_score` (s), `total_cost`, `total_money_cost`, `malformed_replies`.
+    Starting state:
+        Drawn with the Task: never one that the safe hold cannot run safely, nor one that leaves
+        less than 0.5 to gain.
+    Episode end:
+        After the last step of the level.
+
+    References:
+        CityLearn (parameters of battery, sun and tariff), pymgrid (wear, lost load, genset),
+        Safety-Gymnasium (`info["cost"]`).
+    Version history:
+        v0: first version.
 
     Args:
         spec: the row of the catalogue.

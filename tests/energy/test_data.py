@@ -167,7 +167,7 @@ def test_sales_dearer_than_purchases_are_shown_and_solved(
         row[4] = 0.3 if row[3] == 0.2 else 0.1
     world = world_of("day", data=write(tmp_path / "feed_in.csv", PLAIN, rows))
     task = world.task("train", 0)
-    assert "\nh load sun ct sold keep\n" in world.start(task).text
+    assert "\nh load sun kW, buy ct, sell ct, keep kWh\n" in world.start(task).text
     assert oracle_return(world, task) == 1.0
 
 

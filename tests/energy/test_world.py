@@ -232,7 +232,7 @@ def test_the_small_level_is_short(world_of: WorldOf) -> None:
     world = world_of("small")
     for index in range(20):
         turn = world.start(world.task("train", index))
-        assert len(turn.text) <= 510
+        assert len(turn.text) <= 515
         while not turn.done:
             turn = world.reply("BATTERY 0.1")
             assert len(turn.text) <= 75
