@@ -76,7 +76,9 @@ class RendererCodec:
         return codec_named, (self.name,)
 
     def shown(self, text: str) -> str:
-        """Return `text` as it is shown: with no special token spelled out in it."""
+        """Return `text` as it is shown: no special token spelled out in it, no lone surrogates."""
+        if not text.isascii():
+            text = text.encode("utf-8", "replace").decode("utf-8")
         if self._framing is not None and not self._framing.forgeable:
             return text
         return self._guarded(text)
@@ -101,7 +103,7 @@ class RendererCodec:
 
     def write(self, text: str) -> list[int]:
         """Tokens of a canonical reply; see `Codec.write`."""
-        return self._replies.write(text)
+        return self._replies.write(text.encode("utf-8", "replace").decode("utf-8"))
 
     def read(self, action: Sequence[int], stop_reason: str | None) -> Reply:
         """Read an action with the renderer's own parser, thinking removed; see `Codec.read`.

@@ -1,0 +1,186 @@
+"""Steps per second in tokens: `TinkerEnv.step` beside the cookbook's `EnvFromMessageEnv`.
+
+One 20-turn conversation of the same world with the same renderer and tokenizer, in one run. The
+texts differ from conversation to conversation, so that nobody answers from memory. Run it with
+`python benchmarks/token_steps.py`; it takes half a minute and exits with 1 if a target is missed.
+"""
+
+import argparse
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tinker_cookbook.renderers import Message, Renderer, get_text_content
+from tinker_cookbook.rl.message_env import EnvFromMessageEnv, MessageEnv, MessageStepResult
+from tinker_cookbook.rl.types import Env
+from tokengym.agents.tinker import RendererCodec, TinkerEnv, codec_named
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.envs.core.world import Optimum, World
+from tokengym.rewards.bounds import Range
+
+TURNS = 20
+LATE_TURN = 100
+MOST_GROWTH = 1.3
+SPEC = WorldSpec(
+    id="benchmark/Hours-v0",
+    summary="Answers any reply with the news of the next hour.",
+    entry_point="",
+    baselines="",
+    roles=("operator",),
+    turn_limits={"short": TURNS, "long": LATE_TURN + 2},
+    step_range={"operator": Range(0.0, 1.0)},
+    return_range={"operator": Range(0.0, 1000.0)},
+)
+
+
+class Hours(World):
+    """As little a world as there can be: nearly all of a step is tokens."""
+
+    expected_form = "output 12"
+
+    def optimum(self, task: Task) -> Mapping[str, Optimum]:
+        return {"operator": Optimum(0.0, exact=True)}
+
+    def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
+        news = [
+            f"Hour {hour}: demand {demand} MW, price 0.{price}. Output?"
+            for hour, (demand, price) in enumerate(rng.integers(10, 99, (self.turn_limit + 1, 2)))
+        ]
+        return {"news": news}
+
+    def _solve(self, instance: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
+        return {}
+
+    def _begin(self, task: Task) -> Turn:
+        self._news = task.instance["news"]
+        self._hour = 0
+        return Turn("operator", "You run a power station. " + self._news[0])
+
+    def _respond(self, text: str, complete: bool) -> Turn:
+        self._hour += 1
+        terms = {"operator": {"form": 0.0}}
+        if self._hour == self.turn_limit:
+            return self._end("operator", "", terms, StopReason.TURN_LIMIT)
+        rewards, rounded = self._pay(terms, final=False)
+        return Turn("operator", self._news[self._hour], rewards, rounded)
+
+
+class Talk(MessageEnv):
+    """The same world as the cookbook wants it: every step returns the whole conversation."""
+
+    def __init__(self, world: World, task: Task) -> None:
+        self._world = world
+        self._task = task
+        self._messages: list[Message] = []
+
+    async def initial_observation(self) -> list[Message]:
+        self._messages = [Message(role="user", content=self._world.start(self._task).text)]
+        return self._messages
+
+    async def step(self, message: Message) -> MessageStepResult:
+        turn = self._world.reply(get_text_content(message))
+        self._messages += [message, Message(role="user", content=turn.text)]
+        return MessageStepResult(turn.rewards["operator"], turn.done, self._messages)
+
+
+def small_tokenizer(folder: Path) -> str:
+    """Train a byte-level BPE tokenizer with chat tokens on this repository's text."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    chat = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=8000,
+        special_tokens=chat,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    sources = sorted(Path(__file__).resolve().parent.parent.glob("envs/**/*.py"))
+    tokenizer.train([str(path) for path in sources], trainer)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token=chat[0], additional_special_tokens=chat[1:]
+    )
+    fast.save_pretrained(folder)
+    return str(folder)
+
+
+async def step_times(env: Env, actions: list[list[int]]) -> list[float]:
+    """Play a conversation and return the seconds of each step."""
+    await env.initial_observation()
+    times = []
+    for action in actions:
+        start = time.perf_counter()
+        result = await env.step(action)
+        times.append(time.perf_counter() - start)
+    if not result.episode_done:
+        raise RuntimeError("the conversation was to end with the last action")
+    return times
+
+
+async def measure(codec: RendererCodec, renderer: Renderer, conversations: int) -> list[float]:
+    """Return medians over conversations: seconds a step of theirs, of ours, of our turns 2, 100."""
+    short, long = Hours(SPEC, "short"), Hours(SPEC, "long")
+    replies = [codec.write(f"output {10 + hour % 80}") for hour in range(long.turn_limit)]
+    theirs, ours, early, late = [], [], [], []
+    for index in range(conversations):
+        task = short.task("train", index)
+        env: Env = EnvFromMessageEnv(renderer, Talk(Hours(SPEC, "short"), task))
+        theirs.append(statistics.fmean(await step_times(env, replies[:TURNS])))
+        for again in range(20):
+            task = short.task("test", 20 * index + again)
+            env = TinkerEnv(Hours(SPEC, "short"), task, codec)
+            ours.append(statistics.fmean(await step_times(env, replies[:TURNS])))
+        for again in range(10):
+            task = long.task("train", 10 * index + again)
+            env = TinkerEnv(Hours(SPEC, "long"), task, codec)
+            times = await step_times(env, replies)
+            early.append(times[1])
+            late.append(times[LATE_TURN - 1])
+    return [statistics.median(seconds) for seconds in (theirs, ours, early, late)]
+
+
+def main() -> int:
+    """Print the table; return 1 if a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tokenizer", help="Hugging Face tokenizer: name or directory")
+    parser.add_argument("--conversations", type=int, default=40)
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    missed = 0
+    print(f"{'renderer':<16}{'tokenizer':<14}{'cookbook':>12}{'ours':>12}", end="")
+    print(f"{'ratio':>8}{'target':>8}{'turn 100 / 2':>14}{'target':>8}")
+    print(f"{'':<30}{'steps/s':>12}{'steps/s':>12}")
+    with tempfile.TemporaryDirectory() as folder:
+        hugging_face = options.tokenizer or small_tokenizer(Path(folder))
+        for name, tokenizer, kind, target in (
+            ("qwen3_instruct", hugging_face, "Hugging Face", 100),
+            ("role_colon", hugging_face, "Hugging Face", 100),
+            ("tml_v0", "thinkingmachines/Inkling-Small", "tml", 20),
+        ):
+            codec = codec_named(f"{name}@{tokenizer}")
+            if not isinstance(codec, RendererCodec):
+                raise TypeError(f"{codec.name} is no renderer")
+            theirs, ours, early, late = asyncio.run(
+                measure(codec, codec.renderer, options.conversations)
+            )
+            ratio, growth = theirs / ours, late / early
+            missed += ratio < target or growth > MOST_GROWTH
+            print(f"{name:<16}{kind:<14}{1 / theirs:>12,.0f}{1 / ours:>12,.0f}", end="")
+            print(f"{ratio:>7.0f}x{target:>7}x{growth:>14.2f}{MOST_GROWTH:>8}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
