@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tokengym.envs.warehouse.layout import AisleLayout
+from tokengym.envs.warehouse.layout import AisleLayout, Layout
 from tokengym.envs.warehouse.orders import Site
 
 _VALUES = (4, 12)
@@ -118,16 +118,20 @@ def draw(rng: np.random.Generator, level: Level) -> dict[str, Any]:
     return _draw_stock(rng, level) if isinstance(level, StockLevel) else _draw_full(rng, level)
 
 
-def _draw_pick(rng: np.random.Generator, level: PickLevel) -> dict[str, Any]:
-    """Draw a shift."""
-    layout = AisleLayout(level.aisles, level.rows)
-    site = Site(
+def site_of(level: PickLevel, layout: Layout) -> Site:
+    """Return the site of a level on a floor."""
+    return Site(
         layout,
         capacity=level.capacity,
         decay=level.decay,
         walk_cost=level.walk_cost,
         announced=level.announced,
     )
+
+
+def _draw_pick(rng: np.random.Generator, level: PickLevel) -> dict[str, Any]:
+    """Draw a shift."""
+    layout = AisleLayout(level.aisles, level.rows)
     slots = [cell.name for cell in layout.slots()]
     count = int(rng.integers(level.orders[0], level.orders[1] + 1))
     orders: list[dict[str, Any]] = []
@@ -151,7 +155,7 @@ def _draw_pick(rng: np.random.Generator, level: PickLevel) -> dict[str, Any]:
     orders.sort(key=itemgetter("release"))
     return {
         "mode": "pick",
-        "site": site.plain(),
+        "site": site_of(level, layout).plain(),
         "orders": [{"id": f"O{n}", **order} for n, order in enumerate(orders, start=1)],
         "stock": None,
     }
@@ -159,25 +163,30 @@ def _draw_pick(rng: np.random.Generator, level: PickLevel) -> dict[str, Any]:
 
 def _draw_stock(rng: np.random.Generator, level: StockLevel) -> dict[str, Any]:
     """Draw a stretch of days to keep items in stock."""
-    items = []
-    for number in range(1, level.items + 1):
-        mean = int(rng.integers(20, 71)) / 10
-        lead = int(rng.choice(level.leads))
-        cover = mean * (lead + level.review)
-        items.append(
-            {
-                "sku": f"S{number}",
-                "stock": int(rng.integers(round(2 * mean) + 1)),
-                "due": [int(rng.integers(round(mean) + 1)) for _ in range(lead - 1)],
-                "demand": {"poisson": mean},
-                "lead": lead,
-                "holding": 1,
-                "lost": int(rng.integers(4, 20)),
-                "fixed": int(rng.integers(level.fixed + 1)),
-                "room": round(cover + 3.5 * cover**0.5) + 2,
-            }
-        )
+    items = [
+        draw_item(rng, level, number, int(rng.integers(20, 71)) / 10)
+        for number in range(1, level.items + 1)
+    ]
     return {"mode": "stock", "reviews": level.reviews, "review": level.review, "items": items}
+
+
+def draw_item(
+    rng: np.random.Generator, level: StockLevel, number: int, mean: float
+) -> dict[str, Any]:
+    """Draw the terms of an item with a known mean demand a day, taken as Poisson."""
+    lead = int(rng.choice(level.leads))
+    cover = mean * (lead + level.review)
+    return {
+        "sku": f"S{number}",
+        "stock": int(rng.integers(round(2 * mean) + 1)),
+        "due": [int(rng.integers(round(mean) + 1)) for _ in range(lead - 1)],
+        "demand": {"poisson": mean},
+        "lead": lead,
+        "holding": 1,
+        "lost": int(rng.integers(4, 20)),
+        "fixed": int(rng.integers(level.fixed + 1)),
+        "room": round(cover + 3.5 * cover**0.5) + 2,
+    }
 
 
 def _draw_full(rng: np.random.Generator, level: FullLevel) -> dict[str, Any]:
@@ -200,7 +209,7 @@ def _draw_full(rng: np.random.Generator, level: FullLevel) -> dict[str, Any]:
                 "slot": slots[place],
                 "stock": stock,
                 "due": [int(rng.integers(min(round(mean), room - stock) + 1))] * (lead - 1),
-                "demand": {"poisson": mean},
+                "demand": {"about": mean},
                 "lead": lead,
                 "holding": 0.2,
                 "lost": 1,

@@ -72,7 +72,13 @@ class PickProblem:
         return pick_opening(self.site, shown, len(self.orders))
 
     def begin(self, turn_limit: int) -> "PickSession":
-        """Open a shift of at most `turn_limit` decisions."""
+        """Open a shift of at most `turn_limit` decisions.
+
+        Raises:
+            TaskError: if the best plan takes more.
+        """
+        if len(self.plan) > turn_limit:
+            raise TaskError(f"the best plan takes {len(self.plan)} turns, the level {turn_limit}")
         return PickSession(self, turn_limit)
 
 
@@ -168,10 +174,11 @@ def solve(instance: Mapping[str, Any]) -> dict[str, Any]:
     """Return optimum, reference and the best plan of a shift."""
     site, orders, stock = _parts(instance)
     best = best_plan(site, orders, stock=stock)
+    left = sum(len(leg.ids) for leg in best.legs) < len(orders)
     return {
         "optimum": best.value,
         "reference": first_come_first_served(site, orders, stock),
-        "plan": [*replies(best.legs, site.pickers), write(Done())],
+        "plan": [*replies(best.legs, site.pickers), *([write(Done())] if left else [])],
     }
 
 

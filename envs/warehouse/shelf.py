@@ -17,7 +17,7 @@ class Item:
         stock: units on hand at the start, `>= 0`.
         due: units arriving 1, 2, ..., lead - 1 days later.
         model: demand, lead time, costs and room.
-        poisson: whether demand is Poisson.
+        poisson: whether demand is known to be Poisson.
     """
 
     sku: str
@@ -45,14 +45,18 @@ class Item:
 
     @classmethod
     def of(cls, data: Mapping[str, Any], review: int) -> Self:
-        """Read an item from its plain form; `demand` is `{"poisson": mean}` or `{"shares": [...]}`.
+        """Read an item from its plain form.
+
+        Its `demand` a day is `{"poisson": mean}`, `{"shares": [...]}` of 0, 1, ... units, or
+        `{"about": mean}` where only the mean is known and rules of thumb take it as Poisson.
 
         Raises:
             TaskError: if it is no item.
         """
-        demand = data["demand"]
-        known = "shares" not in demand
-        shares = poisson(float(demand["poisson"])) if known else demand["shares"]
+        ((kind, demand),) = data["demand"].items()
+        if kind not in ("poisson", "shares", "about"):
+            raise TaskError(f"demand is 'poisson', 'shares' or 'about', got {kind!r}")
+        shares = demand if kind == "shares" else poisson(float(demand))
         model = StockModel(
             demand=tuple(map(float, shares)),
             lead=int(data["lead"]),
@@ -63,7 +67,7 @@ class Item:
             room=int(data["room"]),
         )
         due = tuple(map(int, data["due"]))
-        return cls(str(data["sku"]), int(data["stock"]), due, model, known)
+        return cls(str(data["sku"]), int(data["stock"]), due, model, kind == "poisson")
 
 
 class Shelf:

@@ -23,7 +23,7 @@ IntArray = npt.NDArray[np.int64]
 _TOLERANCE = 1e-7
 _MOST_SWEEPS = 20_000
 _TAIL = 1e-9
-_MOST_STATES = 200_000
+_MOST_CHOICES = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class StockModel:
             raise TaskError(f"probabilities of demand sum to 1, got {self.demand}")
         if self.lead < 1 or self.review < 1 or min(self.holding, self.lost, self.fixed) < 0:
             raise TaskError(f"an item needs lead and review >= 1 and costs >= 0, got {self}")
-        if self.room < 1 or (self.room + 1) ** (self.lead + 1) > _MOST_STATES * (self.room + 1):
+        if self.room < 1 or (self.room + 1) ** (self.lead + 1) > _MOST_CHOICES:
             raise TaskError(
                 f"room {self.room} with lead {self.lead} is empty or too large to solve exactly"
             )

@@ -17,6 +17,8 @@ from tokengym.envs.warehouse.full import FullProblem, FullSession
 from tokengym.envs.warehouse.levels import LEVELS, draw
 from tokengym.envs.warehouse.pick import PickProblem, PickSession
 from tokengym.envs.warehouse.prompt import PICK_FORM
+from tokengym.envs.warehouse.readers import Source, read
+from tokengym.envs.warehouse.records import OrderBook, Records, SalesHistory
 from tokengym.envs.warehouse.stock import StockProblem, StockSession
 from tokengym.rewards.control import bounded_score, control_score
 
@@ -52,12 +54,30 @@ class WarehouseWorld(World):
     Args:
         spec: the world's row of the catalogue.
         level: `pick_small` by default.
+        data: a user's own records instead of synthetic ones: an `OrderBook` for levels that pick,
+            a `SalesHistory` for levels that keep stock, or the files that `readers.read` reads.
+            Windows do not overlap; later ones belong to validation and test.
+
+    Raises:
+        OptionError: if the level is unknown.
+        DataError: if the data cannot be used, naming file, line and reason.
     """
 
     expected_form: ClassVar[str] = PICK_FORM
 
-    def __init__(self, spec: WorldSpec, level: str | None = None) -> None:
+    def __init__(
+        self,
+        spec: WorldSpec,
+        level: str | None = None,
+        *,
+        data: Records | Source | Sequence[Source] | None = None,
+    ) -> None:
         super().__init__(spec, level)
+        if data is None or isinstance(data, OrderBook | SalesHistory):
+            self._records = data
+        else:
+            self._records = read(data)
+        self._windows = self._records.windows(LEVELS[self.level]) if self._records else {}
         self._session: Session | None = None
 
     @property
@@ -83,7 +103,7 @@ class WarehouseWorld(World):
         split: str = "test",
         index: int = 0,
     ) -> Task:
-        """Solve an instance of your own, such as `loaders` builds, and return its Task.
+        """Solve an instance of your own, and return its Task.
 
         Args:
             instance: plain form of a problem of any mode.
@@ -114,13 +134,28 @@ class WarehouseWorld(World):
         _problem(task).begin(self.turn_limit)
         return task
 
+    def _drawing_options(self) -> tuple[object, ...]:
+        return () if self._records is None else (self._records.digest,)
+
+    def _split_of(self, instance: Mapping[str, Any]) -> str:
+        """A window of a user's data belongs to one split, whatever terms are put to it."""
+        if self._records is None:
+            return super()._split_of(instance)
+        return self._windows[instance["window"]]
+
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
-        return draw(rng, LEVELS[self.level])
+        level, records = LEVELS[self.level], self._records
+        if records is None:
+            return draw(rng, level)
+        at = int(rng.choice(list(self._windows)))
+        return {**records.instance(rng, level, at), "source": records.digest, "window": at}
 
     def _solve(
         self, instance: Mapping[str, Any], rng: np.random.Generator
     ) -> Mapping[str, Any] | None:
-        answer = _answer(instance, rng, None)
+        records = self._records
+        outcomes = None if records is None else records.outcomes(instance["window"], instance)
+        answer = _answer(instance, rng, outcomes)
         if answer is None:
             return None
         gap = answer["optimum"] - answer["reference"]

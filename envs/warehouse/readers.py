@@ -1,0 +1,268 @@
+"""Reading a user's own floor, orders and sales. Every refusal names file, line and reason.
+
+- A layout: text in the characters of RWARE's layouts (https://github.com/semitable/robotic-warehouse),
+  `x` shelf, `g` goal, `.` floor; blanks are dropped, capitals allowed.
+- `slots.csv`: `sku,aisle,row,qty`, one slot an article.
+- `orders.csv`: `order_id,release_min,due_min,sku,qty,value`, a row a line; values of lines add up.
+- `demand.csv`: `period,sku,qty`, a row for every article and period.
+"""
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tokengym.envs.core.errors import DataError, TaskError
+from tokengym.envs.warehouse.layout import AisleLayout, Cell, Layout, MapLayout
+from tokengym.envs.warehouse.orders import Order
+from tokengym.envs.warehouse.records import OrderBook, Records, SalesHistory
+
+Source = str | Path
+
+SLOTS = ("sku", "aisle", "row", "qty")
+ORDERS = ("order_id", "release_min", "due_min", "sku", "qty", "value")
+DEMAND = ("period", "sku", "qty")
+
+
+class Slot(NamedTuple):
+    """Where an article lies and how many units of it.
+
+    Attributes:
+        name: the slot, as in `A2-7`.
+        units: units there.
+    """
+
+    name: str
+    units: int
+
+
+class _Row(NamedTuple):
+    """A row of a CSV file, with the place to name in a refusal."""
+
+    place: str
+    line: int
+    cells: Mapping[str, str]
+
+    def text(self, column: str) -> str:
+        """The cell under `column`, not empty."""
+        if not self.cells[column]:
+            raise DataError(f"{self.place}: {column} is empty")
+        return self.cells[column]
+
+    def whole(self, column: str, least: int) -> int:
+        """The cell under `column` as a whole number of at least `least`."""
+        cell = self.cells[column]
+        try:
+            value = int(cell)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            raise DataError(f"{self.place}: {column} is {cell!r}, no whole number >= {least}")
+        return value
+
+    def positive(self, column: str) -> float:
+        """The cell under `column` as a finite number above 0."""
+        cell = self.cells[column]
+        try:
+            value = float(cell)
+        except ValueError:
+            value = 0.0
+        if not 0.0 < value < float("inf"):
+            raise DataError(f"{self.place}: {column} is {cell!r}, no number above 0")
+        return value
+
+
+def read(paths: Source | Sequence[Source]) -> Records:
+    """Read whatever the files are.
+
+    Args:
+        paths: the file of demand; or those of slots and orders, in any order, and a layout if the
+            floor is not one of parallel aisles.
+
+    Raises:
+        DataError: if the files do not fit together or one of them is refused.
+    """
+    files = [paths] if isinstance(paths, str | Path) else list(paths)
+    kinds = {_kind(file): file for file in files}
+    if len(kinds) == len(files):
+        if set(kinds) == {"demand"}:
+            return read_demand(kinds["demand"])
+        if {"slots", "orders"} <= set(kinds) <= {"slots", "orders", "layout"}:
+            layout = read_layout(kinds["layout"]) if "layout" in kinds else None
+            return read_orders(kinds["orders"], kinds["slots"], layout)
+    raise DataError(
+        "data are a file of demand, or files of slots and of orders with or without a layout; got "
+        f"{[f'{file}: {_kind(file)}' for file in files]}"
+    )
+
+
+def read_layout(path: Source) -> MapLayout:
+    """Read a map of shelves, goals and floor.
+
+    Raises:
+        DataError: naming file, line and reason.
+    """
+    lines = [line.replace(" ", "").lower() for line in _text(path).strip().splitlines()]
+    for number, line in enumerate(lines, start=1):
+        strange = sorted(set(line) - set("xg."))
+        if strange:
+            raise DataError(f"{path}, line {number}: {strange} are none of 'x', 'g' and '.'")
+        if len(line) != len(lines[0]):
+            raise DataError(
+                f"{path}, line {number}: {len(line)} cells, the first line has {len(lines[0])}"
+            )
+    try:
+        return MapLayout(tuple(lines))
+    except TaskError as error:
+        raise DataError(f"{path}, line 1: {error}") from error
+
+
+def read_slots(path: Source, layout: Layout | None = None) -> tuple[Layout, dict[str, Slot]]:
+    """Read where every article lies.
+
+    Args:
+        path: a CSV with the columns `sku,aisle,row,qty`.
+        layout: the floor; the smallest one of parallel aisles that holds all slots if `None`.
+
+    Returns:
+        the floor, and slot and units by article.
+
+    Raises:
+        DataError: naming file, line and reason.
+    """
+    cells: dict[str, Cell] = {}
+    slots: dict[str, Slot] = {}
+    lowest = 1 if layout is None else 0
+    known = None if layout is None else set(layout.slots())
+    for row in _rows(path, SLOTS):
+        sku = row.text("sku")
+        cell = Cell(row.whole("aisle", 0), row.whole("row", lowest))
+        if sku in slots:
+            raise DataError(f"{row.place}: {sku!r} has a slot already; an article lies in one")
+        if cell in cells.values():
+            raise DataError(f"{row.place}: slot {cell.name} is taken; a slot holds one article")
+        if known is not None and cell not in known:
+            raise DataError(f"{row.place}: there is no shelf at {cell.name}")
+        cells[sku] = cell
+        slots[sku] = Slot(cell.name, row.whole("qty", 0))
+    if layout is None:
+        most = [max(cell.aisle for cell in cells.values()), max(c.row for c in cells.values())]
+        try:
+            layout = AisleLayout(most[0] + 1, most[1])
+        except TaskError as error:
+            raise DataError(f"{path}: {error}") from error
+    return layout, slots
+
+
+def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) -> OrderBook:
+    """Read orders with where their articles lie.
+
+    Args:
+        path: a CSV with the columns `order_id,release_min,due_min,sku,qty,value`.
+        slots_path: see `read_slots`.
+        layout: see `read_slots`.
+
+    Raises:
+        DataError: naming file, line and reason.
+    """
+    layout, slots = read_slots(slots_path, layout)
+    rows: dict[str, list[_Row]] = {}
+    for row in _rows(path, ORDERS):
+        rows.setdefault(row.text("order_id"), []).append(row)
+    orders = sorted(
+        ((_order(number, lines, slots), lines[0].line) for number, lines in rows.items()),
+        key=lambda entry: (entry[0].release, entry[1]),
+    )
+    stock = {slot.name: slot.units for slot in slots.values()}
+    book, lines = zip(*orders, strict=True)
+    return OrderBook(str(path), layout, stock, book, lines)
+
+
+def _order(order_id: str, rows: Sequence[_Row], slots: Mapping[str, Slot]) -> Order:
+    """Put the lines of one order together."""
+    release, due = rows[0].whole("release_min", 0), rows[0].whole("due_min", 0)
+    if due < release:
+        raise DataError(f"{rows[0].place}: due at {due}, before its release at {release}")
+    units: dict[str, int] = {}
+    for row in rows:
+        if (row.whole("release_min", 0), row.whole("due_min", 0)) != (release, due):
+            raise DataError(f"{row.place}: the times of order {order_id!r} differ from its first")
+        slot = slots.get(row.text("sku"))
+        if slot is None:
+            raise DataError(f"{row.place}: {row.text('sku')!r} has no slot")
+        if slot.name in units:
+            raise DataError(f"{row.place}: order {order_id!r} asks for {row.text('sku')!r} twice")
+        units[slot.name] = row.whole("qty", 1)
+    value = sum(row.positive("value") for row in rows)
+    return Order(order_id, value, due, release, tuple(units.items()), sum(units.values()))
+
+
+def read_demand(path: Source) -> SalesHistory:
+    """Read units asked for by period and article.
+
+    Args:
+        path: a CSV with the columns `period,sku,qty`; periods are whole numbers without a gap, and
+            each has a row for every article.
+
+    Raises:
+        DataError: naming file, line and reason.
+    """
+    asked: dict[str, dict[int, int]] = {}
+    for row in _rows(path, DEMAND):
+        periods = asked.setdefault(row.text("sku"), {})
+        period = row.whole("period", 0)
+        if period in periods:
+            raise DataError(f"{row.place}: period {period} of {row.text('sku')!r} comes twice")
+        periods[period] = row.whole("qty", 0)
+    first = min(min(periods) for periods in asked.values())
+    last = max(max(periods) for periods in asked.values())
+    for sku, periods in asked.items():
+        for period in range(first, last + 1):
+            if period not in periods:
+                raise DataError(f"{path}: a gap: {sku!r} has no row for period {period}")
+    by_period = {
+        sku: tuple(periods[period] for period in range(first, last + 1))
+        for sku, periods in asked.items()
+    }
+    return SalesHistory(str(path), by_period)
+
+
+def _kind(path: Source) -> str:
+    """Tell by its first line what a file is."""
+    first = next(iter(_text(path).strip().splitlines()), "")
+    columns = {cell.strip().lower() for cell in first.split(",")}
+    for kind, needed in (("slots", SLOTS), ("orders", ORDERS), ("demand", DEMAND)):
+        if columns >= set(needed):
+            return kind
+    return "layout" if first and not set(first.lower()) - set("xg. ") else "unknown"
+
+
+def _rows(path: Source, columns: Sequence[str]) -> list[_Row]:
+    """Read the rows of a CSV file under a header that has `columns`."""
+    try:
+        table = list(csv.reader(_text(path).splitlines()))
+    except csv.Error as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+    header = [cell.strip().lower() for cell in table[0]] if table else []
+    missing = [column for column in columns if column not in header]
+    if missing:
+        raise DataError(f"{path}, line 1: the columns {missing} are missing, got {header}")
+    rows = []
+    for line, cells in enumerate(table[1:], start=2):
+        if not cells:
+            continue
+        place = f"{path}, line {line}"
+        if len(cells) != len(header):
+            raise DataError(f"{place}: {len(cells)} cells under {len(header)} columns")
+        named = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
+        rows.append(_Row(place, line, named))
+    if not rows:
+        raise DataError(f"{path}: at least one row is needed below the header")
+    return rows
+
+
+def _text(path: Source) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error

@@ -1,0 +1,167 @@
+"""A user's own orders and sales, cut into windows that levels play."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.warehouse.layout import Layout
+from tokengym.envs.warehouse.levels import Level, PickLevel, StockLevel, draw_item, site_of
+from tokengym.envs.warehouse.orders import Order
+
+LEAST_HISTORY = 20
+"""Periods before a window that its demand is estimated from, at least."""
+
+_SHARE_HELD_OUT = 0.15
+
+
+@dataclass(frozen=True)
+class OrderBook:
+    """Orders of a real site, by release.
+
+    Attributes:
+        name: file they come from, for refusals.
+        layout: the floor.
+        stock: units by slot.
+        orders: the orders, by release; the time unit is a minute, and a step takes one.
+        lines: line of the file each order begins on.
+        digest: name of the contents.
+    """
+
+    name: str
+    layout: Layout
+    stock: Mapping[str, int]
+    orders: tuple[Order, ...]
+    lines: tuple[int, ...]
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Name the contents by their hash."""
+        content = (self.layout, sorted(self.stock.items()), self.orders)
+        object.__setattr__(self, "digest", _digest(content))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Never changed: a copy is the book itself."""
+        return self
+
+    def windows(self, level: Level) -> Mapping[int, str]:
+        """Return the first orders of the windows a level plays, and the split each belongs to.
+
+        Raises:
+            DataError: if the level does not pick, an order exceeds a trip, or windows are too few.
+        """
+        if not isinstance(level, PickLevel):
+            raise DataError("orders are data for the levels that pick only")
+        for order, line in zip(self.orders, self.lines, strict=True):
+            if order.units > level.capacity:
+                raise DataError(
+                    f"{self.name}, line {line}: the order has {order.units} units, a trip of the "
+                    f"level carries {level.capacity}"
+                )
+        return _by_time(range(0, len(self.orders), level.orders[1]), len(self.orders))
+
+    def instance(self, _rng: np.random.Generator, level: Level, at: int) -> dict[str, Any]:
+        """Return the window that begins at order `at`; its first release is time 0.
+
+        At levels whose books are complete from the start, every order can be picked at once.
+        """
+        if not isinstance(level, PickLevel):
+            raise DataError("orders are data for the levels that pick only")
+        window = self.orders[at : at + level.orders[1]]
+        first = window[0].release
+        orders = []
+        for number, order in enumerate(window, start=1):
+            release = order.release - first if level.spread else 0
+            times = {"release": release, "due": order.due - first}
+            orders.append({**order.plain(), **times, "id": f"O{number}"})
+        stock = {slot: self.stock[slot] for order in window for slot, _ in order.lines}
+        site = site_of(level, self.layout).plain()
+        return {"mode": "pick", "site": site, "orders": orders, "stock": stock}
+
+    def outcomes(self, _at: int, _instance: Mapping[str, Any]) -> None:
+        """Return nothing: a shift leaves nothing to chance."""
+
+
+@dataclass(frozen=True)
+class SalesHistory:
+    """Units asked for by item and period.
+
+    Attributes:
+        name: file they come from, for refusals.
+        demand: units by article and period; every article has every period.
+        digest: name of the contents.
+    """
+
+    name: str
+    demand: Mapping[str, tuple[int, ...]]
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Name the contents by their hash."""
+        object.__setattr__(self, "digest", _digest(sorted(self.demand.items())))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Never changed: a copy is the history itself."""
+        return self
+
+    def windows(self, level: Level) -> Mapping[int, str]:
+        """Return the first periods of the windows a level plays, and the split each belongs to.
+
+        Raises:
+            DataError: if the level does not keep stock, or articles or windows are too few.
+        """
+        if not isinstance(level, StockLevel):
+            raise DataError("sales are data for the levels that keep stock only")
+        if len(self.demand) < level.items:
+            raise DataError(
+                f"{self.name}: the level keeps {level.items} items, got {len(self.demand)}"
+            )
+        periods = len(next(iter(self.demand.values())))
+        return _by_time(range(LEAST_HISTORY, periods, level.reviews * level.review), periods)
+
+    def instance(self, rng: np.random.Generator, level: Level, at: int) -> dict[str, Any]:
+        """Return the window that begins at period `at` for items and costs drawn.
+
+        Demand is known to policies by its shares in all periods before the window.
+        """
+        if not isinstance(level, StockLevel):
+            raise DataError("sales are data for the levels that keep stock only")
+        articles = rng.permutation(sorted(self.demand))[: level.items].tolist()
+        items = []
+        for number, article in enumerate(articles, start=1):
+            past = self.demand[article][:at]
+            shares = np.bincount(past) / len(past)
+            item = draw_item(rng, level, number, float(np.mean(past)))
+            items.append({**item, "demand": {"shares": shares.tolist()}, "article": article})
+        head = {"mode": "stock", "reviews": level.reviews, "review": level.review}
+        return {**head, "items": items}
+
+    def outcomes(self, at: int, instance: Mapping[str, Any]) -> list[list[int]]:
+        """Return the units asked for in the window, by item and period."""
+        periods = slice(at, at + instance["reviews"] * instance["review"])
+        return [list(self.demand[item["article"]][periods]) for item in instance["items"]]
+
+
+Records = OrderBook | SalesHistory
+
+
+def _by_time(starts: range, length: int) -> Mapping[int, str]:
+    """Give the last whole windows to test, those before to validation, the rest to training."""
+    whole = [at for at in starts if at + starts.step <= length]
+    if len(whole) < len(SPLITS):
+        raise DataError(
+            f"the data hold {len(whole)} windows of {starts.step}; {len(SPLITS)} are needed, one "
+            "for each split"
+        )
+    held_out = max(1, round(_SHARE_HELD_OUT * len(whole)))
+    splits = ["train"] * (len(whole) - 2 * held_out)
+    splits += ["validation"] * held_out + ["test"] * held_out
+    return dict(zip(whole, splits, strict=True))
+
+
+def _digest(content: object) -> str:
+    return hashlib.sha256(repr(content).encode()).hexdigest()[:12]
