@@ -26,7 +26,8 @@ def half_brier(report: Sequence[float], truth: Sequence[float]) -> float:
 
     With a drawn label y it is ½·Σ_k (p_k - [k = y])². Both arguments sum to 1.
     """
-    return 0.5 * (1.0 + sum(p * (p - 2.0 * t) for p, t in zip(report, truth, strict=True)))
+    (p, q, r), (a, b, c) = report, truth
+    return 0.5 * (1.0 + p * (p - 2.0 * a) + q * (q - 2.0 * b) + r * (r - 2.0 * c))
 
 
 def correctness(chosen: int, truth: Sequence[float]) -> float:

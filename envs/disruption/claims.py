@@ -52,11 +52,17 @@ class Fact(NamedTuple):
 
     def holds(self, evidence: Evidence) -> bool:
         """Whether the feature is shown and its value satisfies the claim."""
-        shown = evidence.facts.get(self.feature)
+        feature, op, value = self
+        shown = evidence.facts.get(feature)
         if shown is None:
             return False
-        low, high = self.interval()
-        return low <= shown <= high
+        if op == ">=":
+            return shown >= value
+        if op == "<=":
+            return shown <= value
+        if op == "=":
+            return shown == value
+        return shown > value if op == ">" else shown < value
 
 
 class Quote(NamedTuple):

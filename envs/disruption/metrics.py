@@ -23,20 +23,26 @@ def debate_metrics(
         gain: B₀ - B₁, the fall of the reports' half-Brier.
         validity: share of the final claims that verify.
     """
-    pairs = list(zip(first, final, strict=True))
-    when_right = [a != b for (a, b), y in zip(pairs, gold, strict=True) if a == y]
-    when_wrong = [a != b for (a, b), y in zip(pairs, gold, strict=True) if a != y]
+    right_first = right_final = flips_when_right = flips_when_wrong = 0
+    for before, after, truth in zip(first, final, gold, strict=True):
+        right_final += after == truth
+        if before == truth:
+            right_first += 1
+            flips_when_right += after != before
+        else:
+            flips_when_wrong += after != before
+    count = len(gold)
     metrics = {
         "well_formed": 1.0,
-        "right_first": len(when_right) / len(gold),
-        "right_final": sum(b == y for (_, b), y in zip(pairs, gold, strict=True)) / len(gold),
+        "right_first": right_first / count,
+        "right_final": right_final / count,
         "brier_gain": gain,
         "claim_validity": validity,
     }
-    if when_right:
-        metrics["flip_when_right"] = sum(when_right) / len(when_right)
-    if when_wrong:
-        metrics["flip_when_wrong"] = sum(when_wrong) / len(when_wrong)
+    if right_first:
+        metrics["flip_when_right"] = flips_when_right / right_first
+    if right_first < count:
+        metrics["flip_when_wrong"] = flips_when_wrong / (count - right_first)
     return metrics
 
 

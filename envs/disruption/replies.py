@@ -36,10 +36,12 @@ class Answer(NamedTuple):
 
     def write(self, targets: Sequence[Target], decimals: int = 2) -> str:
         """Write the answer in the form `read_answer` reads."""
-        words = (LABELS[t][k] for t, k in zip(targets, self.labels, strict=True))
-        numbers = (f"{p:.{decimals}f}" for report in self.reports for p in report)
+        words = [LABELS[t][k] for t, k in zip(targets, self.labels, strict=True)]
+        form = f"%.{decimals}f %.{decimals}f %.{decimals}f"
+        numbers = [form % report for report in self.reports]
         lines = [f"LABEL {' '.join(words)}", f"P {' '.join(numbers)}"]
-        return "\n".join([*lines, *(claim.line for claim in self.claims)])
+        lines += [claim.line for claim in self.claims]
+        return "\n".join(lines)
 
 
 class Argument(NamedTuple):
@@ -69,16 +71,15 @@ def read_answer(text: str, targets: tuple[Target, ...], *, complete: bool = True
     if not labels or not numbers:
         return None
     words = labels[-1] if len(targets) > 1 else labels[-1:]
-    values = [float(number) for number in numbers[-1]]
-    reports = []
-    for k in range(0, len(values), 3):
-        a, b, c = values[k : k + 3]
+    chosen, reports = [], []
+    for k, target in enumerate(targets):
+        a, b, c = map(float, numbers[-1][3 * k : 3 * k + 3])
         total = a + b + c
         if abs(total - 1.0) > SUM_TOLERANCE:
             return None
         reports.append((a / total, b / total, c / total))
-    chosen = tuple(LABELS[t].index(word) for t, word in zip(targets, words, strict=True))
-    return Answer(chosen, tuple(reports), _claims(text, MOST_CLAIMS))
+        chosen.append(LABELS[target].index(words[k]))
+    return Answer(tuple(chosen), tuple(reports), _claims(text, MOST_CLAIMS))
 
 
 def read_argument(text: str, targets: tuple[Target, ...], *, complete: bool = True) -> Argument:
@@ -90,10 +91,11 @@ def read_argument(text: str, targets: tuple[Target, ...], *, complete: bool = Tr
 
 
 def _claims(text: str, most: int) -> tuple[Claim, ...]:
-    found = _CLAIM.findall(text)[-most:]
     return tuple(
-        read_fact(words) if kind == "CLAIM" else read_quote(words)
-        for kind, words in ((kind, words.strip()[:_LONGEST_CLAIM]) for kind, words in found)
+        [
+            (read_fact if kind == "CLAIM" else read_quote)(words.strip()[:_LONGEST_CLAIM])
+            for kind, words in _CLAIM.findall(text)[-most:]
+        ]
     )
 
 

@@ -231,7 +231,8 @@ class DisruptionWorld(World):
         docket = self.docket
         if self._first is not None and self._argument is None:
             self._argument = read_argument(text, self.targets, complete=complete)
-            self._false = sum(not claim.holds(docket.evidence) for claim in self._argument.claims)
+            claims = self._argument.claims
+            self._false = len([claim for claim in claims if not claim.holds(docket.evidence)])
             return Turn(PREDICTOR, rejoinder(self._argument))
         answer = read_answer(text, self.targets, complete=complete)
         if answer is None:
