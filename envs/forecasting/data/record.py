@@ -29,6 +29,18 @@ class Source(NamedTuple):
     dated: datetime | None
 
 
+class Place(NamedTuple):
+    """Where a row stands.
+
+    Attributes:
+        file: name of the file.
+        line: line it begins on, from 1.
+    """
+
+    file: str
+    line: int
+
+
 @dataclass(frozen=True)
 class Record:
     """One question. All times are in UTC.
@@ -58,3 +70,7 @@ class Record:
     outcome: int
     price: tuple[float, ...] | None = None
     sources: tuple[Source, ...] = ()
+
+
+Parsed = Record | RowError
+"""A question of a row, or why there is none."""

@@ -8,7 +8,7 @@ list; and `sources`, a list of texts or of `{text, date}`.
 import math
 
 from tokengym.envs.forecasting.data import fields
-from tokengym.envs.forecasting.data.record import Record, Row, RowError, Source
+from tokengym.envs.forecasting.data.record import Parsed, Record, Row, RowError, Source
 
 
 def recognises(row: Row) -> bool:
@@ -16,7 +16,7 @@ def recognises(row: Row) -> bool:
     return isinstance(row.get("question"), str)
 
 
-def records(row: Row) -> list[Record]:
+def records(row: Row) -> list[Parsed]:
     """Return the question a row holds.
 
     Raises:

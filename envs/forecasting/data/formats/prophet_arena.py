@@ -8,7 +8,7 @@ is when trading ended, often because the answer was out: it orders splits and is
 from collections.abc import Mapping
 
 from tokengym.envs.forecasting.data import fields
-from tokengym.envs.forecasting.data.record import Record, Row, RowError, Source
+from tokengym.envs.forecasting.data.record import Parsed, Record, Row, RowError, Source
 
 _COLUMNS = {"submission_id", "event_ticker", "snapshot_time", "market_outcome", "markets"}
 _DATES = ("date", "published_at", "published_date")
@@ -20,7 +20,7 @@ def recognises(row: Row) -> bool:
     return row.keys() >= _COLUMNS
 
 
-def records(row: Row) -> list[Record]:
+def records(row: Row) -> list[Parsed]:
     """Return the questions a snapshot holds, one a market.
 
     Raises:

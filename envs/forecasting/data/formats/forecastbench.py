@@ -1,0 +1,102 @@
+"""ForecastBench: a question set and a resolution set, two files that are read together.
+
+A resolution belongs to the question with its id and source; each resolution date is a question of
+its own, on the same event. `"N/A"` means missing. Questions from markets have no dates of their
+own: the date they resolved on leaks the answer and is not shown. Combinations of two questions (a
+list as id) are not read.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from tokengym.envs.forecasting.data import fields
+from tokengym.envs.forecasting.data.record import Parsed, Place, Record, Row, RowError
+
+_MISSING = "N/A"
+_QUESTION = {"freeze_datetime", "source", "question"}
+_RESOLUTION = {"resolved_to", "resolution_date", "source"}
+
+
+class Pairing:
+    """The rows of both files, until they can be joined."""
+
+    def __init__(self) -> None:
+        self._questions: dict[tuple[str, str, str], tuple[Row, Place]] = {}
+        self._resolutions: list[tuple[Row, Place]] = []
+
+    def take(self, row: Row, place: Place) -> bool:
+        """Keep a row if it is of this format, and say whether it is.
+
+        Raises:
+            RowError: if it is a question that cannot be joined.
+        """
+        if row.keys() >= _RESOLUTION:
+            self._resolutions.append((row, place))
+        elif row.keys() >= _QUESTION:
+            self._questions[_join_key(row)] = (row, place)
+        else:
+            return False
+        return True
+
+    def joined(self) -> Iterator[tuple[Parsed, Place]]:
+        """Yield the question of every resolution, or why there is none."""
+        answered = set()
+        for row, place in self._resolutions:
+            try:
+                key = _join_key(row)
+                if key not in self._questions:
+                    raise RowError(f"no question {key[1]!r} of {key[0]!r} in the files")
+                answered.add(key)
+                yield _record(self._questions[key][0], row), place
+            except RowError as error:
+                yield error, place
+        for key, (_, place) in self._questions.items():
+            if key not in answered:
+                yield RowError("no resolution in the files"), place
+
+
+def _join_key(row: Row) -> tuple[str, str, str]:
+    if isinstance(row.get("id"), list):
+        raise RowError("combinations of questions are not read")
+    source = fields.text(row, "source")
+    return source, fields.identifier(row, "id"), fields.text(row, "forecast_due_date")
+
+
+def _record(question: Row, resolution: Row) -> Record:
+    if resolution.get("resolved") is not True:
+        raise RowError("not resolved")
+    source, key, due = _join_key(question)
+    date = fields.text(resolution, "resolution_date")
+    from_market = question.get("resolution_dates") in (_MISSING, None)
+    words = fields.text(question, "question")
+    filled = words.replace("{resolution_date}", date).replace("{forecast_due_date}", due)
+    criteria = _known(question, "resolution_criteria")
+    parts = (_known(question, "background"), f"Resolution: {criteria}" if criteria else "")
+    return Record(
+        key=f"{source}:{key}:{due}:{date}",
+        event=f"{source}:{key}",
+        question=filled if from_market or date in filled else f"{filled} (on {date})",
+        background="\n".join(filter(None, parts)),
+        asked_at=fields.moment({"forecast_due_date": due}, "forecast_due_date"),
+        closed_at=fields.end_of(resolution, "resolution_date"),
+        resolves_by=None
+        if from_market
+        else fields.rounded_up(fields.moment(resolution, "resolution_date")),
+        labels=(),
+        outcome=fields.yes_or_no(resolution.get("resolved_to"), "resolved_to"),
+        price=_price(question) if from_market else None,
+    )
+
+
+def _known(row: Mapping[str, object], name: str) -> str:
+    value = fields.optional_text(row, name)
+    return "" if value == _MISSING else value
+
+
+def _price(question: Row) -> tuple[float, float] | None:
+    """Return the market's price when the question set was frozen, a number or a text."""
+    value = question.get("freeze_datetime_value")
+    try:
+        price = float(value) if isinstance(value, str | int | float) else -1.0
+    except ValueError:
+        return None
+    return (1.0 - price, price) if 0.0 <= price <= 1.0 else None

@@ -1,0 +1,44 @@
+"""Manifold markets: binary ones resolved YES or NO; times are milliseconds since 1970.
+
+`closeTime` is the earlier of the date its creator chose and the moment it was resolved, so it leaks
+the answer and is not read. `probability` of a resolved market is its last price, after the answer
+was out, so it is not read either. A market resolved to MKT has no outcome, only a soft label.
+"""
+
+from tokengym.envs.forecasting.data import fields
+from tokengym.envs.forecasting.data.record import Parsed, Record, Row, RowError
+
+_FIELDS = {"outcomeType", "createdTime", "question"}
+_OUTCOMES = {"YES": 1, "NO": 0}
+
+
+def recognises(row: Row) -> bool:
+    """Whether a row is in this format: it has its fields."""
+    return row.keys() >= _FIELDS
+
+
+def records(row: Row) -> list[Parsed]:
+    """Return the question of a market.
+
+    Raises:
+        RowError: if it is not binary, not resolved to yes or no, or a field is unusable.
+    """
+    if row["outcomeType"] != "BINARY":
+        raise RowError(f"'outcomeType' must be 'BINARY', got {fields.quoted(row['outcomeType'])}")
+    resolution = row.get("resolution")
+    if not isinstance(resolution, str) or resolution not in _OUTCOMES:
+        raise RowError(f"'resolution' must be 'YES' or 'NO', got {fields.quoted(resolution)}")
+    key = fields.identifier(row, "id")
+    return [
+        Record(
+            key=key,
+            event=key,
+            question=fields.text(row, "question"),
+            background=fields.optional_text(row, "textDescription"),
+            asked_at=fields.moment(row, "createdTime"),
+            closed_at=fields.moment(row, "resolutionTime"),
+            resolves_by=None,
+            labels=(),
+            outcome=_OUTCOMES[resolution],
+        )
+    ]

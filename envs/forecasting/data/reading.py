@@ -1,0 +1,146 @@
+"""Rows on their way to records: parsing, refusing what leaks the answer, merging repeats."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.forecasting.data.formats import (
+    autocast,
+    manifold,
+    metaculus,
+    plain,
+    prophet_arena,
+)
+from tokengym.envs.forecasting.data.formats.forecastbench import Pairing
+from tokengym.envs.forecasting.data.neutral import neutral
+from tokengym.envs.forecasting.data.record import Parsed, Place, Record, Row, RowError, Source
+from tokengym.envs.forecasting.data.report import Rejection
+from tokengym.envs.forecasting.data.rows import read_rows
+
+_FORMATS = (prophet_arena, manifold, autocast, metaculus, plain)
+
+_Key = tuple[str, str, tuple[str, ...]]
+"""What makes two rows the same question: event, words, and names of the outcomes."""
+
+
+class Reading:
+    """What has been read so far.
+
+    Attributes:
+        rows: rows read.
+        questions: questions they held.
+        merged: questions merged with an earlier one.
+        rejected: rows that were not used.
+        refused: sources later than the snapshot of their question.
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.questions = 0
+        self.merged = 0
+        self.rejected: list[Rejection] = []
+        self.refused: list[Rejection] = []
+        self._kept: dict[_Key, tuple[Record, Place]] = {}
+        self._asked: dict[str, _Key] = {}
+        self._contradicted: set[_Key] = set()
+        self._pairing = Pairing()
+
+    def read(self, path: Path) -> None:
+        """Add the rows of a file."""
+        for line, row, reason in read_rows(path):
+            self.rows += 1
+            place = Place(path.name, line)
+            try:
+                if row is None:
+                    raise RowError(reason)
+                if self._pairing.take(row, place):
+                    continue
+                found = _records(row)
+            except RowError as error:
+                self._reject(place, str(error))
+                continue
+            for parsed in found:
+                self._add(parsed, place)
+
+    def usable(self) -> list[Record]:
+        """Return the records in use.
+
+        Raises:
+            DataError: if there is none.
+        """
+        for parsed, place in self._pairing.joined():
+            self._add(parsed, place)
+        self._pairing = Pairing()
+        for key in self._contradicted:
+            _, place = self._kept.pop(key)
+            self._reject(place, "another row contradicts its outcome")
+        self._contradicted.clear()
+        records = [record for record, _ in self._kept.values()]
+        if records:
+            return records
+        first = "; ".join(map(str, self.rejected[:3])) or "the files hold no rows"
+        raise DataError(f"no question can be used out of {self.rows} rows: {first}")
+
+    def _add(self, record: Parsed, place: Place) -> None:
+        if isinstance(record, RowError):
+            self._reject(place, str(record))
+            return
+        self.questions += 1
+        if record.asked_at >= record.closed_at:
+            asked, closed = record.asked_at.isoformat(), record.closed_at.isoformat()
+            self._reject(place, f"asked at {asked}, when the answer was out at {closed}")
+            return
+        record = self._neutral(record, place)
+        key = (record.event, _folded(record.question), tuple(map(_folded, record.labels)))
+        if self._asked.setdefault(record.key, key) != key:
+            self._reject(place, f"the id {record.key!r} was used before for another question")
+        elif key not in self._kept:
+            self._kept[key] = (record, place)
+        elif self._kept[key][0].outcome != record.outcome:
+            self._contradicted.add(key)
+            file, line = self._kept[key][1]
+            self._reject(place, f"contradicts the outcome of the same question at {file}:{line}")
+        else:
+            self._merge(key, record)
+
+    def _merge(self, key: _Key, record: Record) -> None:
+        self.merged += 1
+        other, place = self._kept[key]
+        # The earliest snapshot is the longest forecast, the latest closing the safest to split by.
+        early, late = sorted((other, record), key=lambda r: (r.asked_at, r.key))
+        closed = max(early.closed_at, late.closed_at)
+        self._kept[key] = (replace(early, closed_at=closed), place)
+
+    def _reject(self, place: Place, reason: str) -> None:
+        self.rejected.append(Rejection(*place, reason))
+
+    def _neutral(self, record: Record, place: Place) -> Record:
+        """Return the record with harmless text, without sources from after its snapshot."""
+        for source in record.sources:
+            if source.dated is not None and source.dated > record.asked_at:
+                reason = f"source dated {source.dated.isoformat()} is later than the snapshot"
+                self.refused.append(Rejection(*place, reason))
+        sources = (
+            Source(neutral(source.text), source.dated)
+            for source in record.sources
+            if source.dated is None or source.dated <= record.asked_at
+        )
+        return replace(
+            record,
+            question=neutral(record.question),
+            background=neutral(record.background),
+            labels=tuple(map(neutral, record.labels)),
+            sources=tuple(source for source in sources if source.text),
+        )
+
+
+def _records(row: Row) -> list[Parsed]:
+    for form in _FORMATS:
+        if form.recognises(row):
+            found: list[Parsed] = form.records(row)
+            return found
+    raise RowError(f"no known format has the fields {sorted(map(str, row))}")
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
