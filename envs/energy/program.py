@@ -58,7 +58,7 @@ class Program:
         high: npt.NDArray[np.float64],
         whole: npt.NDArray[np.int64],
     ) -> tuple[npt.NDArray[np.float64], float] | None:
-        from scipy.optimize import Bounds, LinearConstraint, milp
+        from scipy.optimize import Bounds, milp
         from scipy.sparse import csc_array
 
         rows, columns, values = zip(*self._entries, strict=True)
@@ -67,7 +67,7 @@ class Program:
             self._cost,
             integrality=whole,
             bounds=Bounds(low, high),
-            constraints=LinearConstraint(matrix, self._row_low, self._row_high),
+            constraints=[(matrix, self._row_low, self._row_high)],
             options={"mip_rel_gap": 1e-9},
         )
         return None if result.x is None else (np.asarray(result.x), float(result.fun))

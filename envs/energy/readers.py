@@ -140,7 +140,7 @@ def read_citylearn(
 
     Args:
         building: the CSV with `hour` (1 to 24), `non_shiftable_load` in kWh and
-            `solar_generation` in W per kW of panels.
+            `solar_generation` in W per kW of panels, maybe `power_outage` (1 in an outage).
         pricing: the CSV with `electricity_pricing` in money per kWh; predictions are not read.
         nominal_power: kW of panels.
         resale: money per kWh sold, which these files do not have.
@@ -162,6 +162,8 @@ def read_citylearn(
         "price": prices.numbers("electricity_pricing"),
     }
     columns["resale"] = [resale] * len(columns["price"])
+    if table.has("power_outage"):
+        columns["up"] = [1.0 - out for out in table.numbers("power_outage")]
     where = dict.fromkeys(columns, (str(building), 2)) | {"price": (str(pricing), 2)}
     return checked(columns, where, _first_hour(table), 60)
 

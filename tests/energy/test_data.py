@@ -128,6 +128,21 @@ def test_citylearn_solar_generation_becomes_kilowatts(
     assert oracle_return(world, world.task("test", 0)) == 1.0
 
 
+def test_citylearn_outages_are_read(tmp_path: Path) -> None:
+    rows = [[*row, int(at == 30)] for at, row in enumerate(building_rows())]
+    building = write(tmp_path / "Building_1.csv", [*BUILDING, "power_outage"], rows)
+    series = read_citylearn(building, pricing(tmp_path / "pricing.csv"))
+    assert [at for at, up in enumerate(series.up) if not up] == [30]
+
+
+def test_pymgrid_columns_may_bear_their_names(pymgrid: tuple[Path, Path, Path]) -> None:
+    by_order = read_pymgrid(*pymgrid, scale=0.005)
+    lines = pymgrid[2].read_text().splitlines()
+    names = ",import_price,export_price,co2_per_kwh,grid_status"
+    pymgrid[2].write_text("\n".join([names, *lines[1:]]))
+    assert read_pymgrid(*pymgrid, scale=0.005) == by_order
+
+
 def test_citylearn_weather_heats_a_house(
     citylearn: tuple[Path, Path], tmp_path: Path, world_of: WorldOf
 ) -> None:
