@@ -1,0 +1,278 @@
+"""Laws of sources: what is written is read back, damage is named, scores are the library's."""
+
+import csv
+import dataclasses
+import gzip
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokengym.envs.catalogue import make_world
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.disruption.citations import CitationGraph
+from tokengym.envs.disruption.labels import LEAST_CITERS, LEAST_REFERENCES
+from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
+from tokengym.envs.disruption.sources.assemble import papers_of
+from tokengym.envs.disruption.sources.jsonl import read_papers, write_papers
+from tokengym.envs.disruption.sources.openalex import abstract_of, read_snapshot, short_id
+from tokengym.envs.disruption.sources.sciscinet import read_graph, read_scores, with_scores
+from tokengym.envs.disruption.sources.work import Work
+from tokengym.envs.disruption.world import DisruptionWorld
+
+PAPER = Paper(
+    "W1", "Title", "Abstract é", 2003, 12, 0.31, -0.4, 1.2, "disruptive", "balanced", "Biology",
+    ReferenceFacts(9, 4, 3, 2), FirstYear(1, 0, 2), 0.5,
+)  # fmt: skip
+
+
+def literature(count: int = 400, seed: int = 0) -> list[Work]:
+    """Works that cite earlier ones, in two fields and six venues."""
+    rng = np.random.default_rng(seed)
+    works = []
+    for k in range(count):
+        cited: list[int] = rng.integers(0, k, min(k, 12)).tolist() if k else []
+        works.append(
+            Work(
+                id=f"W{k + 1}",
+                title=f"Work {k}",
+                abstract="we look at things we know",
+                year=1990 + k * 20 // count,
+                type="article" if k % 7 else "book",
+                venue=f"S{rng.integers(6)}" if k % 11 else "",
+                field=["Biology", "Physics"][k % 2],
+                cited_by_count=int(rng.integers(100)),
+                references=tuple(f"W{r + 1}" for r in cited),
+            )
+        )
+    return works
+
+
+def as_openalex(work: Work) -> dict[str, Any]:
+    index: dict[str, list[int]] = {}
+    for place, word in enumerate(work.abstract.split()):
+        index.setdefault(word, []).append(place)
+    return {
+        "id": f"https://openalex.org/{work.id}",
+        "title": work.title,
+        "abstract_inverted_index": index or None,
+        "publication_year": work.year,
+        "type": work.type,
+        "primary_location": {"source": {"id": f"https://openalex.org/{work.venue}"}}
+        if work.venue
+        else None,
+        "primary_topic": {"field": {"display_name": work.field}},
+        "cited_by_count": work.cited_by_count,
+        "referenced_works": [f"https://openalex.org/{r}" for r in work.references],
+    }
+
+
+def write_part(path: Path, lines: Iterable[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.write("".join(f"{line}\n" for line in lines))
+
+
+def write_snapshot(root: Path, works: list[Work], date: str = "2024-01-01") -> Path:
+    part = root / "data" / "works" / f"updated_date={date}" / "part_000.gz"
+    write_part(part, (json.dumps(as_openalex(work)) for work in works))
+    return part
+
+
+def test_a_snapshot_is_read_back(tmp_path: Path) -> None:
+    works = literature()
+    write_snapshot(tmp_path, works)
+    assert list(read_snapshot(tmp_path)) == works
+
+
+def test_the_newest_copy_of_a_work_counts(tmp_path: Path) -> None:
+    old = literature(3)
+    new = [dataclasses.replace(old[1], title="Corrected")]
+    write_snapshot(tmp_path, old, "2024-01-01")
+    write_snapshot(tmp_path, new, "2024-06-01")
+    read = {work.id: work for work in read_snapshot(tmp_path)}
+    assert read == {"W1": old[0], "W2": new[0], "W3": old[2]}
+
+
+def test_merged_ids_are_followed_to_the_end(tmp_path: Path) -> None:
+    works = [
+        Work("W1", "kept", "", 2000, "article", "", "", 0, ()),
+        Work("W2", "merged", "", 2000, "article", "", "", 0, ()),
+        Work("W4", "citing", "", 2001, "article", "", "", 0, ("W2", "W3")),
+    ]
+    write_snapshot(tmp_path, works)
+    table = io.StringIO()
+    writer = csv.writer(table)
+    writer.writerows([("merge_date", "id", "merge_into_id"), ("x", "W3", "W2"), ("x", "W2", "W1")])
+    write_part(
+        tmp_path / "data" / "merged_ids" / "works" / "2024-02-02.csv.gz",
+        table.getvalue().splitlines(),
+    )
+    read = list(read_snapshot(tmp_path))
+    assert [work.id for work in read] == ["W1", "W4"]
+    assert read[1].references == ("W1", "W1")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{not json", "part_000.gz:2: not JSON"),
+        ("[1, 2]", "part_000.gz:2: a JSON object"),
+        ('{"id": "https://openalex.org/W9"}', "part_000.gz:2: not a work"),
+        ('{"id": 7, "publication_year": 2000}', "part_000.gz:2: not a work"),
+    ],
+)
+def test_a_damaged_line_is_named_or_skipped(tmp_path: Path, line: str, message: str) -> None:
+    works = literature(2)
+    lines = [json.dumps(as_openalex(work)) for work in works]
+    part = tmp_path / "works" / "updated_date=2024-01-01" / "part_000.gz"
+    write_part(part, [lines[0], line, lines[1]])
+    with pytest.raises(DataError, match=message):
+        list(read_snapshot(tmp_path))
+    skipped: list[str] = []
+    assert list(read_snapshot(tmp_path, skipped)) == works
+    assert len(skipped) == 1
+    assert message in skipped[0]
+
+
+def test_a_part_that_was_cut_off_is_named_or_skipped(tmp_path: Path) -> None:
+    part = write_snapshot(tmp_path, literature(300))
+    part.write_bytes(part.read_bytes()[:2000])
+    with pytest.raises(DataError, match=r"part_000.gz: unreadable after line \d+"):
+        list(read_snapshot(tmp_path))
+    skipped: list[str] = []
+    list(read_snapshot(tmp_path, skipped))
+    assert len(skipped) == 1
+
+
+def test_works_without_a_year_are_left_out_and_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no works"):
+        list(read_snapshot(tmp_path))
+    fields = as_openalex(literature(1)[0]) | {"publication_year": None}
+    write_part(tmp_path / "works" / "updated_date=2024-01-01" / "p.gz", [json.dumps(fields)])
+    assert list(read_snapshot(tmp_path)) == []
+
+
+@given(words=st.lists(st.sampled_from(["a", "b", "the", "é"]), max_size=20))
+def test_an_abstract_is_rebuilt_from_the_places_of_its_words(words: list[str]) -> None:
+    index: dict[str, list[int]] = {}
+    for place, word in enumerate(words):
+        index.setdefault(word, []).append(place)
+    assert abstract_of(index) == " ".join(words)
+
+
+def test_ids_lose_their_address() -> None:
+    assert short_id("https://openalex.org/w12") == short_id("W12") == "W12"
+
+
+def test_papers_are_read_back(tmp_path: Path) -> None:
+    bare = dataclasses.replace(
+        PAPER, openalex_id="W2", references=None, first_year=None, field_median=None
+    )
+    path = tmp_path / "papers.jsonl"
+    assert write_papers(path, [PAPER, bare]) == 2
+    assert list(read_papers(path)) == [PAPER, bare]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["papers.jsonl"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"cd_index": 0.0}, {"unknown": 1}, {"references": {"count": 1}}, {"references": 3}]
+)
+def test_a_damaged_record_is_named_or_skipped(tmp_path: Path, change: dict[str, Any]) -> None:
+    good = dataclasses.asdict(PAPER)
+    path = tmp_path / "papers.jsonl"
+    path.write_text(f"{json.dumps(good)}\n\n{json.dumps({**good, **change})}\n")
+    with pytest.raises(DataError, match=r"papers\.jsonl:3"):
+        list(read_papers(path))
+    skipped: list[str] = []
+    assert list(read_papers(path, skipped)) == [PAPER]
+    assert len(skipped) == 1
+
+
+def test_assembled_papers_are_eligible_and_carry_the_librarys_scores() -> None:
+    works = literature()
+    papers = papers_of(works, last_year=2009)
+    assert len(papers) > 50
+    number = {work.id: k for k, work in enumerate(works)}
+    edges = [(number[w.id], number[r]) for w in works for r in w.references]
+    graph = CitationGraph.from_edges(
+        [w.year for w in works], [a for a, _ in edges], [b for _, b in edges]
+    )
+    counts, first = graph.counts(), graph.counts(window=1)
+    for paper in papers:
+        k = number[paper.openalex_id]
+        assert works[k].type == "article"
+        assert paper.publication_year + 5 <= 2009
+        assert counts.citers[k] >= LEAST_CITERS
+        assert paper.cd_index == counts.cd()[k]
+        assert paper.references is not None
+        assert paper.references.count == len(set(works[k].references)) >= LEAST_REFERENCES
+        assert paper.first_year == FirstYear(
+            int(first.n_i[k]), int(first.n_j[k]), int(first.n_k[k])
+        )
+        assert (paper.novelty_score is None) == (paper.novelty_label is None)
+    assert papers == papers_of(works, last_year=2009)
+    assert {paper.novelty_label for paper in papers} >= {"novel", "conventional"}
+
+
+def test_an_assembled_paper_makes_a_task() -> None:
+    world = make_world("disruption")
+    assert isinstance(world, DisruptionWorld)
+    paper = papers_of(literature(), last_year=2009)[0]
+    turn = world.start(world.task_from_paper(paper))
+    assert paper.title in turn.text
+    assert f"n_i {paper.first_year.n_i}" in turn.text if paper.first_year else False
+
+
+def test_nothing_assembles_from_nothing() -> None:
+    assert papers_of([], last_year=2009) == []
+
+
+def write_tables(root: Path, rows: list[dict[str, Any]], edges: list[tuple[str, str]]) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(rows), root / "papers.parquet")
+    table = [{"citing_paperid": a, "cited_paperid": b, "year": 0, "ref_year": 0} for a, b in edges]
+    parquet.write_table(pyarrow.Table.from_pylist(table), root / "refs.parquet")
+
+
+def row(
+    paper: str, year: int | None, d: float | None = None, z: float | None = None
+) -> dict[str, Any]:
+    median = None if z is None else z + 1
+    return {
+        "paperid": paper, "doi": "", "year": year, "disruption": d,
+        "Atyp_Median_Z": median, "Atyp_10pct_Z": z,
+    }  # fmt: skip
+
+
+def test_sciscinet_tables_give_scores_and_a_graph(tmp_path: Path) -> None:
+    rows = [row("W1", 1990), row("W2", 2000, 0.3, -2.0), row("W3", None), row("W4", 2001, np.nan)]
+    write_tables(tmp_path, rows, [("W2", "W1"), ("W4", "W2"), ("W4", "W9"), ("W3", "W2")])
+    scores = {scores.id: scores for scores in read_scores(tmp_path / "papers.parquet")}
+    assert list(scores) == ["W1", "W2", "W4"]
+    assert scores["W4"].disruption is None
+    ids, graph = read_graph(tmp_path / "papers.parquet", tmp_path / "refs.parquet")
+    assert graph.counts([ids.index("W2")]).cd()[0] == 1.0
+    works = [
+        Work(name, f"On {name}", "", 2000, "article", "", "Physics", 3, ())
+        for name in ("W1", "W2", "W7")
+    ]
+    papers = list(with_scores(works, scores))
+    assert [paper.openalex_id for paper in papers] == ["W2"]
+    assert (papers[0].disruption_label, papers[0].novelty_label) == ("disruptive", "novel")
+
+
+def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
+    write_tables(tmp_path, [row("W1", 1990)], [("W2", "W1")])
+    with pytest.raises(DataError, match=r"lacks the columns .*disruption"):
+        list(read_scores(tmp_path / "refs.parquet"))
+    (tmp_path / "text.parquet").write_text("no table")
+    with pytest.raises(DataError, match=r"text\.parquet is no readable Parquet"):
+        list(read_scores(tmp_path / "text.parquet"))
