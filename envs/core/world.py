@@ -69,6 +69,16 @@ class World(ABC):
 
     # Tasks
 
+    def size(self, split: str = "train") -> int | None:
+        """Return how many Tasks `split` holds; `None` where they are drawn and have no end.
+
+        Raises:
+            OptionError: if the split is unknown.
+        """
+        if split not in SPLITS:
+            raise OptionError(f"split must be one of {list(SPLITS)}, got {split!r}")
+        return None
+
     def task(self, split: str = "train", index: int = 0) -> Task:
         """Draw the Task at `index` of `split`: the same one always and everywhere.
 

@@ -182,10 +182,12 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
             if not isinstance(task, Task):
                 raise OptionError(f"option 'task' must be a Task, got {type(task).__name__}")
             return task
-        index = options.get("index")
+        split, index = options.get("split", self.split), options.get("index")
         if index is None:
-            index = int(self.np_random.integers(_TASK_INDICES))
-        return self.world.task(options.get("split", self.split), index)
+            size = self.world.size(split)
+            # An empty split is refused by `task`, which knows why it is empty.
+            index = int(self.np_random.integers(_TASK_INDICES if size is None else max(size, 1)))
+        return self.world.task(split, index)
 
     def _present(self, turn: Turn) -> Observation:
         self._turn = turn

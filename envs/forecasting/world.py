@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
-from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
@@ -97,9 +96,8 @@ class ForecastWorld(World):
         Raises:
             OptionError: if the split is unknown.
         """
-        if split not in SPLITS:
-            raise OptionError(f"split must be one of {list(SPLITS)}, got {split!r}")
-        return None if self._dataset is None else len(self._dataset.records[split])
+        endless = super().size(split)
+        return endless if self._dataset is None else len(self._dataset.records[split])
 
     def task(self, split: str = "train", index: int = 0) -> Task:
         """Return the Task at `index` of `split`: of the files if there are any, or else drawn.

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -373,7 +374,18 @@ def test_an_index_beyond_the_split_names_its_size(river: Path) -> None:
             world.task("test", bad)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="holdout"):
         world.task("holdout", 0)
-    assert make_world("forecast").size("test") is None  # type: ignore[attr-defined]
+    assert make_world("forecast").size("test") is None
+
+
+def test_an_environment_over_a_file_draws_from_its_split(river: Path) -> None:
+    env = gymnasium.make("tokengym.envs:tokengym/Forecast-v0", mode="text", data=river)
+    prompts = {env.reset(seed=seed)[0] for seed in range(40)}
+    world = world_of(river)
+    train = {world.start(world.task("train", i)).text for i in range(world.size("train") or 0)}
+    assert 1 < len(prompts) <= len(train)
+    assert prompts <= train
+    validation, _ = env.reset(seed=1, options={"split": "validation"})
+    assert validation not in train
 
 
 def test_the_base_rate_is_that_of_training(river: Path) -> None:
