@@ -1,0 +1,52 @@
+"""Laws of graphs on disk: built from any chunks, they are the graph built in memory."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.disruption.citation_files import build_on_disk
+from tokengym.envs.disruption.citations import CitationGraph
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), n=st.integers(1, 12), block=st.integers(1, 20))
+def test_any_chunks_give_the_graph_built_in_memory(data: st.DataObject, n: int, block: int) -> None:
+    times = data.draw(st.lists(st.integers(2000, 2006), min_size=n, max_size=n))
+    paper = st.integers(0, n - 1)
+    edges = np.array(
+        data.draw(st.lists(st.tuples(paper, paper), max_size=40)), dtype=np.int64
+    ).reshape(-1, 2)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(edges)), max_size=4)))
+    pieces = np.split(edges, cuts)
+    with tempfile.TemporaryDirectory() as folder:
+        graph = build_on_disk(
+            folder, times, lambda: ((p[:, 0], p[:, 1]) for p in pieces), block_citations=block
+        )
+        known = CitationGraph.from_edges(times, edges[:, 0], edges[:, 1])
+        for name in ("times", "order", "starts", "cited", "citer_starts", "citers"):
+            np.testing.assert_array_equal(getattr(graph, name), getattr(known, name))
+        for ours, theirs in zip(graph.counts(), known.counts(), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_nothing_but_the_graph_stays_behind(tmp_path: Path) -> None:
+    build_on_disk(tmp_path / "graph", [2000, 2001], lambda: [([1, 1], [0, 0])])
+    names = {path.stem for path in (tmp_path / "graph").iterdir()}
+    assert names == {"times", "order", "starts", "cited", "citer_starts", "citers"}
+
+
+def test_numbers_of_no_paper_and_passes_that_differ_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="0 to 1"):
+        build_on_disk(tmp_path, [2000, 2001], lambda: [([2], [0])])
+    with pytest.raises(DataError, match="one length"):
+        build_on_disk(tmp_path, [2000, 2001], lambda: [([1], [0, 0])])
+    passes = iter([[([1], [0])], [], [([1], [0])], [([1, 0], [0, 1])]])
+    with pytest.raises(DataError, match="fewer"):
+        build_on_disk(tmp_path, [2000, 2001], lambda: next(passes))
+    with pytest.raises(DataError, match="more"):
+        build_on_disk(tmp_path, [2000, 2001], lambda: next(passes))
