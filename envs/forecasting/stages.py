@@ -47,7 +47,7 @@ def replays(label: str) -> int:
     )
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=4096)
 def stages_of(task: Task, score: str, label: str) -> tuple[Stage, ...]:
     """Return the turns of a Task under a score and a label.
 

@@ -30,9 +30,26 @@ _ROLE = "forecaster"
 class ForecastWorld(World):
     """One question, one probability, scored by a strictly proper rule.
 
-    The return of a well-formed forecast is 0.05 + 0.95·S with S in [0, 1]; a malformed or cut off
-    reply earns 0. Being affine in S it is as proper as S, and a lost form always costs more than a
-    confident miss. In two turns each report earns half of it.
+    Description:
+        Synthetic families of questions whose exact posterior predictive odds are known, or the
+        resolved questions of a user's own files. `easy` asks three families in few words, `medium`
+        nine, `hard` adds conjunctions, facts beside the point and unstated priors, and `update`
+        reveals more data in a second turn and asks again.
+
+    Observation:
+        The first turn says what to answer and asks; in two turns the second one brings the news.
+
+    Action:
+        Any text. Its last line `Probability: 0.137` counts, or of a question with several outcomes
+        `Probabilities: A 0.500, B 0.300, C 0.200`.
+
+    Reward:
+        0.05 + 0.95·S for a well-formed forecast, with S in [0, 1]; 0 for one that is malformed or
+        cut off. Being affine in S it is as proper as S, and a lost form always costs more than a
+        confident miss. In two turns each report earns half of it.
+
+    Episode end:
+        After one report, or two at `update`.
 
     Args:
         spec: the world's row of the catalogue.
@@ -42,14 +59,21 @@ class ForecastWorld(World):
         label: what S is scored against. `outcome`: what happened. `replay:K`: the mean over K
             outcomes, K up to 64. `expected`: the probability given what is shown, free of noise.
         data: files of resolved questions to ask instead of synthetic ones: JSON lines of
-            `{id, question, background, asked_at, resolves_at, outcome}`, or a Prophet Arena CSV.
-            They have the default level, one label (`outcome`) and no families.
+            `{id, question, background, asked_at, resolves_at, outcome}`, a Prophet Arena CSV, or
+            files of ForecastBench (both sets), Metaculus, Manifold or Autocast. They have the
+            default level, one label (`outcome`) and no families.
         cutoff: with `data`, the ISO 8601 date that separates training from test.
         show_prices: with `data`, whether market prices are shown.
 
     Raises:
         OptionError: if an option or its value is not one of these.
         DataError: if no question of the files can be used.
+
+    References:
+        Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
+
+    Version history:
+        v0: first.
     """
 
     expected_form: ClassVar[str] = FORM
