@@ -29,6 +29,7 @@ async def _client_config(_request: web.Request) -> web.StreamResponse:
         {
             # One connection's requests arrive in order; parallel chunks would not.
             "parallel_fwdbwd_chunks": False,
+            # A third less of the client's time for each request than its other transport.
             "use_pyqwest_transport": True,
             # On loopback a chunk's size costs nothing, and one chunk shares more prompts.
             "fwdbwd_max_chunk_bytes_count": 16_000_000,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _DTYPES: dict[int, type[np.generic]] = {pb.DTYPE_FLOAT32: np.float32, pb.DTYPE_INT64: np.int64}
 MAX_SAMPLES = 1024
-MAX_TOPK = 256
+MAX_TOPK = 1024
 
 
 def read_loss_request(body: bytes) -> tuple[str, int, LossRequest]:

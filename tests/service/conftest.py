@@ -1,0 +1,60 @@
+"""Fixtures: one tiny model and one service process for the whole session."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tinker
+import torch
+
+from tests.service.toy import make_model
+from tokengym.agents.tinker.service import LocalService
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# Two cores are shared with the service under test.
+torch.set_num_threads(1)
+
+
+# Calls that the SDK deprecates and the cookbook makes, and what torch says about its own insides.
+FOREIGN = ["ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning:torch"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/service/" in item.nodeid:
+            for rule in FOREIGN:
+                item.add_marker(pytest.mark.filterwarnings(rule))
+
+
+@pytest.fixture(scope="session")
+def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def service(model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
+    state = tmp_path_factory.mktemp("state")
+    with LocalService(model_dir, state_dir=state, threads=1) as running:
+        former = os.environ.get("TINKER_API_KEY")
+        os.environ["TINKER_API_KEY"] = running.api_key
+        yield running
+        if former is None:
+            del os.environ["TINKER_API_KEY"]
+        else:
+            os.environ["TINKER_API_KEY"] = former
+
+
+@pytest.fixture(scope="session")
+def client(service: LocalService) -> Any:
+    return tinker.ServiceClient(base_url=service.base_url, api_key=service.api_key)
+
+
+@pytest.fixture
+def run(client: Any, service: LocalService) -> Any:
+    """A fresh training client."""
+    return client.create_lora_training_client(service.model_name, rank=8, seed=7).result()

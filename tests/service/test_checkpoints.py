@@ -1,0 +1,148 @@
+"""A checkpoint is whole or absent, says what it is, and goes away when it should."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from tokengym.agents.tinker.service.checkpoints import (
+    CheckpointInfo,
+    CheckpointPath,
+    CheckpointStore,
+    expiry,
+    now,
+)
+from tokengym.agents.tinker.service.errors import (
+    BadRequestError,
+    ConflictingNameError,
+    UnknownResourceError,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN = "0a1b-2c3d:train:0"
+PATH = CheckpointPath(RUN, "weights", "step-1")
+INFO = CheckpointInfo("model", "f00d", {"rank": 4}, True, now().isoformat())
+
+# Imports torch once, then forks a writer for each kill. Prints the value that survived each.
+KILLER = """
+import os, signal, sys, time, torch
+from pathlib import Path
+from tokengym.agents.tinker.service.checkpoints import *
+root, run = Path(sys.argv[1]), sys.argv[2]
+torch.set_num_threads(1)
+path = CheckpointPath(run, "weights", "step-1")
+info = CheckpointInfo("model", "f00d", {}, True, now().isoformat())
+for kill in range(12):
+    started, told = os.pipe()
+    child = os.fork()
+    if child == 0:
+        store = CheckpointStore(root)
+        for value in range(1, 10**9):
+            tensors = {"a": torch.full((200_000,), float(value)), "b": torch.full((5,), float(value))}
+            store.save(path, tensors, info, overwrite=True)
+            if value == 1:
+                os.write(told, b"x")
+    os.read(started, 1)
+    time.sleep(0.005 * kill)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    tensors, _ = CheckpointStore(root).load(path)
+    left = [file.name for file in root.rglob("*") if file.is_file()]
+    print(*sorted({float(v) for t in tensors.values() for v in t}), *left)
+"""
+
+
+def test_kill_at_any_moment_leaves_one_whole_checkpoint(tmp_path: Path) -> None:
+    output = subprocess.run(
+        [sys.executable, "-c", KILLER, str(tmp_path), RUN],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    ).stdout
+    lines = [line.split() for line in output.splitlines()]
+    assert len(lines) == 12
+    # One value throughout, and nothing that the killed writer left half-written.
+    assert all(len(line) == 2 and line[1] == "step-1.safetensors" for line in lines)
+    assert max(float(line[0]) for line in lines) > 1
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    tensors = {"x": torch.arange(6.0).reshape(2, 3), "y": torch.tensor(7.0)}
+    CheckpointStore(tmp_path).save(PATH, tensors, INFO, overwrite=False)
+    loaded, info = CheckpointStore(tmp_path).load(PATH)
+    assert info == INFO
+    assert {name: tensor.tolist() for name, tensor in loaded.items()} == {
+        name: tensor.tolist() for name, tensor in tensors.items()
+    }
+
+
+def test_a_taken_name_is_refused_unless_overwriting(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    store.save(PATH, {"x": torch.zeros(1)}, INFO, overwrite=False)
+    with pytest.raises(ConflictingNameError, match="step-1 exists"):
+        store.save(PATH, {"x": torch.ones(1)}, INFO, overwrite=False)
+    store.save(PATH, {"x": torch.ones(1)}, INFO, overwrite=True)
+    assert store.load(PATH)[0]["x"].item() == 1.0
+
+
+def test_an_expired_checkpoint_cannot_be_loaded_and_leaves_the_list(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    past = (now() - timedelta(seconds=1)).isoformat()
+    old = dataclasses.replace(INFO, expires=past)
+    store.save(PATH, {"x": torch.zeros(1)}, old, overwrite=False)
+    with pytest.raises(UnknownResourceError, match="expired"):
+        store.load(PATH)
+    assert store.listing(RUN) == []
+    assert not list(tmp_path.rglob("*.safetensors"))
+
+
+def test_a_time_to_live_can_be_set_and_removed(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    store.save(PATH, {"x": torch.zeros(1)}, INFO, overwrite=False)
+    store.set_ttl(PATH, 7200)
+    assert store.info(PATH).expires is not None
+    store.set_ttl(PATH, None)
+    assert store.info(PATH).expires is None
+    assert store.load(PATH)[0]["x"].item() == 0.0
+
+
+@pytest.mark.parametrize("seconds", [-1, 0, 3599, 10**10])
+def test_a_time_to_live_out_of_range_is_refused(seconds: int) -> None:
+    with pytest.raises(BadRequestError, match=str(seconds)):
+        expiry(seconds)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "tinker://../../etc/weights/passwd",
+        f"tinker://{RUN}/weights/..",
+        f"tinker://{RUN}/weights/.hidden",
+        f"tinker://{RUN}/weights/a b",
+        f"tinker://{RUN}/weights/{'x' * 129}",
+        f"tinker://{RUN}/other/name",
+        f"tinker://{RUN}/weights",
+        f"{RUN}/weights/name",
+        "tinker://a/b:train:0/weights/name",
+        "",
+    ],
+)
+def test_a_path_that_is_none_is_refused_and_named(uri: str) -> None:
+    with pytest.raises(BadRequestError, match="got "):
+        CheckpointPath.parse(uri)
+
+
+def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    for action in (store.load, store.info, store.delete):
+        with pytest.raises(UnknownResourceError, match="step-1 does not exist"):
+            action(PATH)

@@ -1,0 +1,130 @@
+"""Decoding over shared prompts gives, row by row, what the whole sequence alone would give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.service.toy import VOCABULARY, make_model
+from tokengym.agents.tinker.service.backbone import Backbone, load_backbone
+from tokengym.agents.tinker.service.decoder import SharedDecoder
+from tokengym.agents.tinker.service.engine import probe
+from tokengym.agents.tinker.service.forward import packed_forward
+from tokengym.agents.tinker.service.plain_decoder import PlainDecoder
+from tokengym.agents.tinker.service.prefixes import PrefixStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+prompts = st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=20)
+# Rounds of a batch's life: prompts that join, then steps, then the places of rows that leave.
+rounds = st.lists(
+    st.tuples(
+        st.lists(prompts, min_size=1, max_size=4),
+        st.integers(1, 4),
+        st.lists(st.integers(0, 8), max_size=3),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@pytest.fixture(scope="module")
+def backbone(model_dir: Path) -> Backbone:
+    return load_backbone(model_dir, "cpu")
+
+
+def _alone(model: Any, sequence: list[int]) -> np.ndarray:
+    with torch.inference_mode():
+        return np.asarray(model(input_ids=torch.tensor([sequence])).logits[0, -1].numpy())
+
+
+def _live(model: Any, decoder: Any, life: list[tuple[list[list[int]], int, list[int]]]) -> None:
+    """Play a batch's life and compare every row's logits with those of its sequence alone."""
+    rows: list[list[int]] = []
+    generator = np.random.default_rng(0)
+    for joining, steps, leaving in life:
+        # Two rows of each prompt: a group.
+        fresh = [list(prompt) for prompt in joining for _ in range(2)]
+        logits = decoder.admit([np.array(prompt, np.int32) for prompt in fresh])
+        for row, prompt in enumerate(fresh):
+            np.testing.assert_allclose(logits[row].numpy(), _alone(model, prompt), atol=3e-4)
+        rows.extend(fresh)
+        for _ in range(steps):
+            tokens = generator.integers(0, VOCABULARY, len(rows))
+            logits = decoder.step(tokens)
+            for row, token in zip(rows, tokens.tolist(), strict=True):
+                row.append(token)
+        for row, sequence in enumerate(rows):
+            np.testing.assert_allclose(logits[row].numpy(), _alone(model, sequence), atol=3e-4)
+        left = [row for row in range(len(rows)) if row not in leaving] or [0]
+        for row in set(range(len(rows))) - set(left):
+            decoder.remember(row, np.array(rows[row], np.int32))
+        decoder.keep(left)
+        rows = [rows[row] for row in left]
+
+
+@settings(max_examples=20, deadline=None)
+@given(rounds)
+def test_rows_that_join_and_leave_do_not_disturb_the_others(
+    backbone: Backbone, life: list[tuple[list[list[int]], int, list[int]]]
+) -> None:
+    _live(backbone.sampled, SharedDecoder(backbone.sampled, PrefixStore(1 << 24), "w"), life)
+
+
+@settings(max_examples=5, deadline=None)
+@given(rounds)
+def test_the_plain_decoder_keeps_the_same_law(
+    backbone: Backbone, life: list[tuple[list[list[int]], int, list[int]]]
+) -> None:
+    _live(backbone.sampled, PlainDecoder(backbone.sampled), life)
+
+
+def test_a_prompt_that_goes_on_from_a_reply_computes_only_what_is_new(backbone: Backbone) -> None:
+    store = PrefixStore(1 << 24)
+    first = SharedDecoder(backbone.sampled, store, "w")
+    prompt = list(range(20))
+    first.admit([np.array(prompt, np.int32)])
+    for token in (30, 31, 32):
+        first.step(np.array([token]))
+    talk = [*prompt, 30, 31, 32]
+    first.remember(0, np.array(talk, np.int32))
+    longer = np.array([*talk, 40, 41], np.int32)
+    found = store.find("w", longer)
+    assert found is not None and found.length == len(talk)
+    logits = SharedDecoder(backbone.sampled, store, "w").admit([longer])
+    np.testing.assert_allclose(
+        logits[0].numpy(), _alone(backbone.sampled, longer.tolist()), atol=3e-4
+    )
+    assert store.find("other weights", longer) is None
+
+
+def test_the_prefix_store_holds_no_more_than_its_bytes(backbone: Backbone) -> None:
+    store = PrefixStore(200_000)
+    for start in range(40):
+        decoder = SharedDecoder(backbone.sampled, store, "w")
+        decoder.admit([np.arange(start, start + 30, dtype=np.int32)])
+        assert store.nbytes <= 200_000
+    assert 0 < len(store) < 40
+    store.forget("w")
+    assert (len(store), store.nbytes) == (0, 0)
+
+
+@pytest.mark.parametrize(("kind", "shares"), [("llama", True), ("gpt2", True), ("mistral", False)])
+def test_every_architecture_is_served_and_windows_are_never_shared(
+    tmp_path: Path, kind: str, shares: bool
+) -> None:
+    served = load_backbone(make_model(tmp_path / kind, kind), "cpu")
+    assert probe(served, packed_forward(served.sampled, served.device, share=True)) is shares
+    life = [([list(range(30)), [5] * 12], 4, [0]), ([[7, 8, 9]], 3, [])]
+    decoder: Any = (
+        SharedDecoder(served.sampled, PrefixStore(1 << 24), "w")
+        if shares
+        else PlainDecoder(served.sampled)
+    )
+    _live(served.sampled, decoder, life)

@@ -1,0 +1,131 @@
+"""The losses are the published formulas, and refuse what they do not read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokengym.agents.tinker.service.errors import BadRequestError, UnsupportedError
+from tokengym.agents.tinker.service.losses import LOSSES, check_inputs, loss_rule, token_losses
+
+numbers = st.lists(
+    st.tuples(st.floats(-6, 0), st.floats(-6, 0), st.floats(-3, 3)), min_size=1, max_size=20
+)
+
+
+def _inputs(rows: list[tuple[float, float, float]]) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    p, q, a = (torch.tensor(column, dtype=torch.float64) for column in zip(*rows, strict=True))
+    return p.requires_grad_(), {"logprobs": q, "advantages": a}
+
+
+@given(numbers)
+def test_importance_sampling_is_minus_ratio_times_advantage(
+    rows: list[tuple[float, float, float]],
+) -> None:
+    p, inputs = _inputs(rows)
+    expected = [-np.exp(a - b) * c for a, b, c in rows]
+    got = token_losses("importance_sampling", p, inputs, {})
+    np.testing.assert_allclose(got.detach().numpy(), expected, rtol=1e-9)
+
+
+@given(numbers, st.floats(0.1, 1.0), st.floats(1.0, 3.0))
+def test_ppo_takes_the_smaller_of_clipped_and_unclipped(
+    rows: list[tuple[float, float, float]], low: float, high: float
+) -> None:
+    p, inputs = _inputs(rows)
+    config = {"clip_low_threshold": low, "clip_high_threshold": high}
+    ratio = np.exp([a - b for a, b, _ in rows])
+    advantage = np.array([c for *_, c in rows])
+    expected = -np.minimum(ratio * advantage, np.clip(ratio, low, high) * advantage)
+    got = token_losses("ppo", p, inputs, config).detach().numpy()
+    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-9)
+
+
+@given(numbers)
+def test_cispo_gradient_is_the_clipped_ratio_times_advantage(
+    rows: list[tuple[float, float, float]],
+) -> None:
+    p, inputs = _inputs(rows)
+    token_losses("cispo", p, inputs, {}).sum().backward()  # type: ignore[no-untyped-call]
+    ratio = np.clip(np.exp([a - b for a, b, _ in rows]), 0.8, 1.2)
+    assert p.grad is not None
+    expected = -ratio * [c for *_, c in rows]
+    np.testing.assert_allclose(p.grad.numpy(), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_per_token_clip_bounds_overrule_the_configuration() -> None:
+    p = torch.tensor([0.0, 0.0])
+    inputs = {
+        "logprobs": torch.tensor([-2.0, -2.0]),
+        "advantages": torch.tensor([1.0, 1.0]),
+        "clip_high_threshold": torch.tensor([1.5, 3.0]),
+    }
+    got = token_losses("ppo", p, inputs, {"clip_high_threshold": 1.2})
+    assert got.tolist() == [-1.5, -3.0]
+
+
+@pytest.mark.parametrize("name", ["dro", "gspo", "stable_reinforce", "custom", "nonsense"])
+def test_unsupported_losses_are_refused_with_the_supported_names(name: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"cispo, cross_entropy.*{name}") as caught:
+        loss_rule(name, {})
+    assert isinstance(caught.value, NotImplementedError)
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "said"),
+    [
+        ("ppo", {"beta": 1.0}, "'beta'"),
+        ("ppo", {"clip_low_threshold": float("nan")}, "nan"),
+        ("ppo", {"clip_low_threshold": "0.8"}, "'0.8'"),
+        ("cispo", {"clip_low_threshold": 2.0}, "2.0 and 1.2"),
+        ("importance_sampling", {"clip_low_threshold": 0.8}, "clip_low_threshold"),
+    ],
+)
+def test_configuration_errors_name_the_value(
+    name: str, config: dict[str, float | str], said: str
+) -> None:
+    with pytest.raises(BadRequestError, match=said):
+        loss_rule(name, config)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({}, "target_tokens"),
+        ({"target_tokens": np.zeros(2, np.int64)}, "3 input tokens"),
+        ({"target_tokens": np.zeros(3, np.int64)}, "logprobs"),
+        (
+            {
+                "target_tokens": np.zeros(3, np.int64),
+                "logprobs": np.zeros(3, np.float32),
+                "advantages": np.full(3, np.inf, np.float32),
+            },
+            "advantages must be finite",
+        ),
+        (
+            {
+                "target_tokens": np.zeros(3, np.int64),
+                "logprobs": np.zeros(3, np.float32),
+                "advantages": np.zeros(3, np.float32),
+                "mask": np.zeros(3, np.float32),
+            },
+            "'mask'",
+        ),
+        (
+            {
+                "target_tokens": np.zeros(3, np.int64),
+                "logprobs": np.zeros(2, np.float32),
+                "advantages": np.zeros(3, np.float32),
+            },
+            r"logprobs must have the shape.*\(2,\)",
+        ),
+    ],
+)
+def test_datum_errors_name_the_datum_and_the_rule(
+    inputs: dict[str, np.ndarray], said: str
+) -> None:
+    with pytest.raises(BadRequestError, match=f"datum 5: .*{said}"):
+        check_inputs("ppo", LOSSES["ppo"], inputs, 3, 5)

@@ -1,0 +1,293 @@
+"""Training through the SDK: gradients, optimizer, checkpoints, order and errors."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tinker
+import torch
+from tinker.types import AdamParams, Datum, ModelInput, TensorData
+
+from tokengym.agents.tinker.service.adapters import AdapterBank, LoraSpec, merged_parameters
+from tokengym.agents.tinker.service.backbone import load_backbone
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tokengym.agents.tinker.service import LocalService
+
+STEP = AdamParams(learning_rate=1e-3)
+
+
+def _datum(tokens: list[int], weights: list[float] | None = None) -> Datum:
+    return Datum(
+        model_input=ModelInput.from_ints(tokens[:-1]),
+        loss_fn_inputs={
+            "target_tokens": tokens[1:],
+            "weights": weights or [1.0] * (len(tokens) - 1),
+        },
+    )
+
+
+TALK = list(range(60, 90))
+
+
+def _loss(run: Any, datum: Datum | None = None) -> float:
+    metrics = run.forward([datum or _datum(TALK)], "cross_entropy").result().metrics
+    return float(metrics["loss:sum"])
+
+
+def test_steps_lower_the_loss_and_report_the_gradient(run: Any) -> None:
+    before = _loss(run)
+    for _ in range(5):
+        run.forward_backward([_datum(TALK)], "cross_entropy")
+        metrics = run.optim_step(STEP).result().metrics
+        assert metrics["optim/grad_norm"] > 0
+    assert _loss(run) < before - 1.0
+
+
+def test_pipelined_requests_run_in_the_order_of_their_submission(run: Any) -> None:
+    losses = []
+    for _ in range(8):
+        losses.append(run.forward_backward([_datum(TALK)], "cross_entropy"))
+        run.optim_step(STEP)
+    values = [future.result().metrics["loss:sum"] for future in losses]
+    # Each sees the weights of all the steps before it, and no others.
+    assert values == sorted(values, reverse=True)
+    assert len(set(values)) == 8
+
+
+def test_gradients_of_several_requests_add_up(client: Any, service: LocalService) -> None:
+    data = [_datum(TALK), _datum(TALK[:15]), _datum(list(range(100, 140)))]
+    results = []
+    for parts in ([data], [[datum] for datum in data]):
+        run = client.create_lora_training_client(service.model_name, rank=4, seed=5).result()
+        for part in parts:
+            run.forward_backward(part, "cross_entropy")
+        norm = run.optim_step(STEP).result().metrics["optim/grad_norm"]
+        results.append((norm, _loss(run)))
+    assert results[0] == pytest.approx(results[1], rel=1e-4)
+
+
+def test_forward_leaves_no_gradient(run: Any) -> None:
+    run.forward([_datum(TALK)], "cross_entropy").result()
+    assert run.optim_step(STEP).result().metrics["optim/grad_norm"] == 0.0
+
+
+def test_optimizer_steps_are_torch_adamw(model_dir: Path, client: Any, service: LocalService) -> None:
+    run = client.create_lora_training_client(service.model_name, rank=4, seed=9).result()
+    params = AdamParams(
+        learning_rate=2e-3, beta1=0.8, beta2=0.9, eps=1e-8, weight_decay=0.1, grad_clip_norm=0.5
+    )
+    for _ in range(3):
+        run.forward_backward([_datum(TALK)], "cross_entropy")
+        run.optim_step(params)
+    served = _loss(run)
+
+    backbone = load_backbone(model_dir, "cpu")
+    bank = AdapterBank(backbone.trained)
+    bank.create("own", LoraSpec(4, seed=9))
+    weights = list(bank.parameters("own").values())
+    optimizer = torch.optim.AdamW(weights, lr=2e-3, betas=(0.8, 0.9), eps=1e-8, weight_decay=0.1)
+    ids, targets = torch.tensor([TALK[:-1]]), torch.tensor(TALK[1:])
+
+    def loss() -> torch.Tensor:
+        logits = backbone.trained(input_ids=ids).logits[0]
+        return torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
+
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss().backward()
+        torch.nn.utils.clip_grad_norm_(weights, 0.5)
+        optimizer.step()
+    assert served == pytest.approx(float(loss().detach()), abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("flags", "parts"),
+    [
+        ({"train_mlp": False, "train_unembed": False}, {"self_attn"}),
+        ({"train_attn": False, "train_unembed": False}, {"mlp"}),
+        ({"train_attn": False, "train_mlp": False}, {"lm_head"}),
+        ({}, {"self_attn", "mlp", "lm_head"}),
+    ],
+)
+def test_flags_and_rank_choose_what_is_trained(
+    model_dir: Path, flags: dict[str, bool], parts: set[str]
+) -> None:
+    backbone = load_backbone(model_dir, "cpu")
+    bank = AdapterBank(backbone.trained)
+    bank.create("run", LoraSpec(3, seed=1, **flags))
+    names = bank.parameters("run")
+    assert {part for part in ("self_attn", "mlp", "lm_head") for n in names if part in n} == parts
+    assert all(min(parameter.shape) == 3 for parameter in names.values())
+    trained = {id(p) for p in backbone.trained.parameters() if p.requires_grad}
+    assert trained == {id(p) for p in names.values()}
+
+
+def test_a_seed_fixes_the_adapter_and_merging_adds_it(model_dir: Path) -> None:
+    backbone = load_backbone(model_dir, "cpu")
+    bank = AdapterBank(backbone.trained)
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        bank.create(name, LoraSpec(4, seed=seed))
+    first, same, other = (bank.parameters(name) for name in "abc")
+    assert all(torch.equal(first[n], same[n]) for n in first)
+    assert any(not torch.equal(first[n], other[n]) for n in first)
+    for parameter in first.values():
+        torch.nn.init.normal_(parameter, std=0.05)
+    bank.activate("a")
+    ids = torch.arange(20)[None]
+    adapted = backbone.trained(input_ids=ids).logits.detach()
+    plain = backbone.sampled(input_ids=ids).logits.detach()
+    for name, weight in merged_parameters(
+        backbone.sampled, bank.copy_out("a", LoraSpec(4, seed=1))
+    ).items():
+        backbone.sampled.get_submodule(name).weight = weight
+    merged = backbone.sampled(input_ids=ids).logits.detach()
+    assert float((adapted - plain).abs().max()) > 0.01
+    assert float((adapted - merged).abs().max()) < 1e-4
+
+
+def test_several_targets_a_token_are_weighted_each(run: Any) -> None:
+    tokens = ModelInput.from_ints([60, 61, 62])
+    targets = np.array([[61, 70], [62, 71], [63, 0]])
+    weights = np.array([[0.25, 0.75], [1.0, 2.0], [0.5, 0.0]], np.float32)
+    datum = Datum(
+        model_input=tokens, loss_fn_inputs={"target_tokens": targets, "weights": weights}
+    )
+    sparse = Datum(
+        model_input=tokens,
+        loss_fn_inputs={
+            "target_tokens": TensorData.from_torch_sparse(torch.from_numpy(targets)),
+            "weights": torch.from_numpy(weights),
+        },
+    )
+    result = run.forward([datum, sparse, _datum([60, 61])], "cross_entropy").result()
+    logprobs = result.loss_fn_outputs[0]["logprobs"].to_numpy()
+    assert logprobs.shape == (3, 2)
+    np.testing.assert_allclose(result.loss_fn_outputs[1]["logprobs"].to_numpy(), logprobs, atol=1e-5)
+    (single,) = result.loss_fn_outputs[2]["logprobs"].to_numpy()
+    assert logprobs[0, 0] == pytest.approx(single, abs=1e-5)
+    expected = -2 * float((logprobs * weights).sum()) - float(single)
+    assert result.metrics["loss:sum"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_dpo_through_forward_backward_custom_prefers_the_chosen(run: Any, client: Any) -> None:
+    chosen, rejected = _datum(TALK), _datum([*TALK[:15], *range(120, 135)])
+    base = client.create_sampling_client(base_model=run.get_info().model_name).result()
+    reference = [
+        sum(base.compute_logprobs(ModelInput.from_ints(tokens)).result()[1:])
+        for tokens in (TALK, [*TALK[:15], *range(120, 135)])
+    ]
+
+    def dpo(_data: list[Datum], logprobs: list[torch.Tensor]) -> tuple[Any, dict[str, float]]:
+        won, lost = (lp.sum() - ref for lp, ref in zip(logprobs, reference, strict=True))
+        loss = -torch.nn.functional.logsigmoid(0.1 * (won - lost))
+        return loss, {"margin": float((won - lost).detach())}
+
+    margins, losses = [], []
+    for _ in range(5):
+        future = run.forward_backward_custom([chosen, rejected], dpo)
+        run.optim_step(STEP)
+        metrics = future.result().metrics
+        margins.append(metrics["margin"])
+        losses.append(metrics["loss:sum"])
+    assert margins[0] == pytest.approx(0.0, abs=1e-2)
+    assert losses[0] == pytest.approx(math.log(2), abs=1e-3)
+    assert margins[-1] > 1.0 and losses[-1] < losses[0]
+
+
+def test_training_clients_do_not_touch_each_other(client: Any, service: LocalService) -> None:
+    one = client.create_lora_training_client(service.model_name, rank=4, seed=1).result()
+    two = client.create_lora_training_client(service.model_name, rank=8, seed=2).result()
+    start = _loss(two)
+    for _ in range(3):
+        one.forward_backward([_datum(TALK)], "cross_entropy")
+        one.optim_step(STEP).result()
+    assert _loss(two) == start
+    assert _loss(one) < start
+
+
+def test_resuming_with_the_optimizer_goes_on_as_if_nothing_had_happened(
+    run: Any, client: Any
+) -> None:
+    for _ in range(3):
+        run.forward_backward([_datum(TALK)], "cross_entropy")
+        run.optim_step(STEP)
+    path = run.save_state("resume-here").result().path
+    resumed = client.create_training_client_from_state_with_optimizer(path).result()
+    fresh = client.create_training_client_from_state(path).result()
+    assert resumed.get_info().lora_rank == 8
+    after = []
+    for each in (run, resumed, fresh):
+        assert _loss(each) == pytest.approx(_loss(run), abs=1e-4)
+    for each in (run, resumed, fresh):
+        for _ in range(2):
+            each.forward_backward([_datum(TALK)], "cross_entropy")
+            each.optim_step(STEP)
+        after.append(_loss(each))
+    assert after[1] == pytest.approx(after[0], abs=1e-4)
+    # Without its moments the optimizer takes other steps, so the test above can fail.
+    assert abs(after[2] - after[0]) > 1e-2
+
+
+def test_a_sampler_checkpoint_cannot_give_back_an_optimizer(run: Any, client: Any) -> None:
+    path = run.save_weights_for_sampler("no-moments").result().path
+    client.create_training_client_from_state(path).result()
+    with pytest.raises(tinker.RequestFailedError, match="saved for sampling only"):
+        client.create_training_client_from_state_with_optimizer(path).result()
+
+
+@pytest.mark.parametrize(
+    ("datum", "loss", "said"),
+    [
+        (_datum([1, 2, 999]), "cross_entropy", "datum 0: target_tokens must be token ids below 320"),
+        (_datum([1, -2, 3]), "cross_entropy", "datum 0: model_input must be token ids"),
+        (_datum(TALK), "dro", "loss_fn must be one of cispo, cross_entropy"),
+        (_datum(TALK), "ppo", "ppo needs logprobs"),
+        (_datum([5] * 300), "cross_entropy", "1 to 256 tokens, got 299"),
+    ],
+)
+def test_an_error_is_the_users_and_the_run_goes_on_from_where_it_was(
+    run: Any, datum: Datum, loss: Any, said: str
+) -> None:
+    run.forward_backward([_datum(TALK)], "cross_entropy").result()
+    with pytest.raises(tinker.RequestFailedError, match=said) as caught:
+        run.forward_backward([datum], loss).result()
+    assert caught.value.category == tinker.types.RequestErrorCategory.User
+    # The gradient of the good request is still there, alone.
+    norm = run.optim_step(STEP).result().metrics["optim/grad_norm"]
+    run.forward_backward([_datum(TALK)], "cross_entropy")
+    assert norm == pytest.approx(
+        run.optim_step(AdamParams(learning_rate=0.0)).result().metrics["optim/grad_norm"], rel=0.5
+    )
+
+
+def test_a_gradient_that_is_no_number_leaves_the_weights_alone(run: Any) -> None:
+    before = _loss(run)
+    tokens = TALK[:4]
+    datum = Datum(
+        model_input=ModelInput.from_ints(tokens[:-1]),
+        loss_fn_inputs={
+            "target_tokens": tokens[1:],
+            # exp(p - q) overflows: the loss of a sampler gone wild.
+            "logprobs": [-1e30] * 3,
+            "advantages": [1.0] * 3,
+        },
+    )
+    run.forward_backward([datum], "importance_sampling")
+    with pytest.raises(tinker.RequestFailedError, match="finite gradient"):
+        run.optim_step(STEP).result()
+    assert _loss(run) == before
+
+
+def test_what_cannot_be_created_is_refused(client: Any, service: LocalService) -> None:
+    with pytest.raises(tinker.BadRequestError, match="base_model must be one of.*nowhere"):
+        client.create_lora_training_client("nowhere/at-all", rank=4).result()
+    with pytest.raises(tinker.BadRequestError, match="rank must be between 1 and 1024, got 0"):
+        client.create_lora_training_client(service.model_name, rank=0).result()
+    with pytest.raises(tinker.NotFoundError, match="does not exist"):
+        client.create_training_client_from_state("tinker://a:train:0/weights/b").result()
