@@ -17,18 +17,20 @@ from tokengym.envs.core.world import World
 
 
 class DrawnTasks(Sequence[Task]):
-    """The first Tasks of a split, each drawn when it is asked for: a Task may cost a solver's run.
+    """Consecutive Tasks of a split, each drawn when asked for: a Task may cost a solver's run.
 
     Args:
         world: draws them.
         split: `train`, `validation` or `test`.
         count: how many there are.
+        first: index of the first in the split.
     """
 
-    def __init__(self, world: World, split: str, count: int) -> None:
+    def __init__(self, world: World, split: str, count: int, first: int = 0) -> None:
         self._world = world
         self._split = split
         self._count = count
+        self._first = first
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -43,7 +45,7 @@ class DrawnTasks(Sequence[Task]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self._count))]
         position = range(self._count)[index]
-        return self._world.task(self._split, position)
+        return self._world.task(self._split, self._first + position)
 
 
 class TaskDataset(RLDataset):
@@ -103,6 +105,9 @@ class TaskDatasetBuilder(RLDatasetBuilder):
         default_factory=dict, doc="Keyword options of the world, `data` files included."
     )
     split: str = chz.field(default="train", doc="Split the training Tasks are drawn from.")
+    first_task: int = chz.field(
+        default=0, doc="Index of the first training Task; runs far apart share none."
+    )
     n_batches: int = chz.field(default=100, doc="Batches in the training set.")
     groups_per_batch: int = chz.field(default=16, doc="Groups (Tasks) in a batch.")
     group_size: int = chz.field(default=8, doc="Rollouts of one Task in training.")
@@ -154,7 +159,7 @@ class TaskDatasetBuilder(RLDatasetBuilder):
         # Known here, so that a wrong name fails before training and not in a worker.
         codec = as_codec(self.codec_name()).name
         count = self.n_batches * self.groups_per_batch
-        drawn = DrawnTasks(world, self.split, count)
+        drawn = DrawnTasks(world, self.split, count, self.first_task)
         group = self._group(codec, drawn, self.group_size)
         training = TaskDataset(drawn, self.groups_per_batch, group)
         if self.test_size == 0:

@@ -30,7 +30,12 @@ class Mixture:
     policies: Mapping[str, float]
 
 
-MIXTURES = (Mixture("tokengym/Forecast-v0", "easy", 1.0, {"empirical": 0.4, "random": 0.6}),)
+MIXTURES = (
+    Mixture("tokengym/Forecast-v0", "easy", 8.0, {"empirical": 0.4, "random": 0.6}),
+    Mixture("tokengym/Energy-v0", "small", 1.0, {"time_of_use": 0.75, "random": 0.25}),
+    Mixture("tokengym/Warehouse-v0", "pick_small", 1.0, {"edd_exact": 0.5, "random": 0.5}),
+    Mixture("tokengym/Disruption-v0", "L2", 1.0, {"logistic": 0.5, "random": 0.5}),
+)
 
 
 def mixed_policy(world_id: str, weights: Mapping[str, float]) -> Policy:

@@ -97,11 +97,11 @@ def group_builder(
     """Return the builder of one group of a job's rollouts."""
     return TaskGroupBuilder(
         task=task,
-        level=settings.level,
-        options=dict(settings.options),
-        renderer_name=settings.renderer,
-        tokenizer_name=model,
+        codec=f"{settings.renderer}@{model}",
         group_size=group_size,
+        options=dict(settings.options),
+        agents=dict(settings.agents),
+        max_turn_tokens=settings.max_tokens,
     )
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -35,6 +36,7 @@ OUTCOME_FILE = "outcome.json"
 
 _POLL_SECONDS = 0.3
 _SAVE_EVERY = 20
+_TASKS_A_SEED = 1_000_000
 
 
 class CollapseError(TokengymError, RuntimeError):
@@ -74,7 +76,10 @@ def run_job(settings: TrainSettings, folder: Path, progress: Progress) -> Outcom
     folder.mkdir(parents=True, exist_ok=True)
     settings.save(folder / SETTINGS_FILE)
     progress.say(f"run folder: {folder}")
-    with Connection.open(settings, folder) as connection:
+    with (
+        Connection.open(settings, folder) as connection,
+        _console_to(folder / "console.log"),
+    ):
         return asyncio.run(_run(settings, folder, progress, connection))
 
 
@@ -93,9 +98,9 @@ async def _run(
 
     async def evaluation(path: str | None) -> Evaluation:
         sampler = (
-            client.create_sampling_client(model_path=path)
+            await client.create_sampling_client(model_path=path)
             if path
-            else client.create_sampling_client(base_model=connection.model)
+            else await client.create_sampling_client(base_model=connection.model)
         )
         return await evaluate_policy(settings, connection.model, sampler, tasks)
 
@@ -123,12 +128,11 @@ async def _train(
 ) -> Collapse | None:
     """Run the cookbook's trainer under watch; `None` unless the run collapsed."""
     config = trainer_config(settings, folder, connection)
-    with _console_to(folder / "console.log"):
-        training = asyncio.ensure_future(trainer.main(config))
-        try:
-            return await connection.guard(_watch(training, settings, folder, progress))
-        finally:
-            await _cancelled(training)
+    training = asyncio.ensure_future(trainer.main(config))
+    try:
+        return await connection.guard(_watch(training, settings, folder, progress))
+    finally:
+        await _cancelled(training)
 
 
 async def _watch(
@@ -169,13 +173,14 @@ def trainer_config(settings: TrainSettings, folder: Path, connection: Connection
         world=settings.world,
         level=settings.level,
         options=dict(settings.options),
-        split="train",
-        seed=settings.seed,
+        first_task=settings.seed * _TASKS_A_SEED,
+        n_batches=settings.steps,
         groups_per_batch=settings.groups_per_batch,
         group_size=settings.group_size,
-        batches=settings.steps,
+        model_name_for_tokenizer=connection.model,
         renderer_name=settings.renderer,
-        tokenizer_name=connection.model,
+        agents=dict(settings.agents),
+        max_turn_tokens=settings.max_tokens,
     )
     fields: dict[str, Any] = {
         "learning_rate": settings.learning_rate,
@@ -242,10 +247,16 @@ def _save_outcome(outcome: Outcome, path: str) -> None:
 
 @contextlib.contextmanager
 def _console_to(path: Path) -> Iterator[None]:
-    """Send what the trainer prints (tables, bars, warnings) to a file of the run folder."""
+    """Send what the libraries print (tables, bars, warnings) to a file of the run folder."""
+    root = logging.getLogger()
+    handlers = list(root.handlers)
     with (
         path.open("a", encoding="utf-8") as file,
         contextlib.redirect_stdout(file),
         contextlib.redirect_stderr(file),
     ):
-        yield
+        try:
+            yield
+        finally:
+            # The trainer's handlers write to the file, which is about to be closed.
+            root.handlers[:] = handlers

@@ -38,7 +38,7 @@ class TrainSettings:
         seed: which training Tasks are drawn, and in which order.
         mode: `sync`, `stream` (streaming minibatches) or `async` (off-policy).
         evaluation_tasks: held-out test Tasks played before and after.
-        roles_bound: scripted policies by name for the roles that are not trained.
+        agents: a baseline's name for each role that is not trained.
         overrides: further fields of `tinker_cookbook.rl.train.Config` as `name=value`.
     """
 
@@ -58,7 +58,7 @@ class TrainSettings:
     seed: int = 0
     mode: Mode = "sync"
     evaluation_tasks: int = 1024
-    roles_bound: Mapping[str, str] = field(default_factory=dict)
+    agents: Mapping[str, str] = field(default_factory=dict)
     overrides: Sequence[str] = ()
 
     def __post_init__(self) -> None:
