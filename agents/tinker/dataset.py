@@ -19,6 +19,8 @@ from tokengym.envs.core.world import World
 class DrawnTasks(Sequence[Task]):
     """Consecutive Tasks of a split, each drawn when asked for: a Task may cost a solver's run.
 
+    Where the split is a user's own data it starts again from its beginning when it is used up.
+
     Args:
         world: draws them.
         split: `train`, `validation` or `test`.
@@ -44,8 +46,9 @@ class DrawnTasks(Sequence[Task]):
         """Draw one, or several."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self._count))]
-        position = range(self._count)[index]
-        return self._world.task(self._split, self._first + position)
+        position = self._first + range(self._count)[index]
+        size = self._world.size(self._split)
+        return self._world.task(self._split, position if size is None else position % size)
 
 
 class TaskDataset(RLDataset):

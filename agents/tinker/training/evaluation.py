@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import tinker
 from tinker_cookbook.completers import TinkerTokenCompleter
 from tinker_cookbook.rl.rollouts import do_group_rollout
@@ -26,7 +27,8 @@ class Evaluation:
     Attributes:
         returns: mean return with its interval.
         figures: means of what the world reports about an episode, by name.
-        stated: for forecasts, pairs of (exact, stated) probability of the well-formed replies.
+        stated: for forecasts, pairs of (label, stated probability) of the well-formed replies; the
+            label is the exact probability where Tasks are scored against it, else the outcome.
     """
 
     returns: Estimate
@@ -50,9 +52,11 @@ class Evaluation:
 
 
 def held_out_tasks(settings: TrainSettings) -> list[Task]:
-    """Return the held-out Tasks of a job: the first of the world's test split."""
+    """Return the held-out Tasks of a job: the first of the world's test split, or all it has."""
     world = make_world(settings.world, settings.level, **settings.options)
-    return [world.task("test", index) for index in range(settings.evaluation_tasks)]
+    size = world.size("test")
+    count = settings.evaluation_tasks if size is None else min(size, settings.evaluation_tasks)
+    return [world.task("test", index) for index in range(count)]
 
 
 async def evaluate_policy(
@@ -84,11 +88,21 @@ async def evaluate_policy(
         name: sum(float(metrics.get(name, 0.0)) for metrics in last) / len(last) for name in names
     }
     stated = [
-        (float(metrics["exact"]), float(metrics["probability"]))
+        (float(metrics["label"]), float(metrics["probability"]))
         for metrics in last
-        if "exact" in metrics and "probability" in metrics
+        if "label" in metrics and "probability" in metrics
     ]
+    if stated:
+        figures["discrimination (correlation of stated and label)"] = _correlation(stated)
     return Evaluation(estimate(returns), figures, stated)
+
+
+def _correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return Pearson's correlation, 0 where one side does not vary."""
+    left, right = np.asarray(pairs, dtype=np.float64).T
+    if np.ptp(left) == 0 or np.ptp(right) == 0:
+        return 0.0
+    return float(np.corrcoef(left, right)[0, 1])
 
 
 def group_builder(

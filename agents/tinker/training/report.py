@@ -125,7 +125,7 @@ def _draw_scatter(axes: "Axes", before: Evaluation, after: Evaluation | None) ->
             exact, stated = zip(*found.stated, strict=True)
             axes.scatter(exact, stated, s=5, color=colour, label=name, alpha=0.6)
     axes.plot([0, 1], [0, 1], color="k", lw=0.8)
-    axes.set_xlabel("exact probability given what was shown")
+    axes.set_xlabel("what it is scored against")
     axes.set_ylabel("stated probability")
     axes.set_title("held-out questions")
     axes.legend(loc="upper left")
