@@ -13,6 +13,7 @@ from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption import challengers
 from tokengym.envs.disruption.claims import Claim, Fact
+from tokengym.envs.disruption.docket import likeliest
 from tokengym.envs.disruption.evidence import CITER_FEATURES, FEATURES, Evidence
 from tokengym.envs.disruption.judge import best_claims, true_claims
 from tokengym.envs.disruption.labels import LABELS, Target, disruption_label
@@ -23,7 +24,7 @@ from tokengym.envs.disruption.literature import (
     draw_outcome,
 )
 from tokengym.envs.disruption.replies import MOST_CLAIMS, Answer, Argument
-from tokengym.envs.disruption.world import DisruptionWorld, likeliest
+from tokengym.envs.disruption.world import DisruptionWorld
 
 Policy = Callable[[World, Turn, np.random.Generator], str]
 FloatArray = npt.NDArray[np.float64]

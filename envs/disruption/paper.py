@@ -7,6 +7,7 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.labels import (
     DISRUPTION_LABELS,
     NOVELTY_LABELS,
+    Target,
     disruption_label_of_score,
     novelty_label,
 )
@@ -96,6 +97,10 @@ class Paper:
                     raise self._error(f"{name} must be >= 0, got {getattr(facts, name)}")
         self._check_disruption()
         self._check_novelty()
+
+    def labels(self) -> dict[Target, str | None]:
+        """The label of each target."""
+        return {"disruption": self.disruption_label, "novelty": self.novelty_label}
 
     def _check_disruption(self) -> None:
         score, label = self.cd_index, self.disruption_label

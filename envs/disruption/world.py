@@ -2,20 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from tokengym.envs.core.errors import DataError, OptionError, TaskError
+from tokengym.envs.core.errors import DataError, EpisodeStateError, OptionError
 from tokengym.envs.core.grammar import complaint
-from tokengym.envs.core.seeding import split_of
 from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.core.task import Task, canonical_json, fingerprint
+from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.disruption.docket import Docket, docket_of, likeliest
 from tokengym.envs.disruption.evidence import (
-    Evidence,
     evidence_of,
     evidence_of_paper,
     instance_of,
@@ -33,11 +32,10 @@ from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.disruption.prompt import (
     answer_form,
     challenge_prompt,
-    describe,
-    opening,
     rejoinder,
 )
 from tokengym.envs.disruption.replies import Answer, Argument, read_answer, read_argument
+from tokengym.envs.disruption.sources.dataset import labelled, load_papers, split_of_paper
 from tokengym.rewards import debate
 from tokengym.rewards.bounds import Range
 
@@ -52,43 +50,33 @@ _SPAN = debate.TOTAL.high - debate.TOTAL.low
 _MALFORMED = {"correctness": -1.0, "reasoning": 0.0, "adaptation": 0.0}
 
 
-class Docket(NamedTuple):
-    """A Task as it is shown and judged under given options; computed once per Task.
-
-    Attributes:
-        evidence: what is shown.
-        description: the same in words.
-        opening: the predictor's first text.
-        gold: position of the true label of each target.
-        truths: what reports are scored against, for each target.
-        posteriors: probabilities of the labels given what is shown; the gold label alone where no
-            posterior is known.
-        exact: whether the posteriors are known.
-    """
-
-    evidence: Evidence
-    description: str
-    opening: str
-    gold: tuple[int, ...]
-    truths: tuple[Probabilities, ...]
-    posteriors: tuple[Probabilities, ...]
-    exact: bool
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Frozen all the way down: a copy is the Docket itself."""
-        return self
-
-
 class DisruptionWorld(World):
     """Is a paper disruptive, consolidating or neutral? Predict, be challenged, answer again.
 
-    1. The predictor reads what its tier shows of a paper and gives a label, probabilities and up to
-       three claims. 2. The challenger argues for another label with up to two claims. 3. The
-       predictor answers finally, in the same form.
+    Description:
+        A predictor judges what came of a paper from what was known early on, a challenger argues
+        against it, and the predictor answers again. Papers are of a synthetic literature whose
+        posterior is known exactly, or a user's own. The level is the tier of evidence: `L0` title,
+        abstract, year and field; `L1` and facts of the reference list; `L2` and the first year's
+        citers by kind.
 
-    The predictor earns correctness (±1, final label) + reasoning (up to 0.3, the final claims
-    before a frozen judge) + adaptation (up to 0.2, both reports); see `rewards.debate`. A malformed
-    answer ends the episode at -1 in total. A malformed challenge reads "are you sure?".
+    Observation:
+        The predictor reads the evidence, then the challenge; the challenger reads the evidence and
+        the predictor's answer. Nothing that either reads depends on what came of the paper.
+
+    Action:
+        Predictor: `LABEL neutral`, `P 0.2 0.3 0.5`, and up to three claims `CLAIM n_i >= 2` or
+        `QUOTE "words"`, each on a line of its own. Challenger: `ARGUE label` and up to two claims;
+        anything else reads "are you sure?".
+
+    Reward:
+        Predictor: correctness (+1 or -1, the final label) + reasoning (up to 0.3, the final claims
+        before a frozen judge) + adaptation (up to 0.2, both reports), see `rewards.debate`; a
+        malformed answer ends the episode at -1 in total. Challenger: the change it brought about
+        in the predictor's half-Brier, less 0.5 for each false claim.
+
+    Episode end:
+        With the predictor's second answer, its first one if `single_turn`, or a malformed one.
 
     Args:
         spec: the world's row of the catalogue.
@@ -97,12 +85,22 @@ class DisruptionWorld(World):
         single_turn: the first answer is final and nobody challenges it.
         label: `outcome` scores against what came of the paper; `expected` against its posterior,
             which removes label noise and exists for the synthetic literature only.
-        challenger: what the challenger earns for the predictor's change of half-Brier: `adversary`
-            gains by misleading, `critic` by helping. Each false claim costs 0.5 either way.
-        bounded: rescale the predictor's total to (R + 1) / 2.5, in [0, 1].
+        challenger: what the challenger is paid for: an `adversary` for misleading, a `critic` for
+            helping.
+        bounded: rescale the predictor's total R to (R + 1) / 2.5, in [0, 1].
+        data: files of papers as JSON lines to play instead of synthetic ones; see
+            `sources.jsonl`. Papers without a label for the target are left out.
 
     Raises:
         OptionError: if an option is not one of these.
+        DataError: if a file of `data` is damaged or holds no paper.
+
+    References:
+        Funk and Owen-Smith (2017), A dynamic network measure of technological change.
+        Uzzi et al. (2013), Atypical combinations and scientific impact.
+
+    Version history:
+        v0: first.
     """
 
     expected_form: ClassVar[str] = answer_form(("disruption",)).replace("\n", " / ")
@@ -117,6 +115,7 @@ class DisruptionWorld(World):
         label: Literal["outcome", "expected"] = "outcome",
         challenger: Literal["adversary", "critic"] = "adversary",
         bounded: bool = False,
+        data: str | Path | Sequence[str | Path] | None = None,
     ) -> None:
         for name, value, known in (
             ("target", target, list(TARGETS)),
@@ -127,6 +126,8 @@ class DisruptionWorld(World):
         ):
             if value not in known:
                 raise OptionError(f"{name} must be one of {known}, got {value!r}")
+        if data is not None and label == "expected":
+            raise OptionError("label='expected' needs posteriors, which papers of `data` lack")
         if bounded:
             unit = {PREDICTOR: Range(0.0, 1.0), CHALLENGER: spec.step_range[CHALLENGER]}
             spec = replace(spec, step_range=unit, return_range=unit)
@@ -136,6 +137,7 @@ class DisruptionWorld(World):
         self.label = label
         self.challenger = challenger
         self.bounded = bounded
+        self._papers = None if data is None else load_papers(data)
         self._docket: Docket | None = None
         self._first: Answer | None = None
         self._argument: Argument | None = None
@@ -153,10 +155,10 @@ class DisruptionWorld(World):
         """The Task under way. Policies that play fair read its `evidence` only.
 
         Raises:
-            TaskError: before the first `start`.
+            EpisodeStateError: before the first `start`.
         """
         if self._docket is None:
-            raise TaskError(f"{self.spec.id}: no Task was started yet")
+            raise EpisodeStateError(f"{self.spec.id}: no evidence before start(task)")
         return self._docket
 
     @property
@@ -164,27 +166,56 @@ class DisruptionWorld(World):
         """The predictor's answer before the challenge, `None` while there is none."""
         return self._first
 
+    def size(self, split: str = "train") -> int | None:
+        """Return how many Tasks a split of the files holds; `None` without `data`: no end to them.
+
+        Raises:
+            OptionError: if the split is unknown.
+        """
+        endless = super().size(split)
+        return endless if self._papers is None else len(self._usable(split))
+
+    def task(self, split: str = "train", index: int = 0) -> Task:
+        """Return the Task at `index` of `split`: of the files if there are any, or else drawn.
+
+        Raises:
+            OptionError: if the split is unknown, or the index negative or beyond the files' split.
+        """
+        if self._papers is None:
+            return super().task(split, index)
+        size = self.size(split)
+        if isinstance(index, bool) or not isinstance(index, int | np.integer) or index < 0:
+            raise OptionError(f"index must be an integer >= 0, got {index!r}")
+        papers = self._usable(split)
+        if index >= len(papers):
+            raise OptionError(f"{split!r} holds {size} papers, got index {index}")
+        return self.task_from_paper(papers[index], int(index))
+
+    def _usable(self, split: str) -> tuple[Paper, ...]:
+        """Papers of a split that have a label for every target."""
+        assert self._papers is not None
+        return labelled(self._papers, split, self.targets)
+
     def task_from_paper(self, paper: Paper, index: int = 0) -> Task:
         """Make a Task of a real paper; facts of the tier that the record lacks are not shown.
 
         Args:
             paper: a record with a label for every target of this world.
-            index: a number of your own, >= 0. The split is the one its contents belong to.
+            index: a number of your own, >= 0. The split is the one its text belongs to.
 
         Raises:
             DataError: if a label is missing.
         """
-        labels = {"disruption": paper.disruption_label, "novelty": paper.novelty_label}
+        labels = paper.labels()
         for target in self.targets:
             if labels[target] is None:
                 raise DataError(f"paper {paper.openalex_id} has no {target}_label to predict")
-        instance = instance_of(evidence_of_paper(paper, self.level))
         return Task.create(
             world=self.spec.id,
             level=self.level,
-            split=split_of(fingerprint(self.spec.id, canonical_json(instance))),
+            split=split_of_paper(paper),
             index=index,
-            instance=instance,
+            instance=instance_of(evidence_of_paper(paper, self.level)),
             answer={"source": paper.openalex_id, "labels": labels},
         )
 
@@ -195,7 +226,7 @@ class DisruptionWorld(World):
         the judge could be brought to believe the posterior exactly. For a real paper the gold label
         stands in for a posterior that nobody knows.
         """
-        docket = _docket(task, self.targets, self.label, not self.single_turn)
+        docket = docket_of(task, self.targets, self.label, not self.single_turn)
         return {
             PREDICTOR: Optimum(self._best(docket.posteriors), exact=False),
             CHALLENGER: Optimum(0.0 if self.single_turn else 1.0, exact=self.single_turn),
@@ -223,7 +254,7 @@ class DisruptionWorld(World):
         }
 
     def _begin(self, task: Task) -> Turn:
-        self._docket = _docket(task, self.targets, self.label, not self.single_turn)
+        self._docket = docket_of(task, self.targets, self.label, not self.single_turn)
         self._first = self._argument = None
         return Turn(PREDICTOR, self._docket.opening)
 
@@ -284,42 +315,3 @@ class DisruptionWorld(World):
             false = debate.false_claims(self._false)
             terms[CHALLENGER] = {"change": change, "false_claims": false}
         return terms
-
-
-@lru_cache(maxsize=16384)
-def _docket(task: Task, targets: tuple[Target, ...], label: str, debated: bool) -> Docket:
-    """Work out once what every step on `task` needs."""
-    evidence = evidence_of(task.instance)
-    gold, posteriors = [], []
-    known = "posteriors" in task.answer
-    if label == "expected" and not known:
-        raise TaskError("label='expected' needs a posterior, which a real paper does not have")
-    try:
-        for target in targets:
-            place = LABELS[target].index(task.answer["labels"][target])
-            gold.append(place)
-            a, b, c = task.answer["posteriors"][target] if known else _certain(place)
-            posteriors.append((float(a), float(b), float(c)))
-    except (KeyError, TypeError, ValueError) as error:
-        raise TaskError(f"damaged answer in a Task of {task.world}: {error!r}") from error
-    truths = posteriors if label == "expected" else [_certain(place) for place in gold]
-    return Docket(
-        evidence,
-        describe(evidence),
-        opening(evidence, targets, debated=debated),
-        tuple(gold),
-        tuple(truths),
-        tuple(posteriors),
-        known,
-    )
-
-
-def _certain(place: int) -> Probabilities:
-    """All probability on one label."""
-    a, b, c = (float(k == place) for k in range(3))
-    return a, b, c
-
-
-def likeliest(report: Probabilities) -> int:
-    """Position of the largest probability, the first of equals."""
-    return report.index(max(report))

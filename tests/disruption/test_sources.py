@@ -5,6 +5,7 @@ import dataclasses
 import gzip
 import io
 import json
+import pickle
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.envs.catalogue import make_world
-from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.disruption.citations import CitationGraph
-from tokengym.envs.disruption.labels import LEAST_CITERS, LEAST_REFERENCES
+from tokengym.envs.disruption.labels import (
+    LABELS,
+    LEAST_CITERS,
+    LEAST_REFERENCES,
+    Target,
+    disruption_label_of_score,
+    novelty_label,
+)
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
 from tokengym.envs.disruption.sources.assemble import papers_of
+from tokengym.envs.disruption.sources.dataset import balanced, split_of_paper
 from tokengym.envs.disruption.sources.jsonl import read_papers, write_papers
 from tokengym.envs.disruption.sources.openalex import abstract_of, read_snapshot, short_id
 from tokengym.envs.disruption.sources.sciscinet import read_graph, read_scores, with_scores
 from tokengym.envs.disruption.sources.work import Work
 from tokengym.envs.disruption.world import DisruptionWorld
+from tokengym.envs.faces.pettingzoo_aec import TextAECEnv
 
 PAPER = Paper(
     "W1", "Title", "Abstract é", 2003, 12, 0.31, -0.4, 1.2, "disruptive", "balanced", "Biology",
@@ -276,3 +286,75 @@ def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.parquet").write_text("no table")
     with pytest.raises(DataError, match=r"text\.parquet is no readable Parquet"):
         list(read_scores(tmp_path / "text.parquet"))
+
+
+def test_a_world_plays_the_papers_of_a_file_split_by_split(tmp_path: Path) -> None:
+    papers = papers_of(literature(), last_year=2009)
+    bare = dataclasses.replace(
+        papers[0], openalex_id="W0", title="Bare", cd_index=None, disruption_label=None
+    )
+    path = tmp_path / "papers.jsonl"
+    write_papers(path, [*papers, papers[0], bare])
+    world = make_world("disruption", data=path)
+    assert isinstance(world, DisruptionWorld)
+    sources = []
+    for split in ("train", "validation", "test"):
+        size = world.size(split)
+        assert size
+        tasks = [world.task(split, index) for index in range(size)]
+        assert {task.split for task in tasks} == {split}
+        assert pickle.loads(pickle.dumps(world)).task(split, 0) == tasks[0]
+        sources += [task.answer["source"] for task in tasks]
+        with pytest.raises(OptionError, match=f"holds {size} papers"):
+            world.task(split, size)
+    assert sorted(sources) == sorted(paper.openalex_id for paper in papers)
+    at_another_tier = make_world("disruption", "L0", data=path)
+    assert at_another_tier.task("test", 0).answer == world.task("test", 0).answer
+    env = TextAECEnv("disruption", mode="text", data=str(path))
+    env.reset(seed=0)
+    assert env.infos["predictor"]["task"] in {
+        world.task("train", index).fingerprint for index in range(world.size() or 0)
+    }
+
+
+def test_files_that_cannot_be_played_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "papers.jsonl"
+    with pytest.raises(DataError, match="cannot read"):
+        make_world("disruption", data=path)
+    path.write_text("")
+    with pytest.raises(DataError, match="no paper"):
+        make_world("disruption", data=path)
+    write_papers(path, [PAPER])
+    with pytest.raises(OptionError, match="expected"):
+        make_world("disruption", data=path, label="expected")
+    world = make_world("disruption", data=path)
+    path.write_text("")
+    with pytest.raises(OptionError, match="index"):
+        world.task("train", -1)
+
+
+@pytest.mark.parametrize("target", ["disruption", "novelty"])
+def test_a_balanced_subset_has_equally_many_of_each_label_in_each_split(target: Target) -> None:
+    rng = np.random.default_rng(0)
+    papers = []
+    for k in range(400):
+        cd, tenth = float(rng.uniform(-0.4, 0.9)), float(rng.normal())
+        median = tenth + float(rng.exponential())
+        papers.append(
+            Paper(
+                f"W{k}", f"Work {k}", "", 2000, 5, cd, tenth, median,
+                disruption_label_of_score(cd), novelty_label(tenth, median), "Physics",
+                field_median=0.0,
+            )
+        )  # fmt: skip
+    kept = balanced(papers, target)
+    counts: dict[str, dict[str | None, int]] = {}
+    for paper in kept:
+        cell = counts.setdefault(split_of_paper(paper), {})
+        cell[paper.labels()[target]] = cell.get(paper.labels()[target], 0) + 1
+    assert counts
+    for cell in counts.values():
+        assert len(set(cell.values())) == 1
+        assert set(cell) == set(LABELS[target])
+    assert [p for p in papers if p in kept] == kept
+    assert {p.openalex_id for p in balanced(papers[::-1], target)} == {p.openalex_id for p in kept}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokengym.envs.catalogue import baselines, make_world
-from tokengym.envs.core.errors import DataError, OptionError, TaskError
+from tokengym.envs.core.errors import DataError, EpisodeStateError, OptionError, TaskError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.disruption.challengers import CHALLENGERS
@@ -319,7 +319,7 @@ def test_a_damaged_or_unfit_task_is_refused() -> None:
             world.start(damaged)
     with pytest.raises(TaskError, match="posterior"):
         make(label="expected").start(make().task_from_paper(PAPER))
-    with pytest.raises(TaskError, match="no Task"):
+    with pytest.raises(EpisodeStateError, match="before start"):
         _ = make().docket
 
 

@@ -1,0 +1,120 @@
+"""A user's own papers in splits, and subsets with equally frequent labels."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.seeding import SPLITS, generator, split_of
+from tokengym.envs.core.task import canonical_json, fingerprint
+from tokengym.envs.disruption.evidence import evidence_of_paper, instance_of
+from tokengym.envs.disruption.labels import LABELS, Target
+from tokengym.envs.disruption.paper import Paper
+from tokengym.envs.disruption.sources.jsonl import read_papers
+
+
+class PaperSet:
+    """The papers of some files, in splits. Shared by every world that plays them.
+
+    A pickled set holds the files' names and is read again where it arrives.
+
+    Attributes:
+        papers: papers by split, in the order of the files, each text once.
+    """
+
+    def __init__(self, origin: tuple[Any, ...], papers: Mapping[str, tuple[Paper, ...]]) -> None:
+        self._origin = origin
+        self.papers = papers
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Nothing in it changes: a copy is the set itself."""
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., "PaperSet"], tuple[Any, ...]]:
+        """Pickle as the reading of the same files, which must not have changed."""
+        return _load, self._origin
+
+
+def load_papers(paths: str | Path | Sequence[str | Path]) -> PaperSet:
+    """Read files of JSON lines as `write_papers` writes them.
+
+    Raises:
+        DataError: if a file or a record is damaged, or there is no paper.
+    """
+    files = (paths,) if isinstance(paths, str | Path) else tuple(paths)
+    names = tuple(str(Path(file).expanduser().resolve()) for file in files)
+    return _load(names, tuple(map(_digest, names)))
+
+
+@lru_cache(maxsize=8)
+def _load(names: tuple[str, ...], digests: tuple[str, ...]) -> PaperSet:
+    """Read files that have these contents; read once a process."""
+    if tuple(map(_digest, names)) != digests:
+        raise DataError(f"the files have changed since they were read: {', '.join(names)}")
+    parts: dict[str, dict[str, Paper]] = {split: {} for split in SPLITS}
+    for name in names:
+        for paper in read_papers(name):
+            text = _text_key(paper)
+            parts[split_of(text)].setdefault(text, paper)
+    if not any(parts.values()):
+        raise DataError(f"there is no paper in {list(names)}")
+    return PaperSet(
+        (names, digests), {split: tuple(part.values()) for split, part in parts.items()}
+    )
+
+
+@lru_cache(maxsize=64)
+def labelled(papers: PaperSet, split: str, targets: tuple[Target, ...]) -> tuple[Paper, ...]:
+    """Papers of a split that have a label for every target."""
+    return tuple(
+        paper
+        for paper in papers.papers[split]
+        if None not in [paper.labels()[target] for target in targets]
+    )
+
+
+def split_of_paper(paper: Paper) -> str:
+    """The one split a paper belongs to, by title, abstract, year and field: alike in all tiers."""
+    return split_of(_text_key(paper))
+
+
+def balanced(papers: Iterable[Paper], target: Target, *, seed: int = 0) -> list[Paper]:
+    """Keep equally many papers of each label of `target` in each split, chosen at random.
+
+    Papers without the label are dropped; the order of the others is kept.
+
+    Args:
+        papers: any papers.
+        target: `disruption` or `novelty`.
+        seed: of the choice, which depends on the papers themselves but not on their order.
+    """
+    cells: dict[tuple[str, str | None], list[Paper]] = {}
+    listed = list(papers)
+    for paper in listed:
+        cell = (split_of_paper(paper), paper.labels()[target])
+        cells.setdefault(cell, []).append(paper)
+    kept: set[str] = set()
+    for split in SPLITS:
+        groups = [cells.get((split, label), []) for label in LABELS[target]]
+        for group in groups:
+            drawn = sorted(group, key=lambda p: _rank(seed, p))[: min(map(len, groups))]
+            kept.update(paper.openalex_id for paper in drawn)
+    return [paper for paper in listed if paper.openalex_id in kept]
+
+
+def _rank(seed: int, paper: Paper) -> float:
+    return float(generator("balanced", seed, paper.openalex_id).random())
+
+
+def _text_key(paper: Paper) -> str:
+    return fingerprint("paper", canonical_json(instance_of(evidence_of_paper(paper, "L0"))))
+
+
+def _digest(name: str) -> str:
+    try:
+        with Path(name).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"cannot read {name}: {error}") from error
