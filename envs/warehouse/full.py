@@ -61,6 +61,8 @@ class FullProblem:
     def of(cls, instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Self:
         """Read a problem from a Task's two parts."""
         low, high = instance["book"]["values"]
+        if len(answer["books"]) != int(instance["days"]):
+            raise TaskError(f"{instance['days']} days need as many books of orders")
         return cls(
             shop=read_shop(instance, answer["books"]),
             values=(float(low), float(high)),

@@ -51,7 +51,8 @@ def can_serve(shop: Shop) -> bool:
     """Return whether reorders made in hindsight could serve every unit asked for."""
     asked = _units_by_day(shop, None)
     return all(
-        _lots(item, units) is not None for item, units in zip(shop.items, asked, strict=True)
+        cheapest_lots(item, units) is not None
+        for item, units in zip(shop.items, asked, strict=True)
     )
 
 
@@ -63,7 +64,7 @@ def hindsight_replies(shop: Shop, plans: Sequence[Plan]) -> list[str] | None:
     """
     lots = []
     for item, units in zip(shop.items, _units_by_day(shop, plans), strict=True):
-        lot = _lots(item, units)
+        lot = cheapest_lots(item, units)
         if lot is None:
             return None
         lots.append(lot)
@@ -111,7 +112,7 @@ def _units_by_day(shop: Shop, plans: Sequence[Plan] | None) -> list[list[int]]:
     return [[total.get(slot, 0) for total in totals] for slot in shop.slots]
 
 
-def _lots(item: Item, units: Sequence[int]) -> list[int] | None:
+def cheapest_lots(item: Item, units: Sequence[int]) -> list[int] | None:
     """Return the cheapest reorders by day that serve `units` by day, known in advance.
 
     Source: Wagner and Whitin, Management Science 5 (1958).

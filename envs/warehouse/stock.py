@@ -86,6 +86,7 @@ class StockProblem:
         reviews: number of decisions.
         review: days between them.
         reference: minus the expected regret of the reference policy.
+        optimum: minus the expected regret of the optimal policy, 0.
     """
 
     items: tuple[Item, ...]
@@ -94,8 +95,8 @@ class StockProblem:
     reviews: int
     review: int
     reference: float
+    optimum: float
 
-    optimum: ClassVar[float] = 0.0
     exact: ClassVar[bool] = True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -118,6 +119,7 @@ class StockProblem:
             reviews,
             review,
             reference=float(answer["reference"]),
+            optimum=float(answer["optimum"]),
         )
 
     @cached_property

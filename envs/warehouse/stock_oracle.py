@@ -22,6 +22,8 @@ IntArray = npt.NDArray[np.int64]
 
 _TOLERANCE = 1e-7
 _MOST_SWEEPS = 20_000
+_STRIDE = 0.9
+"""Share of a sweep's change that is taken: below 1, sweeps converge for periodic demand too."""
 _TAIL = 1e-9
 _MOST_CHOICES = 4_000_000
 
@@ -53,6 +55,8 @@ class StockModel:
         whole = math.isclose(sum(self.demand), 1.0, abs_tol=1e-6) and min(self.demand) >= 0.0
         if not whole:
             raise TaskError(f"probabilities of demand sum to 1, got {self.demand}")
+        if self.mean <= 0.0:
+            raise TaskError("an item must be asked for at least now and then, got no demand")
         if self.lead < 1 or self.review < 1 or min(self.holding, self.lost, self.fixed) < 0:
             raise TaskError(f"an item needs lead and review >= 1 and costs >= 0, got {self}")
         if self.room < 1 or (self.room + 1) ** (self.lead + 1) > _MOST_CHOICES:
@@ -146,11 +150,10 @@ def solve(model: StockModel) -> Values:
     for _ in range(_MOST_SWEEPS):
         next_day = _idle(model, value, model.review - 1)
         new = order_costs(model, next_day).min(axis=-1)
-        new[~valid] = 0.0
         change = (new - value)[valid]
         low, high = float(change.min()), float(change.max())
-        value = new - new.flat[0]
-        value[~valid] = 0.0
+        value[valid] += _STRIDE * change
+        value[valid] -= value.flat[0]
         if high - low < _TOLERANCE:
             average = (low + high) / 2 / model.review
             return Values(average, value, _idle(model, value, model.review - 1, average))
@@ -189,7 +192,8 @@ def average_cost(model: StockModel, orders: IntArray) -> float:
         change = new - value
         if change.max() - change.min() < _TOLERANCE:
             return float(change.max() + change.min()) / 2 / model.review
-        value = new - new[0]
+        value += _STRIDE * change
+        value -= value[0]
     raise TaskError(f"policy evaluation did not converge for {model}")
 
 

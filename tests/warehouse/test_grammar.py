@@ -1,0 +1,92 @@
+"""Laws of reading replies: the last command counts, a reorder is all its lines, nothing raises."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokengym.envs.warehouse.grammar import (
+    Done,
+    Trip,
+    Wait,
+    read_pick,
+    read_reorder,
+    write,
+    write_reorder,
+)
+
+ids = st.lists(st.integers(1, 99).map(lambda n: f"O{n}"), min_size=1, max_size=8)
+slots = st.lists(
+    st.tuples(st.integers(0, 99), st.integers(0, 99)).map(lambda p: f"A{p[0]}-{p[1]}"),
+    min_size=1,
+    max_size=8,
+)
+commands = st.one_of(
+    st.builds(Trip, ids.map(tuple), slots.map(tuple)),
+    st.builds(Wait, st.integers(1, 999)),
+    st.just(Done()),
+)
+
+
+@given(commands, st.text(max_size=60))
+def test_a_command_written_reads_back_whatever_was_said_before(command: object, said: str) -> None:
+    assert isinstance(command, Trip | Wait | Done)
+    assert read_pick(f"{said}\n{write(command)}", complete=True) == command
+    assert read_pick(f"{said}\n{write(command)}", complete=False) is None
+
+
+def test_the_last_command_counts() -> None:
+    assert read_pick("WAIT 3\nor rather\nTRIP O1: A0-1\nso be it", complete=True) == Trip(
+        ("O1",), ("A0-1",)
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["trip o1 , o2 :a0-03,A2-5", "  TRIP O1,O2: A0-3 , A2-05  ", "Trip O1,O2 : A00-3,A2-5"],
+)
+def test_blanks_zeros_and_case_do_not_matter(said: str) -> None:
+    assert read_pick(said, complete=True) == Trip(("O1", "O2"), ("A0-3", "A2-5"))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "TRIP O1",
+        "TRIP : A0-1",
+        "TRIP O1: ",
+        "WAIT",
+        "WAIT 0",
+        "WAIT 1000",
+        "WAIT -3",
+        "TRIP O1 A0-1",
+    ],
+)
+def test_what_is_no_command_is_none(said: str) -> None:
+    assert read_pick(said, complete=True) is None
+
+
+@given(st.text())
+def test_no_text_raises(said: str) -> None:
+    read_pick(said, complete=True)
+    read_reorder(said, complete=True)
+
+
+@given(
+    st.dictionaries(st.integers(1, 9).map(lambda n: f"S{n}"), st.integers(1, 9999)),
+    st.text(max_size=40).filter(lambda said: "REORDER" not in said.upper()),
+)
+def test_a_reorder_written_reads_back(lines: dict[str, int], said: str) -> None:
+    text = f"{said}\n{write_reorder(list(lines.items()))}"
+    assert read_reorder(text, complete=True) == list(lines.items())
+    assert read_reorder(text, complete=False) is None
+
+
+def test_a_later_line_replaces_an_earlier_one_and_none_takes_all_back() -> None:
+    assert read_reorder("REORDER S1 3\nREORDER S2 4\nREORDER S1 5", complete=True) == [
+        ("S1", 5),
+        ("S2", 4),
+    ]
+    assert read_reorder("REORDER S1 3\nREORDER NONE", complete=True) == []
+    assert read_reorder("nothing to say", complete=True) is None
+    assert read_reorder("REORDER S1 0", complete=True) is None

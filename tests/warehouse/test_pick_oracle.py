@@ -1,0 +1,106 @@
+"""The optimum of picking is exact: nothing found by exhaustion is better, and it can be played."""
+
+import copy
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.warehouse.books import LAYOUT, SLOTS, books, sites
+from tokengym.envs.core.errors import TaskError
+from tokengym.envs.warehouse.floor import Floor
+from tokengym.envs.warehouse.grammar import Trip, Wait, read_pick
+from tokengym.envs.warehouse.orders import Order, Site, needs
+from tokengym.envs.warehouse.pick import replies
+from tokengym.envs.warehouse.pick_oracle import MOST_ORDERS, best_plan
+
+
+def exhaust(floor: Floor, penalties: Mapping[str, float]) -> float:
+    """The best objective over every sequence of trips, routes and waits, by trying them all."""
+    best = floor.objective - sum(penalties[name] for name in floor.open)
+    coming = {order.release for order in floor.open.values() if order.release > floor.now}
+    for release in coming:
+        twin = copy.deepcopy(floor)
+        twin.wait(release - twin.now)
+        best = max(best, exhaust(twin, penalties))
+    for count in range(1, len(floor.open) + 1):
+        for batch in itertools.combinations(floor.open.values(), count):
+            stops = needs(batch)
+            if sum(stops.values()) > floor.site.capacity:
+                continue
+            walked = {}
+            for route in itertools.permutations(stops):
+                twin = copy.deepcopy(floor)
+                shipment = twin.trip([order.id for order in batch], route)
+                if isinstance(shipment, str):
+                    break
+                walked[shipment.walked] = twin
+            if walked:
+                best = max(best, exhaust(walked[min(walked)], penalties))
+    return best
+
+
+def played(
+    site: Site, orders: Sequence[Order], stock: Mapping[str, int] | None, said: Sequence[str]
+) -> Floor:
+    floor = Floor(site, orders, None if stock is None else dict(stock))
+    for text in said:
+        command = read_pick(text, complete=True)
+        if isinstance(command, Wait):
+            floor.wait(command.time)
+        else:
+            assert isinstance(command, Trip)
+            assert not isinstance(floor.trip(*command), str)
+    return floor
+
+
+@settings(max_examples=30)
+@given(st.data(), st.integers(1, 2), st.booleans())
+def test_no_plan_beats_the_oracle(data: st.DataObject, pickers: int, scarce: bool) -> None:
+    site = data.draw(sites(pickers))
+    orders = data.draw(books(release=15 if pickers == 1 else 0))
+    stock = dict.fromkeys(SLOTS, 2) if scarce else None
+    penalties = [float(data.draw(st.integers(0, 3))) for _ in orders]
+    plan = best_plan(site, orders, stock=stock, penalties=penalties)
+    by_id = {order.id: cost for order, cost in zip(orders, penalties, strict=True)}
+    floor = Floor(site, orders, None if stock is None else dict(stock))
+    assert math.isclose(plan.value, exhaust(floor, by_id), abs_tol=1e-9)
+
+
+@settings(max_examples=40)
+@given(st.data(), st.integers(1, 3))
+def test_the_oracle_s_replies_earn_its_value(data: st.DataObject, pickers: int) -> None:
+    site, orders = data.draw(sites(pickers)), data.draw(books(most=6, release=30))
+    plan = best_plan(site, orders)
+    floor = played(site, orders, None, replies(plan.legs, pickers))
+    assert math.isclose(floor.objective, plan.value, abs_tol=1e-9)
+
+
+@settings(max_examples=15)
+@given(sites(), books(most=5, release=0))
+def test_more_pickers_never_earn_less(site: Site, orders: list[Order]) -> None:
+    values = [
+        best_plan(Site(LAYOUT, site.capacity, site.decay, site.walk_cost, pickers=n), orders).value
+        for n in (1, 2, 3)
+    ]
+    assert values == sorted(values)
+
+
+def test_the_earliest_finish_is_not_always_best() -> None:
+    """Two orders: together is faster for both, yet the first one's value is worth a trip alone."""
+    site = Site(LAYOUT, capacity=4, decay=2.0, walk_cost=0.0)
+    near = Order("O1", 10.0, 11, 0, (("A2-1", 1),), 1)
+    far = Order("O2", 1.0, 30, 0, (("A2-4", 1),), 1)
+    plan = best_plan(site, [near, far])
+    assert [leg.ids for leg in plan.legs] == [("O1",), ("O2",)]
+    together = best_plan(Site(LAYOUT, 4, 1e9, 0.01), [near, far])
+    assert [leg.ids for leg in together.legs] == [("O1", "O2")]
+
+
+def test_a_book_too_large_is_refused() -> None:
+    order = Order("O1", 1.0, 1, 0, (("A0-1", 1),), 1)
+    with pytest.raises(TaskError, match=str(MOST_ORDERS)):
+        best_plan(Site(LAYOUT, 4, 1.0, 0.0), [order] * (MOST_ORDERS + 1))

@@ -1,0 +1,224 @@
+"""Laws of a user's own data: what is read is what is played; a refusal names file, line, reason."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tokengym.agents.rollout import play
+from tokengym.envs.catalogue import baselines, make_world
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.warehouse.layout import AisleLayout, MapLayout
+from tokengym.envs.warehouse.readers import (
+    read,
+    read_demand,
+    read_layout,
+    read_orders,
+    read_slots,
+)
+from tokengym.envs.warehouse.records import LEAST_HISTORY, OrderBook, SalesHistory
+
+MAP = """
+. . . . .
+. x x X .
+. x x x .
+. . G . g
+"""
+SLOTS = "sku,aisle,row,qty\nnut,1,1,40\nbolt,3,1,40\ngear,2,2,40\n"
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def orders_csv(count: int) -> str:
+    rows = ["order_id,release_min,due_min,sku,qty,value"]
+    for number in range(count):
+        release = 7 * number
+        rows.append(f"W-{number},{release},{release + 12},{('nut', 'bolt')[number % 2]},1,4.5")
+        if number % 3 == 0:
+            rows.append(f"W-{number},{release},{release + 12},gear,1,3")
+    return "\n".join(rows) + "\n"
+
+
+def demand_csv(periods: int) -> str:
+    rng = np.random.default_rng(5)
+    rows = [
+        f"{t},{sku},{rng.poisson(3)}" for t in range(10, 10 + periods) for sku in ("a", "b", "c")
+    ]
+    return "\n".join(["period,sku,qty", *rows]) + "\n"
+
+
+def test_a_layout_is_read_without_blanks_and_case(tmp_path: Path) -> None:
+    layout = read_layout(write(tmp_path, "floor.txt", MAP))
+    assert layout == MapLayout((".....", ".xxx.", ".xxx.", "..g.g"))
+    assert layout.depot == (2, 3)
+
+
+def test_slots_without_a_layout_lie_in_the_smallest_floor_of_aisles(tmp_path: Path) -> None:
+    layout, slots = read_slots(write(tmp_path, "slots.csv", SLOTS))
+    assert layout == AisleLayout(4, 2)
+    assert slots["gear"] == ("A2-2", 40)
+
+
+def test_the_lines_of_an_order_are_put_together(tmp_path: Path) -> None:
+    slots = write(tmp_path, "slots.csv", SLOTS)
+    book = read_orders(write(tmp_path, "orders.csv", orders_csv(4)), slots)
+    first = book.orders[0]
+    assert first.lines == (("A1-1", 1), ("A2-2", 1))
+    assert (first.value, first.due, first.release) == (7.5, 12, 0)
+    assert [order.release for order in book.orders] == [0, 7, 14, 21]
+
+
+@pytest.mark.parametrize(
+    ("level", "mapped"),
+    [("pick_small", False), ("pick_small", True), ("pick", False), ("pick_online", True)],
+)
+def test_a_user_s_orders_are_played_window_by_window(
+    tmp_path: Path, level: str, mapped: bool
+) -> None:
+    files = [
+        write(tmp_path, "orders.csv", orders_csv(150)),
+        write(tmp_path, "slots.csv", SLOTS),
+    ]
+    if mapped:
+        files.append(write(tmp_path, "floor.txt", MAP))
+    world = make_world("warehouse", level, data=files)
+    seen: dict[str, set[int]] = {}
+    for split in SPLITS:
+        for index in range(3):
+            task = world.task(split, index)
+            seen.setdefault(split, set()).add(task.instance["window"])
+            record = play(world, task, baselines("warehouse")["oracle"], np.random.default_rng(0))
+            assert record.returns["lead"] == pytest.approx(1.0, abs=1e-4)
+    assert max(seen["train"]) < min(seen["validation"]) < min(seen["test"])
+    assert ("Floor, Ac-r" in record.turns[0].text) == mapped
+
+
+def test_the_same_files_give_the_same_tasks_and_others_others(tmp_path: Path) -> None:
+    slots = write(tmp_path, "slots.csv", SLOTS)
+    one = [write(tmp_path, "one.csv", orders_csv(60)), slots]
+    two = [write(tmp_path, "two.csv", orders_csv(60).replace("4.5", "4.6")), slots]
+    tasks = [make_world("warehouse", "pick_small", data=d).task() for d in (one, one[::-1], two)]
+    assert tasks[0] == tasks[1] != tasks[2]
+
+
+@pytest.mark.parametrize("level", ["stock_small", "stock"])
+def test_a_user_s_sales_are_what_customers_ask_for(tmp_path: Path, level: str) -> None:
+    path = write(tmp_path, "demand.csv", demand_csv(LEAST_HISTORY + 40))
+    history = read_demand(path)
+    world = make_world("warehouse", level, data=path)
+    for split in SPLITS:
+        task = world.task(split, 1)
+        at = task.instance["window"]
+        assert at >= LEAST_HISTORY
+        for item, asked in zip(task.instance["items"], task.answer["demand"], strict=True):
+            past = history.demand[item["article"]]
+            assert list(past[at : at + len(asked)]) == asked
+            shares = np.bincount(past[:at]) / at
+            assert item["demand"]["shares"] == pytest.approx(shares.tolist())
+        record = play(world, task, baselines("warehouse")["oracle"], np.random.default_rng(0))
+        assert record.returns["lead"] == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("..\n.x?\n", r"floor.txt, line 2: \['\?'\]"),
+        ("...\n.x\n", "floor.txt, line 2: 2 cells"),
+        ("...\n.x.\n", "goal"),
+        ("gxx", "A2-0"),
+        ("", "one length"),
+    ],
+)
+def test_a_damaged_layout_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    with pytest.raises(DataError, match=reason):
+        read_layout(write(tmp_path, "floor.txt", text))
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("nut,0,1,5", r"slots.csv, line 5: 'nut' has a slot already"),
+        ("cog,2,2,5", "slots.csv, line 5: slot A2-2 is taken"),
+        ("cog,two,2,5", "slots.csv, line 5: aisle is 'two'"),
+        ("cog,0,0,5", "slots.csv, line 5: row is '0'"),
+        ("cog,0,1,-1", "slots.csv, line 5: qty is '-1'"),
+        (",0,1,1", "slots.csv, line 5: sku is empty"),
+        ("cog,0,1", "slots.csv, line 5: 3 cells under 4 columns"),
+        ("cog,200,1,1", "1 to 99"),
+    ],
+)
+def test_a_damaged_slot_is_refused(tmp_path: Path, row: str, reason: str) -> None:
+    with pytest.raises(DataError, match=reason):
+        read_slots(write(tmp_path, "slots.csv", SLOTS + row + "\n"))
+
+
+def test_a_slot_off_the_map_is_refused(tmp_path: Path) -> None:
+    layout = read_layout(write(tmp_path, "floor.txt", MAP))
+    with pytest.raises(DataError, match=r"line 5: there is no shelf at A0-0"):
+        read_slots(write(tmp_path, "slots.csv", SLOTS + "cog,0,0,1\n"), layout)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("X,0,9,cog,1,2", "orders.csv, line 5: 'cog' has no slot"),
+        ("X,9,3,nut,1,2", "orders.csv, line 5: due at 3, before its release at 9"),
+        ("X,0,9,nut,0,2", "orders.csv, line 5: qty is '0'"),
+        ("X,0,9,nut,1,nan", "orders.csv, line 5: value is 'nan'"),
+        ("X,0,9,nut,1,inf", "orders.csv, line 5: value is 'inf'"),
+        ("W-0,0,13,bolt,1,2", "orders.csv, line 5: the times of order 'W-0' differ"),
+        ("W-0,0,12,nut,1,2", "orders.csv, line 5: order 'W-0' asks for 'nut' twice"),
+    ],
+)
+def test_a_damaged_order_is_refused(tmp_path: Path, row: str, reason: str) -> None:
+    slots = write(tmp_path, "slots.csv", SLOTS)
+    with pytest.raises(DataError, match=reason):
+        read_orders(write(tmp_path, "orders.csv", orders_csv(2) + row + "\n"), slots)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ("0,a,1\n0,a,2\n", "demand.csv, line 3: period 0 of 'a' comes twice"),
+        ("0,a,1\n2,a,2\n", "'a' has no row for period 1"),
+        ("0,a,1\n1,a,1\n1,b,1\n", "'b' has no row for period 0"),
+        ("0,a,-1\n", "demand.csv, line 2: qty is '-1'"),
+        ("0,a,1.5\n", "demand.csv, line 2: qty is '1.5'"),
+        ("", "at least one row"),
+    ],
+)
+def test_damaged_sales_are_refused(tmp_path: Path, rows: str, reason: str) -> None:
+    with pytest.raises(DataError, match=reason):
+        read_demand(write(tmp_path, "demand.csv", "period,sku,qty\n" + rows))
+
+
+def test_data_that_do_not_suit_the_level_are_refused(tmp_path: Path) -> None:
+    slots = write(tmp_path, "slots.csv", SLOTS)
+    orders = [slots, write(tmp_path, "orders.csv", orders_csv(60))]
+    demand = write(tmp_path, "demand.csv", demand_csv(60))
+    assert isinstance(read(orders), OrderBook)
+    assert isinstance(read(demand), SalesHistory)
+    for level, data, reason in [
+        ("stock", orders, "levels that pick only"),
+        ("full", orders, "levels that pick only"),
+        ("pick", demand, "levels that keep stock only"),
+        ("stock_large", demand, "the level keeps 4 items, got 3"),
+        ("stock", write(tmp_path, "few.csv", demand_csv(LEAST_HISTORY + 30)), "2 windows of 12"),
+        ("pick_small", [slots, slots], "data are"),
+        ("pick_small", slots, "data are"),
+        ("pick_small", tmp_path / "nowhere.csv", "cannot be read"),
+    ]:
+        with pytest.raises(DataError, match=reason):
+            make_world("warehouse", level, data=data)
+
+
+def test_an_order_no_trip_can_carry_is_refused_with_its_line(tmp_path: Path) -> None:
+    slots = write(tmp_path, "slots.csv", SLOTS)
+    heavy = write(tmp_path, "orders.csv", orders_csv(30) + "X,0,9,nut,7,2\n")
+    with pytest.raises(DataError, match=r"orders.csv, line 42: the order has 7 units"):
+        make_world("warehouse", "pick", data=[heavy, slots])

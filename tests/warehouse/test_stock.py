@@ -1,0 +1,131 @@
+"""Laws of keeping stock: regrets without luck, the oracle's 1, refusals."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.warehouse.drawn import task_of, world_of
+from tokengym.agents.rollout import play
+from tokengym.envs.catalogue import baselines
+from tokengym.envs.core.task import Task
+from tokengym.envs.warehouse.stock import StockSession
+from tokengym.envs.warehouse.world import WarehouseWorld
+
+LEVELS = ["stock_small", "stock", "stock_large"]
+
+
+def stock_session(world: WarehouseWorld) -> StockSession:
+    assert isinstance(world.session, StockSession)
+    return world.session
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_optimal_orders_earn_one_on_every_path(level: str) -> None:
+    world = world_of(level)
+    oracle = baselines("warehouse")["oracle"]
+    for index in range(6):
+        record = play(world, task_of(level, index), oracle, np.random.default_rng(0))
+        assert record.returns["lead"] == pytest.approx(1.0, abs=1e-4)
+
+
+@settings(max_examples=20)
+@given(st.lists(st.lists(st.integers(0, 40), min_size=3, max_size=3), max_size=12))
+def test_no_orders_whatever_earn_more_than_one_or_lose_regret(orders: list[list[int]]) -> None:
+    world = world_of("stock")
+    turn = world.start(task_of("stock", 1))
+    before = 0.0
+    for units in orders:
+        if turn.done:
+            break
+        turn = world.reply("\n".join(f"REORDER S{i} {n}" for i, n in enumerate(units, 1)))
+        assert stock_session(world).objective <= before
+        before = stock_session(world).objective
+    while not turn.done:
+        turn = world.reply("REORDER NONE")
+    assert turn.metrics["normalized_score"] <= 1.0
+
+
+def test_the_regret_is_the_mean_of_the_realised_cost_above_the_optimum() -> None:
+    """Over demand paths: cost and worth of what is left, less the optimum, averages the regret."""
+    world = world_of("stock_small")
+    task = task_of("stock_small", 0)
+    rng = np.random.default_rng(11)
+    gaps = []
+    for _ in range(1500):
+        paths = rng.poisson(task.instance["items"][0]["demand"]["poisson"], size=(1, 8))
+        answer = dict(task.answer) | {"demand": paths.tolist()}
+        drawn = Task.create(
+            world=task.world,
+            level=task.level,
+            split=task.split,
+            index=task.index,
+            instance=task.instance,
+            answer=answer,
+        )
+        turn = world.start(drawn)
+        session = stock_session(world)
+        solution = session.problem.solutions[0]
+        start = solution.at_review[()][session.shelves[0].on_hand]
+        while not turn.done:
+            turn = world.reply(f"REORDER S1 {rng.integers(1, 6)}")
+        end = solution.at_review[()][session.shelves[0].on_hand]
+        realised = turn.metrics["cost"] + end - start - 8 * solution.average
+        gaps.append(realised + session.objective)
+    error = np.std(gaps) / len(gaps) ** 0.5
+    assert abs(np.mean(gaps)) < 4 * error
+
+
+def test_the_reference_earns_a_quarter_on_average() -> None:
+    world = world_of("stock_small")
+    policy = baselines("warehouse")["fcfs"]
+    scores = []
+    for index in range(150):
+        record = play(world, task_of("stock_small", index), policy, np.random.default_rng(0))
+        scores.append(record.turns[-1].metrics["normalized_score"])
+    assert abs(np.mean(scores)) < 4 * np.std(scores) / len(scores) ** 0.5
+
+
+def test_the_realised_cost_is_what_happened() -> None:
+    world = world_of("stock_small")
+    task = task_of("stock_small", 3)
+    terms = task.instance["items"][0]
+    turn = world.start(task)
+    on_hand, cost = terms["stock"], 0.0
+    for asked in task.answer["demand"][0]:
+        turn = world.reply("REORDER S1 2")
+        left = max(on_hand - asked, 0)
+        cost += terms["holding"] * left + terms["lost"] * max(asked - on_hand, 0) + terms["fixed"]
+        on_hand = left + (2 if left + 2 <= terms["room"] else 0)
+    assert turn.metrics["cost"] == pytest.approx(cost)
+
+
+def test_an_order_without_room_or_item_is_refused_with_a_reason() -> None:
+    world = world_of("stock")
+    task = task_of("stock", 0)
+    turn = world.start(task)
+    turn = world.reply("REORDER S1 9999\nREORDER S9 1\nREORDER S2 1")
+    room = task.instance["items"][0]["room"] - task.instance["items"][0]["stock"]
+    room -= sum(task.instance["items"][0]["due"])
+    assert turn.text.startswith(f"Refused: S1 has room for {room} more; there is no item S9.")
+    shelf = stock_session(world).shelves[1]
+    assert sum(shelf.due) + shelf.on_hand > 0
+
+
+def test_what_arrives_was_ordered_a_lead_time_before() -> None:
+    world = world_of("stock")
+    for index in range(4):
+        world.start(task_of("stock", index))
+        session = stock_session(world)
+        placed = []
+        for turn in range(6):
+            placed.append([min(turn + 1, shelf.room) for shelf in session.shelves])
+            before = [shelf.on_hand for shelf in session.shelves]
+            lines = [f"REORDER S{i} {n}" for i, n in enumerate(placed[-1], 1) if n]
+            world.reply("\n".join(lines) or "REORDER NONE")
+            for number, shelf in enumerate(session.shelves):
+                lead = shelf.item.model.lead
+                if turn + 1 >= lead:
+                    asked = session.problem.demand[number][turn]
+                    arrived = placed[turn + 1 - lead][number]
+                    assert shelf.on_hand == max(before[number] - asked, 0) + arrived

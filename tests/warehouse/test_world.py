@@ -1,0 +1,211 @@
+"""Laws of the whole world: short prompts, the oracle on top, tasks of one's own, damaged tasks."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.warehouse.drawn import task_of, world_of
+from tokengym.agents.rollout import play
+from tokengym.envs.catalogue import baselines, spec
+from tokengym.envs.core.errors import EpisodeStateError, TaskError
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import StopReason
+from tokengym.envs.warehouse.layout import AisleLayout, MapLayout
+from tokengym.envs.warehouse.levels import LEVELS
+from tokengym.envs.warehouse.orders import Site
+from tokengym.envs.warehouse.pick import PickSession
+from tokengym.rewards.control import bounded_score
+
+EXACT = ["pick_small", "pick", "pick_large", "stock_small", "stock", "stock_large"]
+
+
+def shift(**changes: object) -> dict[str, object]:
+    """A shift of two orders, as a user writes it."""
+    site = Site(AisleLayout(2, 3), capacity=2, decay=10.0, walk_cost=0.1).plain()
+    order = {"value": 5, "due": 3, "release": 0}
+    orders = [
+        {**order, "id": "O1", "lines": [["A0-3", 1]]},
+        {**order, "id": "O2", "lines": [["A0-2", 1]]},
+    ]
+    return {"mode": "pick", "site": site, "orders": orders, "stock": None} | changes
+
+
+def test_every_level_is_declared_and_drawn() -> None:
+    assert set(spec("warehouse").levels) == set(LEVELS)
+
+
+def test_the_smallest_level_fits_a_small_model() -> None:
+    world = world_of("pick_small")
+    rng = np.random.default_rng(0)
+    for index in range(40):
+        for name in ("random", "oracle", "fcfs"):
+            record = play(world, task_of("pick_small", index), baselines("warehouse")[name], rng)
+            assert len(record.turns[0].text) <= 500
+            assert max(len(turn.text) for turn in record.turns[1:]) <= 120
+
+
+@pytest.mark.parametrize("level", EXACT)
+def test_an_exact_optimum_is_reached_by_the_oracle(level: str) -> None:
+    world = world_of(level)
+    for index in range(3):
+        task = task_of(level, index, "test")
+        assert world.optimum(task)["lead"] == (1.0, True)
+        record = play(world, task, baselines("warehouse")["oracle"], np.random.default_rng(0))
+        assert record.returns["lead"] == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("level", list(LEVELS))
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10**6))
+def test_no_random_search_beats_the_oracle(level: str, seed: int) -> None:
+    world = world_of(level)
+    task = task_of(level, seed % 2, "validation")
+    best = play(world, task, baselines("warehouse")["oracle"], np.random.default_rng(0)).returns
+    for name in ("random", "noisy"):
+        record = play(world, task, baselines("warehouse")[name], np.random.default_rng(seed))
+        assert record.returns["lead"] <= best["lead"] + 2**-16
+
+
+@pytest.mark.parametrize("level", ["pick_small", "pick", "pick_large", "pick_online", "full"])
+def test_the_reference_policy_earns_a_quarter(level: str) -> None:
+    world = world_of(level)
+    for index in range(4):
+        task = task_of(level, index)
+        record = play(world, task, baselines("warehouse")["fcfs"], np.random.default_rng(0))
+        assert record.returns["lead"] == pytest.approx(bounded_score(0.0), abs=1e-4)
+
+
+def test_a_refusal_is_told_and_costs_a_unit_of_time() -> None:
+    world = world_of("pick_small")
+    task = task_of("pick_small", 0)
+    world.start(task)
+    turn = world.reply("TRIP O9: A0-1")
+    assert turn.text.startswith("Refused: there is no order O9. It cost 1.\nt=1 open O1")
+    turn = world.reply("please ship everything")
+    assert turn.text.startswith("Malformed reply")
+    assert "t=2 open O1" in turn.text
+    session = world.session
+    assert isinstance(session, PickSession)
+    assert (session.picking.refused, session.picking.malformed) == (1, 1)
+
+
+def test_orders_come_when_they_are_released() -> None:
+    world = world_of("pick_online")
+    task = task_of("pick_online", 0)
+    turn = world.start(task)
+    session = world.session
+    assert isinstance(session, PickSession)
+    shown = turn.text
+    while not turn.done:
+        now = session.picking.floor.now
+        for order in task.instance["orders"]:
+            line = f"{order['id']} ${order['value']} due"
+            assert (line in shown) == (order["release"] <= now)
+        turn = world.reply("WAIT 4")
+        shown += turn.text
+
+
+def test_done_ends_the_shift_with_what_was_earned() -> None:
+    world = world_of("pick")
+    task = task_of("pick", 0)
+    world.start(task)
+    world.reply(task.answer["plan"][0])
+    turn = world.reply("DONE")
+    assert turn.stop_reason is StopReason.COMPLETED
+    assert turn.metrics["unshipped"] > 0
+    session = world.session
+    assert turn.metrics["objective"] == session.objective > 0
+
+
+def test_a_shift_ends_at_its_turn_limit() -> None:
+    world = world_of("pick_small")
+    turn = world.start(task_of("pick_small", 0))
+    for _ in range(world.turn_limit):
+        assert not turn.done
+        turn = world.reply("WAIT 1")
+    assert turn.stop_reason is StopReason.TURN_LIMIT
+
+
+def test_a_task_of_one_s_own_is_solved_and_played() -> None:
+    world = world_of("pick_small")
+    task = world.task_of(shift())
+    assert task == world.task_of(shift())
+    assert Task.from_json(task.to_json()) == task
+    record = play(world, task, baselines("warehouse")["oracle"], np.random.default_rng(0))
+    assert record.returns["lead"] == 1.0
+    site = Site(MapLayout(("gx", ".x")), 2, 10.0, 0.1).plain()
+    orders = [
+        {"id": "O1", "value": 1, "due": 1, "release": 0, "lines": [["A1-0", 1]]},
+        {"id": "O2", "value": 9, "due": 1, "release": 0, "lines": [["A1-1", 1]]},
+    ]
+    mapped = world.task_of(shift(site=site, orders=orders))
+    assert "gx\n.x" in world.start(mapped).text
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"mode": "sort"}, "modes"),
+        ({"orders": []}, "at least one order"),
+        ({"site": {}}, "layout"),
+        (
+            {"orders": [{"id": "O1", "value": 5, "due": 1, "release": 0, "lines": [["A9-1", 1]]}]},
+            "A9-1",
+        ),
+        (
+            {"orders": [{"id": "O1", "value": 5, "due": 1, "release": 0, "lines": [["A0-1", 3]]}]},
+            "3 units",
+        ),
+        (
+            {"orders": [{"id": "O1", "value": 0, "due": 1, "release": 0, "lines": [["A0-1", 1]]}]},
+            "positive",
+        ),
+        (
+            {"orders": [{"id": "O1", "value": 5, "due": 1, "release": 0, "lines": [["A0-1", 1]]}]},
+            "nothing to gain",
+        ),
+        (
+            {"orders": [{"id": "O1", "value": 5, "due": 1, "release": 0, "lines": []}]},
+            "at least 1 unit",
+        ),
+    ],
+)
+def test_an_instance_that_cannot_be_played_is_refused(
+    changes: dict[str, object], reason: str
+) -> None:
+    with pytest.raises(TaskError, match=reason):
+        world_of("pick_small").task_of(shift(**changes))
+
+
+def test_own_demand_and_own_orders_are_what_happens() -> None:
+    world = world_of("stock_small")
+    drawn = task_of("stock_small", 0)
+    task = world.task_of(drawn.instance, outcomes=[[1, 2, 3, 4, 5, 6, 7, 8]])
+    assert task.answer["demand"] == [[1, 2, 3, 4, 5, 6, 7, 8]]
+    with pytest.raises(TaskError, match="8 days"):
+        world.task_of(drawn.instance, outcomes=[[1, 2]])
+    full = world_of("full")
+    whole = full.task()
+    again = full.task_of(whole.instance, outcomes=whole.answer["books"])
+    assert again.answer == whole.answer
+
+
+@pytest.mark.parametrize("level", ["pick_small", "stock", "full"])
+@pytest.mark.parametrize("part", ["instance", "answer"])
+def test_a_damaged_task_is_refused(level: str, part: str) -> None:
+    world = world_of(level)
+    data = json.loads(task_of(level, 0).to_json())
+    for key in list(data[part]):
+        damaged = json.loads(json.dumps(data))
+        del damaged[part][key]
+        task = Task.from_json(json.dumps(damaged))
+        with pytest.raises(TaskError):
+            world.start(task)
+
+
+def test_there_is_no_session_before_the_start() -> None:
+    with pytest.raises(EpisodeStateError):
+        _ = world_of("pick").session
