@@ -172,3 +172,15 @@ def test_an_unsafe_plan_is_found_only_where_slack_is_charged(plant_of: PlantOf) 
     forced = plan(hopeless, 0, hopeless.initial, UNSAFE)
     assert forced is not None
     assert forced.cost > UNSAFE
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_planning_on_the_shown_forecasts_is_safe_and_far_better_than_holding(
+    level: str, world_of: WorldOf, task_of: TaskOf
+) -> None:
+    world, rng = world_of(level), np.random.default_rng(0)
+    for index in range(2):
+        turn = world.start(task_of(level, index))
+        while not turn.done:
+            turn = world.reply(baselines("energy")["mpc"](world, turn, rng))
+        assert world.returns["operator"] > 0.6
