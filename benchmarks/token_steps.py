@@ -20,6 +20,7 @@ import numpy as np
 from tinker_cookbook.renderers import Message, Renderer, get_text_content
 from tinker_cookbook.rl.message_env import EnvFromMessageEnv, MessageEnv, MessageStepResult
 from tinker_cookbook.rl.types import Env
+
 from tokengym.agents.tinker import RendererCodec, TinkerEnv, codec_named
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task

@@ -28,7 +28,8 @@ class RendererCodec:
 
     Where the renderer has the extension property conversations are only ever appended to;
     elsewhere they are rendered again at every turn (`append_only` is `False`), from the replies'
-    texts without their thinking.
+    texts without their thinking. That includes renderers that claim the property but lose it to
+    the tokenizer: `qwen3_disable_thinking`, say, where blank lines merge with what follows them.
 
     Texts the policy reads cannot forge the format's special tokens: where the renderer would make
     one of its spelling inside a text, the spelling gets a blank after its first character
@@ -42,8 +43,7 @@ class RendererCodec:
             the extension property.
 
     Raises:
-        OptionError: if a renderer that strips no thinking is told to keep it, or if the renderer
-            cannot be appended to although it says so.
+        OptionError: if a renderer that strips no thinking is told to keep it.
     """
 
     def __init__(self, renderer: str, tokenizer: str, *, keep_thinking: bool = False) -> None:
@@ -56,19 +56,23 @@ class RendererCodec:
             self.renderer.strip_thinking_from_history = False
         self._tokenizer = plain_tokenizer(loaded)
         self.vocab_size = self._tokenizer.vocab_size
-        self.append_only = bool(self.renderer.has_extension_property)
         self.stop: list[str] | list[int] = self.renderer.get_stop_sequences()
         markers = sorted(self._tokenizer.markers, key=len, reverse=True)
         self._markers = re.compile("|".join(map(re.escape, markers)) or "(?!)")
-        try:
-            self._replies = CanonicalReplies(self.renderer, recurring=self.append_only)
-            self._framing = (
-                Framing(self.renderer, self._tokenizer, self._replies, self._guarded)
-                if self.append_only
-                else None
-            )
-        except ValueError as error:
-            raise OptionError(f"{self.name} cannot be used: {error}") from error
+        self._replies: CanonicalReplies | None = None
+        self._framing: Framing | None = None
+        # The claim first; where the tokenizer breaks it, what still holds.
+        for recurring in (True, False) if self.renderer.has_extension_property else (False,):
+            try:
+                self._replies = CanonicalReplies(self.renderer, recurring=recurring)
+                if recurring:
+                    self._framing = Framing(
+                        self.renderer, self._tokenizer, self._replies, self._guarded
+                    )
+            except ValueError:
+                continue
+            break
+        self.append_only = self._framing is not None
         self._plain = self._find_plain()
 
     def __reduce__(self) -> tuple[Callable[[str], Codec], tuple[str]]:
@@ -102,8 +106,17 @@ class RendererCodec:
         return [*self._framing.close(action), *self._framing.follow(self.shown(text))]
 
     def write(self, text: str) -> list[int]:
-        """Tokens of a canonical reply; see `Codec.write`."""
-        return self._replies.write(text.encode("utf-8", "replace").decode("utf-8"))
+        """Tokens of a canonical reply; see `Codec.write`.
+
+        That is what the renderer would train on; where not even that continues its own prompts
+        with this tokenizer, the text and the stop sequence.
+        """
+        text = text.encode("utf-8", "replace").decode("utf-8")
+        if self._replies is not None:
+            return self._replies.write(text)
+        stop = self.stop[0]
+        end = self._tokenizer.encode(stop) if isinstance(stop, str) else [stop]
+        return [*self._tokenizer.encode(text), *end]
 
     def read(self, action: Sequence[int], stop_reason: str | None) -> Reply:
         """Read an action with the renderer's own parser, thinking removed; see `Codec.read`.
@@ -127,15 +140,11 @@ class RendererCodec:
             text = get_text_content(message)
         # Renderers raise all kinds of errors at tokens no model should sample; a policy may.
         except Exception:
-            return Reply(self._decoded(tokens), complete=False)
+            return Reply(self._tokenizer.decode(tokens), complete=False)
         return Reply(text, termination.is_clean and stop_reason != "length")
 
     def _guarded(self, text: str) -> str:
         return self._markers.sub(lambda match: broken_up(match[0]), text)
-
-    def _decoded(self, tokens: list[int]) -> str:
-        known = [token for token in tokens if 0 <= token < self.vocab_size]
-        return self._tokenizer.decode(known)
 
     def _find_plain(self) -> tuple[list[int], list[int]] | None:
         """Return the tokens around a plain reply, if the parser returns just what they enclose."""

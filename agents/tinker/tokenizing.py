@@ -38,7 +38,7 @@ class PlainTokenizer(Protocol):
         ...
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Text of `tokens`, special tokens spelled out."""
+        """Text of `tokens`, special tokens spelled out and ids of no token left out."""
         ...
 
 
@@ -72,7 +72,10 @@ class _Carried:
         return list(self._tokenizer.encode_ordinary(text))
 
     def decode(self, tokens: Sequence[int]) -> str:
-        return str(self._tokenizer.decode(tokens))
+        try:
+            return str(self._tokenizer.decode(tokens))
+        except (OverflowError, ValueError):
+            return str(self._tokenizer.decode(_known(tokens, self.vocab_size)))
 
     def _decodes(self, token: int) -> bool:
         try:
@@ -95,7 +98,7 @@ class _Any:
         return list(tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))
 
     def decode(self, tokens: Sequence[int]) -> str:
-        return str(self._tokenizer.decode(list(tokens)))
+        return str(self._tokenizer.decode(_known(tokens, self.vocab_size)))
 
 
 class _Fast:
@@ -125,7 +128,10 @@ class _Fast:
         return self._encode_whole(text)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        text: str = self._backend.decode(tokens, skip_special_tokens=False)
+        try:
+            text: str = self._backend.decode(tokens, skip_special_tokens=False)
+        except OverflowError:
+            return self.decode(_known(tokens, self.vocab_size))
         return text
 
     def _encode_whole(self, text: str) -> list[int]:
@@ -146,6 +152,10 @@ class _Fast:
                 found = known[word] = self._encode_whole(word)
             tokens += found
         return tokens
+
+
+def _known(tokens: Sequence[int], vocab_size: int) -> list[int]:
+    return [token for token in tokens if 0 <= token < vocab_size]
 
 
 def _pieces(split: re.Pattern[str], text: str) -> list[str]:

@@ -1,0 +1,198 @@
+"""A renderer codec appends exactly what its renderer would have rendered."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tinker_cookbook.renderers import get_text_content
+
+from tokengym.agents.tinker import RendererCodec, codec_named
+from tokengym.agents.tinker.framing import rendered, user
+from tokengym.envs.tokens.codec import Message
+
+APPENDING = (
+    ("role_colon", "bpe"),
+    ("role_colon", "words"),
+    ("role_colon", "Qwen3"),
+    ("role_colon", "KimiK26"),
+    ("llama3", "bpe"),
+    ("qwen3+keep_thinking", "bpe"),
+    ("qwen3_instruct", "bpe"),
+    ("qwen3_instruct", "words"),
+    ("qwen3+keep_thinking", "Qwen3"),
+    ("qwen3_disable_thinking+keep_thinking", "Qwen3"),
+    ("qwen3_instruct", "Qwen3"),
+    ("qwen3_vl+keep_thinking", "Qwen3"),
+    ("qwen3_vl_instruct+keep_thinking", "Qwen3"),
+    ("deepseekv3", "DeepSeekV31"),
+    ("deepseekv3_thinking+keep_thinking", "DeepSeekV31"),
+    ("deepseekv4_1_disable_thinking", "DeepSeekV41"),
+    ("deepseekv4_1_preserve_thinking", "DeepSeekV41"),
+    ("glm5_3_max_reasoning", "Glm"),
+    ("glm5_3_low_reasoning", "Glm"),
+    ("glm5_3_high_reasoning", "Glm"),
+    ("nemotron3_preserve_thinking", "Nemotron3"),
+    ("nemotron3_disable_thinking+keep_thinking", "Nemotron3"),
+    ("nemotron3_ultra_preserve_thinking", "Nemotron3"),
+    ("nemotron3_ultra_disable_thinking+keep_thinking", "Nemotron3"),
+    ("tml_v0", "inkling"),
+)
+RENDERING = (
+    ("qwen3_disable_thinking+keep_thinking", "bpe"),
+    ("qwen3", "bpe"),
+    ("kimi_k2", "bpe"),
+    ("qwen3", "Qwen3"),
+    ("qwen3_disable_thinking", "Qwen3"),
+    ("qwen3_vl", "Qwen3"),
+    ("qwen3_vl_instruct", "Qwen3"),
+    ("qwen3_5", "Qwen35"),
+    ("qwen3_5_disable_thinking", "Qwen35"),
+    ("qwen3_5_preserve_thinking", "Qwen35"),
+    ("qwen3_8_xhigh_reasoning", "Qwen35"),
+    ("qwen3_8_low_reasoning", "Qwen35"),
+    ("qwen3_8_disable_thinking", "Qwen35"),
+    ("deepseekv3_thinking", "DeepSeekV31"),
+    ("deepseekv4_1", "DeepSeekV41"),
+    ("deepseekv4_1_max_reasoning", "DeepSeekV41"),
+    ("kimi_k2", "KimiK26"),
+    ("kimi_k25", "KimiK26"),
+    ("kimi_k25_disable_thinking", "KimiK26"),
+    ("kimi_k26_preserve_thinking", "KimiK26"),
+    ("nemotron3", "Nemotron3"),
+    ("nemotron3_low_thinking", "Nemotron3"),
+    ("nemotron3_ultra_medium_thinking", "Nemotron3"),
+    ("gpt_oss_no_sysprompt", "Harmony"),
+    ("gpt_oss_high_reasoning", "Harmony"),
+)
+TRICKY = (
+    *(
+        "<|im_end|>",
+        "<|im_start|>assistant\n",
+        "<|eot_id|>",
+        "<\uff5cend\u2581of\u2581sentence\uff5c>",
+        "<|user|>",
+    ),
+    *("<think>", "</think>", "<tool_call>", "[INST]", "[EOS]", "<|end_message|>", "<|", "|>"),
+    *("\n", "\n\n", "\n\n\n", " ", "  ", "\t", "\r\n", "User:", "\n\nUser:", "Assistant: yes", "7"),
+)
+texts = st.lists(st.sampled_from(TRICKY) | st.text(max_size=12), max_size=6).map("".join)
+# A canonical reply is one whose text the format keeps as it is: no framing and no outer blanks.
+words = st.text("abcxyz 0123456789.,:%-=()\n'é世🙂", max_size=30)
+replies = words.map(str.strip).filter(bool)
+fast = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.fixture
+def codec(request: pytest.FixtureRequest, tokenizer_named: Callable[[str], str]) -> RendererCodec:
+    renderer, tokenizer = request.param
+    made = codec_named(f"{renderer}@{tokenizer_named(tokenizer)}")
+    assert isinstance(made, RendererCodec)
+    return made
+
+
+def each(pairs: tuple[tuple[str, str], ...]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("codec", pairs, indirect=True, ids="-".join)
+
+
+@each(APPENDING)
+def test_appending_equals_rendering_for_canonical_replies(codec: RendererCodec) -> None:
+    form = codec._replies.form
+
+    @fast
+    @given(texts, st.lists(st.tuples(replies, texts), max_size=3))
+    def law(first: str, turns: list[tuple[str, str]]) -> None:
+        tokens = codec.render([Message(first, own=False)])
+        messages = [user(codec.shown(first))]
+        assert tokens == rendered(codec.renderer, messages)
+        for reply, text in turns:
+            action = codec.write(reply)
+            tokens += [*action, *codec.extend(action, text)]
+            messages += [form(reply), user(codec.shown(text))]
+            assert tokens == rendered(codec.renderer, messages)
+
+    assert codec.append_only
+    law()
+
+
+@each(RENDERING)
+def test_the_rest_says_that_it_renders_again(codec: RendererCodec) -> None:
+    assert not codec.append_only
+    talk = [Message("Begin.", own=False), Message("17", own=True), Message("Next.", own=False)]
+    first = codec.render(talk[:1])
+    assert codec.render(talk) != first
+    assert codec.read(codec.write("17"), "stop") == ("17", True)
+
+
+@each(APPENDING + RENDERING)
+def test_a_canonical_reply_is_read_as_written(codec: RendererCodec) -> None:
+    @fast
+    @given(replies)
+    def law(reply: str) -> None:
+        assert codec.read(codec.write(reply), "stop") == (reply, True)
+        assert codec.read(codec.write(reply), "length") == (reply, False)
+
+    law()
+
+
+@each(APPENDING + RENDERING)
+def test_reading_never_raises_and_agrees_with_the_renderers_parser(codec: RendererCodec) -> None:
+    body = codec.write("yes 0.5")
+    pieces = st.sampled_from(sorted({*body, *codec.render([Message("Hi", own=False)])}))
+    tokens = st.lists(pieces | st.integers(0, codec.vocab_size - 1), max_size=12)
+
+    @fast
+    @given(tokens, st.booleans())
+    def law(sampled: list[int], ends: bool) -> None:
+        action = [*sampled, *body[-1:]] if ends else sampled
+        read = codec.read(action, "stop")
+        try:
+            message, termination = codec.renderer.parse_response(list(action))
+            parsed = (get_text_content(message), termination.is_clean)
+        except Exception:
+            assert not read.complete
+            return
+        assert read == parsed
+
+    law()
+
+
+@each((("qwen3_instruct", "bpe"), ("tml_v0", "inkling"), ("role_colon", "Qwen3")))
+def test_tokens_outside_the_vocabulary_are_data(codec: RendererCodec) -> None:
+    for strange in (-1, codec.vocab_size, 2**40):
+        read = codec.read([strange, *codec.write("yes")], "stop")
+        assert isinstance(read.text, str)
+        assert codec.extend([strange], "next")
+
+
+@each(APPENDING)
+def test_no_text_forges_a_special_token(codec: RendererCodec) -> None:
+    tokenizer = codec._tokenizer
+    action = codec.write("yes")
+
+    def special(tokens: list[int]) -> list[int]:
+        return [token for token in tokens if tokenizer.decode([token]) in tokenizer.markers]
+
+    plain = special(codec.extend(action, "plain"))
+
+    @fast
+    @given(texts, st.sampled_from(sorted(tokenizer.markers)[:40] or ["x"]))
+    def law(text: str, marker: str) -> None:
+        assert special(codec.extend(action, text)) == plain
+        assert special(codec.extend(action, f"{text}{marker}{text}")) == plain
+
+    law()
+
+
+@each(APPENDING)
+def test_a_reply_cut_anywhere_ends_as_a_canonical_one(codec: RendererCodec) -> None:
+    reply = codec.write("yes, 0.5")
+    follow = codec.extend(reply, "next")
+    stop = codec.stop[0]
+    end = stop if isinstance(stop, str) else codec._tokenizer.decode(reply[-1:])
+    for cut in range(len(reply) + 1):
+        tokens = [*reply[:cut], *codec.extend(reply[:cut], "next")]
+        ended, after = tokens[: -len(follow)], tokens[-len(follow) :]
+        assert ended[:cut] == reply[:cut]
+        assert after == follow
+        assert codec._tokenizer.decode(ended).endswith(end)

@@ -1,0 +1,339 @@
+"""A TinkerEnv only appends, ends with the right reason, and treats any tokens as data."""
+
+import asyncio
+import pickle
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import tinker
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs
+from tinker_cookbook.rl.data_processing import trajectory_to_data
+from tinker_cookbook.rl.rollouts import do_single_rollout
+from tinker_cookbook.rl.types import (
+    ActionExtra,
+    InitialObservationOverflow,
+    StepResult,
+    Trajectory,
+    Transition,
+)
+
+from tokengym.agents.tinker import TinkerEnv, codec_named
+from tokengym.agents.tinker.prompt import Prompt
+from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.tokens.codec import ByteCodec, Codec, Message
+from tokengym.rewards.bounds import Range
+
+Talk = Callable[..., tuple[World, Task]]
+CODECS = (
+    None,
+    ("role_colon", "bpe"),
+    ("qwen3_instruct", "bpe"),
+    ("qwen3+keep_thinking", "Qwen3"),
+    ("glm5_3_max_reasoning", "Glm"),
+    ("tml_v0", "inkling"),
+)
+BYTE = ByteCodec()
+
+
+@pytest.fixture(params=CODECS, ids=lambda pair: "-".join(pair or ("byte",)))
+def codec(request: pytest.FixtureRequest, tokenizer_named: Callable[[str], str]) -> Codec:
+    if request.param is None:
+        return BYTE
+    renderer, tokenizer = request.param
+    return codec_named(f"{renderer}@{tokenizer_named(tokenizer)}")
+
+
+def roll(
+    env: TinkerEnv, actions: list[list[int]], why: tinker.StopReason | None = None
+) -> Trajectory:
+    """Play a whole episode by hand."""
+
+    async def play() -> Trajectory:
+        first = await env.initial_observation()
+        assert not isinstance(first, InitialObservationOverflow)
+        observation, stop = first
+        assert stop == env.codec.stop
+        transitions = []
+        for action in actions:
+            extra = None if why is None else ActionExtra(stop_reason=why)
+            result = await env.step(action, extra=extra)
+            sampled = TokensWithLogprobs(tokens=action, maybe_logprobs=[-1.0] * len(action))
+            transitions.append(
+                Transition(
+                    ob=observation,
+                    ac=sampled,
+                    reward=result.reward,
+                    episode_done=result.episode_done,
+                    metrics=result.metrics,
+                    logs=result.logs,
+                )
+            )
+            observation = result.next_observation
+            if result.episode_done:
+                break
+        return Trajectory(transitions=transitions, final_ob=observation)
+
+    return asyncio.run(play())
+
+
+def stops(metrics: Mapping[str, float]) -> list[str]:
+    return [key.removeprefix("stop/") for key in metrics if key.startswith("stop/")]
+
+
+def test_it_works_by_hand(talk: Talk) -> None:
+    async def play() -> StepResult:
+        world, task = talk(level="one")
+        env = TinkerEnv(world, task, "byte")
+        first = await env.initial_observation()
+        assert not isinstance(first, InitialObservationOverflow)
+        assert first[0].to_ints() == BYTE.render([Message(task.instance["texts"][0], own=False)])
+        return await env.step(BYTE.write("yes"))
+
+    result = asyncio.run(play())
+    assert result.reward == 1.0
+    assert result.episode_done
+    assert result.metrics == {
+        "well_formed": 1.0,
+        "malformed": 0.0,
+        "term/yes": 1.0,
+        "stop/max_turns": 1.0,
+    }
+    assert result.logs["reply"] == "yes"
+
+
+def test_sampled_tokens_stay_as_sampled_and_make_one_datum(codec: Codec, talk: Talk) -> None:
+    tokens = st.lists(st.integers(0, codec.vocab_size - 1), max_size=8)
+    ended = tokens.map(lambda sampled: [*sampled, *codec.write("yes")])
+    said = st.text(max_size=10) | st.sampled_from(("<|im_end|>", "\n\nUser:", "", "yes\n\n"))
+
+    @settings(max_examples=25)
+    @given(st.lists(tokens | ended, min_size=4, max_size=6), said)
+    def law(actions: list[list[int]], text: str) -> None:
+        world, task = talk(text, "Go on.")
+        rollout = roll(TinkerEnv(world, task, codec), actions)
+        for before, after in zip(rollout.transitions, rollout.transitions[1:], strict=False):
+            start = before.ob.to_ints() + before.ac.tokens
+            assert after.ob.to_ints()[: len(start)] == start
+            assert all(chunk.length for chunk in after.ob.chunks)
+        (datum,) = trajectory_to_data(rollout, 1.0)
+        last = rollout.transitions[-1]
+        assert datum.model_input.to_ints() == (last.ob.to_ints() + last.ac.tokens)[:-1]
+        mask = datum.loss_fn_inputs["mask"].data
+        assert sum(mask) == sum(map(len, actions))
+
+    law()
+
+
+def test_a_codec_that_renders_again_still_plays(
+    talk: Talk, tokenizer_named: Callable[[str], str]
+) -> None:
+    codec = codec_named(f"qwen3@{tokenizer_named('bpe')}")
+    world, task = talk("Say it.")
+    thought = [*codec.write("yes")]
+    rollout = roll(TinkerEnv(world, task, codec), [thought] * 20)
+    assert sum(step.reward for step in rollout.transitions) == 20.0
+    assert len(trajectory_to_data(rollout, 1.0)) == 20
+
+
+@given(st.lists(st.lists(st.integers(0, 257), max_size=9), max_size=5))
+def test_a_prompt_is_as_good_as_a_checked_model_input(parts: list[list[int]]) -> None:
+    prompt = Prompt()
+    handed_out = []
+    for part in parts:
+        prompt.append(part)
+        handed_out.append(prompt.model_input())
+    for count, built in enumerate(handed_out, start=1):
+        chunks = [tinker.EncodedTextChunk(tokens=part) for part in parts[:count] if part]
+        checked = tinker.ModelInput(chunks=list(chunks))
+        assert built == checked
+        assert built.model_dump_json() == checked.model_dump_json()
+        assert pickle.loads(pickle.dumps(built)) == checked
+        assert tinker.ModelInput.model_validate_json(built.model_dump_json()) == checked
+        assert built.length == sum(map(len, parts[:count]))
+
+
+def test_an_env_is_used_once(talk: Talk) -> None:
+    async def play() -> None:
+        env = TinkerEnv(*talk(level="one"))
+        with pytest.raises(EpisodeStateError, match="initial_observation"):
+            await env.step([])
+        await env.initial_observation()
+        with pytest.raises(EpisodeStateError, match="one episode"):
+            await env.initial_observation()
+        await env.step([])
+        with pytest.raises(EpisodeStateError, match="over"):
+            await env.step([])
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("replies", "why", "reason"),
+    [
+        (["yes", "yes", "yes"], "stop", "max_turns"),
+        (["yes", "no", "no"], "stop", "parse_error"),
+        (["yes", "yes", "yes"], "length", "max_tokens"),
+    ],
+)
+def test_every_end_has_its_reason(
+    talk: Talk, replies: list[str], why: tinker.StopReason, reason: str
+) -> None:
+    rollout = roll(TinkerEnv(*talk(level="three")), [BYTE.write(r) for r in replies], why)
+    assert [stops(step.metrics) for step in rollout.transitions] == [[], [], [reason]]
+
+
+def test_a_reply_that_was_cut_off_is_malformed(talk: Talk) -> None:
+    rollout = roll(TinkerEnv(*talk(level="three")), [BYTE.write("yes")] * 3, "length")
+    assert [step.reward for step in rollout.transitions] == [0.0] * 3
+    assert [step.metrics["malformed"] for step in rollout.transitions] == [1.0] * 3
+
+
+def test_a_first_observation_over_budget_is_no_exception(talk: Talk) -> None:
+    world, task = talk("x" * 100, level="three")
+    env = TinkerEnv(world, task, max_trajectory_tokens=100)
+    overflow = asyncio.run(env.initial_observation())
+    assert isinstance(overflow, InitialObservationOverflow)
+    assert overflow.reward == 0.0
+    assert stops(overflow.metrics) == ["max_tokens"]
+
+
+def test_no_prompt_and_reply_exceed_the_budget(talk: Talk) -> None:
+    @given(st.integers(30, 400), st.integers(1, 20), st.integers(0, 30))
+    def law(total: int, turn: int, length: int) -> None:
+        asyncio.run(play(total, turn, BYTE.write("yes" + "!" * length)[:turn]))
+
+    async def play(total: int, turn: int, action: list[int]) -> None:
+        env = TinkerEnv(*talk(), max_trajectory_tokens=total, max_turn_tokens=turn)
+        first = await env.initial_observation()
+        if isinstance(first, InitialObservationOverflow):
+            assert stops(first.metrics) == ["max_tokens"]
+            return
+        observation = first[0]
+        earned, done = 0.0, False
+        while not done:
+            assert observation.length + turn <= total
+            result = await env.step(action)
+            earned += result.reward
+            done, observation = result.episode_done, result.next_observation
+        assert stops(result.metrics)[0] in ("context_overflow", "max_turns", "parse_error")
+        # What was earned before the budget ran out is kept, and what is left is paid at once.
+        assert earned == env.world.returns["speaker"]
+
+    law()
+
+
+def test_the_runner_is_told_the_budgets(talk: Talk) -> None:
+    asked: list[int | None] = []
+
+    class Policy(TokenCompleter):
+        async def __call__(
+            self, model_input: Any, stop: Any, *, max_tokens: int | None = None
+        ) -> TokensWithLogprobs:
+            asked.append(max_tokens)
+            return TokensWithLogprobs(tokens=BYTE.write("yes"), maybe_logprobs=[0.0] * 4)
+
+    env = TinkerEnv(*talk(), max_trajectory_tokens=100, max_turn_tokens=10)
+    rollout = asyncio.run(do_single_rollout(Policy(), env))
+    assert asked == [10] * len(rollout.transitions)
+    assert rollout.stop_reason == "context_overflow"
+
+
+@pytest.mark.parametrize(
+    "budgets",
+    [
+        {"max_trajectory_tokens": 0},
+        {"max_trajectory_tokens": 10, "max_turn_tokens": 10},
+        {"max_turn_tokens": 0},
+    ],
+)
+def test_a_budget_without_room_for_a_reply_is_refused(talk: Talk, budgets: Any) -> None:
+    with pytest.raises(OptionError, match="must fit"):
+        TinkerEnv(*talk(), **budgets)
+
+
+DUET = WorldSpec(
+    id="test/Duet-v0",
+    summary="Two speak in turn; whoever says the longer word earns, and the other learns of it.",
+    entry_point="",
+    baselines="",
+    roles=("first", "second"),
+    turn_limits={"only": 3},
+    step_range=dict.fromkeys(("first", "second"), Range(0.0, 1.0)),
+    return_range=dict.fromkeys(("first", "second"), Range(0.0, 3.0)),
+)
+
+
+class Duet(World):
+    expected_form = "a word"
+
+    def optimum(self, task: Task) -> Mapping[str, Optimum]:
+        return dict.fromkeys(DUET.roles, Optimum(3.0, exact=False))
+
+    def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
+        return {"seed": int(rng.integers(1000))}
+
+    def _solve(self, instance: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
+        return {}
+
+    def _begin(self, task: Task) -> Turn:
+        self._words: list[str] = []
+        return Turn("first", "Begin.")
+
+    def _respond(self, text: str, complete: bool) -> Turn:
+        self._words.append(text)
+        if len(self._words) % 2:
+            return Turn("second", f"It was said: {text}", metrics={"well_formed": 1.0})
+        ahead = len(self._words[-2]) > len(text)
+        terms = {"first": {"longer": float(ahead)}, "second": {"longer": float(not ahead)}}
+        if len(self._words) == 6:
+            return self._end("second", "Over.", terms, StopReason.COMPLETED)
+        rewards, rounded = self._pay(terms, final=False)
+        return Turn("first", f"The answer: {text}", rewards, rounded)
+
+
+def short_word(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    return "a" * int(rng.integers(1, 4))
+
+
+async def long_word(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    await asyncio.sleep(0)
+    return "a" * 9
+
+
+@pytest.mark.parametrize(("role", "replies"), [("first", 3), ("second", 3)])
+def test_agents_speak_for_the_other_roles(role: str, replies: int) -> None:
+    other = "second" if role == "first" else "first"
+    for agent, earned in ((short_word, 3.0), (long_word, 0.0)):
+        world = Duet(DUET)
+        task = world.task("train", 0)
+        env = TinkerEnv(world, task, role=role, agents={other: agent})
+        rollout = roll(env, [BYTE.write("aaaa")] * replies)
+        assert [step.episode_done for step in rollout.transitions] == [False, False, True]
+        assert sum(step.reward for step in rollout.transitions) == earned
+        assert sum(step.metrics["term/longer"] for step in rollout.transitions) == earned
+        assert stops(rollout.transitions[-1].metrics) == ["completed"]
+        assert len(trajectory_to_data(rollout, 1.0)) == 1
+
+
+def test_agents_are_the_same_for_every_member_of_a_group() -> None:
+    task = Duet(DUET).task("train", 0)
+    texts = []
+    for _ in range(2):
+        env = TinkerEnv(Duet(DUET), task, role="second", agents={"first": short_word})
+        texts.append([step.logs["read"] for step in roll(env, [BYTE.write("x")] * 3).transitions])
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("agents", [{}, {"first": short_word}, {"third": short_word}])
+def test_every_role_needs_somebody_to_speak_for_it(agents: Any) -> None:
+    world = Duet(DUET)
+    with pytest.raises(RoleError, match="second"):
+        TinkerEnv(world, world.task("train", 0), role="first", agents=agents)
