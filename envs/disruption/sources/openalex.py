@@ -3,7 +3,7 @@
 import csv
 import gzip
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,22 @@ def read_snapshot(folder: Path | str, skipped: list[str] | None = None) -> Itera
     parts = sorted(root.glob("**/works/updated_date=*/*.gz"), key=_date_and_name, reverse=True)
     if not parts:
         raise DataError(f"{root} holds no works/updated_date=*/*.gz")
-    merged = read_merged_ids(root, skipped)
+    yield from read_parts(parts, read_merged_ids(root, skipped), skipped)
+
+
+def read_parts(
+    parts: Iterable[Path], merged: Mapping[str, str], skipped: list[str] | None = None
+) -> Iterator[Work]:
+    """Yield the works of files of JSON lines, each id once, from the first part that holds it.
+
+    Args:
+        parts: the files.
+        merged: ids that were merged into others.
+        skipped: where to note damaged lines and parts, which are then passed over.
+
+    Raises:
+        DataError: if a part is damaged and `skipped` is `None`.
+    """
     seen: set[str] = set()
     for part in parts:
         for where, fields in json_lines(part, skipped):
