@@ -11,7 +11,7 @@ A rule has two halves, one to pick and one to reorder; a mode without one of the
 | `edd_exact` | earliest due date, shortest tour | lean |
 | `base_stock` | as `edd_exact` | best base-stock level |
 | `capped_base_stock` | as `edd_exact` | best capped base-stock level found |
-| `noisy` | as `edd_exact` with due dates misread | `base_stock` off by a few units |
+| `noisy` | `edd_exact` misread, cut short, routes mixed | `base_stock` off by some units |
 | `oracle` | the Task's plan | the optimal order; in `full` the plan |
 """
 
@@ -46,6 +46,7 @@ Reorder = Callable[[Shelf, np.random.Generator], int]
 _MOST_TOGETHER = 3
 _LONGEST_WAIT = 9
 _DUE_NOISE = 15.0
+_ROUTE_NOISE = 0.5
 _ORDER_NOISE = 2
 
 
@@ -86,13 +87,16 @@ def _pick_at_random(floor: Floor, rng: np.random.Generator) -> Command:
     return Trip(tuple(order.id for order in batch), route)
 
 
-def _pick_misreading_due(floor: Floor, rng: np.random.Generator) -> Command:
+def _pick_misreading(floor: Floor, rng: np.random.Generator) -> Command:
     orders = rules.available(floor)
     if not orders:
         return rules.until_release(floor)
     due = {order.id: order.due + _DUE_NOISE * float(rng.normal()) for order in orders}
     batch = rules.fill(floor, sorted(orders, key=lambda order: due[order.id]))
-    return rules.exact_trip(floor, batch)
+    trip = rules.exact_trip(floor, batch[: int(rng.integers(1, len(batch) + 1))])
+    if rng.random() < _ROUTE_NOISE:
+        return trip._replace(stops=tuple(rng.permutation(trip.stops).tolist()))
+    return trip
 
 
 def _by(rule: rules.Rule) -> Pick:
@@ -138,7 +142,7 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
         "edd_exact": _play(_by(rules.earliest_due_exact), _up_to(lean)),
         "base_stock": _play(_by(rules.earliest_due_exact), _up_to(best_base_stock)),
         "capped_base_stock": _play(_by(rules.earliest_due_exact), _up_to(best_capped_base_stock)),
-        "noisy": _play(_pick_misreading_due, _reorder_off_target),
+        "noisy": _play(_pick_misreading, _reorder_off_target),
         "oracle": _oracle,
     }
 )

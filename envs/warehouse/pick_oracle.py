@@ -172,7 +172,7 @@ def _gains(site: Site, orders: Sequence[Order], trips: Trips) -> FloatArray:
     value = np.array([order.value for order in orders])
     late = np.maximum(times[None, :] - due[:, None], 0)
     earned = value[:, None] * np.exp(-late / site.decay)
-    carried = (trips.sets_T[:, None] >> np.arange(len(orders))) & 1
+    carried = ((trips.sets_T[:, None] >> np.arange(len(orders))) & 1).astype(np.float64)
     gains: FloatArray = carried @ earned - site.walk_cost * trips.walked_T[:, None]
     return gains
 
@@ -186,10 +186,10 @@ def _extend(
 ) -> _Labels:
     """Return the labels of `shipped`: every last trip after every label of the rest."""
     last = np.flatnonzero((trips.sets_T & ~shipped) == 0)
-    before = [labels[shipped ^ int(chosen)] for chosen in trips.sets_T[last]]
-    counts = [len(rest.value_K) for rest in before]
+    before = [labels[shipped ^ chosen] for chosen in trips.sets_T[last].tolist()]
+    counts = np.array([len(rest.value_K) for rest in before])
     trip = np.repeat(last, counts)
-    label = np.concatenate([np.arange(count) for count in counts])
+    label = np.arange(len(trip)) - np.repeat(counts.cumsum() - counts, counts)
     free = np.concatenate([rest.free_KP for rest in before])
     start = np.maximum(free[:, 0], trips.release_T[trip])
     finish = start + trips.lasts_T[trip]

@@ -124,9 +124,13 @@ def tomorrow(model: StockModel, value: FloatArray) -> FloatArray:
 
     Entries where on hand, on order and ordered exceed the room mean nothing.
     """
-    units = np.arange(model.room + 1)
+    size = model.room + 1
+    units = np.arange(size)
     arrived = np.minimum(units[:, None] + units[None, :], model.room)
-    return np.tensordot(model.left, value[arrived], 1)
+    # One small product for each delivery: a single large one would wake threads for little work.
+    by_delivery = np.matmul(model.left, value[arrived].reshape(size, size, -1))
+    expected: FloatArray = by_delivery.swapaxes(0, 1).reshape((size,) * (model.lead + 1))
+    return expected
 
 
 def order_costs(model: StockModel, next_day: FloatArray) -> FloatArray:
