@@ -47,7 +47,7 @@ def plain_tokenizer(tokenizer: Any) -> PlainTokenizer:
     if hasattr(tokenizer, "tml_tokenizer"):
         return _Carried(tokenizer.tml_tokenizer)
     if hasattr(tokenizer, "backend_tokenizer"):
-        return _Fast(tokenizer.backend_tokenizer)
+        return FastTokenizer(tokenizer.backend_tokenizer)
     return _Any(tokenizer)
 
 
@@ -101,8 +101,18 @@ class _Any:
         return str(self._tokenizer.decode(_known(tokens, self.vocab_size)))
 
 
-class _Fast:
-    """A tokenizer of the `tokenizers` library."""
+class FastTokenizer:
+    """A tokenizer of the `tokenizers` library.
+
+    Args:
+        backend: the library's object.
+
+    Attributes:
+        vocab_size: token ids are in `[0, vocab_size)`.
+        markers: strings that stand for special tokens.
+        splits: where words are split in plain ASCII, step by step; empty if that is not understood
+            and whole texts are left to the backend.
+    """
 
     def __init__(self, backend: Any) -> None:
         # A copy, because transformers sets these options anew on every call.
@@ -118,16 +128,18 @@ class _Fast:
         allowed = [c for c in _ASCII if c not in openings]
         self._simple = re.compile(f"[{re.escape(''.join(allowed))}]*")
         self._words: dict[str, list[int]] = {}
-        self._splits = _word_splits(json.loads(self._backend.to_str()))
+        self.splits = _word_splits(json.loads(self._backend.to_str()))
         if any(self._encode_words(text) != self._encode_whole(text) for text in _TRIALS):
-            self._splits = []
+            self.splits = []
 
     def encode(self, text: str) -> list[int]:
-        if self._splits and self._simple.fullmatch(text):
+        """Tokens of `text`; see `PlainTokenizer.encode`."""
+        if self.splits and self._simple.fullmatch(text):
             return self._encode_words(text)
         return self._encode_whole(text)
 
     def decode(self, tokens: Sequence[int]) -> str:
+        """Text of `tokens`; see `PlainTokenizer.decode`."""
         try:
             text: str = self._backend.decode(tokens, skip_special_tokens=False)
         except OverflowError:
@@ -140,7 +152,7 @@ class _Fast:
 
     def _encode_words(self, text: str) -> list[int]:
         words: Iterable[str] = (text,)
-        for split in self._splits:
+        for split in self.splits:
             words = [piece for word in words for piece in _pieces(split, word)]
         known = self._words
         tokens: list[int] = []

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tml_renderers.tokenizers
 from tinker_cookbook.tokenizer_utils import register_tokenizer
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from tokengym.envs.core.spec import WorldSpec
@@ -33,6 +33,11 @@ CHAT_TOKENS = (
     *("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
     *("<|im_user|>", "<|im_assistant|>", "<|im_system|>", "<|im_middle|>"),
 )
+QWEN_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""How the tokenizers of Qwen split words."""
 TRAINING_TEXT = (
     "Hour 3: demand 41 MW, price 0.32.\n\nUser: what is the output?\n\nAssistant: output 12\n"
     "    if x == 1:\n        return y\n\n\nProbability: 0.137  It's fine, don't wait.\n" * 40,
@@ -94,9 +99,9 @@ class CarriedTokenizer:
         return self.ids[text]
 
 
-def train_tokenizer(folder: Path, first: pre_tokenizers.PreTokenizer) -> str:
+def train_tokenizer(folder: Path, first: pre_tokenizers.PreTokenizer, *, words: bool) -> str:
     tokenizer = Tokenizer(models.BPE())
-    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=words)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([first, byte_level])
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
@@ -134,11 +139,14 @@ def tokenizer_named(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str],
             loaded: Any = CarriedTokenizer(kind)
             register_tokenizer(kind, lambda: loaded)
             return kind
-        splits = {
-            "bpe": pre_tokenizers.Digits(individual_digits=True),
-            "words": pre_tokenizers.Split(" ", behavior="merged_with_next"),
-        }
-        return train_tokenizer(tmp_path_factory.mktemp(kind), splits[kind])
+        folder = tmp_path_factory.mktemp(kind)
+        if kind == "bpe":
+            return train_tokenizer(folder, pre_tokenizers.Digits(True), words=True)
+        if kind == "like-qwen":
+            split = pre_tokenizers.Split(Regex(QWEN_WORDS), behavior="isolated")
+            return train_tokenizer(folder, split, words=False)
+        split = pre_tokenizers.Split(" ", behavior="merged_with_next")
+        return train_tokenizer(folder, split, words=True)
 
     return name_of
 

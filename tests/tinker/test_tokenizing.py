@@ -1,0 +1,77 @@
+"""The plain view of a tokenizer is exact: it says what the tokenizer itself says, only faster."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tinker_cookbook.tokenizer_utils import get_tokenizer
+
+from tokengym.agents.tinker.tokenizing import FastTokenizer, PlainTokenizer, plain_tokenizer
+
+KINDS = ("bpe", "like-qwen", "words", "Qwen3", "inkling")
+printable = st.text(st.characters(min_codepoint=32, max_codepoint=126) | st.just("\n"))
+texts = st.lists(
+    printable | st.text() | st.sampled_from(("<|im_end|>", "<think>", " ", "\n\n", "'s", "  a")),
+    max_size=5,
+).map("".join)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def plain(kind: str, tokenizer_named: Callable[[str], str]) -> PlainTokenizer:
+    return plain_tokenizer(get_tokenizer(tokenizer_named(kind)))
+
+
+@pytest.mark.parametrize(("own", "split"), [("bpe", 2), ("like-qwen", 1), ("words", 0)])
+def test_split_words_give_the_tokenizers_own_tokens(
+    own: str, split: int, tokenizer_named: Callable[[str], str]
+) -> None:
+    tokenizer = get_tokenizer(tokenizer_named(own))
+    plain = plain_tokenizer(tokenizer)
+    assert isinstance(plain, FastTokenizer)
+    assert len(plain.splits) == split
+
+    @settings(max_examples=150)
+    @given(texts)
+    def law(text: str) -> None:
+        tokens = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+        assert plain.encode(text) == tokens
+        # The second time the words are remembered.
+        assert plain.encode(text) == tokens
+        assert plain.decode(tokens) == tokenizer.decode(tokens)
+
+    law()
+
+
+def test_text_survives_and_no_token_is_special(plain: PlainTokenizer) -> None:
+    @settings(max_examples=100)
+    @given(texts)
+    def law(text: str) -> None:
+        tokens = plain.encode(text)
+        assert plain.decode(tokens) == text
+        assert all(0 <= token < plain.vocab_size for token in tokens)
+        assert not plain.markers & {plain.decode([token]) for token in tokens}
+
+    law()
+
+
+def test_ids_of_no_token_are_left_out(plain: PlainTokenizer) -> None:
+    tokens = plain.encode("abc")
+    for strange in (-1, plain.vocab_size, 2**40):
+        assert plain.decode([strange, *tokens]) == "abc"
+
+
+def test_the_last_id_is_a_token(plain: PlainTokenizer) -> None:
+    assert plain.decode([plain.vocab_size - 1])
+
+
+def test_what_is_handed_out_may_be_changed(plain: PlainTokenizer) -> None:
+    first = plain.encode("Hour 3: price 0.32")
+    kept = first.copy()
+    first.clear()
+    assert plain.encode("Hour 3: price 0.32") == kept

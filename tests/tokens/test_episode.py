@@ -1,0 +1,222 @@
+"""An Episode is append-only, keeps its budget, forks, and never minds what is sampled."""
+
+import copy
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, TokenError
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.tokens.codec import ByteCodec, Message
+from tokengym.envs.tokens.episode import Episode
+from tokengym.rewards.bounds import Range
+
+BYTE = ByteCodec()
+SPEC = WorldSpec(
+    id="test/Duet-v0",
+    summary="Two speak in turn and repeat each other; a reply of three letters or more earns.",
+    entry_point="",
+    baselines="",
+    roles=("first", "second"),
+    turn_limits={"only": 6},
+    step_range=dict.fromkeys(("first", "second"), Range(0.0, 1.0)),
+    return_range=dict.fromkeys(("first", "second"), Range(0.0, 6.0)),
+)
+
+
+class Duet(World):
+    expected_form = "abc"
+
+    def optimum(self, task: Task) -> Mapping[str, Optimum]:
+        return dict.fromkeys(SPEC.roles, Optimum(6.0, exact=True))
+
+    def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
+        return {"greeting": f"Hello {rng.integers(1000)}."}
+
+    def _solve(self, instance: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
+        return {}
+
+    def _begin(self, task: Task) -> Turn:
+        self._said = 0
+        return Turn("first", task.instance["greeting"])
+
+    def _respond(self, text: str, complete: bool) -> Turn:
+        speaker = SPEC.roles[self._said % 2]
+        self._said += 1
+        terms = {speaker: {"length": float(complete and len(text) >= 3)}}
+        if self._said == 12:
+            return self._end(speaker, "Over.", terms, StopReason.TURN_LIMIT)
+        rewards, rounded = self._pay(terms, final=False)
+        return Turn(SPEC.roles[self._said % 2], f"It said: {text}", rewards, rounded)
+
+
+class Rerendering(ByteCodec):
+    """A format that shows only the last text and the last reply."""
+
+    append_only = False
+
+    def render(self, conversation: Sequence[Message]) -> list[int]:
+        return super().render(conversation[-2:])
+
+
+def episode(**options: Any) -> Episode:
+    world = Duet(SPEC)
+    return Episode(world, world.task("train", 0), **options)
+
+
+actions = st.lists(st.integers(0, BYTE.vocab_size - 1), max_size=12)
+
+
+@given(st.lists(actions, max_size=12))
+def test_an_observation_is_the_last_one_the_action_and_new_tokens(said: list[list[int]]) -> None:
+    played = episode()
+    seen: dict[str, list[int]] = {}
+    for action in said:
+        role = played.role
+        before = played.observation.tolist()
+        assert before[: len(seen.get(role, []))] == seen.get(role, [])
+        played.act(np.array(action, dtype=np.int64))
+        seen[role] = before + action
+    for role, tokens in seen.items():
+        assert played.observation_of(role).tolist()[: len(tokens)] == tokens
+        assert played.tokens_of(role) == played.observation_of(role).tolist()
+        assert played.tokens_of(role, 7) == played.tokens_of(role)[7:]
+
+
+@given(st.lists(st.text(), max_size=11))
+def test_what_is_said_in_text_is_what_rendering_shows(said: list[str]) -> None:
+    played = episode()
+    for text in said:
+        played.say(text)
+    for role in SPEC.roles[: len(said) + 1]:
+        talk = played.conversation_of(role)
+        assert [m.own for m in talk] == [bool(place % 2) for place in range(len(talk))]
+        assert played.tokens_of(role) == BYTE.render(talk)
+
+
+def test_views_handed_out_keep_what_they_showed() -> None:
+    for codec in (BYTE, Rerendering()):
+        played = episode(codec=codec)
+        kept = []
+        for _ in range(11):
+            kept.append((played.observation, played.observation.tolist()))
+            played.say("x" * 700)
+        for view, shown in kept:
+            assert view.tolist() == shown
+            assert view.dtype == np.int64
+            with pytest.raises(ValueError, match="read-only"):
+                view[0] = 0
+
+
+def test_a_format_that_forbids_appending_renders_again() -> None:
+    played = episode(codec=Rerendering())
+    assert not played.append_only
+    for text in ("abc", "defg", "hij"):
+        played.say(text)
+    talk = played.conversation_of("second")
+    assert len(talk) == 3
+    assert played.observation.tolist() == BYTE.render(talk[-2:])
+
+
+@given(st.integers(1, 200), st.lists(actions, min_size=12, max_size=12))
+def test_no_observation_exceeds_the_budget(budget: int, said: list[list[int]]) -> None:
+    played = episode(max_tokens=budget)
+    earned = dict.fromkeys(SPEC.roles, 0.0)
+    turns = [played.turn]
+    for action in said:
+        if played.done:
+            break
+        assert len(played.observation) <= budget
+        turns.append(played.act(action))
+    for turn in turns:
+        for role, reward in turn.rewards.items():
+            earned[role] += reward
+    assert earned == played.world.returns
+    assert played.done
+    reason = StopReason.TOKEN_BUDGET if played.turn.truncated else StopReason.TURN_LIMIT
+    assert played.turn.stop_reason is reason
+
+
+def test_the_answer_to_a_reply_is_kept_when_the_budget_ends_the_episode() -> None:
+    played = episode(max_tokens=60)
+    while not played.done:
+        played.say("abcdef")
+    assert played.turn.stop_reason is StopReason.TOKEN_BUDGET
+    assert played.answer.stop_reason is None
+    assert played.reply == ("abcdef", True)
+
+
+def test_a_reply_cut_off_is_incomplete() -> None:
+    assert episode().act(BYTE.write("abc"), "length").rewards["first"] == 0.0
+    assert episode().act(BYTE.write("abc"), "stop").rewards["first"] == 1.0
+    assert episode().act(BYTE.write("abc")).rewards["first"] == 1.0
+
+
+@given(st.lists(actions, min_size=1, max_size=5), st.lists(actions, min_size=1, max_size=5))
+def test_a_fork_is_an_independent_twin(shared: list[list[int]], after: list[list[int]]) -> None:
+    played = episode()
+    for action in shared:
+        played.act(action)
+    twins = [played.fork(), copy.deepcopy(played), pickle.loads(pickle.dumps(played))]
+    before = played.observation.tolist()
+    for action in after:
+        played.act(action)
+    for twin in twins:
+        assert twin.observation.tolist() == before
+        for action in after:
+            twin.act(action)
+        assert twin.observation.tolist() == played.observation.tolist()
+        assert twin.turn == played.turn
+
+
+def test_a_role_may_speak_in_text_only() -> None:
+    played = episode(roles=("second",))
+    with pytest.raises(RoleError, match="first"):
+        played.act([1])
+    with pytest.raises(RoleError, match="first"):
+        _ = played.observation
+    played.say("abc")
+    assert played.observation.tolist() == BYTE.render([Message("It said: abc", own=False)])
+    played.act(BYTE.write("defg"))
+    with pytest.raises(RoleError, match="first"):
+        played.conversation_of("first")
+    with pytest.raises(RoleError, match="third"):
+        episode(roles=("third",))
+
+
+@pytest.mark.parametrize(
+    "action", [[-1], [258], [0.5], [[1, 2]], "ab", [True, False], np.zeros((1, 2), dtype=int)]
+)
+def test_what_is_no_token_array_is_refused(action: Any) -> None:
+    with pytest.raises(TokenError):
+        episode().act(action)
+
+
+@pytest.mark.parametrize("action", [[], np.array([], dtype=np.int32), np.array([65], np.uint8)])
+def test_any_integer_array_will_do(action: Any) -> None:
+    assert episode().act(action).role == "second"
+
+
+def test_after_the_end_nobody_speaks() -> None:
+    played = episode()
+    while not played.done:
+        played.say("abc")
+    with pytest.raises(EpisodeStateError, match="over"):
+        played.act([1])
+    with pytest.raises(EpisodeStateError, match="over"):
+        played.play([1])
+    with pytest.raises(EpisodeStateError, match="over"):
+        played.say("abc")
+
+
+def test_a_budget_is_positive() -> None:
+    with pytest.raises(OptionError, match="at least 1"):
+        episode(max_tokens=0)
