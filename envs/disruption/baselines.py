@@ -165,7 +165,7 @@ def _record(tier: str) -> Record:
         evidence = draw_evidence(rng, tier)
         rows.append(_features(evidence))
         outcomes.append(draw_outcome(rng, evidence).labels())
-    labels = {
+    labels: dict[Target, npt.NDArray[np.int64]] = {
         target: np.array([LABELS[target].index(outcome[target]) for outcome in outcomes])
         for target in LABELS
     }

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from gymnasium.spaces import Space
 from gymnasium.utils import seeding
-from pettingzoo import AECEnv  # type: ignore[import-untyped]
+from pettingzoo import AECEnv
 
 from tokengym.envs.catalogue import Policy, make_world, policy
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
@@ -55,7 +55,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         RoleError: if a bound role is not the world's, or none is left to play.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata: dict[str, Any] = {
         "name": "tokengym_aec",
         "render_modes": ["human", "ansi"],
         "is_parallelizable": False,
@@ -132,9 +132,11 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         Raises:
             TaskError: if a given Task belongs to another world.
         """
-        if seed is not None or self._generator is None:
-            self._generator, _ = seeding.np_random(seed)
-        self._task = self._choose_task(self._generator, options or {})
+        generator = self._generator
+        if seed is not None or generator is None:
+            generator, _ = seeding.np_random(seed)
+        self._generator = generator
+        self._task = self._choose_task(generator, options or {})
         self.agents = list(self.possible_agents)
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)

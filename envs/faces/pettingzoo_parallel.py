@@ -1,9 +1,9 @@
 """The parallel PettingZoo face: all agents act at every step, the one whose turn it is is heard."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from gymnasium.spaces import Space
-from pettingzoo import ParallelEnv  # type: ignore[import-untyped]
+from pettingzoo import ParallelEnv
 
 from tokengym.envs.core.errors import EpisodeStateError, RoleError
 from tokengym.envs.faces.pettingzoo_aec import Observation, TextAECEnv
@@ -21,7 +21,7 @@ class TextParallelEnv(ParallelEnv[str, Observation, Observation | None]):  # typ
         **kwargs: as for `TextAECEnv`.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata: dict[str, Any] = {
         **TextAECEnv.metadata,
         "name": "tokengym_parallel",
         "is_parallelizable": True,

@@ -60,7 +60,7 @@ def library() -> Iterator[Library]:
             self.end_headers()
             self.wfile.write(body.encode())
 
-        def log_message(self, *args: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:
             """Keep the test's output clean."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -74,7 +74,7 @@ def test_pettingzoos_own_tests_find_nothing(make: Callable[..., TextAECEnv]) -> 
 def test_renders_for_people_and_as_text(
     make: Callable[..., TextAECEnv], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    render_test(make)
+    render_test(make)  # pyright: ignore[reportArgumentType] - its annotation names Gymnasium
     assert make().world.spec.roles[0] in capsys.readouterr().out
 
 
@@ -125,7 +125,7 @@ def test_observations_in_tokens_are_append_only(make: Callable[..., TextAECEnv],
     env = make()
     env.reset(seed=2)
     rng = np.random.default_rng(0)
-    seen: dict[str, list[int]] = {agent: [] for agent in env.agents}
+    seen: dict[str, list[Any]] = {agent: [] for agent in env.agents}
     while not any(env.terminations.values()):
         agent = env.agent_selection
         observation = env.observe(agent)
@@ -206,7 +206,13 @@ def test_a_callers_mistake_is_named(
         env.step(np.array([[1.5]]))
     with pytest.raises(OptionError, match="Task"):
         env.reset(options={"task": "no task"})
-    for wrong in ({"mode": "x"}, {"split": "x"}, {"render_mode": "x"}, {"max_tokens": 0}):
+    mistakes: list[dict[str, Any]] = [
+        {"mode": "x"},
+        {"split": "x"},
+        {"render_mode": "x"},
+        {"max_tokens": 0},
+    ]
+    for wrong in mistakes:
         with pytest.raises(OptionError, match=next(iter(wrong))):
             TextAECEnv(env.world.spec.id, **wrong)
     parallel = make_parallel()
