@@ -20,21 +20,24 @@ class Mixture:
         world: id of the world.
         level: level of the world.
         share: share of all demonstrations, relative to the other worlds.
-        policies: weight of each baseline. The choice is made anew at every turn, so that what was
-            said before does not tell which one speaks next.
+        sensible: the baseline to learn first, alone: what it does takes long to learn, and noise
+            beside it would take the longer.
+        policies: weight of each baseline afterwards. The choice is made anew at every turn, so
+            that what was said before does not tell which one speaks next.
     """
 
     world: str
     level: str
     share: float
+    sensible: str
     policies: Mapping[str, float]
 
 
 MIXTURES = (
-    Mixture("tokengym/Forecast-v0", "easy", 8.0, {"empirical": 0.4, "random": 0.6}),
-    Mixture("tokengym/Energy-v0", "small", 1.0, {"time_of_use": 0.75, "random": 0.25}),
-    Mixture("tokengym/Warehouse-v0", "pick_small", 1.0, {"edd_exact": 0.5, "random": 0.5}),
-    Mixture("tokengym/Disruption-v0", "L2", 1.0, {"logistic": 0.5, "random": 0.5}),
+    Mixture("tokengym/Forecast-v0", "easy", 16.0, "empirical", {"empirical": 0.4, "random": 0.6}),
+    Mixture("tokengym/Energy-v0", "small", 1.0, "time_of_use", {"time_of_use": 3, "random": 1}),
+    Mixture("tokengym/Warehouse-v0", "pick_small", 1.0, "edd_exact", {"edd_exact": 1, "random": 1}),
+    Mixture("tokengym/Disruption-v0", "L2", 1.0, "logistic", {"logistic": 1, "random": 1}),
 )
 
 
@@ -51,14 +54,24 @@ def mixed_policy(world_id: str, weights: Mapping[str, float]) -> Policy:
     return speak
 
 
-def conversations(mixtures: tuple[Mixture, ...], seed: int) -> Iterator[list[dict[str, str]]]:
+def conversations(
+    mixtures: tuple[Mixture, ...], seed: int, *, sensible: bool
+) -> Iterator[list[dict[str, str]]]:
     """Yield endless demonstrations as chat messages, `user` the world and `assistant` the policy.
 
     Only training Tasks are played. In a world of several roles the first role's side is told.
+
+    Args:
+        mixtures: who plays what.
+        seed: of the Tasks and the policies.
+        sensible: whether the sensible baselines play alone.
     """
-    rng = generator("demonstrations", seed)
+    rng = generator("demonstrations", seed, sensible)
     worlds = [make_world(mixture.world, mixture.level) for mixture in mixtures]
-    policies = [mixed_policy(mixture.world, mixture.policies) for mixture in mixtures]
+    policies = [
+        mixed_policy(mixture.world, {mixture.sensible: 1.0} if sensible else mixture.policies)
+        for mixture in mixtures
+    ]
     shares = np.array([mixture.share for mixture in mixtures])
     while True:
         chosen = int(rng.choice(len(worlds), p=shares / shares.sum()))

@@ -95,7 +95,7 @@ class TrainSettings:
         unknown = sorted(set(data) - known)
         if unknown:
             raise OptionError(f"{path} has unknown settings {unknown}")
-        return cls(**data)
+        return cls(**{**data, "overrides": tuple(data.get("overrides", ()))})
 
 
 _PRESETS: Mapping[str, Mapping[str, Any]] = {

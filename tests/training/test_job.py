@@ -1,0 +1,132 @@
+"""Laws of a training job: a run folder that holds it all, modes, resume, death of the service, collapse."""
+
+import io
+import json
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tokengym.agents.tinker.service.errors import ServiceDiedError
+from tokengym.agents.tinker.training.connection import KEY_VARIABLE
+from tokengym.agents.tinker.training.job import SETTINGS_FILE, Outcome, run_job
+from tokengym.agents.tinker.training.progress import Progress
+from tokengym.agents.tinker.training.settings import TrainSettings, preset
+from tokengym.agents.tinker.training.watch import StepLog
+from tokengym.envs.core.errors import OptionError
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SMALL = preset("forecast", steps=3, groups_per_batch=2, group_size=2, evaluation_tasks=8)
+
+
+@pytest.fixture(autouse=True)
+def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+
+
+def run(settings: TrainSettings, folder: Path) -> tuple[Outcome, str]:
+    shown = io.StringIO()
+    outcome = run_job(settings, folder, Progress(Console(file=shown)))
+    return outcome, shown.getvalue()
+
+
+def steps(folder: Path) -> list[int]:
+    log = StepLog(folder / "metrics.jsonl")
+    log.poll()
+    return [row.step for row in log.rows]
+
+
+@pytest.mark.parametrize("mode", ["sync", "stream", "async"])
+def test_a_job_leaves_a_run_folder_that_holds_it_all(tmp_path: Path, mode: str) -> None:
+    settings = replace(SMALL, mode=mode)  # type: ignore[arg-type]
+    outcome, shown = run(settings, tmp_path)
+    assert steps(tmp_path) == [0, 1, 2]
+    assert "step 3/3" in shown
+    assert "tied pairs" in shown
+    assert outcome.collapse is None
+    assert outcome.after.returns.tasks == 8
+    assert TrainSettings.load(tmp_path / SETTINGS_FILE) == settings
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names >= {"config.json", "metrics.jsonl", "checkpoints.jsonl", "report.html"}
+    assert (tmp_path / "reward.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "report.html").read_text()
+    assert "oracle" in page
+    assert "after training" in page
+    last = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])
+    assert "env/all/reward_tie_pair_rate" in last
+
+
+def test_a_finished_job_goes_on_where_it_ended(tmp_path: Path) -> None:
+    run(SMALL, tmp_path)
+    first = (tmp_path / "metrics.jsonl").read_text()
+    run(replace(SMALL, steps=5), tmp_path)
+    assert (tmp_path / "metrics.jsonl").read_text().startswith(first)
+    assert steps(tmp_path) == [0, 1, 2, 3, 4]
+
+
+def test_every_field_of_the_trainers_config_can_be_set(tmp_path: Path) -> None:
+    settings = replace(SMALL, steps=1, overrides=("loss_fn=ppo", "num_substeps=2"))
+    run(settings, tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["loss_fn"] == "ppo"
+    assert config["num_substeps"] == 2
+
+
+def test_when_the_service_is_killed_the_job_says_so_and_can_be_resumed(tmp_path: Path) -> None:
+    settings = replace(SMALL, steps=40)
+
+    def kill_after_some_steps() -> None:
+        while len(steps(tmp_path)) < 4:
+            time.sleep(0.05)
+        log = (tmp_path / "service" / "service.log").read_text()
+        assert log
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = entry.read_bytes().split(b"\0")
+            except OSError:  # the process ended meanwhile
+                continue
+            if str(tmp_path / "service").encode() in words:
+                os.kill(int(entry.parent.name), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_after_some_steps)
+    killer.start()
+    with pytest.raises(ServiceDiedError, match="signal 9"):
+        run(settings, tmp_path)
+    killer.join()
+    kept = steps(tmp_path)
+    before = (tmp_path / "metrics.jsonl").read_text()
+    assert len(kept) < 40
+    run(replace(settings, steps=kept[-1] + 3), tmp_path)
+    assert steps(tmp_path) == list(range(kept[-1] + 3))
+    assert (tmp_path / "metrics.jsonl").read_text().startswith(before)
+
+
+def test_a_run_without_signal_stops_and_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
+    # Replies of one token are never a forecast: every group is uniform from the first step on.
+    outcome, _ = run(replace(SMALL, steps=30, max_tokens=1), tmp_path)
+    assert outcome.collapse is not None
+    assert outcome.collapse.since == 0
+    assert len(steps(tmp_path)) < 30
+    assert "Collapsed at step 0" in (tmp_path / "report.html").read_text()
+
+
+def test_a_key_and_the_starting_policy_do_not_go_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, "tml-none")
+    with pytest.raises(OptionError, match="name a model"):
+        run(SMALL, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change", [{"steps": 0}, {"group_size": 1}, {"learning_rate": 0.0}, {"mode": "x"}, {"level": "x"}]
+)
+def test_settings_that_make_no_sense_are_refused_by_name(change: dict[str, object]) -> None:
+    with pytest.raises(OptionError, match=next(iter(change))):
+        replace(SMALL, **change)  # type: ignore[arg-type]
