@@ -1,6 +1,7 @@
 """`tokengym train`: train a policy on a world, on this laptop or on a Tinker service."""
 
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,7 +46,7 @@ def train(
         typer.Option("--set", help="name=value, any field of tinker_cookbook.rl.train.Config"),
     ] = None,
     run: Annotated[Path | None, typer.Option(help="the run folder to make")] = None,
-    resume: Annotated[Path | None, typer.Option(help="a run folder to go on with")] = None,
+    resume: Annotated[Path | None, typer.Option(help="a run folder to go on with, as far as --steps")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="do not ask before using a key")] = False,
 ) -> None:
     """Train a policy and report what it earns on held-out Tasks before and after.
@@ -62,6 +63,8 @@ def train(
     progress = Progress()
     if resume is not None:
         settings, folder = TrainSettings.load(resume / SETTINGS_FILE), resume
+        if steps is not None:
+            settings = replace(settings, steps=steps)
     else:
         assert world is not None
         options = name_values(option or [], "--option")

@@ -35,7 +35,8 @@ class Turn(NamedTuple):
         terminated: the world reached an end of its own.
         truncated: the episode was cut short from outside.
         stop_reason: why it ended, `None` while it goes on.
-        metrics: numbers about the step (and, at the end, the episode) for logs.
+        metrics: numbers about the step (and, at the end, the episode) for logs. Every answer to a
+            reply has `well_formed`: 1 if the reply was in form, else 0.
     """
 
     role: str

@@ -225,14 +225,20 @@ class EnergyWorld(World):
             told = complaint(text, _example(plant), complete=complete) + "\n"
             self._malformed += 1
             commands = (0.0,) * len(plant.devices)
+            well_formed = 0.0
         else:
             told = ""
+            well_formed = 1.0
         outcome = plant.advance(step, self._state, commands)
         if outcome.done != commands:
             told += texts.deviation(plant, commands, outcome.done)
         if outcome.safety:
             told += f"Missed {outcome.safety:.2f}. "
-        metrics = {"cost": outcome.safety, "money_cost": outcome.money}
+        metrics = {
+            "well_formed": well_formed,
+            "cost": outcome.safety,
+            "money_cost": outcome.money,
+        }
         if self._values is not None:
             metrics["credit"] = self._values.credit(step, self._state, outcome)
         self._state = outcome.state

@@ -29,7 +29,6 @@ from tokengym.agents.tinker.training.progress import Progress
 from tokengym.agents.tinker.training.report import write_report
 from tokengym.agents.tinker.training.settings import TrainSettings
 from tokengym.agents.tinker.training.watch import Collapse, StepLog, find_collapse
-from tokengym.envs.core.errors import TokengymError
 
 SETTINGS_FILE = "settings.json"
 OUTCOME_FILE = "outcome.json"
@@ -39,10 +38,6 @@ _SAVE_EVERY = 20
 _TASKS_A_SEED = 1_000_000
 
 
-class CollapseError(TokengymError, RuntimeError):
-    """The run lost its signal for good and was stopped."""
-
-
 @dataclass(frozen=True)
 class Outcome:
     """What a job came to.
@@ -50,7 +45,8 @@ class Outcome:
     Attributes:
         folder: the run folder.
         before: the policy as it was, on held-out test Tasks.
-        after: the policy as it became (the last good checkpoint's after a collapse).
+        after: the policy as it became. After a collapse that is its last good checkpoint, or the
+            start if there was none yet.
         references: scripted policies on the same Tasks, by name.
         collapse: how the run collapsed, or `None`.
     """
@@ -109,11 +105,12 @@ async def _run(
         before = Evaluation.from_dict(json.loads(before_file.read_text()))
     else:
         before = await connection.guard(evaluation(None))
-        before_file.write_text(json.dumps(before.to_dict()))
+        _write_json(before_file, before.to_dict())
     progress.say(f"before: {before.returns} on {len(tasks)} held-out Tasks")
     collapse = await _train(settings, folder, progress, connection)
     path = _sampler_path(folder)
     after = await connection.guard(evaluation(path))
+    await client.close("success")
     outcome = Outcome(folder, before, after, references, collapse)
     steps = StepLog(folder / "metrics.jsonl")
     steps.poll()
@@ -212,16 +209,10 @@ def trainer_config(settings: TrainSettings, folder: Path, connection: Connection
     return blueprint.make_from_argv(list(settings.overrides), allow_hyphens=False)
 
 
-def _sampler_path(folder: Path) -> str:
-    """Return the newest saved weights that can be sampled from.
-
-    Raises:
-        CollapseError: if the run collapsed before any were saved.
-    """
+def _sampler_path(folder: Path) -> str | None:
+    """Return the newest saved weights that can be sampled from, `None` if there are none."""
     saved = [item.sampler_path for item in load_checkpoints_file(str(folder)) if item.sampler_path]
-    if not saved:
-        raise CollapseError(f"{folder}: the run collapsed before its first checkpoint")
-    return saved[-1]
+    return str(saved[-1]) if saved else None
 
 
 def _drop_checkpoints_from(folder: Path, step: int) -> None:
@@ -232,7 +223,7 @@ def _drop_checkpoints_from(folder: Path, step: int) -> None:
         path.write_text("".join(f"{line}\n" for line in kept))
 
 
-def _save_outcome(outcome: Outcome, path: str) -> None:
+def _save_outcome(outcome: Outcome, path: str | None) -> None:
     collapse = outcome.collapse
     data = {
         "state": "completed" if collapse is None else "collapsed",
@@ -242,7 +233,14 @@ def _save_outcome(outcome: Outcome, path: str) -> None:
         "after": outcome.after.to_dict(),
         "references": {name: list(value) for name, value in outcome.references.items()},
     }
-    (outcome.folder / OUTCOME_FILE).write_text(json.dumps(data, indent=1) + "\n")
+    _write_json(outcome.folder / OUTCOME_FILE, data)
+
+
+def _write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Write a file as a whole or not at all: a run may be killed at any moment."""
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(data, indent=1) + "\n")
+    new.replace(path)
 
 
 @contextlib.contextmanager

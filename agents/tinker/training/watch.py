@@ -113,11 +113,11 @@ def _row(line: bytes) -> StepRow | None:
         metrics = json.loads(line)
     except ValueError:
         return None
-    if not isinstance(metrics, dict) or "env/all/reward/total" not in metrics:
+    if not isinstance(metrics, dict) or not {"step", "env/all/reward/total"} <= set(metrics):
         return None
     read = _number(metrics, "env/all/total_ob_tokens")
     return StepRow(
-        step=int(metrics.get("step", metrics.get("progress/batch", 0))),
+        step=int(metrics["step"]),
         reward=_number(metrics, "env/all/reward/total"),
         uniform_rate=_number(metrics, "env/all/reward_uniform_group_rate"),
         tie_pair_rate=_number(metrics, "env/all/reward_tie_pair_rate"),
