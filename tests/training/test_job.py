@@ -125,7 +125,8 @@ def test_a_key_and_the_starting_policy_do_not_go_together(
 
 
 @pytest.mark.parametrize(
-    "change", [{"steps": 0}, {"group_size": 1}, {"learning_rate": 0.0}, {"mode": "x"}, {"level": "x"}]
+    "change",
+    [{"steps": 0}, {"group_size": 1}, {"learning_rate": 0.0}, {"mode": "x"}, {"level": "x"}],
 )
 def test_settings_that_make_no_sense_are_refused_by_name(change: dict[str, object]) -> None:
     with pytest.raises(OptionError, match=next(iter(change))):

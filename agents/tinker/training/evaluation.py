@@ -14,10 +14,13 @@ from tinker_cookbook.rl.types import TrajectoryGroup
 from tokengym.agents.evaluate import Estimate, estimate, evaluate
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.training.settings import TrainSettings
-from tokengym.envs.catalogue import baselines, make_world
+from tokengym.envs.catalogue import Policy, baselines, make_world
 from tokengym.envs.core.task import Task
+from tokengym.envs.forecasting.world import ForecastWorld
 
 _AT_ONCE = 256
+
+BEST_CONSTANT = "best constant"
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,8 @@ class Evaluation:
 
     Attributes:
         returns: mean return with its interval.
-        figures: means of what the world reports about an episode, by name.
+        figures: means of what the world reports at the end of an episode, by name; `malformed` is
+            the share of all replies.
         stated: for forecasts, pairs of (label, stated probability) of the well-formed replies; the
             label is the exact probability where Tasks are scored against it, else the outcome.
     """
@@ -87,6 +91,8 @@ async def evaluate_policy(
     figures = {
         name: sum(float(metrics.get(name, 0.0)) for metrics in last) / len(last) for name in names
     }
+    replies = [step for group in groups for step in group.trajectories_G[0].transitions]
+    figures["malformed"] = sum(float(step.metrics["malformed"]) for step in replies) / len(replies)
     stated = [
         (float(metrics["label"]), float(metrics["probability"]))
         for metrics in last
@@ -120,9 +126,26 @@ def group_builder(
 
 
 def reference_lines(settings: TrainSettings, tasks: Sequence[Task]) -> dict[str, Estimate]:
-    """Return what the world's scripted policies earn on the same Tasks, by name."""
+    """Return what the world's scripted policies earn on the same Tasks, by name.
+
+    Roles that are not trained are played as in training. For forecasts there is also the constant
+    that is best on these very Tasks: what a policy reaches that has learned no discrimination.
+    """
     world = make_world(settings.world, settings.level, **settings.options)
-    return {
-        name: evaluate(world, tasks, policy, seed=settings.seed)
-        for name, policy in baselines(settings.world).items()
+    known = baselines(settings.world)
+    others = {role: known[name] for role, name in settings.agents.items()}
+    trained = next(role for role in world.spec.roles if role not in others)
+    lines = {
+        name: evaluate(world, tasks, {**others, trained: policy}, role=trained)
+        for name, policy in known.items()
     }
+    if isinstance(world, ForecastWorld):
+        constants = (_constant(share / 40) for share in range(1, 40))
+        found = (evaluate(world, tasks, constant) for constant in constants)
+        lines[BEST_CONSTANT] = max(found, key=lambda value: value.mean)
+    return lines
+
+
+def _constant(probability: float) -> Policy:
+    reply = f"Probability: {probability:.3f}"
+    return lambda world, turn, rng: reply

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 
 from tokengym.agents.evaluate import Estimate
-from tokengym.agents.tinker.training.evaluation import Evaluation
+from tokengym.agents.tinker.training.evaluation import BEST_CONSTANT, Evaluation
 from tokengym.agents.tinker.training.settings import TrainSettings
 from tokengym.agents.tinker.training.watch import StepRow
 
@@ -101,7 +101,7 @@ def _draw_curve(
             mean, low, high, _ = found.returns
             spread = [[mean - low], [high - mean]]
             axes.errorbar([at], [mean], spread, fmt="o", color="k", capsize=4)
-    shown = [name for name in ("null", "random", "best constant", "oracle") if name in references]
+    shown = [name for name in ("null", "random", BEST_CONSTANT, "oracle") if name in references]
     for name in shown:
         mean = references[name].mean
         axes.axhline(mean, ls="--", lw=1, color="#777")

@@ -100,6 +100,25 @@ class TrainSettings:
 
 _PRESETS: Mapping[str, Mapping[str, Any]] = {
     "tokengym/Forecast-v0": {"options": {"label": "expected"}, "max_tokens": 12},
+    "tokengym/Energy-v0": {
+        "max_tokens": 10,
+        "groups_per_batch": 8,
+        "steps": 40,
+        "evaluation_tasks": 128,
+    },
+    "tokengym/Warehouse-v0": {
+        "max_tokens": 48,
+        "groups_per_batch": 12,
+        "steps": 60,
+        "evaluation_tasks": 256,
+    },
+    "tokengym/Disruption-v0": {
+        "agents": {"challenger": "scripted"},
+        "max_tokens": 96,
+        "groups_per_batch": 8,
+        "steps": 60,
+        "evaluation_tasks": 256,
+    },
 }
 """What a world's job starts from where it differs from the defaults above."""
 

@@ -1,0 +1,67 @@
+"""Laws of the starting policy: small, in form in every world it was taught, and bad at deciding."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import tinker
+
+from tokengym.agents.tinker.service.launch import LocalService
+from tokengym.agents.tinker.starting import MODEL_DIR
+from tokengym.agents.tinker.starting.demonstrations import MIXTURES
+from tokengym.agents.tinker.training.connection import KEY_VARIABLE
+from tokengym.agents.tinker.training.evaluation import (
+    Evaluation,
+    evaluate_policy,
+    held_out_tasks,
+    reference_lines,
+)
+from tokengym.agents.tinker.training.settings import TrainSettings, preset
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+EPISODES = {"tokengym/Forecast-v0": 300}
+"""Episodes played of a world; those of several turns need fewer."""
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+    patch = pytest.MonkeyPatch()
+    with LocalService(MODEL_DIR, state_dir=tmp_path_factory.mktemp("service")) as started:
+        patch.setenv(KEY_VARIABLE, started.api_key)
+        yield started
+        patch.undo()
+
+
+def play(settings: TrainSettings, service: LocalService) -> Evaluation:
+    async def sample() -> Evaluation:
+        client = tinker.ServiceClient(base_url=service.base_url)
+        sampler = await client.create_sampling_client(base_model=service.model_name)
+        tasks = held_out_tasks(settings)
+        found = await evaluate_policy(settings, service.model_name, sampler, tasks)
+        await client.close("success")
+        return found
+
+    return asyncio.run(sample())
+
+
+def test_it_weighs_at_most_twelve_megabytes() -> None:
+    files = [path for path in Path(MODEL_DIR).rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 12e6
+
+
+@pytest.mark.parametrize("mixture", MIXTURES, ids=lambda mixture: mixture.world)
+def test_its_replies_are_in_form(mixture, service: LocalService) -> None:  # type: ignore[no-untyped-def]
+    settings = preset(
+        mixture.world, mixture.level, evaluation_tasks=EPISODES.get(mixture.world, 40)
+    )
+    assert play(settings, service).figures["malformed"] <= 0.05
+
+
+def test_it_forecasts_worse_than_the_best_constant_but_not_blindly(service: LocalService) -> None:
+    settings = replace(preset("forecast"), evaluation_tasks=300)
+    found = play(settings, service)
+    lines = reference_lines(settings, held_out_tasks(settings))
+    assert found.returns.mean < lines["best constant"].mean
+    assert found.figures["discrimination (correlation of stated and label)"] > 0.1
