@@ -1,4 +1,4 @@
-"""Laws of a training job: a run folder that holds it all, modes, resume, death of the service, collapse."""
+"""Laws of a training job: its run folder, modes, resume, death of the service, collapse."""
 
 import io
 import json
