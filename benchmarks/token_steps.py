@@ -121,11 +121,13 @@ async def step_times(env: Env, actions: list[list[int]]) -> list[float]:
     """Play a conversation and return the seconds of each step."""
     await env.initial_observation()
     times = []
+    done = False
     for action in actions:
         start = time.perf_counter()
         result = await env.step(action)
         times.append(time.perf_counter() - start)
-    if not result.episode_done:
+        done = result.episode_done
+    if not done:
         raise RuntimeError("the conversation was to end with the last action")
     return times
 

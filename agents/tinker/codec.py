@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
 from tinker_cookbook.renderers import Renderer, get_renderer, get_text_content
 from tinker_cookbook.tokenizer_utils import get_tokenizer
@@ -42,6 +43,11 @@ class RendererCodec:
         keep_thinking: for renderers that strip thinking from history: keep it, which gives them
             the extension property.
 
+    Attributes:
+        name: what `codec_named` makes it from again.
+        renderer: the cookbook's renderer.
+        tokenizer: the plain view of its tokenizer.
+
     Raises:
         OptionError: if a renderer that strips no thinking is told to keep it.
     """
@@ -49,15 +55,16 @@ class RendererCodec:
     def __init__(self, renderer: str, tokenizer: str, *, keep_thinking: bool = False) -> None:
         self.name = f"{renderer}{_KEEPING if keep_thinking else ''}@{tokenizer}"
         loaded = get_tokenizer(tokenizer)
-        self.renderer: Renderer = get_renderer(renderer, loaded, model_name=tokenizer)
+        made: Any = get_renderer(renderer, loaded, model_name=tokenizer)
         if keep_thinking:
-            if not hasattr(self.renderer, "strip_thinking_from_history"):
+            if not hasattr(made, "strip_thinking_from_history"):
                 raise OptionError(f"the renderer {renderer!r} strips no thinking from history")
-            self.renderer.strip_thinking_from_history = False
-        self._tokenizer = plain_tokenizer(loaded)
-        self.vocab_size = self._tokenizer.vocab_size
+            made.strip_thinking_from_history = False
+        self.renderer: Renderer = made
+        self.tokenizer = plain_tokenizer(loaded)
+        self.vocab_size = self.tokenizer.vocab_size
         self.stop: list[str] | list[int] = self.renderer.get_stop_sequences()
-        markers = sorted(self._tokenizer.markers, key=len, reverse=True)
+        markers = sorted(self.tokenizer.markers, key=len, reverse=True)
         self._markers = re.compile("|".join(map(re.escape, markers)) or "(?!)")
         self._replies: CanonicalReplies | None = None
         self._framing: Framing | None = None
@@ -67,7 +74,7 @@ class RendererCodec:
                 self._replies = CanonicalReplies(self.renderer, recurring=recurring)
                 if recurring:
                     self._framing = Framing(
-                        self.renderer, self._tokenizer, self._replies, self._guarded
+                        self.renderer, self.tokenizer, self._replies, self._guarded
                     )
             except ValueError:
                 continue
@@ -115,8 +122,8 @@ class RendererCodec:
         if self._replies is not None:
             return self._replies.write(text)
         stop = self.stop[0]
-        end = self._tokenizer.encode(stop) if isinstance(stop, str) else [stop]
-        return [*self._tokenizer.encode(text), *end]
+        end = self.tokenizer.encode(stop) if isinstance(stop, str) else [stop]
+        return [*self.tokenizer.encode(text), *end]
 
     def read(self, action: Sequence[int], stop_reason: str | None) -> Reply:
         """Read an action with the renderer's own parser, thinking removed; see `Codec.read`.
@@ -128,7 +135,7 @@ class RendererCodec:
             start, end = self._plain
             body = tokens[len(start) : len(tokens) - len(end)]
             if start + body + end == tokens:
-                text = self._tokenizer.decode(body)
+                text = self.tokenizer.decode(body)
                 # Everything a parser treats specially is spelled with one of these.
                 if "<" not in text and "[" not in text:
                     return Reply(text, stop_reason != "length")
@@ -140,7 +147,7 @@ class RendererCodec:
             text = get_text_content(message)
         # Renderers raise all kinds of errors at tokens no model should sample; a policy may.
         except Exception:
-            return Reply(self._tokenizer.decode(tokens), complete=False)
+            return Reply(self.tokenizer.decode(tokens), complete=False)
         return Reply(text, termination.is_clean and stop_reason != "length")
 
     def _guarded(self, text: str) -> str:
@@ -148,18 +155,18 @@ class RendererCodec:
 
     def _find_plain(self) -> tuple[list[int], list[int]] | None:
         """Return the tokens around a plain reply, if the parser returns just what they enclose."""
+        found: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
         for text in _PLAIN_REPLIES:
             tokens = self.write(text)
-            inner = self._tokenizer.encode(text)
-            at = next((i for i in range(len(tokens)) if tokens[i : i + len(inner)] == inner), None)
-            if at is None:
+            inner = self.tokenizer.encode(text)
+            places = [i for i in range(len(tokens)) if tokens[i : i + len(inner)] == inner]
+            if not places or self._parse(tokens, "stop") != Reply(text, complete=True):
                 return None
-            found = tokens[:at], tokens[at + len(inner) :]
-            if text == _PLAIN_REPLIES[0]:
-                around = found
-            if found != around or self._parse(tokens, "stop") != Reply(text, complete=True):
-                return None
-        return around
+            found.add((tuple(tokens[: places[0]]), tuple(tokens[places[0] + len(inner) :])))
+        if len(found) > 1:
+            return None
+        start, end = found.pop()
+        return list(start), list(end)
 
 
 @cache

@@ -193,7 +193,7 @@ def _word_splits(description: dict[str, Any]) -> list[re.Pattern[str]]:
     # Unicode normal forms leave ASCII alone; any other normalizer may not.
     if normalizer is not None and normalizer["type"] not in ("NFC", "NFKC", "NFD", "NFKD"):
         return []
-    first = description["pre_tokenizer"] or {"type": "none"}
+    first: dict[str, Any] = description["pre_tokenizer"] or {"type": "none"}
     splits = []
     for step in first.get("pretokenizers", [first]):
         source = _split_source(step)

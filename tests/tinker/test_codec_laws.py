@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tinker_cookbook.renderers import get_text_content
 
 from tokengym.agents.tinker import RendererCodec, codec_named
-from tokengym.agents.tinker.framing import rendered, user
+from tokengym.agents.tinker.framing import CanonicalReplies, rendered, user
 from tokengym.envs.tokens.codec import Message
 
 APPENDING = (
@@ -99,7 +99,7 @@ def each(pairs: tuple[tuple[str, str], ...]) -> pytest.MarkDecorator:
 
 @each(APPENDING)
 def test_appending_equals_rendering_for_canonical_replies(codec: RendererCodec) -> None:
-    form = codec._replies.form
+    form = CanonicalReplies(codec.renderer, recurring=True).form
 
     @fast
     @given(texts, st.lists(st.tuples(replies, texts), max_size=3))
@@ -169,7 +169,7 @@ def test_tokens_outside_the_vocabulary_are_data(codec: RendererCodec) -> None:
 
 @each(APPENDING)
 def test_no_text_forges_a_special_token(codec: RendererCodec) -> None:
-    tokenizer = codec._tokenizer
+    tokenizer = codec.tokenizer
     action = codec.write("yes")
 
     def special(tokens: list[int]) -> list[int]:
@@ -191,10 +191,10 @@ def test_a_reply_cut_anywhere_ends_as_a_canonical_one(codec: RendererCodec) -> N
     reply = codec.write("yes, 0.5")
     follow = codec.extend(reply, "next")
     stop = codec.stop[0]
-    end = stop if isinstance(stop, str) else codec._tokenizer.decode(reply[-1:])
+    end = stop if isinstance(stop, str) else codec.tokenizer.decode(reply[-1:])
     for cut in range(len(reply) + 1):
         tokens = [*reply[:cut], *codec.extend(reply[:cut], "next")]
         ended, after = tokens[: -len(follow)], tokens[-len(follow) :]
         assert ended[:cut] == reply[:cut]
         assert after == follow
-        assert codec._tokenizer.decode(ended).endswith(end)
+        assert codec.tokenizer.decode(ended).endswith(end)

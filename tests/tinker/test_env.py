@@ -217,13 +217,14 @@ def test_no_prompt_and_reply_exceed_the_budget(talk: Talk) -> None:
             assert stops(first.metrics) == ["max_tokens"]
             return
         observation = first[0]
-        earned, done = 0.0, False
-        while not done:
+        earned, ends = 0.0, list[str]()
+        while not ends:
             assert observation.length + turn <= total
             result = await env.step(action)
             earned += result.reward
-            done, observation = result.episode_done, result.next_observation
-        assert stops(result.metrics)[0] in ("context_overflow", "max_turns", "parse_error")
+            ends, observation = stops(result.metrics), result.next_observation
+            assert result.episode_done == bool(ends)
+        assert ends[0] in ("context_overflow", "max_turns", "parse_error")
         # What was earned before the budget ran out is kept, and what is left is paid at once.
         assert earned == env.world.returns["speaker"]
 
