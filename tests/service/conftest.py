@@ -20,8 +20,15 @@ if TYPE_CHECKING:
 torch.set_num_threads(1)
 
 
-# Calls that the SDK deprecates and the cookbook makes, and what torch says about its own insides.
-FOREIGN = ["ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning:torch"]
+# Calls that the SDK deprecates and the cookbook makes, what torch says about its own insides, and
+# the connection over which the SDK fetches its configuration and which it never closes.
+FOREIGN = [
+    "ignore::FutureWarning",
+    "ignore::DeprecationWarning",
+    "ignore::UserWarning:torch",
+    "ignore::ResourceWarning",
+    "ignore::pytest.PytestUnraisableExceptionWarning",
+]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

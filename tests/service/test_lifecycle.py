@@ -1,0 +1,231 @@
+"""A service starts with one ready line, ends in order, is missed when it dies, and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import tinker
+from tinker.types import AdamParams, Datum, ModelInput, SamplingParams
+
+from tokengym.agents.tinker.service import (
+    LocalService,
+    ServiceDiedError,
+    StartupError,
+    guard,
+)
+from tokengym.agents.tinker.service.backbone import served_name
+from tokengym.agents.tinker.service.errors import BadRequestError
+from tokengym.agents.tinker.service.settings import Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMAND = [sys.executable, "-m", "tokengym.agents.tinker.service"]
+TOKENS = list(range(60, 90))
+
+
+def _client(service: LocalService) -> Any:
+    return tinker.ServiceClient(base_url=service.base_url, api_key=service.api_key)
+
+
+def _logprobs(run: Any) -> list[float]:
+    datum = Datum(
+        model_input=ModelInput.from_ints(TOKENS[:-1]),
+        loss_fn_inputs={"target_tokens": TOKENS[1:], "weights": [1.0] * 29},
+    )
+    run.forward_backward([datum], "cross_entropy").result()
+    run.optim_step(AdamParams(learning_rate=1e-3)).result()
+    output = run.forward([datum], "cross_entropy").result().loss_fn_outputs[0]
+    return list(output["logprobs"].to_numpy().tolist())
+
+
+def test_state_survives_kill_and_a_service_started_anew(
+    model_dir: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    with LocalService(model_dir, state_dir=state, threads=1) as first:
+        run = _client(first).create_lora_training_client(first.model_name, rank=4).result()
+        expected = _logprobs(run)
+        path = run.save_state("kept").result().path
+        sampler_path = run.save_weights_for_sampler("kept").result().path
+        os.kill(first.pid, signal.SIGKILL)
+        _died(first)
+        with pytest.raises(ServiceDiedError, match=r"signal 9; its log is .*service\.log"):
+            first.raise_if_dead()
+        started = time.monotonic()
+        # The client is told at once, and not after minutes of trying again.
+        with pytest.raises((ValueError, tinker.APIStatusError), match="ended with signal 9"):
+            run.save_state("lost").result()
+        assert time.monotonic() - started < 30
+
+    with LocalService(model_dir, state_dir=state, threads=1) as second:
+        client = _client(second)
+        sampler = client.create_sampling_client(model_path=sampler_path).result()
+        scored = sampler.compute_logprobs(ModelInput.from_ints(TOKENS)).result()
+        assert scored[1:] == pytest.approx(expected, abs=1e-4)
+        resumed = client.create_training_client_from_state_with_optimizer(path).result()
+        assert resumed.get_info().lora_rank == 4
+        found = client.create_rest_client().get_training_run_by_tinker_path(path).result()
+        assert found.last_checkpoint.tinker_path == path
+
+        # A run that waits for a sample when the service dies ends within seconds.
+        async def rollouts() -> None:
+            prompt = ModelInput.from_ints(TOKENS[:5])
+            while True:
+                await sampler.sample(prompt, 64, SamplingParams(max_tokens=200, stop=[]))
+
+        threading.Timer(1.0, os.kill, (second.pid, signal.SIGKILL)).start()
+        started = time.monotonic()
+        with pytest.raises(ServiceDiedError, match="ended with signal 9") as caught:
+            asyncio.run(guard(second, rollouts()))
+        assert time.monotonic() - started < 30
+        assert isinstance(caught.value, ConnectionError)
+
+
+def _died(service: LocalService) -> None:
+    while service.returncode is None:
+        time.sleep(0.05)
+    time.sleep(1.0)
+
+
+def test_the_command_says_it_is_ready_and_ends_in_order_on_sigterm(
+    model_dir: Path, tmp_path: Path
+) -> None:
+    environment = {**os.environ, "TOKENGYM_SERVICE_KEY": ""}
+    log = tmp_path / "log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            [*COMMAND, "--model", str(model_dir), "--state-dir", str(tmp_path / "s")],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
+        )
+    assert process.stdout is not None
+    with process.stdout:
+        ready = json.loads(process.stdout.readline())
+        assert ready["event"] == "ready"
+        assert ready["pid"] == process.pid
+        assert ready["url"].startswith("http://127.0.0.1:")
+        assert ready["models"] == [served_name(model_dir)]
+        assert ready["api_key"].startswith("tml-")
+        request = urllib.request.Request(
+            f"{ready['url']}/api/v1/healthz", headers={"X-API-Key": ready["api_key"]}
+        )
+        with urllib.request.urlopen(request, timeout=10) as response:
+            assert json.loads(response.read()) == {"status": "ok"}
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        assert process.stdout.read() == b""
+    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    assert [line["message"] for line in lines][-2:] == ["stopping", "stopped"]
+    assert all({"time", "level", "logger", "message"} <= line.keys() for line in lines)
+    assert ready["api_key"] not in log.read_text()
+
+
+def test_the_service_ends_with_the_process_that_started_it(model_dir: Path, tmp_path: Path) -> None:
+    starter = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, time\n"
+            "from tokengym.agents.tinker.service import LocalService\n"
+            "service = LocalService(sys.argv[1], state_dir=sys.argv[2], threads=1)\n"
+            "service.start()\n"
+            "print(service.pid, flush=True)\n"
+            "time.sleep(600)\n",
+            str(model_dir),
+            str(tmp_path),
+        ],
+        stdout=subprocess.PIPE,
+    )
+    assert starter.stdout is not None
+    with starter.stdout:
+        pid = int(starter.stdout.readline())
+        os.kill(pid, 0)
+        starter.kill()
+        starter.wait()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and _alive(pid):
+        time.sleep(0.1)
+    assert not _alive(pid)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            # A zombie waits to be buried by whoever inherited it.
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_bad_model_directory_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    done = subprocess.run(
+        [*COMMAND, "--model", str(tmp_path)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: model directory must hold a causal language model")
+    assert str(tmp_path) in line
+
+
+def test_a_service_that_cannot_start_says_why(tmp_path: Path) -> None:
+    service = LocalService(tmp_path / "missing", state_dir=tmp_path / "state")
+    with pytest.raises(StartupError, match=r"exit code 2.*must be a directory, got '.*missing'"):
+        service.start()
+
+
+def test_help_is_quick_and_says_what_the_command_does() -> None:
+    done = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    for said in ("Tinker wire protocol", "--model DIR", "--state-dir", "TOKENGYM_SERVICE_KEY"):
+        assert said in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"api_key": "secret-key"}, "must start with 'tml-'"),
+        ({"api_key": "tml-x"}, "4 characters"),
+        ({"port": 70000}, "got 70000"),
+        ({"dtype": "int8"}, "'int8'"),
+        ({"models": ()}, "at least one"),
+        ({"resident_adapters": 0}, "resident_adapters.*got 0"),
+        ({"threads": -1}, "threads.*got -1"),
+    ],
+)
+def test_a_bad_setting_is_refused_without_showing_the_key(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    good: dict[str, Any] = {
+        "models": (tmp_path,),
+        "state_dir": tmp_path,
+        "api_key": "tml-abcdefgh",
+    }
+    Settings(**good)
+    with pytest.raises(BadRequestError, match=said) as caught:
+        Settings(**{**good, **change})
+    assert "secret-key" not in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("path", ["/tmp/x", "a/b/c", "/a/b/c/d", "model", "x/y"])
+def test_the_sdk_finds_the_tokenizer_from_the_served_name(path: str) -> None:
+    from pathlib import Path as AnyPath
+
+    name = served_name(AnyPath(path))
+    # With exactly two slashes the SDK would drop the last part.
+    assert name.count("/") != 2
+    assert os.path.normpath(name) == os.path.normpath(path)

@@ -1,0 +1,121 @@
+"""Snapshots for sampling: as many as needed, no more memory than allowed, none lost in use."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from tinker.types import AdamParams, Datum, ModelInput, SamplingParams
+
+from tests.service.toy import make_model
+from tokengym.agents.tinker.service.adapters import AdapterBank, LoraSpec
+from tokengym.agents.tinker.service.backbone import Backbone, load_backbone
+from tokengym.agents.tinker.service.checkpoints import CheckpointStore
+from tokengym.agents.tinker.service.errors import UnknownResourceError
+from tokengym.agents.tinker.service.snapshots import BASE, MERGED, Snapshots
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tokengym.agents.tinker.service import LocalService
+
+TOKENS = list(range(60, 90))
+
+
+def _status(service: LocalService) -> Any:
+    request = urllib.request.Request(
+        f"{service.base_url}/api/v1/status", headers={"X-API-Key": service.api_key}
+    )
+    with urllib.request.urlopen(request, timeout=10) as response:
+        return json.loads(response.read())["engines"][0]
+
+
+def test_many_sampling_clients_do_not_grow_what_is_held(service: LocalService, run: Any) -> None:
+    datum = Datum(
+        model_input=ModelInput.from_ints(TOKENS[:-1]),
+        loss_fn_inputs={"target_tokens": TOKENS[1:], "weights": [1.0] * 29},
+    )
+    prompt = ModelInput.from_ints(TOKENS)
+    samplers, scores = [], []
+    for _ in range(20):
+        run.forward_backward([datum], "cross_entropy")
+        run.optim_step(AdamParams(learning_rate=1e-3))
+        sampler = run.save_weights_and_get_sampling_client().result()
+        samplers.append(sampler)
+        scores.append(sampler.compute_logprobs(prompt).result()[1:])
+        held = _status(service)
+        assert held["resident_adapters"] <= 8
+        assert held["merged_weights"] <= MERGED
+    assert held["spilled_adapters"] >= 12
+    # The oldest still samples, with its own weights.
+    again = [sampler.compute_logprobs(prompt).result()[1:] for sampler in samplers]
+    for before, after in zip(scores, again, strict=True):
+        assert after == pytest.approx(before, abs=1e-5)
+    assert scores[0] != pytest.approx(scores[-1], abs=1e-2)
+    for _ in range(3):
+        samplers[0].sample(prompt, 1, SamplingParams(max_tokens=2)).result()
+    assert _status(service)["resident_adapters"] <= 8
+
+
+@pytest.fixture
+def backbone(tmp_path: Path) -> Backbone:
+    return load_backbone(make_model(tmp_path / "model"), "cpu")
+
+
+def _held(backbone: Backbone, root: Path, dropped: list[str]) -> Snapshots:
+    return Snapshots(
+        backbone.sampled, CheckpointStore(root), root / "unnamed", 2, 3, dropped.append
+    )
+
+
+def test_what_is_in_use_is_never_dropped(backbone: Backbone, tmp_path: Path) -> None:
+    dropped: list[str] = []
+    snapshots = _held(backbone, tmp_path, dropped)
+    bank = AdapterBank(backbone.trained)
+    bank.create("run", LoraSpec(2, seed=1))
+    for number in range(10):
+        snapshots.put(f"s:{number}", bank.copy_out("run", LoraSpec(2, seed=1)))
+        if number < 4:
+            snapshots.acquire(f"s:{number}")
+    for number in range(4):
+        snapshots.use(f"s:{number}")
+    # Four in use are four held, although two are allowed; three more wait on the disk.
+    assert snapshots.status()["resident_adapters"] == 4
+    assert snapshots.status()["spilled_adapters"] == 3
+    assert not {"s:0", "s:1", "s:2", "s:3"} & set(dropped)
+    with pytest.raises(UnknownResourceError, match="s:5.*no longer held"):
+        snapshots.acquire("s:5")
+    for number in range(4):
+        snapshots.release(f"s:{number}")
+    assert snapshots.status()["resident_adapters"] == 2
+    snapshots.acquire("s:9")
+    assert len(list((tmp_path / "unnamed").iterdir())) == snapshots.status()["spilled_adapters"]
+    for number in range(10):
+        snapshots.drop(f"s:{number}")
+    assert list((tmp_path / "unnamed").iterdir()) == []
+
+
+def test_the_base_weights_are_what_they_were_after_any_use(
+    backbone: Backbone, tmp_path: Path
+) -> None:
+    ids = torch.arange(12)[None]
+    before = backbone.sampled(input_ids=ids).logits.detach().clone()
+    snapshots = _held(backbone, tmp_path, [])
+    bank = AdapterBank(backbone.trained)
+    bank.create("run", LoraSpec(2, seed=1))
+    for number in range(5):
+        for parameter in bank.parameters("run").values():
+            torch.nn.init.normal_(parameter, std=0.1)
+        snapshots.put(f"s:{number}", bank.copy_out("run", LoraSpec(2, seed=1)))
+    seen = []
+    for key in ("s:0", "s:4", "s:2", BASE, "s:0"):
+        snapshots.acquire(key)
+        snapshots.use(key)
+        seen.append(backbone.sampled(input_ids=ids).logits.detach().clone())
+        snapshots.release(key)
+    assert torch.equal(seen[3], before)
+    assert torch.equal(seen[0], seen[4])
+    assert len({float(logits.sum()) for logits in seen[:4]}) == 4
