@@ -1,21 +1,17 @@
 """`tokengym worlds`: what there is."""
 
-from rich.console import Console
-from rich.table import Table
+import typer
 
 from tokengym.envs.catalogue import specs
 
 
 def worlds() -> None:
-    """List the worlds with their levels and roles."""
-    table = Table("world", "levels", "roles", "return", "what it is")
+    """List the worlds with their levels, roles and ranges of return."""
     for row in specs().values():
-        reach = row.return_range[row.roles[0]]
-        table.add_row(
-            row.id,
-            ", ".join(row.levels),
-            ", ".join(row.roles),
-            f"{reach.low:g} to {reach.high:g}",
-            row.summary,
+        ranges = (
+            f"{role} {reach.low:g} to {reach.high:g}" for role, reach in row.return_range.items()
         )
-    Console().print(table)
+        typer.secho(row.id, bold=True)
+        typer.echo(f"  {row.summary}")
+        typer.echo(f"  levels:  {', '.join(row.levels)}")
+        typer.echo(f"  returns: {', '.join(ranges)}")
