@@ -12,7 +12,7 @@ A rule has two halves, one to pick and one to reorder; a mode without one of the
 | `base_stock` | as `edd_exact` | best base-stock level |
 | `capped_base_stock` | as `edd_exact` | best capped base-stock level found |
 | `noisy` | `edd_exact` misread, cut short, routes mixed | `base_stock` off by some units |
-| `oracle` | the Task's plan | the optimal order; in `full` the plan |
+| `oracle` | the best plan, from wherever it stands | the optimal order; in `full` the plan |
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ from tokengym.envs.warehouse.floor import Floor
 from tokengym.envs.warehouse.full import FullSession
 from tokengym.envs.warehouse.grammar import Command, Done, Trip, Wait, write, write_reorder
 from tokengym.envs.warehouse.orders import needs
-from tokengym.envs.warehouse.pick import PickSession
+from tokengym.envs.warehouse.pick import PickSession, best_reply
 from tokengym.envs.warehouse.reorder_rules import (
     BaseStock,
     best_base_stock,
@@ -65,11 +65,18 @@ def _play(pick: Pick, reorder: Reorder) -> Policy:
     return reply
 
 
-def _oracle(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+def _oracle(world: World, turn: Turn, rng: np.random.Generator) -> str:
     session = _session(world)
     if isinstance(session, StockSession):
         return write_reorder(session.best_orders())
-    return session.problem.plan[session.turns]
+    if session.on_plan:
+        return session.problem.plan[session.turns]
+    if isinstance(session, PickSession):
+        return best_reply(session.picking.floor)
+    if session.picking is None:
+        return BASELINES["base_stock"](world, turn, rng)
+    floor, shop = session.picking.floor, session.problem.shop
+    return best_reply(floor, {name: shop.penalty(order) for name, order in floor.open.items()})
 
 
 def _pick_nothing(_floor: Floor, _rng: np.random.Generator) -> Command:

@@ -53,6 +53,11 @@ class Floor:
         return self._free[0]
 
     @property
+    def free(self) -> tuple[int, ...]:
+        """When each picker is free, ascending."""
+        return tuple(self._free)
+
+    @property
     def objective(self) -> float:
         """Value earned less the cost of walking."""
         return self.earned - self.site.walk_cost * self.walked

@@ -21,7 +21,7 @@ from tokengym.envs.warehouse.full_oracle import (
 from tokengym.envs.warehouse.grammar import read_reorder
 from tokengym.envs.warehouse.layout import slot_name
 from tokengym.envs.warehouse.orders import Site, read_orders
-from tokengym.envs.warehouse.pick import Picking
+from tokengym.envs.warehouse.pick import Picking, follows
 from tokengym.envs.warehouse.prompt import (
     REORDER_FORM,
     clock_line,
@@ -89,12 +89,19 @@ class FullSession:
 
     A day's picking ends when nothing more can be shipped, at `DONE`, or after one decision more
     than it has orders.
+
+    Attributes:
+        problem: what is played.
+        days: the state of shelves and floor.
+        turns: replies so far.
+        on_plan: whether all of them were the plan's.
     """
 
     def __init__(self, problem: FullProblem) -> None:
         self.problem = problem
         self.days = Days(problem.shop)
         self.turns = 0
+        self.on_plan = True
         self._picking: Picking | None = None
         self._decisions = 0
         self._refused = 0
@@ -126,6 +133,7 @@ class FullSession:
 
     def respond(self, text: str, complete: bool) -> tuple[str, StopReason | None]:
         """Play a reply: what is new, and why the days ended if they did."""
+        self.on_plan = self.on_plan and follows(self.problem.plan, self.turns, text, complete)
         self.turns += 1
         picking = self._picking
         if picking is None:

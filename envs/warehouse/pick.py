@@ -124,13 +124,21 @@ class Picking:
 
 
 class PickSession:
-    """A shift under way."""
+    """A shift under way.
+
+    Attributes:
+        problem: what is played.
+        picking: the state of the floor.
+        turns: replies so far.
+        on_plan: whether all of them were the plan's.
+    """
 
     def __init__(self, problem: PickProblem, turn_limit: int) -> None:
         stock = None if problem.stock is None else dict(problem.stock)
         self.problem = problem
         self.picking = Picking(Floor(problem.site, problem.orders, stock))
         self.turns = 0
+        self.on_plan = True
         self._turn_limit = turn_limit
 
     @property
@@ -158,6 +166,7 @@ class PickSession:
         floor = self.picking.floor
         before = floor.now
         said = self.picking.play(text, complete)
+        self.on_plan = self.on_plan and follows(self.problem.plan, self.turns, text, complete)
         self.turns += 1
         if self.picking.over:
             return said or "The shift is over.", StopReason.COMPLETED
@@ -178,14 +187,37 @@ def solve(instance: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "optimum": best.value,
         "reference": first_come_first_served(site, orders, stock),
-        "plan": [*replies(best.legs, site.pickers), *([write(Done())] if left else [])],
+        "plan": [*replies(best.legs, [0] * site.pickers), *([write(Done())] if left else [])],
     }
 
 
-def replies(legs: Sequence[Leg], pickers: int) -> list[str]:
-    """Write a plan, its legs by start, as the replies that carry it out."""
+def follows(plan: Sequence[str], turn: int, text: str, complete: bool) -> bool:
+    """Return whether a reply is the plan's at that turn."""
+    return complete and turn < len(plan) and text == plan[turn]
+
+
+def best_reply(floor: Floor, penalties: Mapping[str, float] | None = None) -> str:
+    """Return what the best plan from here on says next, all releases being known.
+
+    Args:
+        floor: the state of picking.
+        penalties: cost of leaving each order unshipped, by id; `None` for no cost.
+    """
+    orders = list(floor.open.values())
+    costs = None if penalties is None else [penalties[order.id] for order in orders]
+    plan = best_plan(floor.site, orders, stock=floor.stock, penalties=costs, free=floor.free)
+    return next(iter(replies(plan.legs, floor.free)), write(Done()))
+
+
+def replies(legs: Sequence[Leg], free: Sequence[int]) -> list[str]:
+    """Write a plan, its legs by start, as the replies that carry it out.
+
+    Args:
+        legs: trips by start.
+        free: when each picker is free at first, ascending.
+    """
     said: list[str] = []
-    free = [0] * pickers
+    free = list(free)
     for leg in legs:
         while free[0] < leg.start:
             wait = Wait(min(leg.start - free[0], MOST_WAIT))

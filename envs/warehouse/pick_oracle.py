@@ -129,6 +129,7 @@ def best_plan(
     *,
     stock: Mapping[str, int] | None = None,
     penalties: Sequence[float] | None = None,
+    free: Sequence[int] | None = None,
 ) -> Plan:
     """Find the plan of the greatest value, all orders and releases being known.
 
@@ -137,6 +138,7 @@ def best_plan(
         orders: at most 12.
         stock: units by slot that trips may take in all; `None` for no limit.
         penalties: cost of leaving each order unshipped; `None` for no cost.
+        free: when each picker is free, ascending; `None` for 0.
 
     Raises:
         TaskError: if there are too many orders.
@@ -144,8 +146,8 @@ def best_plan(
     if not orders:
         return Plan(0.0, ())
     trips = feasible_trips(site, orders)
-    gains = _gains(site, orders, trips)
-    start = np.zeros((1, site.pickers), dtype=np.int64)
+    start = np.zeros((1, site.pickers), dtype=np.int64) if free is None else np.array([free])
+    gains = _gains(site, orders, trips, int(start.max()))
     none = np.full(1, -1)
     labels: dict[int, _Labels] = {0: _Labels(start, np.zeros(1), none, none, none)}
     best_value, best_set, best_label = -np.inf, 0, 0
@@ -164,9 +166,9 @@ def best_plan(
     return Plan(best_value, _legs(labels, best_set, best_label, trips, orders))
 
 
-def _gains(site: Site, orders: Sequence[Order], trips: Trips) -> FloatArray:
+def _gains(site: Site, orders: Sequence[Order], trips: Trips, free: int) -> FloatArray:
     """Return what each trip earns by its finish time: shape (T, times)."""
-    latest = int(trips.release_T.max() + trips.lasts_T.max() * len(orders))
+    latest = max(free, int(trips.release_T.max())) + int(trips.lasts_T.max()) * len(orders)
     times = np.arange(latest + 1)
     due = np.array([order.due for order in orders])
     value = np.array([order.value for order in orders])

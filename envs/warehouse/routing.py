@@ -65,7 +65,8 @@ def shortest_tour(walks: Walks, stops: Sequence[str]) -> tuple[str, ...]:
     places = [0, *(walks.number[stop] for stop in stops)]
     steps = np.array([[[walks.steps[p][q] for q in places] for p in places]], dtype=np.int64)
     _, sequence = shortest_tours(steps)
-    return tuple(stops[i] for i in sequence[0].tolist())
+    order: list[int] = sequence[0].tolist()
+    return tuple([stops[i] for i in order])
 
 
 def s_shape(stops: Sequence[str]) -> tuple[str, ...]:
