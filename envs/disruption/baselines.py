@@ -32,7 +32,8 @@ FloatArray = npt.NDArray[np.float64]
 _THIRD = (1 / 3, 1 / 3, 1 / 3)
 _RECORD = 2000
 _RIDGE = 1.0
-_LOGIT_NOISE = 0.7
+_LOGIT_NOISE = 1.2
+_FALSE_SHARE = 0.2
 
 
 def _null(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -96,7 +97,10 @@ def _logistic(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
 
 def _noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    """The logistic report with noise on its log-odds, and true claims drawn at random."""
+    """The logistic report with noise on its log-odds, and claims at random, mostly true.
+
+    Informed but far from the oracle: what a learner starts from.
+    """
     world = _debate(world)
     if turn.role == "challenger":
         return challengers.noisy(world, turn, rng)
@@ -104,9 +108,18 @@ def _noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
         _softmax(np.log(report) + _LOGIT_NOISE * rng.normal(size=3))
         for report in _logistic_reports(world)
     )
-    offers = true_claims(world.docket.evidence)
+    evidence = world.docket.evidence
+    offers = true_claims(evidence)
     picks = rng.choice(len(offers), min(2, len(offers)), replace=False)
-    return _answer(world, reports, tuple(offers[int(k)] for k in picks))
+    claims = [offers[int(k)] for k in picks]
+    return _answer(
+        world,
+        reports,
+        [
+            challengers.falsified(claim, evidence, rng) if rng.random() < _FALSE_SHARE else claim
+            for claim in claims
+        ],
+    )
 
 
 def _oracle(world: World, turn: Turn, rng: np.random.Generator) -> str:

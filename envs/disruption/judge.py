@@ -120,10 +120,12 @@ def best_claims(
     offers = true_claims(evidence)
     if not offers:
         return Choice((), np.inf)
-    families = np.array([claim.family for claim in offers])
-    table = np.array([[likelihood(claim, t) for t in targets] for claim in offers])
+    families = [claim.family for claim in offers]
+    rivals = {name: np.array([name == family for family in families]) for name in set(families)}
+    # table: target, claim, class; weights: target, class, label; truth (target, 1, label)
+    table = np.array([[likelihood(claim, t) for claim in offers] for t in targets])
     weights = np.array([_label_weights(target) for target in targets])
-    truth = np.array(beliefs)
+    truth = np.array(beliefs)[:, None]
     chosen: list[int] = []
     best = np.inf
     improved = True
@@ -131,10 +133,14 @@ def best_claims(
         improved = False
         for slot in range(min(len(chosen) + 1, MOST_CLAIMS)):
             others = [k for place, k in enumerate(chosen) if place != slot]
-            scores = np.einsum("ntc,tcy->nty", table * table[others].prod(axis=0), weights)
+            told = table
+            for k in others:
+                told = told * table[:, k, None]
+            scores = told @ weights
             scores /= scores.sum(axis=2, keepdims=True)
-            losses = 0.5 * (1.0 + (scores * (scores - 2.0 * truth)).sum(axis=2)).mean(axis=1)
-            losses[np.isin(families, families[others])] = np.inf
+            losses = 0.5 * (1.0 + (scores * (scores - 2.0 * truth)).sum(axis=2)).mean(axis=0)
+            for k in others:
+                losses[rivals[families[k]]] = np.inf
             least = int(losses.argmin())
             if losses[least] < best - 1e-9:
                 best, improved = float(losses[least]), True
