@@ -142,7 +142,7 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         terms = dict(turn.terms.get(self.role, {}))
         return self._present(turn), earned, turn.terminated, turn.truncated, self._info(turn, terms)
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """Return the conversation so far as text, or `None` without a render mode."""
         if self.render_mode is None:
             return None

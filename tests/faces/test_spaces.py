@@ -2,6 +2,7 @@
 
 import pickle
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,9 +69,9 @@ def test_shared_memory_gives_back_what_was_written_last(
     space: Tokens | UnicodeText, index: int
 ) -> None:
     memory = create_shared_memory(space, 2)
-    rows = read_from_shared_memory(space, memory, 2)
+    rows: Any = read_from_shared_memory(space, memory, 2)
     for _ in range(2):
-        sample = space.sample()
+        sample: Any = space.sample()
         write_to_shared_memory(space, index, sample, memory)
         assert np.array_equal(rows[index], sample)
     assert deepcopy(rows) in batch_space(space, 2)
