@@ -1,0 +1,31 @@
+"""Laws of the cost told before a job: it grows with what is asked for and matches what is played."""
+
+from dataclasses import replace
+
+import pytest
+
+from tokengym.agents.tinker.training.cost import job_cost
+from tokengym.agents.tinker.training.evaluation import held_out_tasks
+from tokengym.agents.tinker.training.settings import preset
+from tokengym.envs import ByteCodec, Episode, make_world
+
+SETTINGS = preset("forecast", steps=10, groups_per_batch=4, group_size=2, evaluation_tasks=16)
+
+
+def test_tokens_read_are_those_of_the_prompts_times_the_rollouts() -> None:
+    tasks = held_out_tasks(SETTINGS)
+    world = make_world(SETTINGS.world, SETTINGS.level)
+    prompts = [len(Episode(world.fork(), task, "byte").observation) for task in tasks]
+    rollouts = 10 * 4 * 2 + 2 * 16
+    cost = job_cost(SETTINGS, ByteCodec(), tasks)
+    assert cost.prefill == rollouts * sum(prompts) // len(prompts)
+    assert cost.sampled == rollouts * SETTINGS.max_tokens
+
+
+@pytest.mark.parametrize("name", ["steps", "groups_per_batch", "group_size", "max_tokens"])
+def test_more_costs_more(name: str) -> None:
+    tasks = held_out_tasks(SETTINGS)
+    more = replace(SETTINGS, **{name: 2 * getattr(SETTINGS, name)})
+    assert (
+        job_cost(more, ByteCodec(), tasks).trained > job_cost(SETTINGS, ByteCodec(), tasks).trained
+    )
