@@ -1,4 +1,4 @@
-"""Laws of the cost told before a job: it grows with what is asked for and matches what is played."""
+"""Laws of the cost told before a job: it matches what is played and grows with what is asked."""
 
 from dataclasses import replace
 
