@@ -1,13 +1,23 @@
-"""Reward ties: how often the rollouts of one group earn the same.
+"""Reward ties: how often the rollouts of one group earn the same, and how much of it is the floor.
 
 A group whose rewards all tie has no advantage and teaches nothing. The group rate grows with the
 group's size by itself and must not be compared across sizes; the pair rate may.
 """
 
+import math
 from collections.abc import Iterable, Sequence
-from typing import TypedDict
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypedDict
 
 import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.integer]
+Groups = Iterable[Sequence[float]] | npt.NDArray[np.floating]
+"""Rewards of each group's rollouts; an array (N, G) where all groups are of one size."""
+
+_EPS = 1e-6
 
 
 class TieStatistics(TypedDict):
@@ -18,68 +28,297 @@ class TieStatistics(TypedDict):
     reward_tie_group_rate: float
     """Groups with any repeated reward / eligible groups."""
     reward_uniform_group_rate: float
-    """Groups whose rewards all tie / eligible groups."""
+    """Groups whose rewards all tie / eligible groups: those without any advantage."""
     reward_tie_pair_rate: float
     """Tied pairs / pairs, pooled over eligible groups."""
     reward_unique_fraction_mean: float
     """Mean over eligible groups of distinct rewards / size."""
 
 
-def bucket_sizes(rewards: Sequence[float], eps: float = 1e-6) -> list[int]:
-    """Return how many rewards tie, bucket by bucket, in ascending order of reward.
+class FloorStatistics(TypedDict):
+    """Ties on a floor and above it, pooled over eligible groups; 0 where there is no pair."""
 
-    A bucket opens at the smallest reward not yet in one and takes every reward within `eps` of
-    that anchor. Ties do not chain: 0, 0.8 eps and 1.6 eps make two buckets.
+    floor_mass: float
+    """Share of the rewards that lie below the floor's threshold."""
+    floor_tie_pair_rate: float
+    """Tied pairs / pairs, among pairs with both rewards on the floor."""
+    interior_tie_pair_rate: float
+    """Tied pairs / pairs, among pairs with no reward on the floor: the ties that are intrinsic."""
+    floor_tie_share: float
+    """Tied pairs on the floor / all tied pairs."""
 
-    Args:
-        rewards: any number of finite rewards.
-        eps: largest distance from the anchor that still ties, `>= 0`.
 
-    Raises:
-        ValueError: if a reward is not finite or `eps` is negative.
+class Interval(NamedTuple):
+    """A statistic with its bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class TieCounts:
+    """How the rewards of each group tie: what every statistic here is computed from.
+
+    Made by `tie_counts`. N is the number of eligible groups, G the largest of their sizes.
+
+    Attributes:
+        size_N: rewards of each group, at least 2.
+        distinct_N: distinct rewards of each group.
+        below_N: rewards of each group on the floor; 0 without a threshold.
+        rank_GN: of each reward, in ascending order, how many earlier ones it ties with; 0 past the
+            end of a group.
     """
-    if not eps >= 0:
-        raise ValueError(f"eps must be >= 0, got {eps!r}")
-    values = np.sort(np.asarray(rewards, dtype=np.float64))
-    if not np.isfinite(values).all():
-        raise ValueError(f"rewards must be finite, got {list(rewards)}")
-    sizes: list[int] = []
-    start = 0
-    while start < len(values):
-        end = start + int(np.searchsorted(values[start:] - values[start], eps, side="right"))
-        sizes.append(end - start)
-        start = end
-    return sizes
+
+    size_N: Integers
+    distinct_N: Integers
+    below_N: Integers
+    rank_GN: Integers = field(repr=False)
+
+    def statistics(self) -> TieStatistics:
+        """Return the five tie statistics; see `TieStatistics`."""
+        rates = self._tie_rates()
+        return TieStatistics(
+            reward_tie_eligible_groups=len(self.size_N),
+            reward_tie_group_rate=_rate(*rates["reward_tie_group_rate"]),
+            reward_uniform_group_rate=_rate(*rates["reward_uniform_group_rate"]),
+            reward_tie_pair_rate=_rate(*rates["reward_tie_pair_rate"]),
+            reward_unique_fraction_mean=_rate(*rates["reward_unique_fraction_mean"]),
+        )
+
+    def floor_statistics(self) -> FloorStatistics:
+        """Return the split of ties into those on the floor and those above it."""
+        rates = self._floor_rates()
+        return FloorStatistics(
+            floor_mass=_rate(*rates["floor_mass"]),
+            floor_tie_pair_rate=_rate(*rates["floor_tie_pair_rate"]),
+            interior_tie_pair_rate=_rate(*rates["interior_tie_pair_rate"]),
+            floor_tie_share=_rate(*rates["floor_tie_share"]),
+        )
+
+    def effective_group_size(self) -> float:
+        """Return the mean over groups of 1 / (chance that two draws from a group tie).
+
+        Draws are with replacement, so that it is 1 for a uniform group, the size of a group
+        without ties, and k for k rewards that occur equally often (Hill's number of order 2).
+        """
+        return _rate(*self._tie_rates()["effective_group_size"])
+
+    def zero_advantage_probability(self, size: int) -> float:
+        """Return the chance that `size` rollouts of one prompt all tie.
+
+        The unbiased estimate from groups of `size` or more: the share of all choices of `size`
+        rollouts that tie, averaged over groups. So groups of 16 tell it for 2 to 16 at once. It is
+        exact where distinct rewards are more than eps apart; 0 where no group is large enough.
+
+        Raises:
+            ValueError: if `size` is below 2.
+        """
+        return _rate(*self._all_tie(size))
+
+    def intervals(
+        self,
+        rng: np.random.Generator,
+        *,
+        sizes: Sequence[int] = (),
+        level: float = 0.95,
+        resamples: int = 1000,
+    ) -> dict[str, Interval]:
+        """Return every rate with its percentile bootstrap interval over groups.
+
+        Rollouts of one group share a prompt and are not independent, so whole groups are drawn
+        again. An interval has no width where all groups are alike: no resample differs then.
+
+        Args:
+            rng: draws the resamples.
+            sizes: group sizes for which to add `zero_advantage_probability_SIZE`.
+            level: coverage, in (0, 1).
+            resamples: number of resamples, at least 1.
+
+        Returns:
+            by name: the rates of `TieStatistics` and `FloorStatistics`, `effective_group_size`, and
+            those asked for.
+
+        Raises:
+            ValueError: if a level, a size or the number of resamples is out of range.
+        """
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level must be in (0, 1), got {level!r}")
+        if resamples < 1:
+            raise ValueError(f"resamples must be at least 1, got {resamples!r}")
+        rates = self._tie_rates() | self._floor_rates()
+        rates |= {f"zero_advantage_probability_{size}": self._all_tie(size) for size in sizes}
+        if not len(self.size_N):
+            return dict.fromkeys(rates, Interval(0.0, 0.0, 0.0))
+        # Most groups tie in one of few ways: drawing how many groups are of each kind is the same
+        # bootstrap as drawing the groups, at a fraction of the work.
+        columns = np.stack([column for pair in rates.values() for column in pair], axis=1)
+        kinds_KC, count_K = np.unique(columns, axis=0, return_counts=True)
+        shares_K = count_K / count_K.sum()
+        sums_RC = np.concatenate(
+            [
+                rng.multinomial(len(self.size_N), shares_K, min(_CHUNK, resamples - done))
+                @ kinds_KC
+                for done in range(0, resamples, _CHUNK)
+            ]
+        )
+        above_RS, below_RS = sums_RC[:, ::2], sums_RC[:, 1::2]
+        drawn_RS = np.divide(above_RS, below_RS, out=np.zeros_like(above_RS), where=below_RS > 0)
+        tail = (1.0 - level) / 2.0
+        low_S, high_S = np.quantile(drawn_RS, (tail, 1.0 - tail), axis=0)
+        return {
+            name: Interval(_rate(*pair), float(low), float(high))
+            for (name, pair), low, high in zip(rates.items(), low_S, high_S, strict=True)
+        }
+
+    def _tie_rates(self) -> dict[str, tuple[Floats, Floats]]:
+        """Numerators and denominators by group, shape (N,): a rate is the ratio of their sums."""
+        size_N = self.size_N.astype(np.float64)
+        tied_N = self.rank_GN.sum(axis=0).astype(np.float64)
+        one_N = np.ones_like(size_N)
+        return {
+            "reward_tie_group_rate": ((tied_N > 0).astype(np.float64), one_N),
+            "reward_uniform_group_rate": ((self.distinct_N == 1).astype(np.float64), one_N),
+            "reward_tie_pair_rate": (tied_N, _pairs(size_N)),
+            "reward_unique_fraction_mean": (self.distinct_N / size_N, one_N),
+            "effective_group_size": (size_N**2 / (size_N + 2.0 * tied_N), one_N),
+        }
+
+    def _floor_rates(self) -> dict[str, tuple[Floats, Floats]]:
+        """Like `_tie_rates`: those of `FloorStatistics`."""
+        size_N, below_N = self.size_N.astype(np.float64), self.below_N.astype(np.float64)
+        tied_N = self.rank_GN.sum(axis=0).astype(np.float64)
+        # Rewards on the floor come first; of those above it, only ties among themselves count.
+        above_GN = np.arange(len(self.rank_GN))[:, None] - self.below_N
+        floor_tied_N = self.rank_GN.sum(axis=0, where=above_GN < 0).astype(np.float64)
+        among_GN = np.minimum(self.rank_GN, above_GN)
+        interior_tied_N = among_GN.sum(axis=0, where=above_GN > 0).astype(np.float64)
+        return {
+            "floor_mass": (below_N, size_N),
+            "floor_tie_pair_rate": (floor_tied_N, _pairs(below_N)),
+            "interior_tie_pair_rate": (interior_tied_N, _pairs(size_N - below_N)),
+            "floor_tie_share": (floor_tied_N, tied_N),
+        }
+
+    def _all_tie(self, size: int) -> tuple[Floats, Floats]:
+        """By group, the share of the choices of `size` rewards that tie, and whether there is one.
+
+        A bucket of n has C(n, size) of them, and C(n, size) is the sum of C(r, size - 1) over the
+        ranks r < n of its members.
+        """
+        if size < 2:
+            raise ValueError(f"a group that can tie has a size of at least 2, got {size!r}")
+        most = len(self.rank_GN)
+        table = np.array([math.comb(rank, size - 1) for rank in range(most)] or [0], np.float64)
+        choices = np.array([math.comb(count, size) for count in range(most + 1)], np.float64)
+        choices_N = choices[self.size_N]
+        large_N = choices_N > 0
+        tied_N = table[self.rank_GN].sum(axis=0) if most else np.zeros(0)
+        share_N = np.divide(tied_N, choices_N, out=np.zeros_like(choices_N), where=large_N)
+        return share_N, large_N.astype(np.float64)
 
 
-def tie_statistics(groups: Iterable[Sequence[float]], eps: float = 1e-6) -> TieStatistics:
+_CHUNK = 64
+"""Resamples drawn at once: bounds the memory of many kinds of groups."""
+
+
+def tie_statistics(
+    groups: Groups, eps: float = _EPS, *, truncated: Iterable[Sequence[bool]] | None = None
+) -> TieStatistics:
     """Return the tie statistics of groups of returns.
 
     Args:
-        groups: returns of each group's rollouts, those to be counted only; a group of fewer than
-            two is not eligible.
+        groups: returns of each group's rollouts; a group of fewer than two is not eligible.
         eps: largest distance from a bucket's first element that still ties, `>= 0`.
+        truncated: which rollouts were cut short, shaped like `groups`: they are left out. All are
+            kept without it.
 
     Raises:
-        ValueError: if a return is not finite or `eps` is negative.
+        ValueError: if a return that counts is not finite, `eps` is negative or shapes differ.
     """
-    eligible = repeated = uniform = tied_pairs = pairs = 0
-    unique_fractions = 0.0
-    for group in groups:
-        sizes = bucket_sizes(group, eps)
-        size = sum(sizes)
-        if size < 2:
-            continue
-        eligible += 1
-        repeated += len(sizes) < size
-        uniform += len(sizes) == 1
-        tied_pairs += sum(n * (n - 1) // 2 for n in sizes)
-        pairs += size * (size - 1) // 2
-        unique_fractions += len(sizes) / size
-    return TieStatistics(
-        reward_tie_eligible_groups=eligible,
-        reward_tie_group_rate=repeated / eligible if eligible else 0.0,
-        reward_uniform_group_rate=uniform / eligible if eligible else 0.0,
-        reward_tie_pair_rate=tied_pairs / pairs if pairs else 0.0,
-        reward_unique_fraction_mean=unique_fractions / eligible if eligible else 0.0,
-    )
+    return tie_counts(groups, eps, truncated=truncated).statistics()
+
+
+def tie_counts(
+    groups: Groups,
+    eps: float = _EPS,
+    *,
+    floor: float | None = None,
+    truncated: Iterable[Sequence[bool]] | None = None,
+) -> TieCounts:
+    """Count how the returns of each eligible group tie.
+
+    Rewards are sorted and bucketed. A bucket opens at the smallest reward not yet in one and takes
+    every reward within `eps` of that anchor. Ties do not chain: 0, 0.8 eps and 1.6 eps make two
+    buckets.
+
+    Args:
+        groups: returns of each group's rollouts; a group of fewer than two is not eligible.
+        eps: largest distance from a bucket's first element that still ties, `>= 0`.
+        floor: rewards strictly below it lie on the floor, such as `control.FLOOR` for energy.
+        truncated: which rollouts were cut short, shaped like `groups`: they are left out.
+
+    Raises:
+        ValueError: if a return that counts is not finite, `eps` is negative or shapes differ.
+    """
+    if not 0 <= eps < math.inf:
+        raise ValueError(f"eps must be >= 0 and finite, got {eps!r}")
+    values_NG, size_N = _table(groups, truncated)
+    eligible_N = size_N >= 2
+    if not eligible_N.all():
+        values_NG, size_N = values_NG[eligible_N], size_N[eligible_N]
+    values_NG.sort(axis=1)
+    most = int(size_N.max(initial=0))
+    values_GN = np.ascontiguousarray(values_NG[:, :most].T)
+    rank_GN = np.zeros(values_GN.shape, np.int32)
+    distinct_N = np.ones_like(size_N)
+    anchor_N = values_GN[0].copy() if most else np.zeros(0)
+    for position in range(1, most):
+        value_N = values_GN[position]
+        # What pads a group is infinite: its distance is infinite or NaN, and neither ties.
+        with np.errstate(invalid="ignore"):
+            opens_N = ~(value_N - anchor_N <= eps)
+        np.add(rank_GN[position - 1], 1, out=rank_GN[position], where=~opens_N)
+        np.copyto(anchor_N, value_N, where=opens_N)
+        distinct_N += opens_N & (size_N > position)
+    below_N = np.zeros_like(size_N) if floor is None else (values_GN < floor).sum(axis=0)
+    return TieCounts(size_N, distinct_N, below_N, rank_GN)
+
+
+def _table(
+    groups: Groups, truncated: Iterable[Sequence[bool]] | None
+) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Return rewards as one array (N, G) of its own, what does not count infinite, and sizes."""
+    rows = groups if isinstance(groups, np.ndarray) else list(groups)
+    size_N = np.fromiter(map(len, rows), np.int64)
+    inside_NG = np.arange(size_N.max(initial=0)) < size_N[:, None]
+    if isinstance(rows, np.ndarray) and rows.ndim == 2:
+        values_NG = rows.astype(np.float64)
+    else:
+        values_NG = np.full(inside_NG.shape, np.inf)
+        if inside_NG.any():
+            values_NG[inside_NG] = np.concatenate([np.asarray(row, np.float64) for row in rows])
+    kept_NG = inside_NG
+    if truncated is not None:
+        flags = list(truncated)
+        if [len(row) for row in flags] != size_N.tolist():
+            raise ValueError(
+                f"truncated must be shaped like groups, got {len(flags)} rows for {len(size_N)}"
+            )
+        if inside_NG.any():
+            kept_NG = inside_NG.copy()
+            kept_NG[inside_NG] = ~np.concatenate([np.asarray(row, np.bool_) for row in flags])
+            values_NG[~kept_NG] = np.inf
+            size_N = kept_NG.sum(axis=1)
+    if (~np.isfinite(values_NG) & kept_NG).any():
+        raise ValueError("rewards must be finite, got NaN or an infinite one")
+    return values_NG, size_N
+
+
+def _pairs(size_N: Floats) -> Floats:
+    return size_N * (size_N - 1.0) / 2.0
+
+
+def _rate(above_N: Floats, below_N: Floats) -> float:
+    total = float(below_N.sum())
+    return float(above_N.sum()) / total if total else 0.0
