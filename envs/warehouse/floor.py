@@ -99,14 +99,16 @@ class Floor:
             here = there
         walked += steps[here][0]
         finish = self._free[0] + walked + sum(wanted.values())
-        decay = self.site.decay
         earned = []
         for order_id in ids:
             order = self.open.pop(order_id)
-            late = finish - order.due
-            value = order.value if late <= 0 else order.value * math.exp(-late / decay)
+            late, value = finish - order.due, order.value
+            if late > 0:
+                value *= math.exp(-late / self.site.decay)
+            else:
+                late = 0
             self.earned += value
-            earned.append((order_id, value, max(late, 0)))
+            earned.append((order_id, value, late))
         if self.stock is not None:
             for slot, units in wanted.items():
                 self.stock[slot] -= units
@@ -116,19 +118,21 @@ class Floor:
 
     def _refusal(self, ids: Sequence[str], stops: Sequence[str]) -> str | Mapping[str, int]:
         """Return why the trip is refused, or the units it needs by slot."""
-        orders = []
+        orders, now = [], self._free[0]
         for order_id in ids:
             order = self.open.get(order_id)
-            if order is None or (order.release > self.now and not self.site.announced):
-                shipped = order is None and order_id in self._named
+            if order is None:
+                shipped = order_id in self._named
                 return f"{order_id} is shipped" if shipped else f"there is no order {order_id}"
-            if order.release > self.now:
+            if order.release > now:
+                if not self.site.announced:
+                    return f"there is no order {order_id}"
                 return f"{order_id} can be picked from t={order.release}"
             orders.append(order)
-        if len(set(ids)) != len(ids):
+        if len(ids) > 1 and len(set(ids)) != len(ids):
             return "an order is named twice"
         wanted = needs(orders)
-        carried = sum(wanted.values())
+        carried = sum([order.units for order in orders])
         if carried > self.site.capacity:
             return f"{carried} units, a trip carries {self.site.capacity}"
         if len(stops) != len(wanted) or wanted.keys() != set(stops):

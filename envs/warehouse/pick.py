@@ -172,9 +172,10 @@ class PickSession:
             return said or "The shift is over.", StopReason.COMPLETED
         if self.turns >= self._turn_limit:
             return said or "The shift is over.", StopReason.TURN_LIMIT
-        if not floor.site.announced:
-            new = [o for o in floor.open.values() if before < o.release <= floor.now]
-            said = "\n".join([*filter(None, [said]), *(f"New {order_line(o)}" for o in new)])
+        if not floor.site.announced and floor.now > before:
+            now = floor.now
+            new = [f"New {order_line(o)}" for o in floor.open.values() if before < o.release <= now]
+            said = "\n".join([said, *new] if said else new)
         line = clock_line(floor)
         return f"{said}\n{line}" if said else line, None
 

@@ -82,8 +82,10 @@ def refused_line(reason: str) -> str:
 
 def clock_line(floor: Floor) -> str:
     """Say what time it is and which orders are open."""
-    now, announced = floor.now, floor.site.announced
-    known = [name for name, order in floor.open.items() if announced or order.release <= now]
+    now = floor.now
+    if floor.site.announced:
+        return f"t={now} open {','.join(floor.open)}"
+    known = [name for name, order in floor.open.items() if order.release <= now]
     return f"t={now} open {','.join(known) or 'none'}"
 
 

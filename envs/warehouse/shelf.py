@@ -71,7 +71,7 @@ class Item:
 
 
 class Shelf:
-    """One item's stock from day to day: `place` (0 if nothing), `take`, then `night`.
+    """One item's stock: days at a stretch by `sell`, or each in parts by `place`, `take`, `night`.
 
     Attributes:
         item: the item.
@@ -91,15 +91,37 @@ class Shelf:
         """How many units can still be ordered."""
         return self.item.model.room - self.on_hand - sum(self.due)
 
+    def sell(self, order: int, asked: Sequence[int]) -> tuple[int, int]:
+        """Play days on the first of which `order` units are ordered, `0 <= order <= room`.
+
+        Args:
+            order: units to arrive after the lead time.
+            asked: units asked for by day.
+
+        Returns:
+            units left in the evenings and units lost, summed over the days.
+        """
+        due, on_hand = self.due, self.on_hand
+        left = lost = 0
+        for units in asked:
+            due.append(order)
+            order = 0
+            on_hand -= units
+            if on_hand < 0:
+                lost -= on_hand
+                on_hand = 0
+            left += on_hand
+            on_hand += due.pop(0)
+        self.on_hand = on_hand
+        return left, lost
+
     def place(self, units: int) -> None:
-        """Order `units`, `0 <= units <= room`, to arrive after the lead time."""
+        """Order `units`, `0 <= units <= room`, to arrive after the lead time; 0 for none."""
         self.due.append(units)
 
-    def take(self, units: int) -> int:
-        """Sell up to `units`; return how many were there."""
-        sold = min(units, self.on_hand)
-        self.on_hand -= sold
-        return sold
+    def take(self, units: int) -> None:
+        """Hand out `units`, no more than are there."""
+        self.on_hand -= units
 
     def night(self) -> None:
         """Receive what is due tomorrow morning."""

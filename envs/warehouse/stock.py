@@ -65,7 +65,8 @@ class Solution:
     def regret(self, item: Item, shelf: Shelf, order: int) -> float:
         """Return by how much `order` raises the expected cost above the least, `>= 0`."""
         best = self.at_review[tuple(shelf.due)][shelf.on_hand]
-        return max(0.0, self.cost_of(item, shelf.on_hand, shelf.due, order) - best)
+        regret = self.cost_of(item, shelf.on_hand, shelf.due, order) - best
+        return regret if regret > 0.0 else 0.0
 
     def best_order(self, item: Item, shelf: Shelf) -> int:
         """Return the order of the least expected cost."""
@@ -204,19 +205,13 @@ class StockSession:
         problem = self.problem
         model = shelf.item.model
         self._regret += problem.solutions[number].regret(shelf.item, shelf, order)
-        self._cost += model.fixed if order else 0.0
-        sold = lost = 0
-        for asked in problem.demand[number][first : first + problem.review]:
-            shelf.place(order)
-            order = 0
-            taken = shelf.take(asked)
-            sold += taken
-            lost += asked - taken
-            self._cost += model.holding * shelf.on_hand + model.lost * (asked - taken)
-            shelf.night()
-        self._asked += sold + lost
+        asked = problem.demand[number][first : first + problem.review]
+        left, lost = shelf.sell(order, asked)
+        self._cost += model.holding * left + model.lost * lost + (model.fixed if order else 0.0)
+        total = sum(asked)
+        self._asked += total
         self._lost += lost
-        return sold, lost
+        return total - lost, lost
 
 
 def read_items(instance: Mapping[str, Any]) -> tuple[Item, ...]:
