@@ -74,9 +74,10 @@ class TaskGroupBuilder(EnvGroupBuilder):
         """
         task = self.task
         agents = {role: self._agent(agent) for role, agent in self.agents.items()}
+        world = make_world(task.world, task.level, **self.options)
         return [
             TinkerEnv(
-                make_world(task.world, task.level, **self.options),
+                world.fork(),
                 task,
                 self.codec,
                 role=self.role,

@@ -36,7 +36,7 @@ def test_split_words_give_the_tokenizers_own_tokens(
     assert isinstance(plain, FastTokenizer)
     assert len(plain.splits) == split
 
-    @settings(max_examples=150)
+    @settings(max_examples=60)
     @given(texts)
     def law(text: str) -> None:
         tokens = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
@@ -49,7 +49,7 @@ def test_split_words_give_the_tokenizers_own_tokens(
 
 
 def test_text_survives_and_no_token_is_special(plain: PlainTokenizer) -> None:
-    @settings(max_examples=100)
+    @settings(max_examples=50)
     @given(texts)
     def law(text: str) -> None:
         tokens = plain.encode(text)
