@@ -1,0 +1,244 @@
+"""What the pages tell people to type works: every block of shell and Python is run.
+
+Blocks of a page run in order in one empty folder, so that a page can write a file and then use it. A
+command that would take long runs with small settings. A block no rule covers fails its page.
+"""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, Block, blocks
+from tokengym.agents.tinker.starting import MODEL_DIR
+
+BIN = Path(sys.executable).parent
+KEYS = ("TINKER_API_KEY", "TINKER_BASE_URL", "TOKENGYM_SERVICE_KEY")
+PORT = "8000"
+"""The port the pages name; a free one takes its place."""
+
+SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "4"]
+HOSTED = re.compile(r"[A-Z]\w*/[\w.-]+")
+SHOWN_ONLY = {"text", "csv", "json", "jsonl"}
+
+
+class Reader:
+    """Someone who follows a page: a folder, environment variables, and services left running."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {k: v for k, v in os.environ.items() if k not in KEYS}
+        self.services: list[subprocess.Popen[str]] = []
+        self.names: dict[str, Any] = {"__name__": "__main__"}
+        self.jobs = 0
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            self.port = str(found.getsockname()[1])
+
+    def follow(self, page: Path, block: Block) -> str:
+        """Do what a block says; returns what it printed."""
+        if block.name:
+            (self.folder / block.name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / block.name).write_text(block.text)
+        elif block.language == "python":
+            # Blank lines before it: an error then names the line of the page.
+            source = "\n" * (block.line - 1) + block.text
+            exec(compile(source, page, "exec"), self.names)
+        elif block.language == "bash":
+            return "".join([self.type(words) for words in block.commands()])
+        else:
+            assert block.language in SHOWN_ONLY, f"no rule for blocks of {block.language!r}"
+        return ""
+
+    def type(self, words: list[str]) -> str:
+        """Type a command, with what a page leaves open filled in; returns what it printed."""
+        filled = [
+            str(MODEL_DIR) if word == "DIR" else word.replace(PORT, self.port) for word in words
+        ]
+        for start, rule in RULES.items():
+            if filled[: len(start)] == list(start):
+                return rule(self, filled[len(start) :])
+        raise AssertionError(f"no rule for the command {' '.join(words)!r}")
+
+    def run(self, *words: object, status: int = 0) -> str:
+        """Run a program in the folder; it must end with `status`."""
+        done = subprocess.run(
+            [str(word) for word in words],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        shown = f"{done.stdout}\n{done.stderr[-3000:]}"
+        assert done.returncode == status, f"{words} ended with {done.returncode}:\n{shown}"
+        return shown
+
+    def leave(self) -> None:
+        """Stop what was started."""
+        for service in self.services:
+            service.send_signal(signal.SIGTERM)
+            service.wait(30)
+            assert service.stdout is not None
+            service.stdout.close()
+
+
+def tokengym(reader: Reader, arguments: list[str]) -> str:
+    """The command itself, where it is cheap."""
+    return reader.run(BIN / "tokengym", *arguments)
+
+
+def train(reader: Reader, arguments: list[str]) -> str:
+    """One small step; a hosted model gets as far as one gets without a key."""
+    if any(HOSTED.fullmatch(word) for word in arguments):
+        shown = reader.run(BIN / "tokengym", "train", *arguments, status=2)
+        assert "for hosted models set TINKER_API_KEY" in shown
+        return shown
+    if "--resume" in arguments:
+        return reader.run(BIN / "tokengym", "train", *arguments)
+    reader.jobs += 1
+    run = [] if "--run" in arguments else ["--run", f"runs/job-{reader.jobs}"]
+    shown = reader.run(BIN / "tokengym", "train", *arguments, *SMALL, *run)
+    folder = reader.folder / [*arguments, *run][[*arguments, *run].index("--run") + 1]
+    assert (folder / "report.html").is_file()
+    return shown
+
+
+def serve(reader: Reader, arguments: list[str]) -> str:
+    """Until it says that it is ready; it stops when the page ends."""
+    if "--help" in arguments:
+        return reader.run(BIN / "tokengym", "serve", *arguments)
+    log = (reader.folder / "serve.log").open("w")
+    service = subprocess.Popen(
+        [str(BIN / "tokengym"), "serve", *arguments, "--threads", "1"],
+        cwd=reader.folder,
+        env=reader.environment,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+    )
+    log.close()
+    reader.services.append(service)
+    assert service.stdout is not None
+    line = service.stdout.readline()
+    assert line, (reader.folder / "serve.log").read_text()
+    assert json.loads(line)["event"] == "ready"
+    return line
+
+
+def start(reader: Reader, arguments: list[str]) -> str:
+    """What `.ci/start` would run in its own environment, in this one."""
+    loader = importlib.machinery.SourceFileLoader("ci_start", str(ROOT / ".ci" / "start"))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    script = importlib.util.module_from_spec(spec)
+    loader.exec_module(script)
+    for path, *words in script.commands(arguments):
+        if path.name == "tokengym":
+            return reader.type(["tokengym", *words])
+        if words[:2] == ["-m", "pytest"]:
+            some = ROOT / "tests" / "docs" / "test_notebooks.py"
+            reader.run(sys.executable, *words, "--collect-only", "-q", some)
+        else:
+            reader.run(BIN / path.name, *words, "--help")
+    return ""
+
+
+def export(reader: Reader, arguments: list[str]) -> str:
+    """Variables for what is typed afterwards."""
+    for pair in arguments:
+        name, _, value = pair.partition("=")
+        reader.environment[name] = value
+    return ""
+
+
+def unset(reader: Reader, arguments: list[str]) -> str:
+    """Variables that are gone afterwards."""
+    for name in arguments:
+        del reader.environment[name]
+    return ""
+
+
+def python(reader: Reader, arguments: list[str]) -> str:
+    """A file the page wrote; a script of the project is asked for its help, which must name all flags."""
+    if (reader.folder / arguments[0]).is_file():
+        return reader.run(sys.executable, *arguments)
+    script = ["-m", arguments[1]] if arguments[0] == "-m" else [str(ROOT / arguments[0])]
+    shown = reader.run(sys.executable, *script, "--help")
+    missing = [word for word in arguments[1:] if word.startswith("--") and word not in shown]
+    assert not missing, f"{arguments[0]} has no {missing}"
+    return shown
+
+
+def install(_reader: Reader, arguments: list[str]) -> str:
+    """The extras that a page names exist."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for word in arguments:
+        match = re.fullmatch(r"(\w+)\[([\w,]+)\]", word)
+        assert match is not None, f"no rule for installing {word!r}"
+        assert match[1] == project["name"]
+        assert set(match[2].split(",")) <= set(project["optional-dependencies"])
+    return ""
+
+
+RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
+    ("tokengym", "train"): train,
+    ("tokengym", "serve"): serve,
+    ("tokengym", "worlds"): lambda reader, rest: tokengym(reader, ["worlds", *rest]),
+    ("tokengym", "play"): lambda reader, rest: tokengym(reader, ["play", *rest]),
+    ("python3", ".ci/start"): start,
+    ("export",): export,
+    ("unset",): unset,
+    ("python",): python,
+    ("pip", "install"): install,
+}
+
+
+@pytest.fixture
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
+    monkeypatch.chdir(tmp_path)
+    someone = Reader(tmp_path)
+    yield someone
+    someone.leave()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.filterwarnings("ignore")
+def test_every_block_of_a_page_does_what_it_says(page: Path, reader: Reader) -> None:
+    found = blocks(page)
+    files = [block for block in found if block.name]
+    printed = ""
+    # A page may show a file below the command that reads it.
+    for block in [*files, *(block for block in found if not block.name)]:
+        if block.language == "text" and printed:
+            lines = iter(printed.splitlines())
+            for line in block.text.splitlines():
+                assert line == "..." or line in lines, (
+                    f"{page.name}:{block.line}: {line!r} in\n{printed}"
+                )
+        printed = reader.follow(page, block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8"))
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not missing
+
+
+def test_a_command_that_no_rule_covers_fails(reader: Reader) -> None:
+    with pytest.raises(AssertionError, match="no rule for the command"):
+        reader.follow(PAGES[0], Block(1, "bash", "", "tokengym frobnicate\n"))
+    with pytest.raises(AssertionError, match="no rule for blocks"):
+        reader.follow(PAGES[0], Block(1, "", "", "x\n"))
