@@ -134,5 +134,7 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainSetting
     base = TrainSettings(world=row.id, level=level or row.levels[0], **_PRESETS.get(row.id, {}))
     given = {name: value for name, value in changes.items() if value is not None}
     if "options" in given:
-        given["options"] = {**base.options, **given["options"]}
+        # A world's own options are for Tasks it draws; records of a user have no exact label.
+        kept = {} if "data" in given["options"] else base.options
+        given["options"] = {**kept, **given["options"]}
     return replace(base, **given)
