@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from tokengym.agents.cli.check import check
 from tokengym.agents.cli.play import play
 from tokengym.agents.cli.serve import PASS_THROUGH, serve
 from tokengym.agents.cli.train import train
@@ -19,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(worlds)
 app.command()(play)
+app.command()(check)
 app.command()(train)
 app.command(context_settings=PASS_THROUGH)(serve)
 

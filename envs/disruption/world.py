@@ -274,7 +274,7 @@ class DisruptionWorld(World):
             self._first = answer
             if not self.single_turn:
                 prompt = challenge_prompt(docket.description, docket.evidence, self.targets, answer)
-                return Turn(CHALLENGER, prompt)
+                return Turn(CHALLENGER, prompt, metrics={"well_formed": 1.0})
         return self._settle(docket, self._first, answer)
 
     def _settle(self, docket: Docket, first: Answer, final: Answer) -> Turn:

@@ -1,0 +1,202 @@
+"""Laws of certificates: a sound world keeps every contract, and each broken one is named."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.agents.digits import POLICIES, SPEC, Digits
+from tokengym.agents.check import Certificate, Contract, check
+from tokengym.agents.cli import app
+from tokengym.agents.evaluate import evaluate
+from tokengym.envs.catalogue import Policy
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import Optimum, World
+from tokengym.rewards.bounds import RewardRangeError
+
+
+def certify(world: World, policies: Mapping[str, Policy] = POLICIES) -> Certificate:
+    return check(world, policies, tasks=12)
+
+
+def test_a_sound_world_keeps_every_contract() -> None:
+    found = certify(Digits(SPEC))
+    assert found.broken == {}
+    assert found.returns["oracle"] == found.optimum == (1.0, 1.0, 1.0, 12)
+    assert found.observed == (0.0, 1.0)
+    assert found.declared == (0.0, 1.0)
+    assert found.malformed == 1.0
+    assert found.instances == 36
+
+
+def test_returns_are_those_of_evaluate_on_the_same_tasks() -> None:
+    world = Digits(SPEC)
+    tasks = [world.task("test", index) for index in range(12)]
+    found = certify(world)
+    for name, policy in POLICIES.items():
+        assert found.returns[name] == evaluate(world, tasks, policy)
+
+
+def test_ties_are_those_of_the_noisy_policy() -> None:
+    ties = certify(Digits(SPEC)).ties
+    assert ties["reward_tie_pair_rate"].value == pytest.approx(0.1, abs=0.03)
+    assert ties["zero_advantage_probability_2"] == pytest.approx(ties["reward_tie_pair_rate"])
+    assert ties["zero_advantage_probability_16"].value == 0.0
+    assert 4.0 < ties["effective_group_size"].value < 10.0
+
+
+def test_the_bytes_of_an_episode_are_the_prompt_the_reply_and_two_markers() -> None:
+    found = check(Digits(SPEC), {**POLICIES, "noisy": POLICIES["oracle"]}, tasks=12)
+    world = Digits(SPEC)
+    lengths = [2 * len(world.start(world.task("test", index)).text) + 2 for index in range(12)]
+    assert found.episode_bytes.mean == pytest.approx(sum(lengths) / 12)
+
+
+class PaysOffTheGrid(Digits):
+    """Adds to what the world's own rounding has made of a reward."""
+
+    def _respond(self, text: str, complete: bool) -> Turn:
+        turn = super()._respond(text, complete)
+        self._returns["reader"] *= 0.9
+        return turn
+
+
+class DrawsByTheTime(Digits):
+    drawn = 0
+
+    def task(self, split: str = "train", index: int = 0) -> Task:
+        type(self).drawn += 1
+        return super().task(split, index + type(self).drawn)
+
+
+class ForgetsItsSplit(Digits):
+    def task(self, split: str = "train", index: int = 0) -> Task:
+        return super().task("test", index)
+
+
+class UnderstatesItsOptimum(Digits):
+    def optimum(self, task: Task) -> Mapping[str, Optimum]:
+        return {"reader": Optimum(0.05, exact=False)}
+
+
+class PaysNonsense(Digits):
+    """Any nonsense longer than the null policy's pays."""
+
+    def _respond(self, text: str, complete: bool) -> Turn:
+        self.length = len(text)
+        return super()._respond(text, complete)
+
+    def malformed(self) -> float:
+        return 0.125 if self.length > 9 else 0.0
+
+
+class DoesNotTell(Digits):
+    def told(self, well_formed: bool) -> Mapping[str, float]:
+        return {}
+
+
+class PaysAllAlike(Digits):
+    def worth(self, distance: float) -> float:
+        return 0.5
+
+    def optimum(self, task: Task) -> Mapping[str, Optimum]:
+        return {"reader": Optimum(0.5, exact=True)}
+
+
+class RemembersEpisodes(Digits):
+    """Pays less each time it is played."""
+
+    played = 0
+
+    def worth(self, distance: float) -> float:
+        type(self).played += 1
+        return 1.0 / (1.0 + type(self).played)
+
+
+@pytest.mark.parametrize(
+    ("broken", "contract"),
+    [
+        (PaysOffTheGrid, Contract.RANGE),
+        (ForgetsItsSplit, Contract.SPLITS),
+        (DrawsByTheTime, Contract.DETERMINISM),
+        (RemembersEpisodes, Contract.DETERMINISM),
+        (UnderstatesItsOptimum, Contract.OPTIMUM),
+        (PaysNonsense, Contract.MALFORMED),
+        (DoesNotTell, Contract.FORM),
+        (PaysAllAlike, Contract.SIGNAL),
+    ],
+)
+def test_a_broken_contract_is_named(broken: type[Digits], contract: Contract) -> None:
+    assert contract in certify(broken(SPEC)).broken
+
+
+def test_a_reward_out_of_its_declared_range_is_refused_by_the_world() -> None:
+    class Overpays(Digits):
+        def worth(self, distance: float) -> float:
+            return 1.5
+
+    with pytest.raises(RewardRangeError, match=r"1\.5"):
+        certify(Overpays(SPEC))
+
+
+def test_an_oracle_that_a_baseline_beats_by_far_is_named() -> None:
+    policies = {**POLICIES, "oracle": POLICIES["null"], "better": POLICIES["oracle"]}
+    found = check(Digits(SPEC), policies, tasks=40)
+    assert "better earns 1.0000 more than the oracle" in found.broken[Contract.ORACLE]
+
+
+def test_where_the_oracle_attains_the_optimum_one_better_episode_is_enough() -> None:
+    class Overstates(Digits):
+        """The oracle's plan is worth what the world calls the optimum, and another beats it."""
+
+        def worth(self, distance: float) -> float:
+            return 0.75 if distance == 0.0 else 0.75 + 0.25 * (distance < 0.055)
+
+        def optimum(self, task: Task) -> Mapping[str, Optimum]:
+            return {"reader": Optimum(0.75, exact=True)}
+
+    assert "noisy earns 0.25" in certify(Overstates(SPEC)).broken[Contract.OPTIMUM]
+
+
+def test_luck_breaks_no_contract() -> None:
+    """A lottery that is lost once in 20 Tasks: 12 Tasks hardly ever see it lost."""
+
+    class Lottery(Digits):
+        def worth(self, distance: float) -> float:
+            return float(self.number % 20 > 0) if distance == 0.0 else 0.5
+
+        def optimum(self, task: Task) -> Mapping[str, Optimum]:
+            return {"reader": Optimum(0.95, exact=True)}
+
+    assert certify(Lottery(SPEC)).broken == {}
+
+
+def test_a_certificate_needs_two_test_tasks() -> None:
+    with pytest.raises(OptionError, match="got 1"):
+        check(Digits(SPEC), POLICIES, tasks=1)
+
+
+def test_certificates_come_out_as_json_and_the_exit_status_says_all_contracts_are_kept(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "certificates.json"
+    call = ["check", "forecast", "--level", "easy", "--tasks", "8", "--json", str(out)]
+    result = CliRunner().invoke(app, call)
+    assert result.exit_code == 0, result.output
+    (found,) = json.loads(out.read_text())
+    assert (found["world"], found["level"], found["tasks"]) == ("tokengym/Forecast-v0", "easy", 8)
+    assert found["returns"]["oracle"]["mean"] > found["returns"]["null"]["mean"] == 0.0
+    assert found["malformed"] == 1.0
+    assert found["broken"] == {}
+    assert "all kept" in result.output
+
+
+def test_a_policy_that_is_no_baseline_or_is_needed_cannot_be_left_out() -> None:
+    for name in ("oracle", "nobody"):
+        result = CliRunner().invoke(app, ["check", "forecast", "--without", name])
+        assert isinstance(result.exception, OptionError)
+        assert name in str(result.exception)
