@@ -46,7 +46,7 @@ for kill in range(12):
     if child == 0:
         store = CheckpointStore(root)
         for value in range(1, 10**9):
-            tensors = {"a": torch.full((200_000,), float(value)), "b": torch.full((5,), float(value))}
+            tensors = {k: torch.full((n,), float(value)) for k, n in (("a", 200_000), ("b", 5))}
             store.save(path, tensors, info, overwrite=True)
             if value == 1:
                 os.write(told, b"x")

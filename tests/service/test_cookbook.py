@@ -40,7 +40,8 @@ def _train(service: LocalService, log: Path, steps: int, **extra: Any) -> list[d
 def _sound(rows: list[dict[str, Any]], steps: int) -> None:
     assert len(rows) == steps
     for row in rows:
-        assert math.isfinite(row["optim/grad_norm"]) and row["optim/grad_norm"] > 0
+        assert math.isfinite(row["optim/grad_norm"])
+        assert row["optim/grad_norm"] > 0
         assert 0 <= row["env/all/reward/total"] <= 1
 
 
@@ -66,9 +67,7 @@ def test_streaming_minibatches_train(service: LocalService, tmp_path: Path, loss
     _sound(rows, 2)
 
 
-def test_asynchronous_training_stays_near_the_policy(
-    service: LocalService, tmp_path: Path
-) -> None:
+def test_asynchronous_training_stays_near_the_policy(service: LocalService, tmp_path: Path) -> None:
     config = train.AsyncConfig(max_steps_off_policy=2, groups_per_batch=4)
     rows = _train(service, tmp_path, 3, async_config=config)
     _sound(rows, 3)

@@ -96,7 +96,8 @@ def test_a_prompt_that_goes_on_from_a_reply_computes_only_what_is_new(backbone: 
     first.remember(0, np.array(talk, np.int32))
     longer = np.array([*talk, 40, 41], np.int32)
     found = store.find("w", longer)
-    assert found is not None and found.length == len(talk)
+    assert found is not None
+    assert found.length == len(talk)
     logits = SharedDecoder(backbone.sampled, store, "w").admit([longer])
     np.testing.assert_allclose(
         logits[0].numpy(), _alone(backbone.sampled, longer.tolist()), atol=3e-4

@@ -1,4 +1,4 @@
-"""A draw follows the shaped distribution, depends on its own seed alone, and reports the raw one."""
+"""A draw follows the shaped distribution, depends on its own seed, and reports the raw one."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ def test_top_p_keeps_the_fewest_likeliest_that_reach_p(logits: list[float], p: f
     # Without the least likely token kept, the others do not reach p.
     above = weights[weights > unlikeliest + 1e-6].sum()
     assert above < p + 1e-4
-    np.testing.assert_allclose(
-        shares[kept], weights[kept] / weights[kept].sum(), atol=2.5 / GRID
-    )
+    np.testing.assert_allclose(shares[kept], weights[kept] / weights[kept].sum(), atol=2.5 / GRID)
 
 
 @given(logit_lists)
@@ -90,7 +88,8 @@ def test_random_numbers_are_even_and_differ_by_seed_sample_and_position() -> Non
     assert len(set(keys.tolist())) == len(keys)
     grid = np.concatenate([uniforms(keys, np.full(len(keys), place)) for place in range(25)])
     assert len(np.unique(grid)) == len(grid)
-    assert grid.min() >= 0 and grid.max() < 1
+    assert grid.min() >= 0
+    assert grid.max() < 1
     # 10,000 numbers: the standard error of a tenth's share is 0.003.
     shares = np.histogram(grid, bins=10, range=(0, 1))[0] / len(grid)
     np.testing.assert_allclose(shares, 0.1, atol=0.015)

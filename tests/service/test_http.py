@@ -48,8 +48,8 @@ def test_without_the_key_nothing_is_answered(service: LocalService) -> None:
 
 
 def test_the_sdk_shows_a_wrong_key_as_such(service: LocalService) -> None:
+    wrong = tinker.ServiceClient(base_url=service.base_url, api_key="tml-some-other-key")
     with pytest.raises(tinker.AuthenticationError, match="X-API-Key must be the key"):
-        wrong = tinker.ServiceClient(base_url=service.base_url, api_key="tml-some-other-key")
         wrong.get_server_capabilities()
 
 
@@ -73,7 +73,13 @@ def test_the_sdk_shows_a_wrong_key_as_such(service: LocalService) -> None:
         ("GET", "/api/v1/training_runs?limit=-3", None, 400, "limit must be"),
         ("GET", "/api/v1/training_runs/..", None, 400, "'..'"),
         ("GET", "/api/v1/training_runs/%2e%2e%2fetc", None, 400, "must look like"),
-        ("GET", "/api/v1/training_runs/a:train:0/checkpoints/weights/x/archive", None, 400, "archive"),
+        (
+            "GET",
+            "/api/v1/training_runs/a:train:0/checkpoints/weights/x/archive",
+            None,
+            400,
+            "archive",
+        ),
         ("DELETE", "/api/v1/training_runs/a:train:0/checkpoints/weights/x", None, 404, "not exist"),
     ],
 )
@@ -115,7 +121,8 @@ def test_checkpoints_are_listed_described_and_deleted(
     found = rest.get_training_run(run.model_id).result()
     assert found == rest.get_training_run_by_tinker_path(state).result()
     assert (found.base_model, found.lora_rank) == (service.model_name, 8)
-    assert found.last_checkpoint and found.last_checkpoint.expires_at is not None
+    assert found.last_checkpoint
+    assert found.last_checkpoint.expires_at is not None
     rest.set_checkpoint_ttl_from_tinker_path(state, None).result()
     assert rest.get_training_run(run.model_id).result().last_checkpoint.expires_at is None
     weights = rest.get_weights_info_by_tinker_path(state).result()
@@ -137,10 +144,13 @@ def test_checkpoints_are_listed_described_and_deleted(
 def test_capabilities_name_the_model_and_its_context(service: LocalService, client: Any) -> None:
     (model,) = client.get_server_capabilities().supported_models
     assert (model.model_name, model.max_context_length) == (service.model_name, 256)
-    assert model.trainable and model.sampleable
+    assert model.trainable
+    assert model.sampleable
 
 
-def test_the_tokenizer_is_found_by_every_client(client: Any, run: Any, service: LocalService) -> None:
+def test_the_tokenizer_is_found_by_every_client(
+    client: Any, run: Any, service: LocalService
+) -> None:
     from tinker_cookbook.tokenizer_utils import get_tokenizer
 
     base = client.create_sampling_client(base_model=service.model_name).result()

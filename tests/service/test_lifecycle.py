@@ -49,9 +49,7 @@ def _logprobs(run: Any) -> list[float]:
     return list(output["logprobs"].to_numpy().tolist())
 
 
-def test_state_survives_kill_and_a_service_started_anew(
-    model_dir: Path, tmp_path: Path
-) -> None:
+def test_state_survives_kill_and_a_service_started_anew(model_dir: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     with LocalService(model_dir, state_dir=state, threads=1) as first:
         run = _client(first).create_lora_training_client(first.model_name, rank=4).result()
@@ -66,7 +64,7 @@ def test_state_survives_kill_and_a_service_started_anew(
         # The client is told at once, and not after minutes of trying again.
         with pytest.raises((ValueError, tinker.APIStatusError), match="ended with signal 9"):
             run.save_state("lost").result()
-        assert time.monotonic() - started < 30
+        assert time.monotonic() - started < 60
 
     with LocalService(model_dir, state_dir=state, threads=1) as second:
         client = _client(second)
@@ -88,7 +86,7 @@ def test_state_survives_kill_and_a_service_started_anew(
         started = time.monotonic()
         with pytest.raises(ServiceDiedError, match="ended with signal 9") as caught:
             asyncio.run(guard(second, rollouts()))
-        assert time.monotonic() - started < 30
+        assert time.monotonic() - started < 60
         assert isinstance(caught.value, ConnectionError)
 
 
@@ -124,7 +122,7 @@ def test_the_command_says_it_is_ready_and_ends_in_order_on_sigterm(
         with urllib.request.urlopen(request, timeout=10) as response:
             assert json.loads(response.read()) == {"status": "ok"}
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert process.stdout.read() == b""
     lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
     assert [line["message"] for line in lines][-2:] == ["stopping", "stopped"]
@@ -154,7 +152,7 @@ def test_the_service_ends_with_the_process_that_started_it(model_dir: Path, tmp_
         os.kill(pid, 0)
         starter.kill()
         starter.wait()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline and _alive(pid):
         time.sleep(0.1)
     assert not _alive(pid)

@@ -124,8 +124,6 @@ def test_configuration_errors_name_the_value(
         ),
     ],
 )
-def test_datum_errors_name_the_datum_and_the_rule(
-    inputs: dict[str, np.ndarray], said: str
-) -> None:
+def test_datum_errors_name_the_datum_and_the_rule(inputs: dict[str, np.ndarray], said: str) -> None:
     with pytest.raises(BadRequestError, match=f"datum 5: .*{said}"):
         check_inputs("ppo", LOSSES["ppo"], inputs, 3, 5)

@@ -90,7 +90,8 @@ def test_scores_are_the_same_with_and_without_sharing(
     for one, other in zip(plain, shared, strict=True):
         np.testing.assert_allclose(one[0], other[0], atol=2e-5)
         np.testing.assert_allclose(one[1].numpy(), other[1].numpy(), atol=2e-4)
-        assert one[2] is not None and other[2] is not None
+        assert one[2] is not None
+        assert other[2] is not None
         np.testing.assert_allclose(one[2][1], other[2][1], atol=2e-5)
 
 
@@ -142,5 +143,7 @@ def test_losses_and_gradients_are_the_same_with_and_without_sharing(
         np.testing.assert_allclose(one, other, atol=2e-5)
     for name, gradient in plain_gradients.items():
         other = shared_gradients[name]
-        assert gradient is not None and other is not None and gradient.norm() > 0
+        assert gradient is not None
+        assert other is not None
+        assert gradient.norm() > 0
         assert float((gradient - other).norm() / gradient.norm()) < 1e-3

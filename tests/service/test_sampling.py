@@ -112,7 +112,9 @@ def test_temperature_zero_is_the_likeliest_token_each_time(
     grown = prompt.to_ints()
     for token in tokens:
         best = sampler.sample(
-            ModelInput.from_ints(grown), 1, SamplingParams(max_tokens=1, stop=[]),
+            ModelInput.from_ints(grown),
+            1,
+            SamplingParams(max_tokens=1, stop=[]),
             topk_sample_logprobs=1,
         ).result()
         assert best.sequences[0].topk_logprobs[0][0][0] == token
@@ -144,7 +146,9 @@ def test_a_stop_string_ends_the_sequence_where_it_first_occurs(
 
 
 def test_length_is_the_reason_when_nothing_stopped(sampler: Any, prompt: ModelInput) -> None:
-    (sequence,) = sampler.sample(prompt, 1, SamplingParams(max_tokens=3, stop=[])).result().sequences
+    (sequence,) = (
+        sampler.sample(prompt, 1, SamplingParams(max_tokens=3, stop=[])).result().sequences
+    )
     assert (len(sequence.tokens), sequence.stop_reason) == (3, "length")
 
 
@@ -154,7 +158,8 @@ def test_the_end_token_stops_only_when_no_stop_is_given(sampler: Any, prompt: Mo
     ended = sampler.sample(prompt, 16, default).result().sequences
     stopped = [sequence for sequence in ended if sequence.stop_reason == "stop"]
     # At this temperature the 320 tokens are near enough equally likely for one of 16 to meet it.
-    assert stopped and all(sequence.tokens[-1] == end for sequence in stopped)
+    assert stopped
+    assert all(sequence.tokens[-1] == end for sequence in stopped)
     none = SamplingParams(max_tokens=200, seed=1, temperature=3.0, stop=[])
     for sequence in sampler.sample(prompt, 16, none).result().sequences:
         assert (len(sequence.tokens), sequence.stop_reason) == (200, "length")
@@ -168,7 +173,10 @@ def test_prompt_logprobs_of_the_last_tokens_and_topk_agree_with_all(
     assert last[:-2] == [None] * (prompt.length - 2)
     assert last[-2:] == pytest.approx(whole[-2:])
     response = sampler.sample(
-        prompt, 1, SamplingParams(max_tokens=2), include_prompt_logprobs=True,
+        prompt,
+        1,
+        SamplingParams(max_tokens=2),
+        include_prompt_logprobs=True,
         topk_prompt_logprobs=320,
     ).result()
     assert response.prompt_logprobs[1:] == pytest.approx(whole[1:], abs=1e-5)

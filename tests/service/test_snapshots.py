@@ -80,13 +80,14 @@ def test_what_is_in_use_is_never_dropped(backbone: Backbone, tmp_path: Path) -> 
         snapshots.put(f"s:{number}", bank.copy_out("run", LoraSpec(2, seed=1)))
         if number < 4:
             snapshots.acquire(f"s:{number}")
+    dropped.clear()
     for number in range(4):
         snapshots.use(f"s:{number}")
     # Four in use are four held, although two are allowed; three more wait on the disk.
     assert snapshots.status()["resident_adapters"] == 4
     assert snapshots.status()["spilled_adapters"] == 3
     assert not {"s:0", "s:1", "s:2", "s:3"} & set(dropped)
-    with pytest.raises(UnknownResourceError, match="s:5.*no longer held"):
+    with pytest.raises(UnknownResourceError, match=r"s:5.*no longer held"):
         snapshots.acquire("s:5")
     for number in range(4):
         snapshots.release(f"s:{number}")

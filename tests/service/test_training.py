@@ -77,7 +77,9 @@ def test_forward_leaves_no_gradient(run: Any) -> None:
     assert run.optim_step(STEP).result().metrics["optim/grad_norm"] == 0.0
 
 
-def test_optimizer_steps_are_torch_adamw(model_dir: Path, client: Any, service: LocalService) -> None:
+def test_optimizer_steps_are_torch_adamw(
+    model_dir: Path, client: Any, service: LocalService
+) -> None:
     run = client.create_lora_training_client(service.model_name, rank=4, seed=9).result()
     params = AdamParams(
         learning_rate=2e-3, beta1=0.8, beta2=0.9, eps=1e-8, weight_decay=0.1, grad_clip_norm=0.5
@@ -155,9 +157,7 @@ def test_several_targets_a_token_are_weighted_each(run: Any) -> None:
     tokens = ModelInput.from_ints([60, 61, 62])
     targets = np.array([[61, 70], [62, 71], [63, 0]])
     weights = np.array([[0.25, 0.75], [1.0, 2.0], [0.5, 0.0]], np.float32)
-    datum = Datum(
-        model_input=tokens, loss_fn_inputs={"target_tokens": targets, "weights": weights}
-    )
+    datum = Datum(model_input=tokens, loss_fn_inputs={"target_tokens": targets, "weights": weights})
     sparse = Datum(
         model_input=tokens,
         loss_fn_inputs={
@@ -168,7 +168,9 @@ def test_several_targets_a_token_are_weighted_each(run: Any) -> None:
     result = run.forward([datum, sparse, _datum([60, 61])], "cross_entropy").result()
     logprobs = result.loss_fn_outputs[0]["logprobs"].to_numpy()
     assert logprobs.shape == (3, 2)
-    np.testing.assert_allclose(result.loss_fn_outputs[1]["logprobs"].to_numpy(), logprobs, atol=1e-5)
+    np.testing.assert_allclose(
+        result.loss_fn_outputs[1]["logprobs"].to_numpy(), logprobs, atol=1e-5
+    )
     (single,) = result.loss_fn_outputs[2]["logprobs"].to_numpy()
     assert logprobs[0, 0] == pytest.approx(single, abs=1e-5)
     expected = -2 * float((logprobs * weights).sum()) - float(single)
@@ -197,7 +199,8 @@ def test_dpo_through_forward_backward_custom_prefers_the_chosen(run: Any, client
         losses.append(metrics["loss:sum"])
     assert margins[0] == pytest.approx(0.0, abs=1e-2)
     assert losses[0] == pytest.approx(math.log(2), abs=1e-3)
-    assert margins[-1] > 1.0 and losses[-1] < losses[0]
+    assert margins[-1] > 1.0
+    assert losses[-1] < losses[0]
 
 
 def test_training_clients_do_not_touch_each_other(client: Any, service: LocalService) -> None:
@@ -244,7 +247,11 @@ def test_a_sampler_checkpoint_cannot_give_back_an_optimizer(run: Any, client: An
 @pytest.mark.parametrize(
     ("datum", "loss", "said"),
     [
-        (_datum([1, 2, 999]), "cross_entropy", "datum 0: target_tokens must be token ids below 320"),
+        (
+            _datum([1, 2, 999]),
+            "cross_entropy",
+            "datum 0: target_tokens must be token ids below 320",
+        ),
         (_datum([1, -2, 3]), "cross_entropy", "datum 0: model_input must be token ids"),
         (_datum(TALK), "dro", "loss_fn must be one of cispo, cross_entropy"),
         (_datum(TALK), "ppo", "ppo needs logprobs"),
@@ -285,7 +292,7 @@ def test_a_gradient_that_is_no_number_leaves_the_weights_alone(run: Any) -> None
 
 
 def test_what_cannot_be_created_is_refused(client: Any, service: LocalService) -> None:
-    with pytest.raises(tinker.BadRequestError, match="base_model must be one of.*nowhere"):
+    with pytest.raises(tinker.BadRequestError, match=r"base_model must be one of.*nowhere"):
         client.create_lora_training_client("nowhere/at-all", rank=4).result()
     with pytest.raises(tinker.BadRequestError, match="rank must be between 1 and 1024, got 0"):
         client.create_lora_training_client(service.model_name, rank=0).result()

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 END, START, CLOSE = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 VOCABULARY = 320
-CORPUS = ["the battery charges at 3 o'clock and the price is 42. answer with one number: 0123456789"]
+CORPUS = [
+    "the battery charges at 3 o'clock and the price is 42. answer with one number: 0123456789"
+]
 
 
 def make_tokenizer(folder: Path) -> Any:

@@ -38,6 +38,7 @@ class LoraSpec:
     seed: int | None = None
 
     def __post_init__(self) -> None:
+        """Refuse a rank out of range and an adapter that acts on nothing."""
         if not 1 <= self.rank <= MAX_RANK:
             raise BadRequestError(f"rank must be between 1 and {MAX_RANK}, got {self.rank}")
         if not (self.train_attn or self.train_mlp or self.train_unembed):

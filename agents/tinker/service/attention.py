@@ -138,7 +138,7 @@ class Decode:
         return tensor if self.places is None else tensor.index_select(0, self.places)
 
 
-class Passing(Cache):  # type: ignore[misc]
+class Passing(Cache):
     """A cache that keeps nothing: keys and values go through to the attention function."""
 
     def __init__(self) -> None:

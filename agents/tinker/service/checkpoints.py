@@ -59,6 +59,7 @@ class CheckpointPath:
         return cls(*parts)
 
     def __post_init__(self) -> None:
+        """Refuse what is no path, before it can name a file."""
         if not RUN_RULE.match(self.run_id):
             raise BadRequestError(
                 f"training run must look like session:train:0, got {self.run_id!r}"

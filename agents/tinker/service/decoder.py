@@ -140,17 +140,16 @@ class SharedDecoder:
                 missing[key] = (prompt, prefix)
         # Alike in length, those without a past first: a batch is either all with or all without.
         order = sorted(missing, key=lambda key: (missing[key][1] is not None, len(missing[key][0])))
-        batch: list[bytes] = []
-        for key in [*order, None]:
-            if batch and (key is None or self._full([missing[k] for k in [*batch, key]])):
-                for done, prefix in zip(
-                    batch, self._prefill([missing[k] for k in batch]), strict=True
-                ):
-                    found[done] = prefix
-                    self._store.add(self._weights, missing[done][0], prefix)
-                batch = []
-            if key is not None:
-                batch.append(key)
+        batches: list[list[bytes]] = []
+        for key in order:
+            if not batches or self._full([missing[k] for k in [*batches[-1], key]]):
+                batches.append([])
+            batches[-1].append(key)
+        for batch in batches:
+            made = self._prefill([missing[key] for key in batch])
+            for key, prefix in zip(batch, made, strict=True):
+                found[key] = prefix
+                self._store.add(self._weights, missing[key][0], prefix)
         return [found[prompt.tobytes()] for prompt in prompts]
 
     @staticmethod

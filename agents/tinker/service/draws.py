@@ -57,7 +57,7 @@ def uniforms(keys: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(_MIX_1)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(_MIX_2)
     mixed ^= mixed >> np.uint64(31)
-    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return np.asarray((mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
 def draw_tokens(

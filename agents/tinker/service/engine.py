@@ -220,7 +220,7 @@ def probe(backbone: Backbone, scoring: PackedForward) -> bool:
         for (_, last, _), (_, tree, _), row in zip(expected, packed, decoded, strict=True)
         for other in (tree, row)
     )
-    limit = PROBE_TOLERANCE.get(backbone.sampled.dtype, 0.5)
+    limit = PROBE_TOLERANCE.get(next(backbone.sampled.parameters()).dtype, 0.5)
     if not worst <= limit:
         log.info("%s: shared prompts are off by %.3g, not used", backbone.name, worst)
         return False

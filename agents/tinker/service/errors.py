@@ -1,4 +1,4 @@
-"""The errors of the local service: what a caller did, the value that was wrong and the rule it broke.
+"""The errors of the local service: the value that was wrong and the rule it broke.
 
 Each one carries the HTTP status it is answered with and inherits from the matching built-in type.
 """

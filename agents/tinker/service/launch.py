@@ -66,7 +66,7 @@ class LocalService:
         dtype: str = "auto",
         threads: int = 0,
         log_path: str | Path | None = None,
-        startup_s: float = 120.0,
+        startup_s: float = 300.0,
     ) -> None:
         self.model_dir = Path(model_dir)
         self.state_dir = Path(state_dir)
@@ -90,6 +90,7 @@ class LocalService:
         self._watcher: threading.Thread | None = None
 
     def __enter__(self) -> Self:
+        """Start the service."""
         self.start()
         return self
 
@@ -99,6 +100,7 @@ class LocalService:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Stop the service."""
         self.stop()
 
     @property

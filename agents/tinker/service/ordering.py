@@ -1,8 +1,8 @@
 """Training requests in the order of their sequence numbers, each performed once.
 
-The SDK numbers the requests of a training client from one. A request that is sent again after a lost
-answer gets the answer of the first; one that overtakes another waits for it, for a while: a number
-whose request was refused never comes.
+The SDK numbers the requests of a training client from one. A request that is sent again after a
+lost answer gets the answer of the first; one that overtakes another waits for it, for a while: a
+number whose request was refused never comes.
 """
 
 from __future__ import annotations

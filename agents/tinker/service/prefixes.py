@@ -68,6 +68,7 @@ class PrefixStore:
         self.nbytes = 0
 
     def __len__(self) -> int:
+        """Number of prefixes held."""
         return len(self._held)
 
     def find(self, weights: str, tokens: Tokens) -> Prefix | None:

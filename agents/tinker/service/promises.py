@@ -60,6 +60,7 @@ class Promises:
         raise UnknownResourceError(f"request {request_id!r} is unknown")
 
     def __len__(self) -> int:
+        """Number of results still on their way."""
         return len(self._open)
 
     def _finish(self, request_id: str) -> None:

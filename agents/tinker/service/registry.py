@@ -1,4 +1,4 @@
-"""Who is who: sessions, the training runs and samplers they own. Held in memory, on the event loop."""
+"""Sessions and the training runs and samplers they own. In memory, on the event loop."""
 
 from __future__ import annotations
 

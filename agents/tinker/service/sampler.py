@@ -1,4 +1,4 @@
-"""Sampling requests of one backbone, run as one growing and shrinking batch for each set of weights.
+"""Sampling requests of one backbone, as one growing and shrinking batch for each set of weights.
 
 Used from the compute thread only: `submit` puts a request in, each `step` admits what waits and
 appends one token to every running sequence. A request that fails takes no other down with it.
@@ -95,6 +95,7 @@ class Job:
     open: int = field(init=False)
 
     def __post_init__(self) -> None:
+        """Make the empty sequences."""
         draw = self.request.draw
         count = self.request.count
         self.result = SampleResult([Sequence(row_key(draw.seed, i)) for i in range(count)])

@@ -49,6 +49,7 @@ class Service:
         self.ordering = Ordering(self.promises)
         self.registry = Registry()
         self._samples: dict[str, Future[SampleResult]] = {}
+        self._creations: dict[str, str] = {}
         self._queued = 0
         self._started = time.monotonic()
 
@@ -78,8 +79,9 @@ class Service:
     ) -> str:
         """Begin a training run; the request id of `{"model_id": ...}`."""
         session = self.registry.session(session_id)
-        if run_id in self.registry.runs:
-            raise BadRequestError(f"model_seq_id must be new in its session, {run_id!r} exists")
+        if run_id in self._creations:
+            # The SDK sends a request again when its answer was lost.
+            return self._creations[run_id]
         self.registry.add_run(session.id, RunRecord(run_id, engine, spec.rank))
 
         def work() -> dict[str, Any]:
@@ -87,7 +89,7 @@ class Service:
             self._write_run(run_id, engine, spec, metadata)
             return {"model_id": run_id, "type": "create_model"}
 
-        return self.promises.add(self._or_forget(run_id, self.call(work)))
+        return self._begin(run_id, work)
 
     def load_run(
         self, run_id: str, session_id: str, path: CheckpointPath, *, optimizer: bool, metadata: Any
@@ -96,6 +98,8 @@ class Service:
         info = self.checkpoints.info(path)
         engine = self._engine_for(path)
         session = self.registry.session(session_id)
+        if run_id in self._creations:
+            return self._creations[run_id]
         rank = LoraSpec(**info.lora).rank
         self.registry.add_run(session.id, RunRecord(run_id, engine, rank))
 
@@ -104,7 +108,7 @@ class Service:
             self._write_run(run_id, engine, spec, metadata)
             return {"path": path.uri, "model_id": run_id, "type": "load_weights"}
 
-        return self.promises.add(self._or_forget(run_id, self.call(work)))
+        return self._begin(run_id, work)
 
     def train(self, run_id: str, seq_id: int | None, work: Callable[[Engine], Any]) -> str:
         """Do `work` on a run's engine in its turn; the request id of the result."""
@@ -202,6 +206,7 @@ class Service:
     def unload(self, run_id: str) -> None:
         """Free a training run; its checkpoints stay."""
         record = self.registry.runs.pop(run_id, None)
+        self._creations.pop(run_id, None)
         self.ordering.forget(run_id)
         if record is not None:
             self.call(partial(record.engine.trainer.delete, run_id))
@@ -244,9 +249,15 @@ class Service:
             },
         )
 
+    def _begin(self, run_id: str, work: Callable[[], Any]) -> str:
+        request_id = self.promises.add(self._or_forget(run_id, self.call(work)))
+        self._creations[run_id] = request_id
+        return request_id
+
     async def _or_forget(self, run_id: str, work: Awaitable[T]) -> T:
         try:
             return await work
         except BaseException:
             self.registry.runs.pop(run_id, None)
+            self._creations.pop(run_id, None)
             raise

@@ -49,6 +49,7 @@ class Settings:
     prefix_cache_bytes: int = 256 * MEBIBYTE
 
     def __post_init__(self) -> None:
+        """Check every setting."""
         if not self.models:
             raise BadRequestError("models must name at least one directory, got none")
         check_api_key(self.api_key)

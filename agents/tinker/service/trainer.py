@@ -74,6 +74,7 @@ class Run:
     optimizer: torch.optim.AdamW = field(init=False)
 
     def __post_init__(self) -> None:
+        """Make the optimizer."""
         self.reset_optimizer()
 
     def reset_optimizer(self) -> None:
@@ -228,7 +229,7 @@ class Trainer:
                 }
                 each = token_losses(request.loss_fn, picked, inputs, request.config)
                 if not request.forward_only:
-                    each.sum().backward()  # type: ignore[no-untyped-call]
+                    each.sum().backward()
                 values, shares = picked.detach().cpu().numpy(), each.detach().cpu().numpy()
                 total += float(shares.sum(dtype=np.float64))
                 at = 0

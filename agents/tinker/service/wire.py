@@ -1,4 +1,4 @@
-"""Between the SDK's messages and our own types: protobuf for training and samples, JSON otherwise."""
+"""Between the SDK's messages, protobuf and JSON, and our own types."""
 
 from __future__ import annotations
 
@@ -159,10 +159,10 @@ def sample_response(result: SampleResult, last: int | None) -> bytes:
             numbers[: len(numbers) - last] = np.nan
         message.prompt_logprobs = numbers.tobytes()
     if result.prompt_topk is not None:
-        ids, logprobs = (part.copy() for part in result.prompt_topk)
+        best, values = result.prompt_topk[0].copy(), result.prompt_topk[1].copy()
         if last is not None:
-            ids[: len(ids) - last], logprobs[: len(ids) - last] = 0, -99999.0
-        message.topk_prompt_logprobs.CopyFrom(_topk(ids, logprobs))
+            best[: len(best) - last], values[: len(best) - last] = 0, -99999.0
+        message.topk_prompt_logprobs.CopyFrom(_topk(best, values))
     return message.SerializeToString()
 
 
