@@ -9,7 +9,7 @@ import tinker
 
 from tokengym.agents.tinker.service.launch import LocalService
 from tokengym.agents.tinker.starting import MODEL_DIR
-from tokengym.agents.tinker.starting.demonstrations import MIXTURES
+from tokengym.agents.tinker.starting.make import COURSE
 from tokengym.agents.tinker.training.connection import KEY_VARIABLE
 from tokengym.agents.tinker.training.evaluation import (
     Evaluation,
@@ -51,11 +51,9 @@ def test_it_weighs_at_most_twelve_megabytes() -> None:
     assert sum(path.stat().st_size for path in files) < 12e6
 
 
-@pytest.mark.parametrize("mixture", MIXTURES, ids=lambda mixture: mixture.world)
-def test_its_replies_are_in_form(mixture, service: LocalService) -> None:  # type: ignore[no-untyped-def]
-    settings = preset(
-        mixture.world, mixture.level, evaluation_tasks=EPISODES.get(mixture.world, 40)
-    )
+@pytest.mark.parametrize("world_id", COURSE[-1].shares)
+def test_its_replies_are_in_form(world_id: str, service: LocalService) -> None:
+    settings = preset(world_id, evaluation_tasks=EPISODES.get(world_id, 40))
     assert play(settings, service).figures["malformed"] <= 0.05
 
 

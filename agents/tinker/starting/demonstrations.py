@@ -19,7 +19,6 @@ class Mixture:
     Attributes:
         world: id of the world.
         level: level of the world.
-        share: share of all demonstrations, relative to the other worlds.
         sensible: the baseline to learn first, alone: what it does takes long to learn, and noise
             beside it would take the longer.
         policies: weight of each baseline afterwards. The choice is made anew at every turn, so
@@ -28,16 +27,15 @@ class Mixture:
 
     world: str
     level: str
-    share: float
     sensible: str
     policies: Mapping[str, float]
 
 
 MIXTURES = (
-    Mixture("tokengym/Forecast-v0", "easy", 16.0, "empirical", {"empirical": 0.4, "random": 0.6}),
-    Mixture("tokengym/Energy-v0", "small", 1.0, "time_of_use", {"time_of_use": 3, "random": 1}),
-    Mixture("tokengym/Warehouse-v0", "pick_small", 1.0, "edd_exact", {"edd_exact": 1, "random": 1}),
-    Mixture("tokengym/Disruption-v0", "L2", 1.0, "logistic", {"logistic": 1, "random": 1}),
+    Mixture("tokengym/Forecast-v0", "easy", "empirical", {"empirical": 0.4, "random": 0.6}),
+    Mixture("tokengym/Energy-v0", "small", "time_of_use", {"time_of_use": 3, "random": 1}),
+    Mixture("tokengym/Warehouse-v0", "pick_small", "edd_exact", {"edd_exact": 1, "random": 1}),
+    Mixture("tokengym/Disruption-v0", "L2", "logistic", {"logistic": 1, "random": 1}),
 )
 
 
@@ -55,26 +53,27 @@ def mixed_policy(world_id: str, weights: Mapping[str, float]) -> Policy:
 
 
 def conversations(
-    mixtures: tuple[Mixture, ...], seed: int, *, sensible: bool
+    shares: Mapping[str, float], seed: int, *, sensible: bool
 ) -> Iterator[list[dict[str, str]]]:
     """Yield endless demonstrations as chat messages, `user` the world and `assistant` the policy.
 
     Only training Tasks are played. In a world of several roles the first role's side is told.
 
     Args:
-        mixtures: who plays what.
+        shares: how much of each world, by id, relative to the others.
         seed: of the Tasks and the policies.
         sensible: whether the sensible baselines play alone.
     """
     rng = generator("demonstrations", seed, sensible)
+    mixtures = [mixture for mixture in MIXTURES if shares.get(mixture.world)]
     worlds = [make_world(mixture.world, mixture.level) for mixture in mixtures]
     policies = [
         mixed_policy(mixture.world, {mixture.sensible: 1.0} if sensible else mixture.policies)
         for mixture in mixtures
     ]
-    shares = np.array([mixture.share for mixture in mixtures])
+    weights = np.array([shares[mixture.world] for mixture in mixtures])
     while True:
-        chosen = int(rng.choice(len(worlds), p=shares / shares.sum()))
+        chosen = int(rng.choice(len(worlds), p=weights / weights.sum()))
         world = worlds[chosen]
         task = world.task("train", int(rng.integers(2**31)))
         record = play(world, task, policies[chosen], rng)

@@ -7,7 +7,8 @@ and the versions of torch and transformers only.
 import argparse
 import itertools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from tokengym.agents.tinker.starting.demonstrations import MIXTURES, conversations
+from tokengym.agents.tinker.starting.demonstrations import conversations
 
 log = logging.getLogger("tokengym.starting")
 
@@ -26,10 +27,39 @@ CHAT_TEMPLATE = (
 )
 VOCABULARY = 1024
 HEAD = 32
+WIDTH = 160
+LAYERS = 4
 TOKENIZER_TEXTS = 4000
 SENSIBLE_SHARE = 0.85
 
 Example = tuple[list[int], list[bool]]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One stretch of training with a learning-rate schedule of its own.
+
+    Attributes:
+        shares: how much of each world, by id, relative to the others.
+        steps: optimizer steps; the first 85 % imitate the sensible baselines alone.
+        tokens: tokens a batch.
+        learning_rate: the schedule's peak.
+    """
+
+    shares: Mapping[str, float]
+    steps: int
+    tokens: int
+    learning_rate: float
+
+
+FORECAST, ENERGY, WAREHOUSE, DISRUPTION = (
+    f"tokengym/{name}-v0" for name in ("Forecast", "Energy", "Warehouse", "Disruption")
+)
+COURSE = (
+    Lesson({FORECAST: 16, ENERGY: 1, WAREHOUSE: 1, DISRUPTION: 1}, 2400, 4096, 2e-3),
+    # Arithmetic takes the longest; the other worlds are kept from being forgotten.
+    Lesson({FORECAST: 60, ENERGY: 1, WAREHOUSE: 1}, 3000, 2048, 1.5e-3),
+)
 
 
 def make_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
@@ -61,15 +91,15 @@ def make_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
     return fast
 
 
-def make_model(tokenizer: PreTrainedTokenizerFast, width: int, layers: int) -> Qwen3ForCausalLM:
-    """Return an untrained Qwen3 model of about `12 * layers * width**2` parameters."""
+def make_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
+    """Return an untrained Qwen3 model of 1.5 million parameters."""
     fields: dict[str, Any] = {
         "vocab_size": VOCABULARY,
-        "hidden_size": width,
-        "intermediate_size": 3 * width,
-        "num_hidden_layers": layers,
-        "num_attention_heads": width // HEAD,
-        "num_key_value_heads": width // HEAD,
+        "hidden_size": WIDTH,
+        "intermediate_size": 3 * WIDTH,
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": WIDTH // HEAD,
+        "num_key_value_heads": WIDTH // HEAD,
         "head_dim": HEAD,
         "max_position_embeddings": 8192,
         "tie_word_embeddings": True,
@@ -95,16 +125,16 @@ def encode(tokenizer: PreTrainedTokenizerFast, messages: list[dict[str, str]]) -
 
 
 def batches(
-    tokenizer: PreTrainedTokenizerFast, tokens_a_batch: int, seed: int, *, sensible: bool
+    tokenizer: PreTrainedTokenizerFast, lesson: Lesson, seed: int, *, sensible: bool
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Yield padded token ids and labels, both `(batch, length)`; like lengths go together."""
-    told = conversations(MIXTURES, seed, sensible=sensible)
+    told = conversations(lesson.shares, seed, sensible=sensible)
     stream = (encode(tokenizer, messages) for messages in told)
     while True:
         pool = sorted(itertools.islice(stream, 512), key=lambda example: len(example[0]))
         ready: list[list[Example]] = [[]]
         for example in pool:
-            if (len(ready[-1]) + 1) * len(example[0]) > tokens_a_batch:
+            if (len(ready[-1]) + 1) * len(example[0]) > lesson.tokens:
                 ready.append([])
             ready[-1].append(example)
         order = torch.randperm(len(ready)).tolist()
@@ -124,18 +154,21 @@ def collate(examples: list[Example], pad: int) -> tuple[torch.Tensor, torch.Tens
 
 
 def train(
-    model: Qwen3ForCausalLM,
-    data: Iterator[tuple[torch.Tensor, torch.Tensor]],
-    steps: int,
-    learning_rate: float,
+    model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, lesson: Lesson, seed: int
 ) -> None:
-    """Imitate for `steps` batches: AdamW, a short warm-up, then a cosine down to a tenth."""
-    optimizer = torch.optim.AdamW(model.parameters(), learning_rate, (0.9, 0.98), weight_decay=0.01)
+    """Imitate: AdamW, a short warm-up, then a cosine down to a tenth."""
+    first, then = (
+        batches(tokenizer, lesson, seed, sensible=sensible) for sensible in (True, False)
+    )
+    sensible_steps = int(SENSIBLE_SHARE * lesson.steps)
+    data = itertools.chain(itertools.islice(first, sensible_steps), then)
+    peak = lesson.learning_rate
+    optimizer = torch.optim.AdamW(model.parameters(), peak, (0.9, 0.98), weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, learning_rate, total_steps=steps, pct_start=0.05, final_div_factor=10
+        optimizer, peak, total_steps=lesson.steps, pct_start=0.05, final_div_factor=10
     )
     model.train()
-    for step, (ids, labels) in enumerate(itertools.islice(data, steps)):
+    for step, (ids, labels) in enumerate(itertools.islice(data, lesson.steps)):
         # bfloat16 products halve the time where the processor has them, and are emulated elsewhere.
         with torch.autocast("cpu", dtype=torch.bfloat16):
             loss: torch.Tensor = model(input_ids=ids, labels=labels).loss
@@ -145,36 +178,31 @@ def train(
         schedule.step()
         optimizer.zero_grad()
         if step % 50 == 0:
-            log.info("step %d of %d: loss %.4f", step, steps, loss.item())
+            log.info("step %d of %d: loss %.4f", step, lesson.steps, loss.item())
 
 
 def main() -> None:
-    """Make the policy and write its directory."""
+    """Make the policy and write its directory after every lesson."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="directory to write")
-    parser.add_argument("--steps", type=int, default=2400)
-    parser.add_argument("--tokens", type=int, default=4096, help="tokens a batch")
-    parser.add_argument("--width", type=int, default=160)
-    parser.add_argument("--layers", type=int, default=4)
-    parser.add_argument("--learning-rate", type=float, default=2e-3)
+    parser.add_argument("--resume", type=int, default=0, help="lessons that --out has had already")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    torch.manual_seed(arguments.seed)
-    talks = conversations(MIXTURES, arguments.seed + 1, sensible=False)
-    told = itertools.islice(talks, TOKENIZER_TEXTS)
-    tokenizer = make_tokenizer([message["content"] for talk in told for message in talk])
-    model = make_model(tokenizer, arguments.width, arguments.layers)
-    log.info("%d parameters", sum(p.numel() for p in model.parameters()))
-    first, then = (
-        batches(tokenizer, arguments.tokens, arguments.seed, sensible=sensible)
-        for sensible in (True, False)
-    )
-    data = itertools.chain(itertools.islice(first, int(SENSIBLE_SHARE * arguments.steps)), then)
-    train(model, data, arguments.steps, arguments.learning_rate)
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    model.half().save_pretrained(arguments.out)
-    tokenizer.save_pretrained(arguments.out)
+    for number in range(arguments.resume, len(COURSE)):
+        torch.manual_seed(arguments.seed)
+        if number == 0:
+            talks = conversations(COURSE[0].shares, arguments.seed + 1, sensible=False)
+            told = itertools.islice(talks, TOKENIZER_TEXTS)
+            tokenizer = make_tokenizer([message["content"] for talk in told for message in talk])
+            model = make_model(tokenizer)
+        else:
+            # Through the file and its half precision, so that a resumed course gives the same.
+            tokenizer = PreTrainedTokenizerFast.from_pretrained(arguments.out)
+            model = Qwen3ForCausalLM.from_pretrained(arguments.out, dtype=torch.float32)
+        train(model, tokenizer, COURSE[number], arguments.seed)
+        model.half().save_pretrained(arguments.out)
+        tokenizer.save_pretrained(arguments.out)
 
 
 if __name__ == "__main__":
