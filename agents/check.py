@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.agents.evaluate import Estimate, estimate, play_all
-from tokengym.agents.rollout import Record, play
+from tokengym.agents.evaluate import Estimate, estimate, play_all, play_group
+from tokengym.agents.rollout import Record
 from tokengym.envs.catalogue import Policy
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.seeding import SPLITS, generator
@@ -135,7 +135,10 @@ def check(
     role = world.spec.roles[0]
     records = {name: play_all(world, tested, policy, seed) for name, policy in policies.items()}
     grouped = "noisy" if "noisy" in policies else "random"
-    groups = [_group(world, task, policies[grouped], seed) for task in tested[:MOST_GROUPS]]
+    groups = [
+        play_group(world, task, policies[grouped], max(GROUP_SIZES), seed)
+        for task in tested[:MOST_GROUPS]
+    ]
     bytes_policies = dict.fromkeys(world.spec.roles, policies["null"]) | {role: random_bytes}
     noise = play_all(world, tested, bytes_policies, seed)
     played = [record for runs in (*records.values(), *groups, noise) for record in runs]
@@ -193,11 +196,6 @@ def _draw(world: World, split: str, count: int) -> list[Task]:
     return [
         world.task(split, index) for index in range(count if size is None else min(size, count))
     ]
-
-
-def _group(world: World, task: Task, policy: Policy, seed: int) -> list[Record]:
-    rng = generator("check group", seed, task.fingerprint)
-    return [play(world, task, policy, rng) for _ in range(max(GROUP_SIZES))]
 
 
 def _returns(records: Iterable[Record], role: str) -> Floats:

@@ -61,6 +61,14 @@ def play_all(
     ]
 
 
+def play_group(
+    world: World, task: Task, policies: Mapping[str, Policy] | Policy, size: int, seed: int = 0
+) -> list[Record]:
+    """Play `size` rollouts of one Task; their randomness depends on `seed` and the Task alone."""
+    rng = generator("group", seed, task.fingerprint)
+    return [play(world, task, policies, rng) for _ in range(size)]
+
+
 def evaluate(
     world: World,
     tasks: Iterable[Task],

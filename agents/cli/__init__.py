@@ -7,6 +7,7 @@ import typer
 from tokengym.agents.cli.check import check
 from tokengym.agents.cli.play import play
 from tokengym.agents.cli.serve import PASS_THROUGH, serve
+from tokengym.agents.cli.ties import ties
 from tokengym.agents.cli.train import train
 from tokengym.agents.cli.worlds import worlds
 from tokengym.envs.core.errors import TokengymError
@@ -21,6 +22,7 @@ app = typer.Typer(
 app.command()(worlds)
 app.command()(play)
 app.command()(check)
+app.command()(ties)
 app.command()(train)
 app.command(context_settings=PASS_THROUGH)(serve)
 
