@@ -1,7 +1,8 @@
 """What the pages tell people to type works: every block of shell and Python is run.
 
-Blocks of a page run in order in one empty folder, so that a page can write a file and then use it. A
-command that would take long runs with small settings. A block no rule covers fails its page.
+Blocks of a page run in order in one empty folder, those of Python in one interpreter, so that one can
+write a file and another use it. A command that would take long runs with small settings. A block
+that no rule covers fails its page.
 """
 
 import importlib.machinery
@@ -16,7 +17,6 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,6 +30,16 @@ PORT = "8000"
 
 SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "4"]
 HOSTED = re.compile(r"[A-Z]\w*/[\w.-]+")
+INTERPRETER = """
+import sys
+names = {"__name__": "__main__"}
+for page in sys.stdin:
+    source = open("block.py").read()
+    exec(compile(source, page.strip(), "exec"), names)
+    print("\\0", flush=True)
+"""
+"""Runs `block.py` again and again in the same names; says so when it got to the end."""
+
 SHOWN_ONLY = {"text", "csv", "json", "jsonl"}
 
 
@@ -38,9 +48,11 @@ class Reader:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.environment = {k: v for k, v in os.environ.items() if k not in KEYS}
+        kept = {name: value for name, value in os.environ.items() if name not in KEYS}
+        # Small models gain nothing from threads that wait for each other.
+        self.environment = {**kept, "OMP_NUM_THREADS": "1"}
         self.services: list[subprocess.Popen[str]] = []
-        self.names: dict[str, Any] = {"__name__": "__main__"}
+        self.interpreter: subprocess.Popen[str] | None = None
         self.jobs = 0
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))
@@ -52,14 +64,37 @@ class Reader:
             (self.folder / block.name).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / block.name).write_text(block.text)
         elif block.language == "python":
-            # Blank lines before it: an error then names the line of the page.
-            source = "\n" * (block.line - 1) + block.text
-            exec(compile(source, page, "exec"), self.names)
+            return self.execute(page, block)
         elif block.language == "bash":
             return "".join([self.type(words) for words in block.commands()])
         else:
             assert block.language in SHOWN_ONLY, f"no rule for blocks of {block.language!r}"
         return ""
+
+    def execute(self, page: Path, block: Block) -> str:
+        """Run Python in the page's interpreter; returns what it printed."""
+        if self.interpreter is None:
+            self.interpreter = subprocess.Popen(
+                [sys.executable, "-c", INTERPRETER],
+                cwd=self.folder,
+                env=self.environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        # Blank lines before it: an error then names the line of the page.
+        (self.folder / "block.py").write_text("\n" * (block.line - 1) + block.text)
+        assert self.interpreter.stdin is not None
+        assert self.interpreter.stdout is not None
+        self.interpreter.stdin.write(f"{page}\n")
+        self.interpreter.stdin.flush()
+        printed = ""
+        for line in self.interpreter.stdout:
+            if line == "\0\n":
+                return printed
+            printed += line
+        raise AssertionError(f"{page.name}, the block at line {block.line}:\n{printed}")
 
     def type(self, words: list[str]) -> str:
         """Type a command, with what a page leaves open filled in; returns what it printed."""
@@ -87,6 +122,8 @@ class Reader:
 
     def leave(self) -> None:
         """Stop what was started."""
+        if self.interpreter is not None:
+            self.interpreter.communicate()
         for service in self.services:
             service.send_signal(signal.SIGTERM)
             service.wait(30)
@@ -171,7 +208,7 @@ def unset(reader: Reader, arguments: list[str]) -> str:
 
 
 def python(reader: Reader, arguments: list[str]) -> str:
-    """A file the page wrote; a script of the project is asked for its help, which must name all flags."""
+    """A file the page wrote; a script of the project is only asked whether it has the flags."""
     if (reader.folder / arguments[0]).is_file():
         return reader.run(sys.executable, *arguments)
     script = ["-m", arguments[1]] if arguments[0] == "-m" else [str(ROOT / arguments[0])]
@@ -197,6 +234,7 @@ RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "serve"): serve,
     ("tokengym", "worlds"): lambda reader, rest: tokengym(reader, ["worlds", *rest]),
     ("tokengym", "play"): lambda reader, rest: tokengym(reader, ["play", *rest]),
+    ("tokengym", "check"): lambda reader, rest: tokengym(reader, ["check", *rest, "--tasks", "2"]),
     ("python3", ".ci/start"): start,
     ("export",): export,
     ("unset",): unset,
