@@ -92,7 +92,7 @@ def test_what_is_in_use_is_never_dropped(backbone: Backbone, tmp_path: Path) -> 
     for number in range(4):
         snapshots.release(f"s:{number}")
     assert snapshots.status()["resident_adapters"] == 2
-    snapshots.acquire("s:9")
+    snapshots.acquire("s:3")
     assert len(list((tmp_path / "unnamed").iterdir())) == snapshots.status()["spilled_adapters"]
     for number in range(10):
         snapshots.drop(f"s:{number}")

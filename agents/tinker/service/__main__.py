@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
+
+from tokengym.agents.tinker.service.errors import ServiceError
+from tokengym.agents.tinker.service.settings import check_model_directory
 
 KEY_HELP = (
     "The API key is read from the environment variable TOKENGYM_SERVICE_KEY (it must start with "
@@ -71,11 +75,12 @@ def main(arguments: list[str] | None = None) -> int:
     for name, value in (("OMP_WAIT_POLICY", "PASSIVE"), ("GOMP_SPINCOUNT", "0")):
         os.environ.setdefault(name, value)
 
-    # Imported here, because torch takes seconds and --help should not.
-    from tokengym.agents.tinker.service.errors import ServiceError
-    from tokengym.agents.tinker.service.server import KEY_VARIABLE, serve
-
     try:
+        for model in chosen.model:
+            check_model_directory(Path(model))
+        # Imported here, because torch takes seconds and neither --help nor a typing error should.
+        from tokengym.agents.tinker.service.server import KEY_VARIABLE, serve
+
         serve(
             chosen.model,
             host=chosen.host,

@@ -10,16 +10,17 @@ import copy
 import hashlib
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tokengym.agents.tinker.service.errors import ModelDirectoryError
+from tokengym.agents.tinker.service.settings import check_model_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from torch import nn
 
@@ -61,12 +62,7 @@ def load_backbone(directory: Path, device: str = "auto", dtype: str = "auto") ->
         ModelDirectoryError: if the directory is missing or does not hold a causal language model
             and its tokenizer.
     """
-    if not directory.is_dir():
-        raise ModelDirectoryError(f"model must be a directory, got {str(directory)!r}")
-    if not (directory / "config.json").is_file():
-        raise ModelDirectoryError(
-            f"model directory must hold a config.json, {str(directory)!r} has none"
-        )
+    check_model_directory(directory)
     where = torch.device(
         ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     )

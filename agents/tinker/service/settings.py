@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tokengym.agents.tinker.service.errors import BadRequestError
+from tokengym.agents.tinker.service.errors import BadRequestError, ModelDirectoryError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,6 +63,16 @@ class Settings:
         for name in ("threads", "prefix_cache_bytes", "max_queued_samples"):
             if getattr(self, name) < 0:
                 raise BadRequestError(f"{name} must not be negative, got {getattr(self, name)}")
+
+
+def check_model_directory(directory: Path) -> None:
+    """Raise `ModelDirectoryError` for what cannot be a model, before torch is loaded to try."""
+    if not directory.is_dir():
+        raise ModelDirectoryError(f"model must be a directory, got {str(directory)!r}")
+    if not (directory / "config.json").is_file():
+        raise ModelDirectoryError(
+            f"model directory must hold a config.json, {str(directory)!r} has none"
+        )
 
 
 def check_api_key(key: str) -> str:
