@@ -123,11 +123,16 @@ class FullSession:
         """Value less all costs of the days closed."""
         return self.days.objective
 
+    @property
+    def malformed(self) -> int:
+        """Replies without a command so far."""
+        return self._malformed + (0 if self._picking is None else self._picking.malformed)
+
     def metrics(self) -> dict[str, float]:
         """Return what happened, for logs."""
         return {
             "refused": float(self._refused),
-            "malformed": float(self._malformed),
+            "malformed_replies": float(self.malformed),
             "lost": float(self._lost),
         }
 

@@ -151,12 +151,17 @@ class PickSession:
         """Value earned less the cost of walking."""
         return self.picking.floor.objective
 
+    @property
+    def malformed(self) -> int:
+        """Replies without a command so far."""
+        return self.picking.malformed
+
     def metrics(self) -> dict[str, float]:
         """Return what happened, for logs."""
         picking = self.picking
         return {
             "refused": float(picking.refused),
-            "malformed": float(picking.malformed),
+            "malformed_replies": float(self.malformed),
             "walked": float(picking.floor.walked),
             "unshipped": float(len(picking.floor.open)),
         }

@@ -165,8 +165,8 @@ class StockSession:
         served = 1.0 - self._lost / self._asked if self._asked else 1.0
         return {
             "refused": float(self.refused),
-            "malformed": float(self.malformed),
-            "cost": self._cost,
+            "malformed_replies": float(self.malformed),
+            "total_cost": self._cost,
             "fill_rate": served,
         }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,6 +34,8 @@ _PROBLEMS: Mapping[str, type[PickProblem] | type[StockProblem] | type[FullProble
     "full": FullProblem,
 }
 _LEAST_GAP = 0.05
+_IN_FORM: Mapping[str, float] = MappingProxyType({"well_formed": 1.0})
+_OUT_OF_FORM: Mapping[str, float] = MappingProxyType({"well_formed": 0.0})
 
 
 class WarehouseWorld(World):
@@ -167,12 +170,15 @@ class WarehouseWorld(World):
 
     def _respond(self, text: str, complete: bool) -> Turn:
         session = self.session
+        malformed = session.malformed
         said, reason = session.respond(text, complete)
+        form = _IN_FORM if session.malformed == malformed else _OUT_OF_FORM
         if reason is None:
-            return Turn(ROLE, said)
+            return Turn(ROLE, said, metrics=form)
         problem = session.problem
         score = control_score(session.objective, problem.reference, problem.optimum)
         metrics = {
+            **form,
             "objective": session.objective,
             "normalized_score": score,
             "turns": float(session.turns),

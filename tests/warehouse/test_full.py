@@ -57,7 +57,7 @@ def test_the_plan_made_in_hindsight_comes_close_to_the_bound(level: str) -> None
             np.random.default_rng(0),
         )
         assert record.turns[-1].metrics["refused"] == 0
-        assert record.turns[-1].metrics["malformed"] == 0
+        assert record.turns[-1].metrics["malformed_replies"] == 0
         scores.append(record.turns[-1].metrics["normalized_score"])
     assert 0.9 < np.mean(scores) <= 1.0
 

@@ -70,7 +70,7 @@ def test_the_regret_is_the_mean_of_the_realised_cost_above_the_optimum() -> None
         while not turn.done:
             turn = world.reply(f"REORDER S1 {rng.integers(1, 6)}")
         end = solution.at_review[()][session.shelves[0].on_hand]
-        realised = turn.metrics["cost"] + end - start - 8 * solution.average
+        realised = turn.metrics["total_cost"] + end - start - 8 * solution.average
         gaps.append(realised + session.objective)
     error = np.std(gaps) / len(gaps) ** 0.5
     assert abs(np.mean(gaps)) < 4 * error
@@ -97,7 +97,7 @@ def test_the_realised_cost_is_what_happened() -> None:
         left = max(on_hand - asked, 0)
         cost += terms["holding"] * left + terms["lost"] * max(asked - on_hand, 0) + terms["fixed"]
         on_hand = left + (2 if left + 2 <= terms["room"] else 0)
-    assert turn.metrics["cost"] == pytest.approx(cost)
+    assert turn.metrics["total_cost"] == pytest.approx(cost)
 
 
 def test_an_order_without_room_or_item_is_refused_with_a_reason() -> None:
