@@ -264,7 +264,8 @@ class DisruptionWorld(World):
             self._argument = read_argument(text, self.targets, complete=complete)
             claims = self._argument.claims
             self._false = len([claim for claim in claims if not claim.holds(docket.evidence)])
-            return Turn(PREDICTOR, rejoinder(self._argument))
+            in_form = {"well_formed": float(self._argument.label is not None)}
+            return Turn(PREDICTOR, rejoinder(self._argument), metrics=in_form)
         answer = read_answer(text, self.targets, complete=complete)
         if answer is None:
             said = complaint(text, self._form, complete=complete)

@@ -61,7 +61,9 @@ def mixed(name: str, world: World) -> Policy:
 
 
 def check_ranges(world: World, record: Record) -> None:
-    """Hold every declared range, the grid, and that terms sum to the reward."""
+    """Hold every declared range, the grid, that terms sum to the reward, what answers tell."""
+    for turn in record.turns[1:]:
+        assert turn.metrics["well_formed"] in (0.0, 1.0)
     for turn in record.turns:
         for role, reward in turn.rewards.items():
             assert reward in world.spec.step_range[role]
