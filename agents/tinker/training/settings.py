@@ -45,10 +45,10 @@ class TrainSettings:
     world: str
     level: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    steps: int = 150
+    steps: int = 120
     groups_per_batch: int = 16
     group_size: int = 8
-    learning_rate: float = 1e-3
+    learning_rate: float = 6e-4
     lora_rank: int = 32
     max_tokens: int = 16
     temperature: float = 1.0
