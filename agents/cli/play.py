@@ -1,11 +1,14 @@
 """`tokengym play`: one episode on the terminal, played by you or by a scripted policy."""
 
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
 from tokengym.agents.cli.options import name_values
+from tokengym.agents.pictures.save import check_picture, save_picture
+from tokengym.agents.rollout import Record
 from tokengym.envs.catalogue import Policy, baselines, make_world, policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
@@ -18,15 +21,21 @@ def play(
     split: Annotated[str, typer.Option(help="train, validation or test")] = "train",
     index: Annotated[int, typer.Option(help="which Task of the split")] = 0,
     option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="draw the episode: energy and warehouse; .png, .svg or .pdf")
+    ] = None,
 ) -> None:
     """Play one Task; end a reply of your own with an empty line."""
     made = make_world(world, level, **name_values(option or [], "--option"))
+    if picture is not None:
+        check_picture(made.spec.id, picture)
     speaker: Policy = _human if who == "human" else policy(made.spec.id, who)
     others = baselines(made.spec.id)["null"]
     rng = np.random.default_rng(index)
     task = made.task(split, index)
     turn = made.start(task)
     first = turn.role
+    turns, replies = [turn], list[str]()
     while not turn.done:
         typer.secho(f"[{turn.role}]", fg="cyan")
         typer.echo(turn.text)
@@ -34,6 +43,8 @@ def play(
         if who != "human" or turn.role != first:
             typer.secho(f"> {reply}", fg="green")
         turn = made.reply(reply)
+        turns.append(turn)
+        replies.append(reply)
     if turn.text:
         typer.echo(turn.text)
     for role, value in made.returns.items():
@@ -42,6 +53,9 @@ def play(
         typer.secho(f"{role} earned {value:.4f}{kind}; {turn.stop_reason}", fg="yellow")
     for name, number in turn.metrics.items():
         typer.echo(f"  {name}: {number:g}")
+    if picture is not None:
+        save_picture(made, Record(task, tuple(turns), tuple(replies), made.returns), picture, who)
+        typer.echo(f"picture: {picture}")
 
 
 def _human(world: World, turn: Turn, rng: np.random.Generator) -> str:

@@ -20,7 +20,7 @@ from tokengym.envs.energy.house import House
 from tokengym.envs.energy.levels import LEVELS
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import optimum
-from tokengym.envs.energy.plant import Commands, State, frozen
+from tokengym.envs.energy.plant import Commands, Outcome, State, frozen
 from tokengym.envs.energy.readers import Source, read
 from tokengym.envs.energy.rules import reference
 from tokengym.envs.energy.series import Series
@@ -148,6 +148,7 @@ class EnergyWorld(World):
         self._values: Values | None = None
         self._step = 0
         self._state: State = (0.0, 0.0)
+        self._outcome: Outcome | None = None
         self._money = 0.0
         self._safety: tuple[float, ...] = ()
         self._malformed = 0
@@ -205,6 +206,11 @@ class EnergyWorld(World):
         return Shown(step, plant.seen(step, self._state), plant.foreseen(step))
 
     @property
+    def outcome(self) -> Outcome | None:
+        """What the last step did, unrounded, `None` before the first: for pictures, not policies."""
+        return self._outcome
+
+    @property
     def optimal_commands(self) -> Commands:
         """What the optimal plan commands at this step, in kW: for the oracle only."""
         return self._playing.plan[self._step]
@@ -215,6 +221,7 @@ class EnergyWorld(World):
         self._script, plant = script, script.plant
         self._step, self._state, self._money = 0, plant.initial, 0.0
         self._safety, self._malformed = (), 0
+        self._outcome = None
         return Turn(_ROLE, f"{script.opening}\n{self._status()}")
 
     def _respond(self, text: str, complete: bool) -> Turn:
@@ -241,6 +248,7 @@ class EnergyWorld(World):
         }
         if self._values is not None:
             metrics["credit"] = self._values.credit(step, self._state, outcome)
+        self._outcome = outcome
         self._state = outcome.state
         self._money += outcome.money
         self._safety += (outcome.safety,)

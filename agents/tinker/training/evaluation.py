@@ -33,11 +33,13 @@ class Evaluation:
             the share of all replies.
         stated: for forecasts, pairs of (label, stated probability) of the well-formed replies; the
             label is the exact probability where Tasks are scored against it, else the outcome.
+        replies: what the policy said on the first Task; empty where the world could not read it.
     """
 
     returns: Estimate
     figures: Mapping[str, float] = field(default_factory=dict)
     stated: Sequence[tuple[float, float]] = ()
+    replies: Sequence[str] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -45,6 +47,7 @@ class Evaluation:
             "returns": list(self.returns),
             "figures": dict(self.figures),
             "stated": [list(pair) for pair in self.stated],
+            "replies": list(self.replies),
         }
 
     @classmethod
@@ -52,7 +55,8 @@ class Evaluation:
         """Read what `to_dict` gave."""
         mean, low, high, count = data["returns"]
         pairs = [(exact, stated) for exact, stated in data["stated"]]
-        return cls(Estimate(mean, low, high, count), data["figures"], pairs)
+        replies = data.get("replies", ())  # a run folder may be older than this field
+        return cls(Estimate(mean, low, high, count), data["figures"], pairs, replies)
 
 
 def held_out_tasks(settings: TrainSettings) -> list[Task]:
@@ -91,8 +95,8 @@ async def evaluate_policy(
     figures = {
         name: sum(float(metrics.get(name, 0.0)) for metrics in last) / len(last) for name in names
     }
-    replies = [step for group in groups for step in group.trajectories_G[0].transitions]
-    figures["malformed"] = sum(float(step.metrics["malformed"]) for step in replies) / len(replies)
+    steps = [step for group in groups for step in group.trajectories_G[0].transitions]
+    figures["malformed"] = sum(float(step.metrics["malformed"]) for step in steps) / len(steps)
     stated = [
         (float(metrics["label"]), float(metrics["probability"]))
         for metrics in last
@@ -100,7 +104,12 @@ async def evaluate_policy(
     ]
     if stated:
         figures["discrimination (correlation of stated and label)"] = _correlation(stated)
-    return Evaluation(estimate(returns), figures, stated)
+    # A reply that was cut off can read like a whole one, so what was not understood is left out.
+    said = [
+        "" if step.metrics["malformed"] else str(step.logs["reply"])
+        for step in groups[0].trajectories_G[0].transitions
+    ]
+    return Evaluation(estimate(returns), figures, stated, said)
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> float:

@@ -19,6 +19,7 @@ from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.training.connection import Connection, resolve_model
 from tokengym.agents.tinker.training.cost import Cost, job_cost
+from tokengym.agents.tinker.training.episodes import draw_episodes
 from tokengym.agents.tinker.training.evaluation import (
     Evaluation,
     evaluate_policy,
@@ -115,7 +116,8 @@ async def _run(
     steps = StepLog(folder / "metrics.jsonl")
     steps.poll()
     warning = "" if collapse is None else f"Collapsed at step {collapse.since}: {collapse.reason}."
-    write_report(folder, settings, steps.rows, references, before, after, warning)
+    episodes = draw_episodes(folder, settings, tasks[0], references, before, after)
+    write_report(folder, settings, steps.rows, references, before, after, warning, episodes)
     _save_outcome(outcome, path)
     return outcome
 

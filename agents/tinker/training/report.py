@@ -28,6 +28,7 @@ def write_report(
     before: Evaluation,
     after: Evaluation | None,
     warning: str = "",
+    episodes: Sequence[tuple[str, str]] = (),
 ) -> None:
     """Write `reward.png` and `report.html` into a run folder.
 
@@ -39,6 +40,7 @@ def write_report(
         before: the policy as it was, on the test Tasks.
         after: the policy as it became, or `None` if it was not evaluated.
         warning: what went wrong, shown first.
+        episodes: pictures of episodes: who played, and the file's name in the run folder.
     """
     draw(folder / "reward.png", settings, steps, references, before, after)
     rows = [("before training", before.returns)]
@@ -53,6 +55,7 @@ def write_report(
         picture="reward.png",
         rows=rows,
         details=_details(before, after),
+        episodes=episodes,
         settings=json.dumps(_plain(settings), indent=2),
     )
     (folder / "report.html").write_text(page, encoding="utf-8")

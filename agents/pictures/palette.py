@@ -1,0 +1,35 @@
+"""Colours that colour-blind readers tell apart, and the figure that pictures are drawn on.
+
+The colours are those of Okabe and Ito (2008), "Color Universal Design".
+"""
+
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+BLACK, GREY, PALE = "#000000", "#777777", "#e3e3e3"
+ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
+BLUE, RED, PURPLE, YELLOW = "#0072B2", "#D55E00", "#CC79A7", "#F0E442"
+
+TOUR_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, BLACK)
+TOUR_LINES = ("-", "--", ":", "-.")
+
+
+_PADDING = 0.08
+"""Inches around a panel."""
+
+
+def figure(width: float, height: float, title: str) -> Figure:
+    """Return an empty figure of `width` by `height` inches that lays itself out.
+
+    It belongs to no window and no global state, so pictures can be drawn anywhere.
+    """
+    layout = ConstrainedLayoutEngine(h_pad=_PADDING, w_pad=_PADDING)
+    made = Figure(figsize=(width, height), layout=layout)
+    made.suptitle(title, fontsize=12)
+    return made
+
+
+def tour_style(number: int) -> tuple[str, str]:
+    """Return colour and line style of the tour `number`, from 0: 28 different ones."""
+    lines = number // len(TOUR_COLOURS) % len(TOUR_LINES)
+    return TOUR_COLOURS[number % len(TOUR_COLOURS)], TOUR_LINES[lines]

@@ -1,0 +1,322 @@
+"""Laws of the pictures: every level is drawn whoever plays, and what is drawn is what happened."""
+
+import struct
+from collections.abc import Mapping
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.patches import Rectangle
+from typer.testing import CliRunner
+
+from tokengym.agents.cli import app
+from tokengym.agents.evaluate import estimate
+from tokengym.agents.pictures import energy, warehouse_data
+from tokengym.agents.pictures.floor_plan import tour_path
+from tokengym.agents.pictures.replay import replay
+from tokengym.agents.pictures.save import has_picture, save_picture
+from tokengym.agents.rollout import Record, play
+from tokengym.agents.tinker.training.episodes import draw_episodes
+from tokengym.agents.tinker.training.evaluation import Evaluation
+from tokengym.agents.tinker.training.report import write_report
+from tokengym.agents.tinker.training.settings import preset
+from tokengym.envs.catalogue import Policy, baselines, make_world, spec, specs
+from tokengym.envs.core.errors import OptionError, TaskError
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.world import World
+from tokengym.envs.energy.microgrid import Microgrid
+from tokengym.envs.energy.plant import TOLERANCE
+from tokengym.envs.energy.world import EnergyWorld, plant_from
+from tokengym.envs.warehouse.full import FullSession
+from tokengym.envs.warehouse.layout import AisleLayout, Layout, MapLayout, plain_layout, walks
+from tokengym.envs.warehouse.pick import PickSession
+from tokengym.envs.warehouse.stock import StockSession
+from tokengym.envs.warehouse.world import WarehouseWorld
+
+LEVELS = [(name, level) for name in ("energy", "warehouse") for level in spec(name).levels]
+PICK = [level for level in spec("warehouse").levels if level.startswith("pick")]
+STOCK = [level for level in spec("warehouse").levels if level.startswith("stock")]
+FULL = [level for level in spec("warehouse").levels if level.startswith("full")]
+PLAYERS = ["oracle", "random", "nonsense"]
+MAP = MapLayout(("......", ".xx.x.", ".xx.x.", "......", "..gg.."))
+
+
+def nonsense(world: World, turn: object, rng: np.random.Generator) -> str:
+    return str(rng.choice(["", "perhaps?", "TRIP O1,O1: A0-1", "TRIP O9: A9-9", "REORDER S1 9999"]))
+
+
+@cache
+def task_of(name: str, level: str, index: int = 0) -> Task:
+    return make_world(name, level).task("test", index)
+
+
+def played(name: str, level: str, who: str, index: int = 0) -> tuple[World, Record]:
+    world = make_world(name, level)
+    policies: Mapping[str, Policy] = {**baselines(name), "nonsense": nonsense}
+    task = task_of(name, level, index)
+    return world, play(world, task, policies[who], np.random.default_rng(7))
+
+
+def size_of(path: Path) -> tuple[int, int]:
+    """Width and height that the header of a PNG states."""
+    data = path.read_bytes()
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    assert data.endswith(b"IEND\xaeB`\x82")
+    width, height = struct.unpack(">II", data[16:24])
+    return width, height
+
+
+@pytest.mark.parametrize("who", PLAYERS)
+@pytest.mark.parametrize(("name", "level"), LEVELS)
+def test_every_level_is_drawn_whoever_plays(
+    tmp_path: Path, name: str, level: str, who: str
+) -> None:
+    world, record = played(name, level, who)
+    save_picture(world, record, tmp_path / "episode.png", who)
+    width, height = size_of(tmp_path / "episode.png")
+    assert 800 <= width <= 2000
+    assert 500 <= height <= 2000
+    assert (tmp_path / "episode.png").stat().st_size > 20_000
+
+
+@pytest.mark.parametrize("who", [*PLAYERS, "noisy"])
+@pytest.mark.parametrize("level", spec("energy").levels)
+def test_a_day_shows_the_states_the_plant_goes_through(level: str, who: str) -> None:
+    world, record = played("energy", level, who, index=1)
+    shown = energy.day(world, record)
+    plant = plant_from(record.task.instance)
+    assert shown.plant == plant
+    assert (shown.stored[0], shown.car[0]) == plant.initial
+    assert len(shown.stored) == len(shown.edges) == plant.steps + 1
+    for step, done in enumerate(shown.done):
+        # What physics allowed is what physics does: commanded as such, it leads on just the same.
+        outcome = plant.advance(step, (shown.stored[step], shown.car[step]), done)
+        assert outcome.state == pytest.approx((shown.stored[step + 1], shown.car[step + 1]))
+        assert outcome.safety == pytest.approx(shown.missed[step], abs=1e-6)
+    assert sum(shown.missed) == pytest.approx(record.metrics["total_cost"])
+    assert shown.money == pytest.approx(record.metrics["total_money_cost"])
+    assert len(shown.malformed) == record.metrics["malformed_replies"]
+
+
+def test_the_axes_hold_the_series_of_the_day() -> None:
+    world, record = played("energy", "outages", "random")
+    shown = energy.day(world, record)
+    panels = energy.draw(world, record, "").axes
+    lines = {line.get_label(): line.get_xydata() for axes in panels for line in axes.lines}
+    stored = np.asarray(lines["in the battery"])
+    assert stored.tolist() == [list(pair) for pair in zip(shown.edges, shown.stored, strict=True)]
+    assert isinstance(shown.plant, Microgrid)
+    short = [
+        step + 1
+        for step, least in enumerate(shown.plant.reserve)
+        if shown.stored[step + 1] < least - TOLERANCE
+    ]
+    assert short
+    marks = np.asarray(lines["below the reserve"])
+    assert marks.tolist() == [[shown.edges[at], shown.stored[at]] for at in short]
+    bars = [patch for patch in panels[1].patches if isinstance(patch, Rectangle)]
+    heights = sum(bar.get_height() for bar in bars if bar.get_width() < shown.plant.dt)
+    assert heights == pytest.approx(sum(shown.power("BATTERY")))
+
+
+def test_an_episode_that_ends_at_a_violation_is_drawn_as_far_as_it_went(tmp_path: Path) -> None:
+    world = make_world("energy", "day", terminate_on_violation=True)
+    record = play(
+        world, task_of("energy", "day"), baselines("energy")["random"], np.random.default_rng(0)
+    )
+    shown = energy.day(world, record)
+    assert len(shown.done) == len(record.replies) < shown.plant.steps
+    save_picture(world, record, tmp_path / "episode.png")
+    assert size_of(tmp_path / "episode.png") > (800, 500)
+
+
+@pytest.mark.parametrize("who", [*PLAYERS, "noisy", "fcfs"])
+@pytest.mark.parametrize("level", PICK)
+def test_a_shift_shows_the_trips_that_earned_the_objective(level: str, who: str) -> None:
+    world, record = played("warehouse", level, who)
+    (shift,) = warehouse_data.episode(world, record).shifts
+    assert isinstance(world, WarehouseWorld)
+    session = world.session
+    assert isinstance(session, PickSession)
+    earned = sum(value for tour in shift.tours for _, value, _ in tour.earned)
+    walked = sum(tour.walked for tour in shift.tours)
+    assert session.objective == pytest.approx(earned - shift.site.walk_cost * walked)
+    assert walked == record.metrics["walked"]
+    assert len(shift.refusals) == record.metrics["refused"]
+    assert len(shift.misread) == record.metrics["malformed_replies"]
+    assert shift.unshipped == tuple(session.picking.floor.open)
+    for tour in shift.tours:
+        assert length(tour_path(shift.site.layout, tour.stops)) == tour.walked
+
+
+@pytest.mark.parametrize("who", [*PLAYERS, "noisy", "base_stock"])
+@pytest.mark.parametrize("level", STOCK)
+def test_the_days_of_an_item_are_those_of_its_shelf(level: str, who: str) -> None:
+    world, record = played("warehouse", level, who)
+    shown = warehouse_data.episode(world, record)
+    assert isinstance(world, WarehouseWorld)
+    for number, days in enumerate(shown.items):
+        mornings = []
+        for step in replay(world, record):
+            session = step.before.session
+            assert isinstance(session, StockSession)
+            mornings.append(session.shelves[number].on_hand)
+        review = days.item.model.review
+        assert days.on_hand[::review] == mornings
+        asked = [sold + lost for sold, lost in zip(days.sold, days.lost, strict=True)]
+        assert isinstance(world.session, StockSession)
+        assert tuple(asked) == world.session.problem.demand[number]
+        lead = days.item.model.lead
+        arrives = [*days.item.due, *days.ordered]
+        for day, (now, after) in enumerate(pairwise(days.on_hand)):
+            assert after == now - days.sold[day] + arrives[day]
+        assert len(arrives) == len(asked) + lead - 1
+    sold, lost = (
+        sum(sum(getattr(days, name)) for days in shown.items) for name in ("sold", "lost")
+    )
+    assert record.metrics["fill_rate"] == pytest.approx(sold / (sold + lost))
+
+
+@pytest.mark.parametrize("who", [*PLAYERS, "noisy", "base_stock"])
+@pytest.mark.parametrize("level", FULL)
+def test_the_days_of_a_shop_add_up_to_its_objective(level: str, who: str) -> None:
+    world, record = played("warehouse", level, who)
+    shown = warehouse_data.episode(world, record)
+    assert isinstance(world, WarehouseWorld)
+    session = world.session
+    assert isinstance(session, FullSession)
+    assert len(shown.shifts) == len(session.problem.shop.books)
+    value = 0.0
+    for shift in shown.shifts:
+        value += sum(gain for tour in shift.tours for _, gain, _ in tour.earned)
+        value -= shift.site.walk_cost * sum(tour.walked for tour in shift.tours)
+    for days in shown.items:
+        model = days.item.model
+        left = sum(days.on_hand) - sum(days.sold)
+        placed = sum(units > 0 for units in days.ordered)
+        value -= model.holding * left + model.lost * sum(days.lost) + model.fixed * placed
+    assert session.objective == pytest.approx(value)
+    assert sum(sum(days.lost) for days in shown.items) == record.metrics["lost"]
+    assert (shown.refused, shown.misread) == (
+        record.metrics["refused"],
+        record.metrics["malformed_replies"],
+    )
+
+
+def length(path: list[tuple[int, int]]) -> int:
+    """Length of a path whose pieces are horizontal or vertical."""
+    for (x, y), (to_x, to_y) in pairwise(path):
+        assert x == to_x or y == to_y
+    return sum(abs(x - to_x) + abs(y - to_y) for (x, y), (to_x, to_y) in pairwise(path))
+
+
+@given(
+    st.one_of(st.builds(AisleLayout, st.integers(1, 5), st.integers(1, 8)), st.just(MAP)), st.data()
+)
+@settings(max_examples=60, deadline=None)
+def test_a_tour_is_drawn_as_long_as_it_is_walked(layout: Layout, data: st.DataObject) -> None:
+    names = [cell.name for cell in layout.slots()]
+    stops = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=6, unique=True))
+    distances = walks(layout)
+    places = [0, *(distances.number[stop] for stop in stops), 0]
+    path = tour_path(layout, stops)
+    assert length(path) == sum(distances.steps[p][q] for p, q in pairwise(places))
+    if isinstance(layout, MapLayout):
+        shelves = [layout.lines[y][x] == "x" for x, y in path]
+        assert sum(shelves) == len(stops)
+
+
+def test_a_floor_from_a_map_is_drawn(tmp_path: Path) -> None:
+    world = make_world("warehouse", "pick_small")
+    assert isinstance(world, WarehouseWorld)
+    instance = dict(task_of("warehouse", "pick_small").instance)
+    shelves = [cell.name for cell in MAP.slots()]
+    instance["site"] = {**instance["site"], "layout": plain_layout(MAP)}
+    instance["orders"] = [
+        {**order, "lines": [[shelves[number], 1]]}
+        for number, order in enumerate(instance["orders"])
+    ]
+    task = world.task_of(instance)
+    record = play(world, task, baselines("warehouse")["edd_exact"], np.random.default_rng(0))
+    save_picture(world, record, tmp_path / "map.png")
+    assert size_of(tmp_path / "map.png") > (800, 500)
+
+
+def test_drawing_leaves_an_episode_under_way_alone() -> None:
+    world, record = played("energy", "small", "random")
+    assert isinstance(world, EnergyWorld)
+    world.start(record.task)
+    world.reply(record.replies[0])
+    before = world.shown
+    energy.day(world, record)
+    assert world.shown == before
+
+
+def test_a_record_of_other_options_is_refused() -> None:
+    _, record = played("energy", "day", "random", index=1)
+    assert record.metrics["violation_depth"] > 0.0
+    with pytest.raises(TaskError, match="options"):
+        energy.day(make_world("energy", "day", flat_floor=True), record)
+
+
+def test_what_cannot_be_drawn_is_refused_by_name(tmp_path: Path) -> None:
+    world, record = played("energy", "small", "oracle")
+    with pytest.raises(OptionError, match="gif"):
+        save_picture(world, record, tmp_path / "day.gif")
+    with pytest.raises(OptionError, match="folder"):
+        save_picture(world, record, tmp_path / "none" / "day.png")
+    forecast = make_world("forecast")
+    other = play(forecast, forecast.task(), baselines("forecast")["null"], np.random.default_rng(0))
+    with pytest.raises(OptionError, match="Forecast-v0 has no picture"):
+        save_picture(forecast, other, tmp_path / "forecast.png")
+    assert {name for name in specs() if has_picture(name)} == {
+        "tokengym/Energy-v0",
+        "tokengym/Warehouse-v0",
+    }
+
+
+def test_play_writes_a_picture_and_refuses_one_before_the_first_turn(tmp_path: Path) -> None:
+    path = tmp_path / "shift.png"
+    line = ["play", "warehouse", "--policy", "fcfs", "--picture", str(path)]
+    result = CliRunner().invoke(app, line)
+    assert result.exit_code == 0, result.output
+    assert str(path) in result.output.replace("\n", "")
+    assert size_of(path) > (800, 500)
+    refused = CliRunner().invoke(app, ["play", "forecast", "--picture", str(path)])
+    assert isinstance(refused.exception, OptionError)
+    assert not refused.output
+
+
+def test_the_report_shows_the_rule_and_the_policy_before_and_after(tmp_path: Path) -> None:
+    job = preset("energy", level="small")
+    task = task_of("energy", "small")
+    references = {"hold": estimate([0.4]), "mpc": estimate([0.9]), "oracle": estimate([1.0])}
+    before = Evaluation(estimate([0.1]), replies=["BATTERY 1"] * 12)
+    after = Evaluation(estimate([0.2]), replies=["BATTERY 0", ""])
+    episodes = draw_episodes(tmp_path, job, task, references, before, after)
+    assert [who for who, _ in episodes] == ["mpc", "before training", "after training"]
+    write_report(tmp_path, job, [], references, before, after, episodes=episodes)
+    page = (tmp_path / "report.html").read_text()
+    for _, file in episodes:
+        assert f'src="{file}"' in page
+        assert size_of(tmp_path / file) > (800, 500)
+
+
+def test_the_report_of_a_world_without_pictures_has_none(tmp_path: Path) -> None:
+    found = Evaluation(estimate([0.5]), replies=["Probability: 0.5"])
+    task = make_world("forecast").task("test")
+    assert draw_episodes(tmp_path, preset("forecast"), task, {}, found, None) == []
+    write_report(tmp_path, preset("forecast"), [], {}, found, None)
+    assert "held-out Task<" not in (tmp_path / "report.html").read_text()
+
+
+def test_an_evaluation_keeps_its_replies_in_a_file_and_reads_older_ones() -> None:
+    found = Evaluation(estimate([0.5]), replies=["BATTERY 1", ""])
+    data = found.to_dict()
+    assert list(Evaluation.from_dict(data).replies) == ["BATTERY 1", ""]
+    del data["replies"]
+    assert list(Evaluation.from_dict(data).replies) == []
