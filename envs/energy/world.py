@@ -207,7 +207,7 @@ class EnergyWorld(World):
 
     @property
     def outcome(self) -> Outcome | None:
-        """What the last step did, unrounded, `None` before the first: for pictures, not policies."""
+        """What the last step did, unrounded; `None` before the first. No policy may read it."""
         return self._outcome
 
     @property
