@@ -144,7 +144,7 @@ def report(console: Console, level: str, count: int) -> None:
 def main() -> None:
     """Print the tables of the levels asked for."""
     levels = specs()["tokengym/Warehouse-v0"].levels
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("levels", nargs="*", default=levels, metavar="level")
     parser.add_argument("--tasks", type=int, default=100)
     arguments = parser.parse_args()
