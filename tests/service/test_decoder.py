@@ -58,11 +58,13 @@ def _live(model: Any, decoder: Any, life: list[tuple[list[list[int]], int, list[
         for _ in range(steps):
             tokens = generator.integers(0, VOCABULARY, len(rows))
             logits = decoder.step(tokens)
-            for row, token in zip(rows, tokens.tolist(), strict=True):
-                row.append(token)
+            for sequence, token in zip(rows, tokens.tolist(), strict=True):
+                sequence.append(token)
         for row, sequence in enumerate(rows):
             np.testing.assert_allclose(logits[row].numpy(), _alone(model, sequence), atol=3e-4)
         left = [row for row in range(len(rows)) if row not in leaving] or [0]
+        # In any order: the sampler moves the last rows into the places that fall free.
+        left = left[::-1] if steps % 2 else left
         for row in set(range(len(rows))) - set(left):
             decoder.remember(row, np.array(rows[row], np.int32))
         decoder.keep(left)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokengym.agents.tinker.service.draws import Draw, draw_tokens, row_key, uniforms
 
-logit_lists = st.lists(st.floats(-5, 5), min_size=2, max_size=12)
+logit_lists = st.lists(st.floats(-5, 5, width=32), min_size=2, max_size=12)
 GRID = 2000
 
 
@@ -25,6 +25,7 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
     return np.asarray(weights / weights.sum())
 
 
+@settings(deadline=None)
 @given(logit_lists, st.floats(0.3, 3.0))
 def test_tokens_are_drawn_from_the_tempered_distribution(
     logits: list[float], temperature: float
@@ -34,15 +35,18 @@ def test_tokens_are_drawn_from_the_tempered_distribution(
     np.testing.assert_allclose(got, expected, atol=1.5 / GRID)
 
 
+@settings(deadline=None)
 @given(logit_lists, st.integers(1, 14))
 def test_top_k_keeps_the_k_likeliest_in_proportion(logits: list[float], k: int) -> None:
-    weights = _softmax(np.array(logits, np.float32).astype(np.float64))
+    # In the draw's own precision, where two logits a hair apart are equally likely.
+    weights = torch.log_softmax(torch.tensor(logits), -1).exp().double().numpy()
     kept = np.argsort(-weights, kind="stable")[:k]
     expected = np.zeros(len(logits))
     expected[kept] = weights[kept] / weights[kept].sum()
     np.testing.assert_allclose(_shares(logits, Draw(0, top_k=k)), expected, atol=1.5 / GRID)
 
 
+@settings(deadline=None)
 @given(logit_lists, st.floats(0.05, 1.0))
 def test_top_p_keeps_the_fewest_likeliest_that_reach_p(logits: list[float], p: float) -> None:
     weights = _softmax(np.array(logits))
@@ -55,12 +59,14 @@ def test_top_p_keeps_the_fewest_likeliest_that_reach_p(logits: list[float], p: f
     np.testing.assert_allclose(shares[kept], weights[kept] / weights[kept].sum(), atol=2.5 / GRID)
 
 
+@settings(deadline=None)
 @given(logit_lists)
 def test_temperature_zero_takes_the_likeliest(logits: list[float]) -> None:
     tokens, _, _ = draw_tokens(torch.tensor([logits]), [Draw(0, temperature=0)], np.array([0.99]))
     assert logits[int(tokens[0])] == max(logits)
 
 
+@settings(deadline=None)
 @given(logit_lists, st.floats(0.0, 2.0), st.integers(1, 4))
 def test_the_reported_number_is_the_models_own_log_probability(
     logits: list[float], temperature: float, k: int
@@ -71,6 +77,7 @@ def test_the_reported_number_is_the_models_own_log_probability(
     np.testing.assert_allclose(logprobs[0], expected, atol=1e-5)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**64 - 1), st.integers(1, 30))
 def test_a_row_draws_the_same_in_every_batch(seed: int, others: int) -> None:
     generator = np.random.default_rng(others)

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokengym.agents.tinker.service.errors import GoneError, UnknownResourceError
@@ -28,6 +28,7 @@ def _work(number: int, done: list[int]) -> Callable[[], Awaitable[int]]:
     return start
 
 
+@settings(deadline=None)
 @given(st.permutations(range(1, 8)), st.lists(st.integers(1, 7), max_size=5))
 def test_any_order_of_arrival_is_performed_in_order_and_once(
     arrival: list[int], repeated: list[int]

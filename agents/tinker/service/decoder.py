@@ -36,7 +36,7 @@ class Decoder(Protocol):
         """Append one token [R] to every row; float32 logits [R, vocab] of the next."""
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Keep these rows, in this order, and drop the others."""
+        """Keep these rows in this order, drop the others; cheap for rows that keep their place."""
 
     def remember(self, row: int, tokens: Tokens) -> None:
         """Hold a row's keys for later prompts that begin with `tokens`, all it was given."""
@@ -77,7 +77,8 @@ class SharedDecoder:
         """See `Decoder.step`."""
         assert self._prompt is not None, "step needs admitted rows"
         filled = int(self._cursor.max()) + 1
-        suffix_keys, suffix_values = self._fit_suffix(len(self._cursor), filled)
+        rows = len(self._cursor)
+        suffix_keys, suffix_values = self._fit_suffix(rows, filled)
         slots, places, size = self._layout()
         lengths = np.array([group.length for group in self._groups])
         positions = torch.from_numpy(lengths[self._group_of] + self._cursor).to(self._device)
@@ -86,8 +87,8 @@ class SharedDecoder:
             prompt_keys=self._prompt[0],
             prompt_values=self._prompt[1],
             prompt_mask=self._hide(torch.from_numpy(lengths), int(self._prompt[0].shape[3])),
-            suffix_keys=suffix_keys,
-            suffix_values=suffix_values,
+            suffix_keys=suffix_keys[:, :rows],
+            suffix_values=suffix_values[:, :rows],
             suffix_mask=self._hide(cursor + 1, filled),
             cursor=cursor,
             filled=filled,
@@ -104,12 +105,12 @@ class SharedDecoder:
         """See `Decoder.keep`."""
         index = np.asarray(rows, np.int64)
         self._group_of, self._cursor = self._group_of[index], self._cursor[index]
-        if self._suffix is not None:
-            at = torch.from_numpy(index).to(self._device)
-            self._suffix = (
-                self._suffix[0].index_select(1, at),
-                self._suffix[1].index_select(1, at),
-            )
+        moved = np.flatnonzero(index != np.arange(len(index)))
+        if self._suffix is not None and len(moved):
+            to = torch.from_numpy(moved).to(self._device)
+            source = torch.from_numpy(index[moved]).to(self._device)
+            for part in self._suffix:
+                part[:, to] = part[:, source]
         used = np.unique(self._group_of)
         # Copying prompts costs more than a few idle ones do.
         if len(used) * 2 <= len(self._groups):
@@ -246,7 +247,8 @@ class SharedDecoder:
             tensor = self._prompt[part].new_zeros(layers, rows, kv_heads, capacity, width)
             if self._suffix is not None:
                 old = self._suffix[part]
-                tensor[:, : old.shape[1], :, : old.shape[3]] = old
+                kept = min(rows, int(old.shape[1]))
+                tensor[:, :kept, :, : old.shape[3]] = old[:, :kept]
             grown.append(tensor)
         self._suffix = (grown[0], grown[1])
         return self._suffix

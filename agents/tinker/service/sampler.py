@@ -274,7 +274,7 @@ class Sampler:
                     given = np.array(sequence.tokens[:-1], np.int32)
                     batch.decoder.remember(row, np.concatenate([job.request.prompt, given]))
                 job.close_one()
-            left = [row for row in range(len(batch.rows)) if row not in ended]
+            left = _filled(len(batch.rows), ended)
             batch.rows = [batch.rows[row] for row in left]
             if left:
                 batch.decoder.keep(left)
@@ -287,3 +287,16 @@ class Sampler:
             "waiting_requests": sum(len(jobs) for jobs in self._waiting.values()),
             "running_sequences": sum(len(batch.rows) for batch in self._batches.values()),
         }
+
+
+def _filled(rows: int, ended: set[int]) -> list[int]:
+    """The rows that go on, the last ones moved into the places of those that have ended.
+
+    Moving few rows matters: each carries the keys and values of all its tokens.
+    """
+    count = rows - len(ended)
+    order = list(range(count))
+    spare = [row for row in range(count, rows) if row not in ended]
+    for place in sorted(row for row in ended if row < count):
+        order[place] = spare.pop()
+    return order

@@ -165,7 +165,8 @@ class Service:
             try:
                 engine.snapshots.acquire(request.weights)
             except Exception as error:
-                future.set_exception(error)
+                with suppress(InvalidStateError):
+                    future.set_exception(error)
                 return
             future.add_done_callback(
                 lambda _: self.worker.tell(partial(engine.snapshots.release, request.weights))

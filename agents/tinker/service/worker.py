@@ -101,7 +101,11 @@ class Worker:
 
     def _take_notes(self) -> None:
         while self._notes:
-            self._notes.popleft()()
+            try:
+                self._notes.popleft()()
+            except Exception:
+                # One client's request must not end the thread that serves them all.
+                log.exception("a note failed")
 
     @staticmethod
     def _perform(operation: Callable[[], Any], future: Future[Any]) -> None:
