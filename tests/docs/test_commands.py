@@ -1,8 +1,8 @@
 """What the pages tell people to type works: every block of shell and Python is run.
 
-Blocks of a page run in order in one empty folder, those of Python in one interpreter, so that one can
-write a file and another use it. A command that would take long runs with small settings. A block
-that no rule covers fails its page.
+Blocks of a page run in order in one empty folder, those of Python in one interpreter, so that one
+can write a file and another use it. A command that would take long runs with small settings. A
+block that no rule covers fails its page.
 """
 
 import importlib.machinery
@@ -200,13 +200,6 @@ def export(reader: Reader, arguments: list[str]) -> str:
     return ""
 
 
-def unset(reader: Reader, arguments: list[str]) -> str:
-    """Variables that are gone afterwards."""
-    for name in arguments:
-        del reader.environment[name]
-    return ""
-
-
 def python(reader: Reader, arguments: list[str]) -> str:
     """A file the page wrote; a script of the project is only asked whether it has the flags."""
     if (reader.folder / arguments[0]).is_file():
@@ -237,7 +230,6 @@ RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "check"): lambda reader, rest: tokengym(reader, ["check", *rest, "--tasks", "2"]),
     ("python3", ".ci/start"): start,
     ("export",): export,
-    ("unset",): unset,
     ("python",): python,
     ("pip", "install"): install,
 }
