@@ -11,7 +11,6 @@ what holds on another machine, the tokens per second are not.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import statistics
 import tempfile
 import time
@@ -170,19 +169,19 @@ def main() -> None:
 
     data = make_data(prompts, chosen.tokens)
     request = LossRequest(data, "importance_sampling")
-    shared = packed_forward(backbone.trained, backbone.device, share=True)
-    bank = AdapterBank(backbone.trained)
     trainers = []
-    for name, forward in (("shared", shared), ("plain", dataclasses.replace(shared, share=False))):
-        trainer = Trainer(bank, forward, backbone.vocabulary, backbone.context)
+    for name, share in (("shared", True), ("plain", False)):
+        own = make_backbone(chosen.hidden, chosen.layers)
+        forward = packed_forward(own.trained, own.device, share=share)
+        trainer = Trainer(AdapterBank(own.trained), forward, own.vocabulary, own.context)
         trainer.create(name, LoraSpec(32, seed=1))
-        trainers.append((name, trainer))
+        trainers.append(trainer)
     print("forward_backward, all tokens:")
     compare(
         ("prompts shared", "every sequence by itself"),
         (
-            lambda: void(trainers[0][1].forward_backward("shared", request)),
-            lambda: void(trainers[1][1].forward_backward("plain", request)),
+            lambda: void(trainers[0].forward_backward("shared", request)),
+            lambda: void(trainers[1].forward_backward("plain", request)),
         ),
         sum(len(datum.tokens) for datum in data),
         chosen.turns,
