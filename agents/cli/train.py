@@ -46,7 +46,9 @@ def train(
         typer.Option("--set", help="name=value, any field of tinker_cookbook.rl.train.Config"),
     ] = None,
     run: Annotated[Path | None, typer.Option(help="the run folder to make")] = None,
-    resume: Annotated[Path | None, typer.Option(help="a run folder to go on with, as far as --steps")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="a run folder to go on with, as far as --steps")
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="do not ask before using a key")] = False,
 ) -> None:
     """Train a policy and report what it earns on held-out Tasks before and after.

@@ -1,6 +1,7 @@
 """What a policy earns on held-out test Tasks, sampled through a Tinker client."""
 
 import asyncio
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -93,7 +94,8 @@ async def evaluate_policy(
     last = [group.trajectories_G[0].transitions[-1].metrics for group in groups]
     names = sorted({name for metrics in last for name in metrics})
     figures = {
-        name: sum(float(metrics.get(name, 0.0)) for metrics in last) / len(last) for name in names
+        name: statistics.fmean(float(metrics[name]) for metrics in last if name in metrics)
+        for name in names
     }
     steps = [step for group in groups for step in group.trajectories_G[0].transitions]
     figures["malformed"] = sum(float(step.metrics["malformed"]) for step in steps) / len(steps)
