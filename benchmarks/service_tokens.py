@@ -109,7 +109,7 @@ def make_data(prompts: list[NDArray[np.int32]], tokens: int) -> list[Datum]:
             reply = generator.integers(5, VOCABULARY, tokens)
             whole = np.concatenate([prompt, reply]).astype(np.int32)
             weight = (np.arange(len(whole) - 1) >= len(prompt) - 1).astype(np.float32)
-            inputs = {
+            inputs: dict[str, Any] = {
                 "target_tokens": whole[1:].astype(np.int64),
                 "logprobs": -weight,
                 "advantages": weight * generator.normal(),

@@ -38,7 +38,7 @@ _ROWS = (
     ),
     WorldSpec(
         id="tokengym/Warehouse-v0",
-        summary="A shift lead batches orders, routes trips and reorders stock, against exact optima.",
+        summary="A shift lead batches orders, routes trips and reorders stock, exactly scored.",
         entry_point="tokengym.envs.warehouse.world:WarehouseWorld",
         baselines="tokengym.envs.warehouse.baselines:BASELINES",
         roles=("lead",),

@@ -207,7 +207,8 @@ class World(ABC):
         """Copy the state; the spec is frozen and shared."""
         twin = copy.copy(self)
         shared = {id(self.spec): self.spec}
-        twin.__dict__.update(copy.deepcopy(self.__dict__, memo | shared))
+        for name, value in copy.deepcopy(vars(self), memo | shared).items():
+            setattr(twin, name, value)
         return twin
 
     @abstractmethod

@@ -191,7 +191,7 @@ def _create_rows(space: Tokens | UnicodeText, n: int = 1, ctx: Any = multiproces
 
 @read_from_shared_memory.register(Tokens)
 @read_from_shared_memory.register(UnicodeText)
-def _read_rows(space: Tokens | UnicodeText, shared_memory: Any, n: int = 1) -> _SharedRows:
+def _read_rows(space: Tokens | UnicodeText, shared_memory: Any, n: int = 1) -> Any:
     read = _as_is if isinstance(space, Tokens) else _as_text
     return _SharedRows(shared_memory, n, space.max_length + 1, read)
 

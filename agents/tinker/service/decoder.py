@@ -31,9 +31,11 @@ class Decoder(Protocol):
 
     def admit(self, prompts: Sequence[Tokens]) -> torch.Tensor:
         """Add a row for each prompt; float32 logits [len(prompts), vocab] of their first tokens."""
+        ...
 
     def step(self, tokens: NDArray[np.int64]) -> torch.Tensor:
         """Append one token [R] to every row; float32 logits [R, vocab] of the next."""
+        ...
 
     def keep(self, rows: Sequence[int]) -> None:
         """Keep these rows in this order, drop the others; cheap for rows that keep their place."""

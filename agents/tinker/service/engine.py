@@ -202,7 +202,7 @@ def probe(backbone: Backbone, scoring: PackedForward) -> bool:
         expected = score(plain, pair, [0, 0])
         packed = score(scoring, pair, [0, 0])
         decoder = SharedDecoder(backbone.sampled, PrefixStore(1 << 20), "probe")
-        decoder.admit([sequence[:length] for sequence in pair])
+        decoded = decoder.admit([sequence[:length] for sequence in pair])
         for at in range(length, len(pair[0])):
             decoded = decoder.step(np.array([sequence[at] for sequence in pair], np.int64))
     except (

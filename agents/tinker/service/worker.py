@@ -31,6 +31,7 @@ class Stepper(Protocol):
     @property
     def busy(self) -> bool:
         """Whether there is anything to do."""
+        ...
 
     def step(self) -> None:
         """Do a little of it."""

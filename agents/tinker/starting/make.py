@@ -21,6 +21,7 @@ from tokengym.agents.tinker.starting.demonstrations import conversations
 log = logging.getLogger("tokengym.starting")
 
 PAD, OPEN, CLOSE = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
+PAD_ID = 0  # special tokens come first, in this order
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}"
     "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -139,7 +140,7 @@ def batches(
             ready[-1].append(example)
         order = torch.randperm(len(ready)).tolist()
         for number in order:
-            yield collate(ready[number], tokenizer.pad_token_id)
+            yield collate(ready[number], PAD_ID)
 
 
 def collate(examples: list[Example], pad: int) -> tuple[torch.Tensor, torch.Tensor]:

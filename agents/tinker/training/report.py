@@ -151,7 +151,7 @@ def _summary(settings: TrainSettings, steps: Sequence[StepRow]) -> str:
 
 
 def _details(before: Evaluation, after: Evaluation | None) -> list[tuple[str, str, str]]:
-    names = sorted({*before.figures, *(after.figures if after else {})})
+    names: list[str] = sorted({*before.figures, *(after.figures if after else {})})
     return [
         (
             name,
