@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import urllib.error
 import urllib.request
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import tinker
-from tinker.types import AdamParams, Datum, ModelInput, SamplingParams
+from tinker.types import AdamParams, Datum, ModelInput
 
 if TYPE_CHECKING:
     from tokengym.agents.tinker.service import LocalService
@@ -178,8 +179,9 @@ def test_finishing_a_session_frees_what_it_owned(service: LocalService) -> None:
     assert after["sessions"] == before["sessions"] + 1
     assert after["samplers"] == before["samplers"]
     assert after["engines"][0]["training_runs"] == runs[0] + 1
-    with pytest.raises(RuntimeError, match="closed"):
-        sampler.sample(ModelInput.from_ints([1]), 1, SamplingParams(max_tokens=1)).result()
+    held = sampler.get_sampler_handle()
+    name = json.loads(base64.urlsafe_b64decode(held))["sampling_session_id"]
+    assert _request(service, "GET", f"/api/v1/samplers/{name}")[0] == 404
     other.close("success").result()
 
 
