@@ -57,9 +57,11 @@ def test_its_replies_are_in_form(world_id: str, service: LocalService) -> None:
     assert play(settings, service).figures["malformed"] <= 0.05
 
 
-def test_it_forecasts_worse_than_the_best_constant_but_not_blindly(service: LocalService) -> None:
+def test_it_forecasts_no_better_than_the_best_constant_but_not_blindly(
+    service: LocalService,
+) -> None:
     settings = replace(preset("forecast"), evaluation_tasks=300)
     found = play(settings, service)
     lines = reference_lines(settings, held_out_tasks(settings))
-    assert found.returns.mean < lines["best constant"].mean
+    assert found.returns.low < lines["best constant"].mean
     assert found.figures["discrimination (correlation of stated and label)"] > 0.1
