@@ -70,6 +70,20 @@ def test_a_finished_job_goes_on_where_it_ended(tmp_path: Path) -> None:
     assert steps(tmp_path) == [0, 1, 2, 3, 4]
 
 
+def test_a_rolling_checkpoint_recorded_after_the_final_one_is_not_resumed(tmp_path: Path) -> None:
+    run(SMALL, tmp_path)
+    # The trainer deletes its rolling checkpoints, but may write the record of the last one late.
+    path = tmp_path / "checkpoints.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    final = next(row for row in rows if row["name"] == "final")
+    gone = {"name": "000003", "batch": final["batch"], "rolling": True}
+    gone["state_path"] = final["state_path"].replace("final", "000003")
+    with path.open("a") as file:
+        file.write(json.dumps(gone) + "\n")
+    run(replace(SMALL, steps=4), tmp_path)
+    assert steps(tmp_path) == [0, 1, 2, 3]
+
+
 def test_every_field_of_the_trainers_config_can_be_set(tmp_path: Path) -> None:
     settings = replace(SMALL, steps=1, overrides=("loss_fn=ppo", "num_substeps=2"))
     run(settings, tmp_path)

@@ -34,8 +34,10 @@ class Mixture:
 MIXTURES = (
     Mixture("tokengym/Forecast-v0", "easy", "empirical", {"empirical": 0.4, "random": 0.6}),
     Mixture("tokengym/Energy-v0", "small", "time_of_use", {"time_of_use": 3, "random": 1}),
-    Mixture("tokengym/Warehouse-v0", "pick_small", "edd_exact", {"edd_exact": 1, "random": 1}),
-    Mixture("tokengym/Disruption-v0", "L2", "logistic", {"logistic": 1, "random": 1}),
+    Mixture("tokengym/Warehouse-v0", "pick_small", "edd_exact", {"noisy": 2, "random": 1}),
+    Mixture(
+        "tokengym/Disruption-v0", "L2", "scripted", {"noisy": 2, "random": 1, "scripted": 1}
+    ),
 )
 
 
@@ -57,7 +59,8 @@ def conversations(
 ) -> Iterator[list[dict[str, str]]]:
     """Yield endless demonstrations as chat messages, `user` the world and `assistant` the policy.
 
-    Only training Tasks are played. In a world of several roles the first role's side is told.
+    Only training Tasks are played. In a world of several roles one role's side is told, drawn anew
+    for every episode: a policy that plays against itself has to speak for all of them.
 
     Args:
         shares: how much of each world, by id, relative to the others.
@@ -77,7 +80,7 @@ def conversations(
         world = worlds[chosen]
         task = world.task("train", int(rng.integers(2**31)))
         record = play(world, task, policies[chosen], rng)
-        role = world.spec.roles[0]
+        role = world.spec.roles[int(rng.integers(len(world.spec.roles)))]
         messages: list[dict[str, str]] = []
         for turn, reply in zip(record.turns, record.replies, strict=False):
             if turn.role == role:

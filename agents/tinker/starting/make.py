@@ -60,6 +60,8 @@ COURSE = (
     Lesson({FORECAST: 16, ENERGY: 1, WAREHOUSE: 1, DISRUPTION: 1}, 2400, 4096, 2e-3),
     # Arithmetic takes the longest; the other worlds are kept from being forgotten.
     Lesson({FORECAST: 60, ENERGY: 1, WAREHOUSE: 1}, 3000, 2048, 1.5e-3),
+    # Plans and debates are longer to say: with forecasts known they get the most tokens.
+    Lesson({FORECAST: 4, ENERGY: 1, WAREHOUSE: 4, DISRUPTION: 4}, 2400, 4096, 1.5e-3),
 )
 
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,10 @@ from tokengym.agents.tinker.training.watch import Collapse, StepLog, find_collap
 SETTINGS_FILE = "settings.json"
 OUTCOME_FILE = "outcome.json"
 
+_CHECKPOINTS = "checkpoints.jsonl"
 _POLL_SECONDS = 0.3
 _SAVE_EVERY = 20
+_ROLLING_SECONDS = 30 * 24 * 3600  # a job stopped on Friday can go on after a holiday
 _TASKS_A_SEED = 1_000_000
 
 
@@ -126,6 +128,7 @@ async def _train(
     settings: TrainSettings, folder: Path, progress: Progress, connection: Connection
 ) -> Collapse | None:
     """Run the cookbook's trainer under watch; `None` unless the run collapsed."""
+    _forget_deleted_checkpoints(folder)
     config = trainer_config(settings, folder, connection)
     training = asyncio.ensure_future(trainer.main(config))
     try:
@@ -195,6 +198,7 @@ def trainer_config(settings: TrainSettings, folder: Path, connection: Connection
         "eval_every": 0,
         "save_every": _SAVE_EVERY,
         "rolling_save_every": 1 if connection.local else _SAVE_EVERY,
+        "rolling_ttl_seconds": _ROLLING_SECONDS,
         "num_groups_to_log": 0,
         "rollout_json_export": False,
         "ttl_seconds": None,
@@ -219,9 +223,23 @@ def _sampler_path(folder: Path) -> str | None:
 
 def _drop_checkpoints_from(folder: Path, step: int) -> None:
     """Forget checkpoints taken in a collapsed state, so that a resume starts from the last good."""
-    path = folder / "checkpoints.jsonl"
+    _keep_checkpoints(folder, lambda row: row["batch"] <= step)
+
+
+def _forget_deleted_checkpoints(folder: Path) -> None:
+    """Forget the rolling checkpoints that the trainer deleted when it saved its final one.
+
+    The last of them may be recorded after the final one, and a resume takes the last record.
+    """
+    saved = load_checkpoints_file(str(folder)) if (folder / _CHECKPOINTS).exists() else []
+    final = max((row.batch for row in saved if row.name == "final"), default=-1)
+    _keep_checkpoints(folder, lambda row: not row.get("rolling") or row["batch"] > final)
+
+
+def _keep_checkpoints(folder: Path, keep: Callable[[Mapping[str, Any]], bool]) -> None:
+    path = folder / _CHECKPOINTS
     if path.exists():
-        kept = [line for line in path.read_text().splitlines() if json.loads(line)["batch"] <= step]
+        kept = [line for line in path.read_text().splitlines() if keep(json.loads(line))]
         path.write_text("".join(f"{line}\n" for line in kept))
 
 
