@@ -11,13 +11,16 @@ divided by a standard deviation without such a spread behind it, so that a stand
 never exceeds (n - 1) / √n, and rounding residue is never blown up into a signal.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 MINIMUM_SPREAD = 1e-6
 """Default of `minimum_spread`: that of ties, below the 2⁻¹⁶ between two rewards of a world."""
@@ -234,12 +237,30 @@ def turn_centred(
     if taken.shape != rewards.shape:
         raise ValueError(f"taken_NGT must have shape {rewards.shape}, got {taken.shape}")
     returns_NGT = returns_to_go(np.where(taken, rewards, 0.0), discount)
-    groups, rollouts, turns = rewards.shape
-    by_turn = [
-        array.transpose(0, 2, 1).reshape(groups * turns, rollouts) for array in (returns_NGT, taken)
-    ]
-    centred = group_centred(*by_turn, minimum_spread=minimum_spread)
-    return centred.reshape(groups, turns, rollouts).transpose(0, 2, 1)
+    return by_turn(partial(group_centred, minimum_spread=minimum_spread), returns_NGT, taken)
+
+
+def by_turn(
+    estimate: Callable[[Floats, Flags], Floats], values_NGT: Floats, taken_NGT: Flags
+) -> Floats:
+    """Return what an estimator makes of each turn's values, shape (N, G, T).
+
+    Each turn of a group is a group of its own: the estimator is given the rows of `turn_rows`.
+
+    Args:
+        estimate: from values and flags of what counts, both (N * T, G), to advantages.
+        values_NGT: what is compared at each turn, such as returns to go, shape (N, G, T).
+        taken_NGT: which turns were taken and count, shape (N, G, T).
+    """
+    groups, rollouts, turns = values_NGT.shape
+    rows = estimate(turn_rows(values_NGT), turn_rows(taken_NGT))
+    return rows.reshape(groups, turns, rollouts).transpose(0, 2, 1)
+
+
+def turn_rows(array_NGT: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+    """Return an array by turn as rows: row n * T + t holds turn t of group n, shape (N * T, G)."""
+    groups, rollouts, turns = array_NGT.shape
+    return array_NGT.transpose(0, 2, 1).reshape(groups * turns, rollouts)
 
 
 class _Groups(NamedTuple):
