@@ -1,0 +1,81 @@
+"""Which groups have anything to teach, why the others have not, and how many to draw in addition.
+
+Decisions are about whole groups and never about an estimator's deviations: a leave-one-out
+deviation calls the one rollout that differs from its siblings uninformative, and deviations of
+equal rewards are rounding noise.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from enum import StrEnum
+
+import numpy as np
+
+from tokengym.rewards.advantages import MINIMUM_SPREAD, Floats
+from tokengym.rewards.bounds import Range
+
+
+class Verdict(StrEnum):
+    """What a group is, and why."""
+
+    LIVE = "live"
+    """What is compared spreads by more than the resolution."""
+    TIE = "tie"
+    """All of it ties: spread at most `MINIMUM_SPREAD`."""
+    RESOLUTION = "resolution"
+    """It differs, but by no more than the resolution: noise that standardising would blow up."""
+
+
+def judge(spread_N: Floats, min_spread: float) -> list[Verdict]:
+    """Return the verdict on each group.
+
+    Args:
+        spread_N: largest less smallest of what is compared in each group, shape (N,); 0 where
+            nothing is.
+        min_spread: largest spread that counts as none.
+    """
+    dead_N = spread_N <= min_spread
+    tie_N = spread_N <= MINIMUM_SPREAD
+    return [
+        (Verdict.TIE if tie else Verdict.RESOLUTION) if dead else Verdict.LIVE
+        for dead, tie in zip(dead_N.tolist(), tie_N.tolist(), strict=True)
+    ]
+
+
+def further_groups(missing: int, budget: int, spent: int, dearest: int) -> int:
+    """Return how many groups to draw next in place of dead ones.
+
+    As long as no group costs more than `dearest`, what is spent never exceeds the budget.
+
+    Args:
+        missing: live groups the batch lacks.
+        budget: most tokens that may be spent on further groups.
+        spent: tokens spent on them so far.
+        dearest: tokens of the dearest group so far.
+    """
+    left = max(0, budget - spent)
+    return min(missing, left // dearest) if dearest > 0 else missing
+
+
+def counts(verdicts: Sequence[Verdict]) -> dict[str, float]:
+    """Return the number of groups of each verdict, all verdicts named."""
+    found = Counter(verdicts)
+    return {verdict.value: float(found[verdict]) for verdict in Verdict}
+
+
+def tie_levels(verdicts: Sequence[Verdict], returns_N: Floats, range_: Range) -> dict[str, float]:
+    """Return at which returns groups tie: the lowest a world can pay, the highest, or between.
+
+    Args:
+        verdicts: of each group.
+        returns_N: mean return of each group.
+        range_: of returns.
+    """
+    tied_N = np.array([verdict is Verdict.TIE for verdict in verdicts], np.bool_)
+    lowest_N = tied_N & (returns_N <= range_.low + MINIMUM_SPREAD)
+    highest_N = tied_N & ~lowest_N & (returns_N >= range_.high - MINIMUM_SPREAD)
+    return {
+        "tie_lowest": float(lowest_N.sum()),
+        "tie_highest": float(highest_N.sum()),
+        "tie_between": float((tied_N & ~lowest_N & ~highest_N).sum()),
+    }
