@@ -27,10 +27,24 @@ def read_snapshot(folder: Path | str, skipped: list[str] | None = None) -> Itera
         DataError: if there are no parts, or one is damaged and `skipped` is `None`.
     """
     root = Path(folder)
+    yield from read_parts(snapshot_parts(root), read_merged_ids(root, skipped), skipped)
+
+
+def snapshot_parts(root: Path) -> list[Path]:
+    """Return the parts of a snapshot, newest first.
+
+    Raises:
+        DataError: if there are none.
+    """
     parts = sorted(root.glob("**/works/updated_date=*/*.gz"), key=_date_and_name, reverse=True)
     if not parts:
         raise DataError(f"{root} holds no works/updated_date=*/*.gz")
-    yield from read_parts(parts, read_merged_ids(root, skipped), skipped)
+    return parts
+
+
+def merged_id_files(root: Path) -> list[Path]:
+    """Return the files of a snapshot that tell which ids were merged."""
+    return sorted(root.glob("**/merged_ids/works/*.csv.gz"))
 
 
 def read_parts(
@@ -66,7 +80,7 @@ def read_merged_ids(root: Path, skipped: list[str] | None = None) -> dict[str, s
         DataError: if a file is damaged and `skipped` is `None`.
     """
     step: dict[str, str] = {}
-    for path in sorted(root.glob("**/merged_ids/works/*.csv.gz")):
+    for path in merged_id_files(root):
         try:
             with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
                 for row in csv.DictReader(file):

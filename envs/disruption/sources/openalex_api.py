@@ -92,10 +92,19 @@ def read_pages(folder: Path | str, skipped: list[str] | None = None) -> Iterator
     Raises:
         DataError: if there are none, or a page is damaged and `skipped` is `None`.
     """
-    parts = sorted(Path(folder).glob("page-*.jsonl.gz"))
+    return read_parts(page_parts(Path(folder)), {}, skipped)
+
+
+def page_parts(folder: Path) -> list[Path]:
+    """Return the pages in a folder, in order.
+
+    Raises:
+        DataError: if there are none.
+    """
+    parts = sorted(folder.glob("page-*.jsonl.gz"))
     if not parts:
         raise DataError(f"{folder} holds no page-*.jsonl.gz")
-    return read_parts(parts, {}, skipped)
+    return parts
 
 
 def _page(

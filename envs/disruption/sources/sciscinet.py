@@ -1,6 +1,7 @@
 """SciSciNet-v2 tables: scores by paper, and the citation graph they were computed on."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,14 +28,30 @@ class Scores(NamedTuple):
     median_z: float | None
 
 
-def read_scores(path: Path | str) -> Iterator[Scores]:
+def row_groups(path: Path | str) -> int:
+    """Return how many row groups a table has; each can be read by itself.
+
+    Raises:
+        DataError: if the file is no readable table.
+        ImportError: if pyarrow is not installed.
+    """
+    with _table(Path(path)) as table:
+        count: int = table.num_row_groups
+    return count
+
+
+def read_scores(path: Path | str, row_group: int | None = None) -> Iterator[Scores]:
     """Yield the rows of a `sciscinet_papers` table (Parquet) that have a year.
+
+    Args:
+        path: the table.
+        row_group: one of its row groups; all of them if `None`.
 
     Raises:
         DataError: if the file is no such table; it names the missing columns.
         ImportError: if pyarrow is not installed.
     """
-    for batch in _batches(Path(path), PAPER_COLUMNS):
+    for batch in _batches(Path(path), PAPER_COLUMNS, row_group):
         columns = [batch[name].to_pylist() for name in PAPER_COLUMNS]
         for paper, year, disruption, median, tenth in zip(*columns, strict=True):
             if year is not None:
@@ -45,6 +62,16 @@ def read_scores(path: Path | str) -> Iterator[Scores]:
                     _known(tenth),
                     _known(median),
                 )
+
+
+def read_citations(path: Path | str, row_group: int | None = None) -> Iterator[tuple[str, str]]:
+    """Yield citing and cited id of the rows of a `sciscinet_paperrefs` table (Parquet).
+
+    Args and errors are those of `read_scores`.
+    """
+    for batch in _batches(Path(path), REFERENCE_COLUMNS, row_group):
+        for citing, cited in zip(*(batch[n].to_pylist() for n in REFERENCE_COLUMNS), strict=True):
+            yield short_id(str(citing)), short_id(str(cited))
 
 
 class IdentifiedGraph(NamedTuple):
@@ -69,19 +96,15 @@ def read_graph(papers: Path | str, references: Path | str) -> IdentifiedGraph:
         if scores.id not in numbers:
             numbers[scores.id] = len(years)
             years.append(scores.year)
-    citing, cited = [], []
-    for batch in _batches(Path(references), REFERENCE_COLUMNS):
-        ends = [
-            np.array([numbers.get(short_id(str(paper)), -1) for paper in batch[name].to_pylist()])
-            for name in REFERENCE_COLUMNS
-        ]
-        known = (ends[0] >= 0) & (ends[1] >= 0)
-        citing.append(ends[0][known])
-        cited.append(ends[1][known])
+    ends = [
+        (numbers[citing], numbers[cited])
+        for citing, cited in read_citations(references)
+        if citing in numbers and cited in numbers
+    ]
     graph = CitationGraph.from_edges(
         np.array(years, dtype=np.int64),
-        np.concatenate(citing) if citing else np.array([], dtype=np.int64),
-        np.concatenate(cited) if cited else np.array([], dtype=np.int64),
+        [citing for citing, _ in ends],
+        [cited for _, cited in ends],
     )
     return IdentifiedGraph(list(numbers), graph)
 
@@ -117,17 +140,25 @@ def with_scores(works: Iterable[Work], scores: Mapping[str, Scores]) -> Iterator
         )
 
 
-def _batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
+def _batches(path: Path, columns: Sequence[str], row_group: int | None) -> Iterator[Any]:
     """Record batches of some columns of a Parquet file, without reading it whole."""
+    with _table(path) as table:
+        missing = sorted(set(columns) - set(table.schema_arrow.names))
+        if missing:
+            raise DataError(f"{path} lacks the columns {missing}")
+        groups = None if row_group is None else [row_group]
+        yield from table.iter_batches(columns=list(columns), row_groups=groups)
+
+
+@contextmanager
+def _table(path: Path) -> Iterator[Any]:
+    """An open Parquet file; damage found while it is read is a `DataError`."""
     import pyarrow  # type: ignore[import-untyped]
     from pyarrow import parquet
 
     try:
         with parquet.ParquetFile(path) as table:
-            missing = sorted(set(columns) - set(table.schema_arrow.names))
-            if missing:
-                raise DataError(f"{path} lacks the columns {missing}")
-            yield from table.iter_batches(columns=list(columns))
+            yield table
     except (OSError, pyarrow.ArrowInvalid) as error:
         raise DataError(f"{path} is no readable Parquet table: {error}") from error
 

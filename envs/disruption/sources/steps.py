@@ -1,0 +1,156 @@
+"""Work in steps whose results are kept on disk, so that an interrupted build goes on.
+
+A step's folder is named by a hash of everything its result depends on, appears only once it is
+complete, and holds the hash of each of its files: what is found intact is not done again.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.task import canonical_json
+
+FORMAT = 1
+"""Goes up whenever a step gives another result from the same inputs."""
+
+_DONE = "done.json"
+
+Progress = Callable[[str, int, int], None]
+"""Told the stage, how many of its steps are done, and how many there are."""
+
+
+def no_progress(_stage: str, _done: int, _total: int) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One piece of work.
+
+    Attributes:
+        name: its folder's name up to the hash; letters, digits, `-`.
+        inputs: plain JSON of everything the result depends on.
+        make: writes files, without subfolders, into the folder it is given and returns notes as
+            plain JSON. It pickles where an executor runs it.
+    """
+
+    name: str
+    inputs: Mapping[str, Any]
+    make: Callable[[Path], Any]
+
+    @property
+    def folder(self) -> str:
+        """Name of the folder of its result."""
+        told = canonical_json({"format": FORMAT, "name": self.name, "inputs": self.inputs})
+        return f"{self.name}-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+
+
+class Done(NamedTuple):
+    """What a step left.
+
+    Attributes:
+        path: its folder.
+        files: SHA-256 of each file by name.
+        notes: what `make` returned.
+    """
+
+    path: Path
+    files: Mapping[str, str]
+    notes: Any
+
+    @property
+    def digest(self) -> str:
+        """One hash of all that the step left, for the inputs of later steps."""
+        told = canonical_json({"files": dict(self.files), "notes": self.notes})
+        return hashlib.sha256(told.encode()).hexdigest()
+
+
+def run_steps(
+    folder: Path,
+    stage: str,
+    steps: Sequence[Step],
+    *,
+    executor: Executor | None = None,
+    progress: Progress = no_progress,
+) -> list[Done]:
+    """Do what is not done yet, and return every step's result in the order of `steps`.
+
+    Args:
+        folder: where the results lie.
+        stage: name of all these steps together, for `progress`.
+        steps: what to do; none needs the result of another one.
+        executor: where to do it; here, one after another, if `None`.
+        progress: told after each step.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    progress(stage, 0, len(steps))
+    if executor is None:
+        results = []
+        for count, step in enumerate(steps, start=1):
+            results.append(_do(folder, step))
+            progress(stage, count, len(steps))
+        return results
+    futures = [executor.submit(_do, folder, step) for step in steps]
+    try:
+        for count, _future in enumerate(_finished(futures), start=1):
+            progress(stage, count, len(steps))
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise
+    return [future.result() for future in futures]
+
+
+def _finished(futures: Sequence[Any]) -> Iterator[Any]:
+    """Futures as they end; the first that failed raises."""
+    for future in as_completed(futures):
+        future.result()
+        yield future
+
+
+def _do(folder: Path, step: Step) -> Done:
+    """Return the result of a step, doing it if it is not there or was damaged."""
+    path = folder / step.folder
+    found = _intact(path)
+    if found is not None:
+        return found
+    part = folder / f"{step.folder}.part"
+    for old in (path, part):
+        if old.exists():
+            shutil.rmtree(old)
+    part.mkdir()
+    notes = step.make(part)
+    files = {entry.name: sha256(entry) for entry in sorted(part.iterdir())}
+    (part / _DONE).write_text(canonical_json({"files": files, "notes": notes}), encoding="utf-8")
+    part.replace(path)
+    return Done(path, files, notes)
+
+
+def _intact(path: Path) -> Done | None:
+    """The result in a folder, or `None` if a file of it is missing or has changed."""
+    try:
+        record = json.loads((path / _DONE).read_text(encoding="utf-8"))
+        done = Done(path, record["files"], record["notes"])
+        whole = all(sha256(path / name) == digest for name, digest in done.files.items())
+    except (OSError, DataError, ValueError, KeyError, TypeError):
+        return None
+    return done if whole else None
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file.
+
+    Raises:
+        DataError: if it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error}") from error
