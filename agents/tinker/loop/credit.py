@@ -65,8 +65,7 @@ class Played:
 
     def counted_NG(self) -> Flags:
         """Which rollouts there are, shape (N, G)."""
-        counted: Flags = self.taken_NGT.any(axis=2)
-        return counted
+        return np.asarray(self.taken_NGT.any(axis=2))
 
 
 def spreads(choices: Choices, played: Played) -> Floats:
@@ -84,7 +83,8 @@ def spreads(choices: Choices, played: Played) -> Floats:
     low_NS = values_NGS.min(axis=1, initial=np.inf, where=counted_NGS)
     several_NS = counted_NGS.sum(axis=1) >= 2
     spread_NS = np.subtract(high_NS, low_NS, out=np.zeros_like(high_NS), where=several_NS)
-    return spread_NS.max(axis=1, initial=0.0)
+    spread_N: Floats = spread_NS.max(axis=1, initial=0.0)
+    return spread_N
 
 
 def advantages(choices: Choices, played: Played) -> Floats:

@@ -124,7 +124,7 @@ def drift(
 
 
 def _datum(tokens: list[int], turns: Sequence[tuple[int, list[float], float]]) -> tinker.Datum:
-    """Lay out a sequence; each turn is where its action begins, its log probabilities, advantage."""
+    """Lay out a sequence; of each turn where its action begins, log probabilities, advantage."""
     logprobs, advantages, mask = np.zeros((3, len(tokens)), np.float32)
     for start, sampled, advantage in turns:
         end = start + len(sampled)
