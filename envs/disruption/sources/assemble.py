@@ -7,17 +7,11 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 
 import numpy as np
+import numpy.typing as npt
 
 from tokengym.envs.disruption.citations import CitationGraph
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.sources.scoring import (
-    Corpus,
-    LabelRule,
-    cohort_novelty,
-    label_fields,
-    reference_facts,
-    score,
-)
+from tokengym.envs.disruption.sources.scoring import Corpus, LabelRule, score_year
 from tokengym.envs.disruption.sources.work import Work
 
 
@@ -53,35 +47,30 @@ def papers_of(
     """
     listed = sorted(works, key=lambda work: (len(work.id), work.id))
     corpus = _corpus(listed)
-    graph = corpus.graph
-    novelty = np.full((len(listed), 2), np.nan)
-    for year in np.unique(graph.times).tolist():
-        cohort = cohort_novelty(corpus, year, seed=seed, shuffles=shuffles, executor=executor)
-        novelty[cohort.number] = cohort.scores
-    scored = score(
-        corpus,
-        graph.counts(window=window, executor=executor),
-        graph.counts(window=1, executor=executor),
-        novelty,
-        last_year=last_year,
-        window=window,
-        rule=rule,
-        share=share,
-    )
-    position = np.empty(len(listed), dtype=np.int64)
-    position[graph.order] = np.arange(len(listed))
     papers = {}
-    for k, number in enumerate(scored.number.tolist()):
-        work = listed[number]
-        papers[work.id] = Paper(
-            openalex_id=work.id,
-            title=work.title,
-            abstract=work.abstract,
-            cited_by_count=work.cited_by_count,
-            primary_field=work.field,
-            references=reference_facts(corpus, int(position[number])),
-            **label_fields(scored, k, rule),
+    for year in np.unique(corpus.graph.times).tolist():
+        scored = score_year(
+            corpus,
+            year,
+            last_year=last_year,
+            window=window,
+            seed=seed,
+            shuffles=shuffles,
+            rule=rule,
+            share=share,
+            executor=executor,
         )
+        for k, number in enumerate(scored.number.tolist()):
+            work = listed[number]
+            papers[work.id] = Paper(
+                openalex_id=work.id,
+                title=work.title,
+                abstract=work.abstract,
+                cited_by_count=work.cited_by_count,
+                primary_field=work.field,
+                label_rule=rule,
+                **scored.fields(k),
+            )
     return [papers[work.id] for work in works if work.id in papers]
 
 
@@ -101,7 +90,7 @@ def _corpus(works: Sequence[Work]) -> Corpus:
     )
 
 
-def _codes(names: Sequence[str]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+def _codes(names: Sequence[str]) -> npt.NDArray[np.int64]:
     """A number for each name, -1 for the empty one."""
     code = {name: k for k, name in enumerate(sorted(set(names) - {""}))}
     return np.array([code.get(name, -1) for name in names], dtype=np.int64)

@@ -6,7 +6,7 @@ record, in the order of the part. Ids of works are the digits after the `W`.
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,16 @@ def tells_of_later(work_id: str, title: str, abstract: str) -> bool:
     )
 
 
+def numbered_works(path: Path, skipped: list[str] | None) -> Iterator[tuple[int, Work]]:
+    """Yield the works of a part of OpenAlex with their numbers; see `read_parts`."""
+    for work in read_parts([path], {}, skipped):
+        number = work_number(work.id)
+        if number is None:
+            refuse(f"{path}: not the id of a work: {work.id!r}", skipped)
+        else:
+            yield number, work
+
+
 def stage_works(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
     """Write the works of a part of OpenAlex.
 
@@ -73,11 +83,7 @@ def stage_works(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, A
     rows: list[tuple[int, int, bool, int, int, int, int, int, bool]] = []
     references: list[int] = []
     starts = [0]
-    for work in read_parts([path], {}, skipped):
-        number = work_number(work.id)
-        if number is None:
-            refuse(f"{path}: not the id of a work: {work.id!r}", skipped)
-            continue
+    for number, work in numbered_works(path, skipped):
         rows.append(_row(work, number, codes))
         found = (work_number(reference) for reference in work.references)
         references += [reference for reference in found if reference is not None]
@@ -95,7 +101,7 @@ def stage_works(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, A
     )
     names = ("id", "year", "article", "venue", "field", "cited_by", "title", "abstract", "tells")
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    arrays = {
+    arrays: dict[str, npt.NDArray[Any]] = {
         name: np.array(column, dtype=kind)
         for name, column, kind in zip(names, columns, types, strict=True)
     }
