@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.agents.evaluate import Estimate, estimate, play_all, play_group
+from tokengym.agents.evaluate import Estimate, estimate, play_all, play_group, well_formed
 from tokengym.agents.rollout import Record
 from tokengym.envs.catalogue import Policy
 from tokengym.envs.core.errors import OptionError
@@ -149,7 +149,7 @@ def check(
         generator("check", seed), sizes=GROUP_SIZES
     )
     lengths, changed = _replays(world, records[grouped], role)
-    told = _told_form(noise, role)
+    told = well_formed(noise, role)
     declared = world.spec.return_range[role]
     everything = _returns(played, role)
     found = {
@@ -291,18 +291,9 @@ def _paid_noise(noise: Sequence[Record], null: Sequence[Record], role: str) -> s
     return ""
 
 
-def _told_form(records: Iterable[Record], role: str) -> list[float]:
-    return [
-        answer.metrics["well_formed"]
-        for record in records
-        for asked, answer in zip(record.turns, record.turns[1:], strict=False)
-        if asked.role == role and "well_formed" in answer.metrics
-    ]
-
-
 def _untold(records: Sequence[Record], role: str) -> str:
     replies = sum(turn.role == role for record in records for turn in record.turns[:-1])
-    told = len(_told_form(records, role))
+    told = len(well_formed(records, role))
     return "" if told == replies else f"{replies - told} of {replies} answers do not say"
 
 

@@ -88,3 +88,13 @@ def evaluate(
     """
     role = world.spec.roles[0] if role is None else role
     return estimate([record.returns[role] for record in play_all(world, tasks, policies, seed)])
+
+
+def well_formed(records: Iterable[Record], role: str) -> list[float]:
+    """Return, for each of a role's replies whose answer tells, 1 if it was in form, else 0."""
+    return [
+        answer.metrics["well_formed"]
+        for record in records
+        for asked, answer in zip(record.turns, record.turns[1:], strict=False)
+        if asked.role == role and "well_formed" in answer.metrics
+    ]
