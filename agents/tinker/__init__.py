@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tokengym.agents.tinker.codec import RendererCodec, codec_named
+    from tokengym.agents.tinker.coordinator import Agent, Coordinator
     from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder
-    from tokengym.agents.tinker.env import Agent, TinkerEnv
+    from tokengym.agents.tinker.env import Member, TinkerEnv
     from tokengym.agents.tinker.groups import TaskGroupBuilder
 
 __all__ = [
     "Agent",
+    "Coordinator",
+    "Member",
     "RendererCodec",
     "TaskDataset",
     "TaskDatasetBuilder",
@@ -24,7 +27,9 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Agent": "env",
+    "Agent": "coordinator",
+    "Coordinator": "coordinator",
+    "Member": "env",
     "RendererCodec": "codec",
     "TaskDataset": "dataset",
     "TaskDatasetBuilder": "dataset",

@@ -10,7 +10,7 @@ from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
 
 from tokengym.agents.tinker.codec import as_codec
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.envs.catalogue import make_world
+from tokengym.envs.catalogue import make_world, spec
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
@@ -126,8 +126,12 @@ class TaskDatasetBuilder(RLDatasetBuilder):
         default=False, doc="Keep thinking in history where the renderer would strip it."
     )
     role: str | None = chz.field(default=None, doc="Who is trained; the first role if `None`.")
-    agents: dict[str, str] = chz.field(
-        default_factory=dict, doc="For each other role the name of one of the world's baselines."
+    self_play: bool = chz.field(
+        default=False, doc="Train every role that no agent speaks for, all on one policy."
+    )
+    agents: dict[str, Any] = chz.field(
+        default_factory=dict,
+        doc="For each other role the name of one of the world's baselines, or an agent.",
     )
     max_trajectory_tokens: int | None = chz.field(
         default=None, doc="Budget of an episode's observations and replies together."
@@ -156,7 +160,8 @@ class TaskDatasetBuilder(RLDatasetBuilder):
 
         Raises:
             UnknownWorldError: if there is no such world.
-            OptionError: if a level, option, split, size or codec is not one.
+            OptionError: if a level, option, split, size or codec is not one, or self-play is to
+                train one role.
         """
         world = make_world(self.world, self.level, **self.options)
         # Known here, so that a wrong name fails before training and not in a worker.
@@ -179,8 +184,15 @@ class TaskDatasetBuilder(RLDatasetBuilder):
             codec,
             size,
             options=dict(self.options),
-            role=self.role,
+            role=self._trained(),
             agents=dict(self.agents),
             max_trajectory_tokens=self.max_trajectory_tokens,
             max_turn_tokens=self.max_turn_tokens,
         )
+
+    def _trained(self) -> str | tuple[str, ...] | None:
+        if not self.self_play:
+            return self.role
+        if self.role is not None:
+            raise OptionError(f"self_play trains several roles, got role={self.role!r}")
+        return tuple(role for role in spec(self.world).roles if role not in self.agents)

@@ -1,11 +1,9 @@
-"""TinkerEnv: one role of one episode as an `Env` of tinker-cookbook."""
+"""One role of one episode as an `Env` of tinker-cookbook."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
-import numpy as np
 import tinker
 from tinker_cookbook.completers import StopCondition
-from tinker_cookbook.rl.rollout_limits import RolloutLimits
 from tinker_cookbook.rl.types import (
     STOP_METRIC_PREFIX,
     Action,
@@ -18,45 +16,141 @@ from tinker_cookbook.rl.types import (
 )
 from tinker_cookbook.rl.types import StopReason as TinkerStop
 
-from tokengym.agents.tinker.codec import as_codec
+from tokengym.agents.tinker.coordinator import PATIENCE, Agent, Coordinator
 from tokengym.agents.tinker.prompt import Prompt
-from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
-from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.errors import EpisodeStateError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import Codec, Reply
-from tokengym.envs.tokens.episode import Episode
 
-Agent = Callable[[World, Turn, np.random.Generator], str | Awaitable[str]]
-"""Who speaks for a role that is not trained: a baseline of the world, or anything awaitable."""
-
-_NOTHING_FITS = 2
-"""Room below which no useful reply fits; the cookbook's own runner draws the line there too."""
 _STOPS: Mapping[StopReason, TinkerStop] = {
     StopReason.COMPLETED: TinkerStop.COMPLETED,
     StopReason.MALFORMED: TinkerStop.PARSE_ERROR,
     StopReason.FAILURE: TinkerStop.TOOL_STOPPED,
     StopReason.TURN_LIMIT: TinkerStop.MAX_TURNS,
     StopReason.TOKEN_BUDGET: TinkerStop.CONTEXT_OVERFLOW,
+    StopReason.ABANDONED: TinkerStop.ROLLOUT_TIMEOUT,
 }
 
 
-class TinkerEnv(Env):
-    """One episode of one Task, seen by the role that is trained. Single-use.
+class Member(Env):
+    """One role of a coordinated episode. Single-use.
 
     `step` only appends: the next observation is the last one, the action as sampled, and the new
-    tokens (with a codec that cannot be appended to, the conversation is rendered again).
+    tokens (with a codec that cannot be appended to, the conversation is rendered again). Both calls
+    return when the role is to speak again or the episode is over.
 
     Budgets end an episode, never with an exception: where the next observation and a reply would no
     longer fit, what is left is played as empty replies and paid at once, and the episode stops
     with `context_overflow`. A first observation that does not fit is reported as
     `InitialObservationOverflow` with `max_tokens`. A reply that the sampler cut off (`stop_reason`
-    `length`) is malformed to the world; if the world ends on it, the reason is `max_tokens`.
+    `length`) is malformed to the world; if the world ends on it, the reason is `max_tokens`. Where
+    another role did not speak the reason is `rollout_timeout`, see `Coordinator`.
 
     Reward: what the role earned since its last reply. Metrics: those of the world; `malformed`, 1
-    or 0; `term/NAME` for each named part of the reward; at the end `stop/REASON`. Logs: the first
-    text, the reply and the text that answers it.
+    or 0; `term/NAME` for each named part of the reward; at the end `stop/REASON` and, where there
+    are several members, `abandoned`, 1 or 0. Logs: the first text, the reply and the text that
+    answers it.
+
+    Args:
+        coordinator: of the episode.
+        role: one of its roles.
+    """
+
+    def __init__(self, coordinator: Coordinator, role: str) -> None:
+        self.coordinator = coordinator
+        self.role = role
+        self.world = coordinator.world
+        self.task = coordinator.task
+        self.codec = coordinator.codec
+        self.rollout_limits = coordinator.rollout_limits
+        self._stop: StopCondition = self.codec.stop
+        self._prompt = Prompt()
+        self._shown = 0
+        self._read = ""
+        self._over = False
+
+    async def initial_observation(
+        self,
+    ) -> tuple[tinker.ModelInput, StopCondition] | InitialObservationOverflow:
+        """Open the episode, or join it.
+
+        Returns:
+            the first observation and the stop condition, or what the episode came to if it was
+            over before the role could speak.
+
+        Raises:
+            EpisodeStateError: on a second call.
+        """
+        await self.coordinator.join(self.role)
+        turn = self.coordinator.episode.turn
+        if not turn.done:
+            return self._observe(turn), self._stop
+        self._over = True
+        earned, terms = self.coordinator.collect(self.role)
+        metrics: Metrics = {**turn.metrics, **_named(terms), **self._abandoned()}
+        why = turn.stop_reason or StopReason.COMPLETED
+        reason = TinkerStop.MAX_TOKENS if why is StopReason.TOKEN_BUDGET else _STOPS[why]
+        metrics[f"{STOP_METRIC_PREFIX}{reason}"] = 1.0
+        logs: Logs = {"answer": turn.text}
+        return InitialObservationOverflow(reward=earned, metrics=metrics, logs=logs)
+
+    async def step(self, action: Action, *, extra: ActionExtra | None = None) -> StepResult:
+        """Play a reply.
+
+        Args:
+            action: token ids as sampled, the stop sequence included; any tokens are data.
+            extra: may say why sampling stopped.
+
+        Returns:
+            the reward, the next observation (empty at the end), metrics and logs.
+
+        Raises:
+            EpisodeStateError: before `initial_observation` or after the end.
+        """
+        if self._over:
+            raise EpisodeStateError(f"{self.world.spec.id}: the episode is over; start a new one")
+        why = None if extra is None else extra.get("stop_reason")
+        logs: Logs = {"read": self._read}
+        move = await self.coordinator.play(self.role, list(action), why)
+        turn = self.coordinator.episode.turn
+        earned, terms = self.coordinator.collect(self.role)
+        metrics: Metrics = dict(turn.metrics)
+        if move is not None:
+            metrics.update(move.answer.metrics)
+            metrics["malformed"] = _malformed(move.reply, move.answer)
+            logs["reply"] = move.reply.text
+        metrics.update(_named(terms))
+        logs["answer"] = turn.text
+        if not turn.done:
+            return StepResult(earned, False, self._observe(turn), self._stop, metrics, logs)
+        self._over = True
+        reason = _STOPS[turn.stop_reason or StopReason.COMPLETED]
+        if why == "length" and turn.stop_reason is StopReason.MALFORMED:
+            reason = TinkerStop.MAX_TOKENS
+        metrics.update(self._abandoned())
+        metrics[f"{STOP_METRIC_PREFIX}{reason}"] = 1.0
+        return StepResult(earned, True, tinker.ModelInput.empty(), self._stop, metrics, logs)
+
+    def _observe(self, turn: Turn) -> tinker.ModelInput:
+        episode = self.coordinator.episode
+        self._read = turn.text
+        if not episode.append_only:
+            self._prompt.clear()
+            self._shown = 0
+        new = episode.tokens_of(self.role, self._shown)
+        self._prompt.append(new)
+        self._shown += len(new)
+        return self._prompt.model_input()
+
+    def _abandoned(self) -> Metrics:
+        alone = len(self.coordinator.roles) == 1
+        return {} if alone else {"abandoned": float(self.coordinator.abandoned)}
+
+
+class TinkerEnv(Member):
+    """One episode of one Task, seen by the one role that is trained.
 
     Args:
         world: a world of its own; the env drives it.
@@ -68,6 +162,7 @@ class TinkerEnv(Env):
         max_trajectory_tokens: budget of observations and replies together.
         max_turn_tokens: longest reply; kept free in the trajectory budget, and told to the
             cookbook's runner through `rollout_limits`.
+        patience: seconds the reply of an agent may take.
 
     Raises:
         RoleError: if the role is unknown or a role has nobody to speak for it.
@@ -84,128 +179,24 @@ class TinkerEnv(Env):
         agents: Mapping[str, Agent] | None = None,
         max_trajectory_tokens: int | None = None,
         max_turn_tokens: int | None = None,
+        patience: float = PATIENCE,
     ) -> None:
-        roles = world.spec.roles
-        self.role = roles[0] if role is None else role
-        self._agents = dict(agents or {})
-        self._draws = {name: generator(task.fingerprint, name) for name in self._agents}
-        wanted = set(roles) - {self.role}
-        if self.role not in roles or set(self._agents) != wanted:
-            raise RoleError(
-                f"{world.spec.id} has the roles {list(roles)}: with role={self.role!r} agents must "
-                f"speak for {sorted(wanted)}, got {sorted(self._agents)}"
-            )
-        reply = _NOTHING_FITS if max_turn_tokens is None else max_turn_tokens
-        if reply < 1 or (max_trajectory_tokens is not None and max_trajectory_tokens <= reply):
-            raise OptionError(
-                f"a reply must fit in the budgets, got max_trajectory_tokens="
-                f"{max_trajectory_tokens} and max_turn_tokens={max_turn_tokens}"
-            )
-        self.world = world
-        self.task = task
-        self.codec = as_codec(codec)
-        self.rollout_limits = RolloutLimits(
-            max_trajectory_tokens=max_trajectory_tokens, max_turn_tokens=max_turn_tokens
+        role = world.spec.roles[0] if role is None else role
+        coordinator = Coordinator(
+            world,
+            task,
+            codec,
+            roles=(role,),
+            agents=agents,
+            max_trajectory_tokens=max_trajectory_tokens,
+            max_turn_tokens=max_turn_tokens,
+            patience=patience,
         )
-        self._max_observation = (
-            None if max_trajectory_tokens is None else max_trajectory_tokens - reply
-        )
-        self._stop: StopCondition = self.codec.stop
-        self._episode: Episode | None = None
-        self._prompt = Prompt()
-        self._shown = 0
-        self._earned = 0.0
-        self._terms: dict[str, float] = {}
+        super().__init__(coordinator, role)
 
-    async def initial_observation(
-        self,
-    ) -> tuple[tinker.ModelInput, StopCondition] | InitialObservationOverflow:
-        """Open the episode.
 
-        Returns:
-            the first observation and the stop condition, or what the episode came to if it was
-            over before the role could speak.
-
-        Raises:
-            EpisodeStateError: on a second call.
-        """
-        if self._episode is not None:
-            raise EpisodeStateError("a TinkerEnv plays one episode; make another one")
-        self._episode = episode = Episode(
-            self.world,
-            self.task,
-            self.codec,
-            roles=(self.role,),
-            max_tokens=self._max_observation,
-        )
-        self._book(episode.turn)
-        await self._let_others_speak(episode)
-        if not episode.done:
-            return self._observe(episode), self._stop
-        metrics: Metrics = {**episode.turn.metrics, **self._terms}
-        metrics[f"{STOP_METRIC_PREFIX}{TinkerStop.MAX_TOKENS}"] = 1.0
-        logs: Logs = {"answer": episode.turn.text}
-        return InitialObservationOverflow(reward=self._earned, metrics=metrics, logs=logs)
-
-    async def step(self, action: Action, *, extra: ActionExtra | None = None) -> StepResult:
-        """Play a reply.
-
-        Args:
-            action: token ids as sampled, the stop sequence included; any tokens are data.
-            extra: may say why sampling stopped.
-
-        Returns:
-            the reward, the next observation (empty at the end), metrics and logs.
-
-        Raises:
-            EpisodeStateError: before `initial_observation` or after the end.
-        """
-        episode = self._episode
-        if episode is None:
-            raise EpisodeStateError("call initial_observation() before step()")
-        why = None if extra is None else extra.get("stop_reason")
-        logs: Logs = {"read": episode.turn.text}
-        episode.play(list(action), why)
-        reply, answer = episode.reply, episode.answer
-        self._book(episode.turn)
-        if self._agents:
-            await self._let_others_speak(episode)
-        turn = episode.turn
-        metrics: Metrics = {**turn.metrics, **answer.metrics, **self._terms}
-        metrics["malformed"] = _malformed(reply, answer)
-        logs["reply"] = reply.text
-        logs["answer"] = turn.text
-        reward = self._earned
-        self._earned = 0.0
-        self._terms = {}
-        if not turn.done:
-            return StepResult(reward, False, self._observe(episode), self._stop, metrics, logs)
-        reason = _STOPS[turn.stop_reason or StopReason.COMPLETED]
-        if why == "length" and turn.stop_reason is StopReason.MALFORMED:
-            reason = TinkerStop.MAX_TOKENS
-        metrics[f"{STOP_METRIC_PREFIX}{reason}"] = 1.0
-        return StepResult(reward, True, tinker.ModelInput.empty(), self._stop, metrics, logs)
-
-    def _book(self, turn: Turn) -> None:
-        self._earned += turn.rewards.get(self.role, 0.0)
-        for name, value in turn.terms.get(self.role, {}).items():
-            key = f"term/{name}"
-            self._terms[key] = self._terms.get(key, 0.0) + value
-
-    async def _let_others_speak(self, episode: Episode) -> None:
-        while not episode.done and episode.role != self.role:
-            speaks = self._agents[episode.role]
-            said = speaks(self.world, episode.turn, self._draws[episode.role])
-            self._book(episode.say(said if isinstance(said, str) else await said))
-
-    def _observe(self, episode: Episode) -> tinker.ModelInput:
-        if not episode.append_only:
-            self._prompt.clear()
-            self._shown = 0
-        new = episode.tokens_of(self.role, self._shown)
-        self._prompt.append(new)
-        self._shown += len(new)
-        return self._prompt.model_input()
+def _named(terms: Mapping[str, float]) -> Metrics:
+    return {f"term/{name}": value for name, value in terms.items()}
 
 
 def _malformed(reply: Reply, answer: Turn) -> float:

@@ -6,7 +6,9 @@ from typing import Any
 
 from tinker_cookbook.rl.types import Env, EnvGroupBuilder, Metrics, Trajectory
 
-from tokengym.agents.tinker.env import Agent, TinkerEnv
+from tokengym.agents.tinker.coordinator import PATIENCE, Agent, Coordinator
+from tokengym.agents.tinker.env import Member
+from tokengym.agents.tinker.per_role import ELIGIBLE, role_rewards
 from tokengym.envs.catalogue import baselines, make_world, spec
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.task import Task
@@ -17,6 +19,11 @@ from tokengym.rewards.ties import tie_statistics
 @dataclass(frozen=True)
 class TaskGroupBuilder(EnvGroupBuilder):
     """Builds the environments of one group: all of them play the same Task.
+
+    One trained role: each member has an episode of its own, and agents speak for the other roles.
+    Several trained roles: each episode has a member for every one of them, see `Coordinator`; all
+    are sampled from one policy, and each is compared with those of its own role, see
+    `role_rewards`.
 
     It pickles: worlds, codecs named by name and agents named by name are made where they run.
 
@@ -34,14 +41,15 @@ class TaskGroupBuilder(EnvGroupBuilder):
     Attributes:
         task: what every member plays.
         codec: a codec, or its name for `codec_named`.
-        group_size: number of members, at least 1.
+        group_size: number of episodes, at least 1.
         options: keyword options of the world.
-        role: who is trained; the world's first role if `None`.
+        role: who is trained: one role, several, or the world's first role if `None`.
         agents: who speaks for each other role: the name of one of the world's baselines, or a
-            picklable callable.
+            picklable agent.
         max_trajectory_tokens: see `TinkerEnv`.
         max_turn_tokens: see `TinkerEnv`.
         groups_in_batch: number of groups in this one's batch, for the count of eligible groups.
+        patience: see `Coordinator`.
 
     Raises:
         OptionError: if a size is not positive.
@@ -52,11 +60,12 @@ class TaskGroupBuilder(EnvGroupBuilder):
     codec: Codec | str
     group_size: int
     options: Mapping[str, Any] = field(default_factory=dict)
-    role: str | None = None
+    role: str | tuple[str, ...] | None = None
     agents: Mapping[str, str | Agent] = field(default_factory=dict)
     max_trajectory_tokens: int | None = None
     max_turn_tokens: int | None = None
     groups_in_batch: int = 1
+    patience: float = PATIENCE
 
     def __post_init__(self) -> None:
         """Refuse what could not be built later."""
@@ -66,7 +75,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
         spec(self.task.world)
 
     async def make_envs(self) -> Sequence[Env]:
-        """Make the members, each with a world of its own.
+        """Make the members, each episode with a world of its own.
 
         Raises:
             OptionError: if the world does not take an option.
@@ -75,39 +84,49 @@ class TaskGroupBuilder(EnvGroupBuilder):
         task = self.task
         agents = {role: self._agent(agent) for role, agent in self.agents.items()}
         world = make_world(task.world, task.level, **self.options)
-        return [
-            TinkerEnv(
+        members: list[Env] = []
+        for _ in range(self.group_size):
+            coordinator = Coordinator(
                 world.fork(),
                 task,
                 self.codec,
-                role=self.role,
+                roles=self._trained(),
                 agents=agents,
                 max_trajectory_tokens=self.max_trajectory_tokens,
                 max_turn_tokens=self.max_turn_tokens,
+                patience=self.patience,
             )
-            for _ in range(self.group_size)
-        ]
+            members += [Member(coordinator, role) for role in coordinator.roles]
+        return members
 
     async def compute_group_rewards(
         self, trajectory_group: list[Trajectory], env_group: Sequence[Env]
     ) -> list[tuple[float, Metrics]]:
-        """Add no reward, and report how the group's returns tie.
+        """Report how the group's returns tie; with several roles, make them comparable.
 
         Returns:
-            one `(0.0, metrics)` per trajectory; only the first has metrics.
+            with one trained role `(0.0, metrics)` per trajectory, of which only the first has
+            metrics; with several what `role_rewards` returns.
         """
+        if isinstance(self.role, tuple):
+            members = [env for env in env_group if isinstance(env, Member)]
+            return role_rewards(self.role, members, trajectory_group, self.groups_in_batch)
         returns = [sum(step.reward for step in rollout.transitions) for rollout in trajectory_group]
         statistics: Metrics = dict(tie_statistics([returns]))  # type: ignore[arg-type]
         lost_its_ties = self.group_size > 1 and len(returns) < 2
-        eligible = statistics.pop("reward_tie_eligible_groups") * self.groups_in_batch
+        eligible = statistics.pop(ELIGIBLE) * self.groups_in_batch
         first: Metrics = {} if lost_its_ties else statistics
-        first["reward_tie_eligible_groups"] = eligible
+        first[ELIGIBLE] = eligible
         return [(0.0, {} if member else first) for member in range(len(returns))]
 
     def logging_tags(self) -> list[str]:
         """Name the world, and the world with its level: `forecast`, `forecast-easy`."""
         name = spec(self.task.world).short_name
         return [name, f"{name}-{self.task.level}"]
+
+    def _trained(self) -> tuple[str, ...]:
+        role = self.role or spec(self.task.world).roles[0]
+        return role if isinstance(role, tuple) else (role,)
 
     def _agent(self, agent: str | Agent) -> Agent:
         if not isinstance(agent, str):

@@ -22,6 +22,8 @@ class StopReason(StrEnum):
     """As many turns as the level allows were played."""
     TOKEN_BUDGET = "token_budget"
     """The conversation grew past its token budget; the rest was played as empty replies."""
+    ABANDONED = "abandoned"
+    """A role left or kept the others waiting; the rest was played as empty replies."""
 
 
 class Turn(NamedTuple):

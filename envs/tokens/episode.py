@@ -146,16 +146,30 @@ class Episode:
         self._transcript(self.turn.role).write(reply.text, sampled)
         return self._answer(reply)
 
-    def say(self, text: str) -> Turn:
-        """Play a whole reply in text: as its canonical tokens, where the role reads tokens.
+    def say(self, text: str, *, complete: bool = True) -> Turn:
+        """Play a reply in text: as its canonical tokens, where the role reads tokens.
+
+        Args:
+            text: the reply.
+            complete: `False` if it was cut off; it then counts as malformed.
 
         Raises:
             EpisodeStateError: after the end.
         """
         if self.turn.role in self._transcripts:
-            return self.play(list(self.codec.write(text)), "stop")
+            return self.play(list(self.codec.write(text)), "stop" if complete else "length")
         self._require_running()
-        return self._answer(Reply(text, complete=True))
+        return self._answer(Reply(text, complete))
+
+    def stop(self, reason: StopReason) -> Turn:
+        """End the episode from outside: what is left is played as empty replies and paid.
+
+        Raises:
+            EpisodeStateError: after the end.
+        """
+        self._require_running()
+        self.turn = self.world.stop(reason)
+        return self.turn
 
     def fork(self) -> Self:
         """Return an independent twin in the same state."""

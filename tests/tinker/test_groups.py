@@ -20,7 +20,7 @@ from tinker_cookbook.rl.metric_util import compute_trajectory_metrics
 from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import StopReason, Trajectory, TrajectoryGroup, Transition
 
-from tokengym.agents.tinker import TaskGroupBuilder, TinkerEnv
+from tokengym.agents.tinker import Member, TaskGroupBuilder
 from tokengym.envs.catalogue import make_world, specs
 from tokengym.envs.core.errors import OptionError, RoleError, UnknownWorldError
 from tokengym.envs.core.task import Task
@@ -68,10 +68,10 @@ def test_a_group_rolls_out_and_trains(builder: TaskGroupBuilder) -> None:
 
 def test_members_play_one_task_in_worlds_of_their_own(builder: TaskGroupBuilder) -> None:
     envs = asyncio.run(builder.make_envs())
-    assert {env.task.fingerprint for env in envs if isinstance(env, TinkerEnv)} == {
+    assert {env.task.fingerprint for env in envs if isinstance(env, Member)} == {
         builder.task.fingerprint
     }
-    assert len({id(env.world) for env in envs if isinstance(env, TinkerEnv)}) == 4
+    assert len({id(env.world) for env in envs if isinstance(env, Member)}) == 4
 
 
 def test_a_builder_pickles_with_a_renderer(builder: TaskGroupBuilder, tokenizer_named: Any) -> None:

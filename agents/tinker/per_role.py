@@ -1,0 +1,94 @@
+"""What a group whose members play different roles is told about its returns, role by role."""
+
+import statistics
+from collections.abc import Sequence
+
+from tinker_cookbook.rl.types import Metrics, Trajectory, TrajectoryGroup
+
+from tokengym.agents.tinker.env import Member
+from tokengym.rewards.ties import tie_statistics
+
+ELIGIBLE = "reward_tie_eligible_groups"
+
+
+def role_rewards(
+    roles: Sequence[str],
+    members: Sequence[Member],
+    rollouts: Sequence[Trajectory],
+    groups_in_batch: int,
+) -> list[tuple[float, Metrics]]:
+    """Return for every member what to add to its return, and what to log.
+
+    Roles earn on scales of their own, so that a mean over all members is no baseline for anyone.
+    The trainer subtracts just that mean; what is added here moves the mean of every role to that of
+    the first one, and the trainer's advantage is the return less the mean of the member's own role.
+    The trainer's `reward/total` is then what the first role earned.
+
+    Members of abandoned episodes and members that never spoke have nothing to learn: they do not
+    count in means and ties, and get an advantage of 0.
+
+    Metrics: for every member `ROLE/reward`, what it earned, and `ROLE/malformed`, the share of its
+    replies; for the first member of every role the tie statistics of the role as `ROLE/NAME`; for
+    the first of all the statistics of the roles' groups together. A role with fewer than two
+    members that count reports 0 eligible groups and no rates.
+
+    Args:
+        roles: the trained roles, the one that `reward/total` is to tell of first.
+        members: the members.
+        rollouts: what they did, in the same order.
+        groups_in_batch: number of Tasks in the batch, for the count of eligible groups.
+    """
+    returns = [sum(step.reward for step in rollout.transitions) for rollout in rollouts]
+    counts = [_counts(*pair) for pair in zip(members, rollouts, strict=True)]
+    earned: dict[str, list[float]] = {role: [] for role in roles}
+    for member, value, counted in zip(members, returns, counts, strict=True):
+        if counted:
+            earned[member.role].append(value)
+    means = {role: statistics.fmean(values) for role, values in earned.items() if values}
+    target = next((means[role] for role in roles if role in means), 0.0)
+    added: list[tuple[float, Metrics]] = []
+    told: set[str] = set()
+    for member, rollout, value, counted in zip(members, rollouts, returns, counts, strict=True):
+        role = member.role
+        metrics: Metrics = {f"{role}/reward": value}
+        malformed = [
+            float(s.metrics["malformed"]) for s in rollout.transitions if "malformed" in s.metrics
+        ]
+        if malformed:
+            metrics[f"{role}/malformed"] = statistics.fmean(malformed)
+        if not told:
+            metrics |= _ties(list(earned.values()), groups_in_batch)
+        if role not in told:
+            ties = _ties([earned[role]], groups_in_batch)
+            metrics |= {f"{role}/{name}": number for name, number in ties.items()}
+            told.add(role)
+        added.append((target - (means[role] if counted else value), metrics))
+    return added
+
+
+def split_roles(
+    group: TrajectoryGroup, members: Sequence[Member], roles: Sequence[str]
+) -> dict[str, TrajectoryGroup]:
+    """Return the rollouts of each role as a group of its own, for one policy each.
+
+    What `role_rewards` added stays: within a role it is the same for all, and no advantage changes.
+    """
+    places = {role: [i for i, m in enumerate(members) if m.role == role] for role in roles}
+    return {
+        role: TrajectoryGroup(
+            [group.trajectories_G[i] for i in chosen],
+            [group.final_rewards_G[i] for i in chosen],
+            [group.metrics_G[i] for i in chosen],
+        )
+        for role, chosen in places.items()
+    }
+
+
+def _counts(member: Member, rollout: Trajectory) -> bool:
+    return not member.coordinator.abandoned and any(step.ac.tokens for step in rollout.transitions)
+
+
+def _ties(groups: Sequence[Sequence[float]], groups_in_batch: int) -> Metrics:
+    found: Metrics = dict(tie_statistics(groups))  # type: ignore[arg-type]
+    eligible = found[ELIGIBLE] * groups_in_batch
+    return {**(found if eligible else {}), ELIGIBLE: eligible}

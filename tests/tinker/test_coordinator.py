@@ -1,0 +1,357 @@
+"""Whatever one member of an episode does, every other one gets its turn or the end in time."""
+
+import asyncio
+import itertools
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import tinker
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs
+from tinker_cookbook.rl.rollout_limits import RolloutLimits
+from tinker_cookbook.rl.rollout_runner import run_rollout
+from tinker_cookbook.rl.rollouts import do_single_rollout
+from tinker_cookbook.rl.types import Trajectory
+
+from tokengym.agents.tinker import Coordinator, Member
+from tokengym.agents.tinker.coordinator import Agent
+from tokengym.envs.catalogue import make_world
+from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.tokens.codec import ByteCodec, Reply
+from tokengym.rewards.bounds import Range
+
+BYTE = ByteCodec()
+ROLES = ("ada", "ben", "cleo")
+ROUNDS = 2
+RELAY = WorldSpec(
+    id="test/Relay-v0",
+    summary="Three pass a word on; each earns for not leaving it empty, the last for the others.",
+    entry_point="",
+    baselines="",
+    roles=ROLES,
+    turn_limits={"only": ROUNDS},
+    step_range=dict.fromkeys(ROLES, Range(-10.0, 10.0)),
+    return_range=dict.fromkeys(ROLES, Range(-10.0, 10.0)),
+)
+
+
+class Relay(World):
+    expected_form = "a word"
+
+    def optimum(self, task: Task) -> Mapping[str, Optimum]:
+        return dict.fromkeys(ROLES, Optimum(10.0, exact=False))
+
+    def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
+        return {"seed": int(rng.integers(1000))}
+
+    def _solve(self, instance: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
+        return {}
+
+    def _begin(self, task: Task) -> Turn:
+        self.said: list[str] = []
+        return Turn(ROLES[0], "Begin.")
+
+    def _respond(self, text: str, complete: bool) -> Turn:
+        speaker = ROLES[len(self.said) % 3]
+        self.said.append(text if complete else "")
+        terms = {speaker: {"word": 1.0 if self.said[-1] else -1.0}}
+        if len(self.said) == 3 * ROUNDS:
+            return self._end(speaker, "Over.", terms, StopReason.TURN_LIMIT)
+        rewards, rounded = self._pay(terms, final=False)
+        return Turn(ROLES[len(self.said) % 3], f"Heard: {text}", rewards, rounded)
+
+
+def table(
+    roles: Sequence[str] = ROLES,
+    agents: Mapping[str, Agent] | None = None,
+    patience: float = 60.0,
+) -> list[Member]:
+    world = Relay(RELAY)
+    task = world.task("train", 0)
+    made = Coordinator(world, task, "byte", roles=roles, agents=agents, patience=patience)
+    return [Member(made, role) for role in roles]
+
+
+class Says(TokenCompleter):
+    """Says one word after the other; `before` may hang, raise or do nothing."""
+
+    def __init__(self, word: str, before: Callable[[int], Any] | None = None) -> None:
+        self.word = word
+        self.before = before
+        self.calls = 0
+
+    async def __call__(
+        self, model_input: tinker.ModelInput, stop: Any, *, max_tokens: int | None = None
+    ) -> TokensWithLogprobs:
+        self.calls += 1
+        await asyncio.sleep(0)
+        if self.before is not None:
+            await self.before(self.calls)
+        tokens = BYTE.write(f"{self.word}{self.calls}")
+        return TokensWithLogprobs(tokens=tokens, maybe_logprobs=[-0.5] * len(tokens))
+
+
+async def rolled(
+    members: Sequence[Member], policies: Sequence[TokenCompleter]
+) -> list[Trajectory | BaseException]:
+    """Roll all members out; nobody may need more than ten seconds."""
+    rollouts = [do_single_rollout(*pair) for pair in zip(policies, members, strict=True)]
+    async with asyncio.timeout(10):
+        return await asyncio.gather(*rollouts, return_exceptions=True)
+
+
+def total(rollout: Trajectory | BaseException) -> float:
+    assert isinstance(rollout, Trajectory)
+    return sum(step.reward for step in rollout.transitions)
+
+
+def reason(rollout: Trajectory | BaseException) -> str | None:
+    assert isinstance(rollout, Trajectory)
+    return rollout.stop_reason
+
+
+def test_three_roles_play_one_episode_in_turn() -> None:
+    members = table()
+    rollouts = asyncio.run(rolled(members, [Says(role) for role in ROLES]))
+    world = members[0].world
+    assert isinstance(world, Relay)
+    assert world.said == ["ada1", "ben1", "cleo1", "ada2", "ben2", "cleo2"]
+    assert [total(rollout) for rollout in rollouts] == [2.0] * 3
+    assert [reason(rollout) for rollout in rollouts] == ["max_turns"] * 3
+    for rollout in rollouts:
+        assert isinstance(rollout, Trajectory)
+        assert [step.episode_done for step in rollout.transitions] == [False, True]
+        assert rollout.transitions[-1].metrics["abandoned"] == 0.0
+        first, second = rollout.transitions
+        kept = first.ob.to_ints() + first.ac.tokens
+        assert second.ob.to_ints()[: len(kept)] == kept
+
+
+def test_any_share_of_the_roles_may_be_agents() -> None:
+    async def slowly(world: World, turn: Turn, rng: np.random.Generator) -> str:
+        await asyncio.sleep(0.001)
+        return "slow"
+
+    def cut_off(world: World, turn: Turn, rng: np.random.Generator) -> Reply:
+        return Reply("half a w", complete=False)
+
+    for count in (1, 2, 3):
+        for roles in itertools.combinations(ROLES, count):
+            for agent, worth in ((slowly, 2.0), (cut_off, -2.0)):
+                members = table(roles, {role: agent for role in ROLES if role not in roles})
+                rollouts = asyncio.run(rolled(members, [Says(role) for role in roles]))
+                assert [total(rollout) for rollout in rollouts] == [2.0] * count
+                returns = members[0].world.returns
+                assert all(returns[role] == worth for role in ROLES if role not in roles)
+
+
+async def fail(call: int) -> None:
+    raise ConnectionError(f"lost at call {call}")
+
+
+async def hang(call: int) -> None:
+    await asyncio.sleep(3600)
+
+
+async def cancel_me(call: int) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+
+
+def at(number: int, does: Callable[[int], Any]) -> Callable[[int], Any]:
+    """Do it at one call only."""
+
+    async def before(call: int) -> None:
+        if call == number:
+            await does(call)
+
+    return before
+
+
+@pytest.mark.parametrize("does", [fail, hang, cancel_me])
+@pytest.mark.parametrize("who", range(3))
+@pytest.mark.parametrize("call", [1, 2])
+def test_a_member_that_does_not_speak_ends_the_episode_for_all(
+    does: Callable[[int], Any], who: int, call: int
+) -> None:
+    async def play() -> tuple[list[Trajectory | BaseException], list[Member]]:
+        members = table(patience=0.2)
+        policies = [
+            Says(role, at(call, does) if k == who else None) for k, role in enumerate(ROLES)
+        ]
+        tasks = [
+            asyncio.create_task(do_single_rollout(policy, member))
+            for policy, member in zip(policies, members, strict=True)
+        ]
+        others = [task for k, task in enumerate(tasks) if k != who]
+        began = time.monotonic()
+        async with asyncio.timeout(10):
+            await asyncio.gather(*others)
+        assert time.monotonic() - began < 5
+        tasks[who].cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True), members
+
+    rollouts, members = asyncio.run(play())
+    world = members[0].world
+    assert isinstance(world, Relay)
+    assert members[0].coordinator.abandoned
+    spoken = 3 * (call - 1) + who
+    assert [bool(word) for word in world.said] == [k < spoken for k in range(3 * ROUNDS)]
+    expected = ConnectionError if does is fail else asyncio.CancelledError
+    assert isinstance(rollouts[who], expected)
+    for k, role in enumerate(ROLES):
+        if k != who:
+            # What the empty replies earned is paid.
+            assert total(rollouts[k]) == world.returns[role]
+            assert reason(rollouts[k]) == "rollout_timeout"
+            found = rollouts[k]
+            assert isinstance(found, Trajectory)
+            assert found.transitions[-1].metrics["abandoned"] == 1.0
+
+
+def test_a_member_that_never_begins_is_not_waited_for() -> None:
+    for missing in range(3):
+        members = table(patience=0.1)
+        present = [member for k, member in enumerate(members) if k != missing]
+        rollouts = asyncio.run(rolled(present, [Says("x"), Says("y")]))
+        assert [reason(rollout) for rollout in rollouts] == ["rollout_timeout"] * 2
+
+
+def test_a_member_that_comes_too_late_gets_the_end_and_what_it_earned() -> None:
+    async def slow(call: int) -> None:
+        await asyncio.sleep(1.0)
+
+    members = table(patience=0.4)
+    rollouts = asyncio.run(rolled(members, [Says("a"), Says("b", slow), Says("c")]))
+    assert [total(rollout) for rollout in rollouts] == [0.0, -2.0, -2.0]
+    late = rollouts[1]
+    assert isinstance(late, Trajectory)
+    assert "malformed" not in late.transitions[-1].metrics  # nobody read it
+    assert reason(late) == "rollout_timeout"
+
+
+def test_a_rollout_that_its_runner_ends_early_is_gone() -> None:
+    async def play() -> list[Any]:
+        members = table()
+        first = run_rollout(Says("a"), members[0], limits=RolloutLimits(max_turns=1))
+        others = [do_single_rollout(Says("x"), member) for member in members[1:]]
+        async with asyncio.timeout(10):
+            return await asyncio.gather(first, *others)
+
+    rollouts = asyncio.run(play())
+    assert [reason(rollout) for rollout in rollouts] == ["max_turns", *["rollout_timeout"] * 2]
+
+
+def test_an_agents_error_reaches_every_member() -> None:
+    async def later(world: World, turn: Turn, rng: np.random.Generator) -> str:
+        await asyncio.sleep(0)
+        raise ValueError("no agent today")
+
+    def at_once(world: World, turn: Turn, rng: np.random.Generator) -> str:
+        raise ValueError("no agent today")
+
+    for agent in (later, at_once):
+        members = table(("ada", "cleo"), {"ben": agent})
+        found = asyncio.run(rolled(members, [Says("a"), Says("c")]))
+        assert [str(error) for error in found] == ["no agent today"] * 2
+
+
+def test_an_agent_that_hangs_is_given_up() -> None:
+    async def hanging(world: World, turn: Turn, rng: np.random.Generator) -> str:
+        await asyncio.sleep(3600)
+        return ""
+
+    for roles in (("ada", "cleo"), ("ada",)):
+        agents: dict[str, Agent] = {"ben": hanging}
+        if "cleo" not in roles:
+            agents["cleo"] = lambda world, turn, rng: "hm"
+        members = table(roles, agents, patience=0.1)
+        rollouts = asyncio.run(rolled(members, [Says(role) for role in roles]))
+        assert [reason(rollout) for rollout in rollouts] == ["rollout_timeout"] * len(roles)
+        assert members[0].coordinator.abandoned
+
+
+def test_members_can_be_played_by_hand() -> None:
+    async def play() -> list[float]:
+        members = table()
+        opened = [asyncio.create_task(member.initial_observation()) for member in members]
+        earned = [0.0] * 3
+        steps: list[asyncio.Task[Any]] = list(opened)
+        for turn in range(3 * ROUNDS):
+            who = turn % 3
+            result = await steps[who]
+            earned[who] += getattr(result, "reward", 0.0)
+            steps[who] = asyncio.create_task(members[who].step(BYTE.write("hi")))
+        return [value + (await step).reward for value, step in zip(earned, steps, strict=True)]
+
+    assert asyncio.run(play()) == [2.0] * 3
+
+
+def test_no_interleaving_deadlocks() -> None:
+    delays = st.lists(st.sampled_from((0.0, 0.001, 0.003)), min_size=6, max_size=6)
+    ends = st.sampled_from(("speak", "fail", "cancel"))
+
+    @settings(max_examples=25, deadline=None)
+    @given(delays, st.integers(0, 2), st.integers(1, 2), ends)
+    def law(waits: list[float], who: int, call: int, end: str) -> None:
+        def before(place: int) -> Callable[[int], Any]:
+            async def wait(number: int) -> None:
+                await asyncio.sleep(waits[2 * place + number - 1])
+                if place == who and number == call and end != "speak":
+                    await (fail if end == "fail" else cancel_me)(number)
+
+            return wait
+
+        members = table()
+        policies = [Says(role, before(place)) for place, role in enumerate(ROLES)]
+        rollouts = asyncio.run(rolled(members, policies))
+        assert members[0].coordinator.abandoned == (end != "speak")
+        whole = [rollout for rollout in rollouts if isinstance(rollout, Trajectory)]
+        assert len(whole) == (3 if end == "speak" else 2)
+
+    law()
+
+
+def test_both_sides_of_the_debate_are_paid_what_the_world_says() -> None:
+    world = make_world("disruption")
+    task = world.task("train", 0)
+    made = Coordinator(world, task, "byte", roles=world.spec.roles)
+    members = [Member(made, role) for role in made.roles]
+    policies = [Says("LABEL neutral\nP 0.2 0.3 0.5\nCLAIM n_k >= 0\nX"), Says("ARGUE disruptive\n")]
+    rollouts = asyncio.run(rolled(members, policies))
+    returns = made.world.returns
+    for member, rollout in zip(members, rollouts, strict=True):
+        assert math.isclose(total(rollout), returns[member.role])
+        assert reason(rollout) == "completed"
+
+
+@pytest.mark.parametrize(
+    ("roles", "agents"),
+    [((), dict.fromkeys(ROLES)), (ROLES, {"ada": None}), (("ada",), {"ben": None}), (("dan",), {})],
+)
+def test_every_role_has_exactly_one_speaker(roles: Sequence[str], agents: Any) -> None:
+    with pytest.raises(RoleError, match="agents must speak for"):
+        table(roles, agents)
+
+
+def test_a_member_joins_once_and_the_patience_is_positive() -> None:
+    async def twice() -> None:
+        (member,) = table(("ada",), dict.fromkeys(("ben", "cleo"), lambda world, turn, rng: "x"))
+        await member.initial_observation()
+        with pytest.raises(EpisodeStateError, match="one episode"):
+            await member.initial_observation()
+
+    asyncio.run(twice())
+    with pytest.raises(OptionError, match="patience"):
+        table(patience=0.0)
