@@ -41,6 +41,27 @@ def train(
     seed: Annotated[int | None, typer.Option(help="which training Tasks are drawn")] = None,
     mode: Annotated[str | None, typer.Option(help="sync, stream or async")] = None,
     evaluation_tasks: Annotated[int | None, typer.Option(help="held-out Tasks")] = None,
+    estimator: Annotated[
+        str | None,
+        typer.Option(
+            help="group_centred, group_standardised, leave_one_out, reinforce_plus_plus or remax"
+        ),
+    ] = None,
+    credit: Annotated[str | None, typer.Option(help="episode, turn or exact")] = None,
+    filter_: Annotated[
+        str | None,
+        typer.Option("--filter", help="keep, drop or resample groups without a spread"),
+    ] = None,
+    min_spread: Annotated[
+        float | None, typer.Option(help="largest spread of a group that counts as none")
+    ] = None,
+    resample_tokens: Annotated[
+        int | None, typer.Option(help="most tokens a step spends on groups in place of others")
+    ] = None,
+    denominator: Annotated[
+        str | None, typer.Option(help="all or live: which groups a step's sum is over")
+    ] = None,
+    loop: Annotated[str | None, typer.Option(help="auto, cookbook or own")] = None,
     override: Annotated[
         list[str] | None,
         typer.Option("--set", help="name=value, any field of tinker_cookbook.rl.train.Config"),
@@ -89,6 +110,13 @@ def train(
             seed=seed,
             mode=mode,
             evaluation_tasks=evaluation_tasks,
+            estimator=estimator,
+            credit=credit,
+            filter=filter_,
+            min_spread=min_spread,
+            resample_tokens=resample_tokens,
+            denominator=denominator,
+            loop=loop,
             overrides=tuple(override or ()),
         )
         folder = run if run is not None else _new_folder(settings)

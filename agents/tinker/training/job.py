@@ -17,6 +17,7 @@ from tinker_cookbook.rl import train as trainer
 from tokengym.agents.evaluate import Estimate
 from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
+from tokengym.agents.tinker.loop.loop import train as train_own
 from tokengym.agents.tinker.training.connection import Connection, resolve_model
 from tokengym.agents.tinker.training.cost import Cost, job_cost
 from tokengym.agents.tinker.training.episodes import draw_episodes
@@ -39,6 +40,7 @@ _POLL_SECONDS = 0.3
 _SAVE_EVERY = 20
 _ROLLING_SECONDS = 30 * 24 * 3600  # a job stopped on Friday can go on after a holiday
 _TASKS_A_SEED = 1_000_000
+_FURTHER_TASKS = 500_000  # of a seed's Tasks, the last ones stand in for others
 
 
 @dataclass(frozen=True)
@@ -127,10 +129,15 @@ async def _run(
 async def _train(
     settings: TrainSettings, folder: Path, progress: Progress, connection: Connection
 ) -> Collapse | None:
-    """Run the cookbook's trainer under watch; `None` unless the run collapsed."""
+    """Run the job's loop under watch; `None` unless the run collapsed."""
     _forget_deleted_checkpoints(folder)
     config = trainer_config(settings, folder, connection)
-    training = asyncio.ensure_future(trainer.main(config))
+    if settings.own_loop:
+        spare = _further_groups(settings, connection) if settings.filter == "resample" else None
+        work = train_own(config, settings.choices, spare)
+    else:
+        work = trainer.main(config)
+    training = asyncio.ensure_future(work)
     try:
         return await connection.guard(_watch(training, settings, folder, progress))
     finally:
@@ -171,7 +178,43 @@ def trainer_config(settings: TrainSettings, folder: Path, connection: Connection
     Raises:
         chz.ExtraneousBlueprintArg: if an override names no field.
     """
-    dataset = TaskDatasetBuilder(
+    dataset = _groups(settings, connection)
+    fields: dict[str, Any] = {
+        "learning_rate": settings.learning_rate,
+        "dataset_builder": dataset,
+        "model_name": connection.model,
+        "renderer_name": settings.renderer,
+        "recipe_name": "tokengym",
+        "max_tokens": settings.max_tokens,
+        "temperature": settings.temperature,
+        "lora_rank": settings.lora_rank,
+        "log_path": str(folder),
+        "session_name": folder.name,
+        "base_url": connection.base_url,
+        "eval_every": 0,
+        "save_every": _SAVE_EVERY,
+        "rolling_save_every": 1 if connection.local else _SAVE_EVERY,
+        "rolling_ttl_seconds": _ROLLING_SECONDS,
+        "num_groups_to_log": 0,
+        "rollout_json_export": False,
+        "ttl_seconds": None,
+        "remove_constant_reward_groups": settings.filter == "drop" and not settings.own_loop,
+    }
+    if settings.mode == "stream":
+        fields["stream_minibatch_config"] = trainer.StreamMinibatchConfig(
+            groups_per_batch=settings.groups_per_batch, num_minibatches=2
+        )
+    elif settings.mode == "async":
+        fields["async_config"] = trainer.AsyncConfig(
+            max_steps_off_policy=2, groups_per_batch=settings.groups_per_batch
+        )
+    blueprint = chz.Blueprint(trainer.Config).apply(fields)
+    return blueprint.make_from_argv(list(settings.overrides), allow_hyphens=False)
+
+
+def _groups(settings: TrainSettings, connection: Connection) -> TaskDatasetBuilder:
+    """Return what builds the groups of every step."""
+    return TaskDatasetBuilder(
         world=settings.world,
         level=settings.level,
         options=dict(settings.options),
@@ -184,35 +227,13 @@ def trainer_config(settings: TrainSettings, folder: Path, connection: Connection
         agents=dict(settings.agents),
         max_turn_tokens=settings.max_tokens,
     )
-    fields: dict[str, Any] = {
-        "learning_rate": settings.learning_rate,
-        "dataset_builder": dataset,
-        "model_name": connection.model,
-        "renderer_name": settings.renderer,
-        "recipe_name": "tokengym",
-        "max_tokens": settings.max_tokens,
-        "temperature": settings.temperature,
-        "lora_rank": settings.lora_rank,
-        "log_path": str(folder),
-        "base_url": connection.base_url,
-        "eval_every": 0,
-        "save_every": _SAVE_EVERY,
-        "rolling_save_every": 1 if connection.local else _SAVE_EVERY,
-        "rolling_ttl_seconds": _ROLLING_SECONDS,
-        "num_groups_to_log": 0,
-        "rollout_json_export": False,
-        "ttl_seconds": None,
-    }
-    if settings.mode == "stream":
-        fields["stream_minibatch_config"] = trainer.StreamMinibatchConfig(
-            groups_per_batch=settings.groups_per_batch, num_minibatches=2
-        )
-    elif settings.mode == "async":
-        fields["async_config"] = trainer.AsyncConfig(
-            max_steps_off_policy=2, groups_per_batch=settings.groups_per_batch
-        )
-    blueprint = chz.Blueprint(trainer.Config).apply(fields)
-    return blueprint.make_from_argv(list(settings.overrides), allow_hyphens=False)
+
+
+def _further_groups(settings: TrainSettings, connection: Connection) -> TaskDatasetBuilder:
+    """Return what builds groups one by one, of Tasks that no step starts with."""
+    first = (settings.seed + 1) * _TASKS_A_SEED - _FURTHER_TASKS
+    own = _groups(settings, connection)
+    return chz.replace(own, first_task=first, n_batches=_FURTHER_TASKS, groups_per_batch=1)
 
 
 def _sampler_path(folder: Path) -> str | None:

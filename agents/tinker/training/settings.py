@@ -6,11 +6,21 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from tokengym.agents.tinker.loop.choices import (
+    Choices,
+    Credit,
+    Denominator,
+    Estimator,
+    Filter,
+)
 from tokengym.envs.catalogue import spec
 from tokengym.envs.core.errors import OptionError
+from tokengym.rewards.advantages import MINIMUM_SPREAD
 
 Mode = Literal["sync", "stream", "async"]
 MODES: tuple[Mode, ...] = ("sync", "stream", "async")
+Loop = Literal["auto", "cookbook", "own"]
+LOOPS: tuple[Loop, ...] = ("auto", "cookbook", "own")
 
 STARTING_POLICY = "tokengym-start"
 """Name of the small model that comes with the package."""
@@ -40,6 +50,14 @@ class TrainSettings:
         evaluation_tasks: held-out test Tasks played before and after.
         agents: a baseline's name for each role that is not trained.
         overrides: further fields of `tinker_cookbook.rl.train.Config` as `name=value`.
+        loop: `cookbook` for the cookbook's own loop, `own` for `agents.tinker.loop`, `auto` for the
+            cookbook's unless a choice below is not the default.
+        estimator: from rewards to advantages; this and what follows, see `Choices`.
+        credit: `episode`, `turn`, or `exact` where the world knows it; that sets its option.
+        filter: what becomes of groups that have nothing to teach.
+        min_spread: largest spread of a group that counts as none.
+        resample_tokens: most tokens a step may spend on groups in place of such groups.
+        denominator: which groups a step's sum is over.
     """
 
     world: str
@@ -60,6 +78,13 @@ class TrainSettings:
     evaluation_tasks: int = 1024
     agents: Mapping[str, str] = field(default_factory=dict)
     overrides: Sequence[str] = ()
+    loop: Loop = "auto"
+    estimator: Estimator = "group_centred"
+    credit: Credit = "episode"
+    filter: Filter = "keep"
+    min_spread: float = MINIMUM_SPREAD
+    resample_tokens: int | None = None
+    denominator: Denominator = "all"
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense, by name and value."""
@@ -75,6 +100,36 @@ class TrainSettings:
         row = spec(self.world)
         if self.level not in row.levels:
             raise OptionError(f"{row.id} has the levels {list(row.levels)}, got {self.level!r}")
+        self._check_loop()
+        if self.credit == "exact":
+            object.__setattr__(self, "options", {**self.options, "credit": True})
+
+    @property
+    def choices(self) -> Choices:
+        """What a step learns from."""
+        return Choices(
+            self.estimator,
+            self.credit,
+            self.filter,
+            self.min_spread,
+            self.resample_tokens,
+            self.denominator,
+        )
+
+    @property
+    def own_loop(self) -> bool:
+        """Whether the job runs in our own loop; it also counts what a filter drops, and why."""
+        return self.loop == "own" or (self.loop == "auto" and self.choices != Choices())
+
+    def _check_loop(self) -> None:
+        if self.loop not in LOOPS:
+            raise OptionError(f"loop must be one of {list(LOOPS)}, got {self.loop!r}")
+        beyond = self.choices.beyond_cookbook()
+        if self.loop == "cookbook" and beyond:
+            given = ", ".join(f"{name}={getattr(self, name)!r}" for name in beyond)
+            raise OptionError(f"loop='cookbook' has no seam for {given}; use loop='auto'")
+        if self.own_loop and self.mode == "stream":
+            raise OptionError("mode='stream' is the cookbook's: our own loop does sync and async")
 
     def save(self, path: Path) -> None:
         """Write the settings as JSON."""

@@ -38,8 +38,14 @@ class StepRow(NamedTuple):
 
     @property
     def dead(self) -> bool:
-        """Whether the step had nothing to learn from: no spread in any group, or no form left."""
-        return self.uniform_rate >= 1.0 or self.malformed_share >= _MALFORMED_SHARE
+        """Whether the step had nothing to learn from: no spread in any group, or no form left.
+
+        Our own loop says how many groups were live, which depends on what is compared: turns may
+        differ where returns tie.
+        """
+        live = self.metrics.get("groups/live")
+        tied = self.uniform_rate >= 1.0 if live is None else live == 0
+        return tied or self.malformed_share >= _MALFORMED_SHARE
 
 
 class StepLog:
@@ -104,7 +110,7 @@ def find_collapse(rows: Sequence[StepRow], patience: int = COLLAPSE_STEPS) -> Co
     if last[-1].malformed_share >= _MALFORMED_SHARE:
         share = f"{last[-1].malformed_share:.0%}"
         return Collapse(since, f"{share} of the replies are malformed: the form is lost")
-    return Collapse(since, "all rollouts of every group earn the same: there is no gradient left")
+    return Collapse(since, "the rollouts of every group earn the same: there is no gradient left")
 
 
 def _row(line: bytes) -> StepRow | None:
