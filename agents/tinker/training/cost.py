@@ -56,10 +56,19 @@ def job_cost(settings: TrainSettings, codec: Codec, tasks: Sequence[Task]) -> Co
             length = len(episode.observation)
             episode.act(codec.write(policy(episode.world, episode.turn, rng)))
         length += settings.max_tokens
-    rollouts = settings.steps * settings.groups_per_batch * settings.group_size
-    played = rollouts + 2 * settings.evaluation_tasks
+    groups = settings.steps * settings.groups_per_batch
+    rollouts = groups * settings.group_size
+    sampled = rollouts + (groups if settings.estimator == "remax" else 0)
+    said = turns * settings.max_tokens
+    if settings.filter == "resample":
+        # As many again, or what the budget of tokens buys.
+        budget = settings.resample_tokens
+        sampled += (
+            sampled if budget is None else settings.steps * budget * len(sample) // (read + said)
+        )
+    played = sampled + 2 * settings.evaluation_tasks
     return Cost(
         prefill=played * read // len(sample),
-        sampled=played * turns * settings.max_tokens // len(sample),
+        sampled=played * said // len(sample),
         trained=rollouts * length,
     )

@@ -13,13 +13,18 @@ from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import TrajectoryGroup
 
 from tokengym.agents.evaluate import Estimate, estimate, evaluate
+from tokengym.agents.tinker.coordinator import Agent
 from tokengym.agents.tinker.groups import TaskGroupBuilder
+from tokengym.agents.tinker.training.beside import tell
 from tokengym.agents.tinker.training.settings import TrainSettings
 from tokengym.envs.catalogue import Policy, baselines, make_world
+from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.forecasting.world import ForecastWorld
+from tokengym.envs.tokens.codec import ByteCodec
 
 _AT_ONCE = 256
+_BYTES = ByteCodec()
 
 BEST_CONSTANT = "best constant"
 
@@ -35,12 +40,14 @@ class Evaluation:
         stated: for forecasts, pairs of (label, stated probability) of the well-formed replies; the
             label is the exact probability where Tasks are scored against it, else the outcome.
         replies: what the policy said on the first Task; empty where the world could not read it.
+        others: where several roles are trained, the evaluations of all but the first by role.
     """
 
     returns: Estimate
     figures: Mapping[str, float] = field(default_factory=dict)
     stated: Sequence[tuple[float, float]] = ()
     replies: Sequence[str] = ()
+    others: Mapping[str, "Evaluation"] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -49,6 +56,7 @@ class Evaluation:
             "figures": dict(self.figures),
             "stated": [list(pair) for pair in self.stated],
             "replies": list(self.replies),
+            "others": {role: found.to_dict() for role, found in self.others.items()},
         }
 
     @classmethod
@@ -56,8 +64,9 @@ class Evaluation:
         """Read what `to_dict` gave."""
         mean, low, high, count = data["returns"]
         pairs = [(exact, stated) for exact, stated in data["stated"]]
-        replies = data.get("replies", ())  # a run folder may be older than this field
-        return cls(Estimate(mean, low, high, count), data["figures"], pairs, replies)
+        replies = data.get("replies", ())  # a run folder may be older than these two fields
+        others = {role: cls.from_dict(found) for role, found in data.get("others", {}).items()}
+        return cls(Estimate(mean, low, high, count), data["figures"], pairs, replies, others)
 
 
 def held_out_tasks(settings: TrainSettings) -> list[Task]:
@@ -69,7 +78,13 @@ def held_out_tasks(settings: TrainSettings) -> list[Task]:
 
 
 async def evaluate_policy(
-    settings: TrainSettings, model: str, sampler: tinker.SamplingClient, tasks: Sequence[Task]
+    settings: TrainSettings,
+    model: str,
+    sampler: tinker.SamplingClient,
+    tasks: Sequence[Task],
+    *,
+    role: str | None = None,
+    agents: Mapping[str, str | Agent] | None = None,
 ) -> Evaluation:
     """Play each Task once with the sampler's policy.
 
@@ -78,6 +93,8 @@ async def evaluate_policy(
         model: name or directory that the tokenizer comes from.
         sampler: samples from the policy.
         tasks: Tasks of the job's world.
+        role: who plays; the job's first trained role if `None`.
+        agents: who speaks for the other roles, where the job's settings do not name baselines.
     """
     completer = TinkerTokenCompleter(
         sampler, max_tokens=settings.max_tokens, temperature=settings.temperature
@@ -85,7 +102,7 @@ async def evaluate_policy(
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def play(task: Task) -> TrajectoryGroup:
-        builder = group_builder(settings, model, task, group_size=1)
+        builder = group_builder(settings, model, task, group_size=1, role=role, agents=agents)
         async with gate:
             return await do_group_rollout(builder, completer)
 
@@ -123,37 +140,73 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def group_builder(
-    settings: TrainSettings, model: str, task: Task, group_size: int
+    settings: TrainSettings,
+    model: str,
+    task: Task,
+    group_size: int,
+    *,
+    role: str | None = None,
+    agents: Mapping[str, str | Agent] | None = None,
 ) -> TaskGroupBuilder:
-    """Return the builder of one group of a job's rollouts."""
+    """Return the builder of one group of one role's rollouts; see `evaluate_policy`."""
+    role = settings.trained[0] if role is None else role
     return TaskGroupBuilder(
         task=task,
         codec=f"{settings.renderer}@{model}",
         group_size=group_size,
         options=dict(settings.options),
-        agents=dict(settings.agents),
+        role=role,
+        agents=settings.opponents(role) if agents is None else agents,
         max_turn_tokens=settings.max_tokens,
     )
 
 
-def reference_lines(settings: TrainSettings, tasks: Sequence[Task]) -> dict[str, Estimate]:
+def reference_lines(
+    settings: TrainSettings, tasks: Sequence[Task], role: str | None = None
+) -> dict[str, Estimate]:
     """Return what the world's scripted policies earn on the same Tasks, by name.
 
-    Roles that are not trained are played as in training. For forecasts there is also the constant
-    that is best on these very Tasks: what a policy reaches that has learned no discrimination.
+    Other roles are played by the job's opponents, which must be scripted. For forecasts there is
+    also the constant that is best on these very Tasks: what a policy reaches that has learned no
+    discrimination.
     """
+    role = settings.trained[0] if role is None else role
     world = make_world(settings.world, settings.level, **settings.options)
     known = baselines(settings.world)
-    others = {role: known[name] for role, name in settings.agents.items()}
-    trained = next(role for role in world.spec.roles if role not in others)
+    others = {other: known[name] for other, name in settings.opponents(role).items()}
     lines = {
-        name: evaluate(world, tasks, {**others, trained: policy}, role=trained)
+        name: evaluate(world, tasks, {**others, role: policy}, role=role)
         for name, policy in known.items()
     }
     if isinstance(world, ForecastWorld):
         constants = (_constant(share / 40) for share in range(1, 40))
         found = (evaluate(world, tasks, constant) for constant in constants)
         lines[BEST_CONSTANT] = max(found, key=lambda value: value.mean)
+    return lines
+
+
+async def references_beside(
+    settings: TrainSettings,
+    tasks: Sequence[Task],
+    role: str,
+    agents: Mapping[str, str | Agent],
+) -> dict[str, Estimate]:
+    """Return what the world's scripted policies earn in a role beside any agents, by name."""
+    known = baselines(settings.world)
+    speakers = {other: known[who] if isinstance(who, str) else who for other, who in agents.items()}
+    if all(isinstance(who, str) for who in agents.values()):
+        return reference_lines(settings, tasks, role)
+    world = make_world(settings.world, settings.level, **settings.options)
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def play(policy: Policy, task: Task) -> float:
+        rng = generator("evaluate", 0, task.fingerprint)
+        async with gate:
+            return (await tell(world, task, _BYTES, role, policy, speakers, rng)).earned
+
+    lines = {}
+    for name, policy in known.items():
+        lines[name] = estimate(await asyncio.gather(*(play(policy, task) for task in tasks)))
     return lines
 
 

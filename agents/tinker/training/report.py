@@ -147,6 +147,24 @@ def _summary(settings: TrainSettings, steps: Sequence[StepRow]) -> str:
     return (
         f"{len(steps)} steps of {settings.groups_per_batch} groups of {settings.group_size} in "
         f"{seconds:.0f} s; {tokens:.0f} tokens read and sampled by the rollouts."
+        f"{_groups(steps)}"
+    )
+
+
+def _groups(steps: Sequence[StepRow]) -> str:
+    """Say what became of the groups; nothing where the loop does not count them."""
+    counted = [row.metrics for row in steps if "groups/drawn" in row.metrics]
+    if not counted:
+        return ""
+
+    def total(name: str) -> str:
+        return f"{sum(metrics[name] for metrics in counted):.0f}"
+
+    return (
+        f" Of {total('groups/drawn')} groups {total('groups/tie')} tied and "
+        f"{total('groups/resolution')} spread by no more than the resolution; "
+        f"{total('groups/further')} were drawn in place of such groups for "
+        f"{total('tokens/further')} tokens, and {total('groups/trained')} were trained on."
     )
 
 

@@ -13,7 +13,7 @@ from tokengym.agents.tinker.loop.choices import (
     Estimator,
     Filter,
 )
-from tokengym.envs.catalogue import spec
+from tokengym.envs.catalogue import baselines, spec
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.advantages import MINIMUM_SPREAD
 
@@ -24,6 +24,11 @@ LOOPS: tuple[Loop, ...] = ("auto", "cookbook", "own")
 
 STARTING_POLICY = "tokengym-start"
 """Name of the small model that comes with the package."""
+
+SETTINGS_FILE = "settings.json"
+"""Where a run folder keeps what its job is."""
+_USUAL_OPPONENTS = ("scripted", "random")
+"""Baselines that speak for a role nobody else was named for: the first that the world has."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,9 @@ class TrainSettings:
         seed: which training Tasks are drawn, and in which order.
         mode: `sync`, `stream` (streaming minibatches) or `async` (off-policy).
         evaluation_tasks: held-out test Tasks played before and after.
-        agents: a baseline's name for each role that is not trained.
+        agents: who speaks for other roles than the trained one, in training and evaluation: by role
+            a baseline's name, `model` for the job's own model untrained, a run folder, or the
+            `tinker://` path of saved weights. A role that is not named gets a scripted baseline.
         overrides: further fields of `tinker_cookbook.rl.train.Config` as `name=value`.
         loop: `cookbook` for the cookbook's own loop, `own` for `agents.tinker.loop`, `auto` for the
             cookbook's unless a choice below is not the default.
@@ -58,6 +65,13 @@ class TrainSettings:
         min_spread: largest spread of a group that counts as none.
         resample_tokens: most tokens a step may spend on groups in place of such groups.
         denominator: which groups a step's sum is over.
+        role: who is trained; the world's first role if `None`.
+        self_play: train all roles, each against the others as they become. Held-out evaluations
+            play one trained role at a time against `agents`, which do not change.
+        separate: in self-play, a policy of its own for every role instead of one for all.
+        sft: no reinforcement learning: imitate demonstrations by cross-entropy, see
+            `imitation.demonstration`.
+        start: a run folder or the `tinker://` path of saved training weights to begin with.
     """
 
     world: str
@@ -85,6 +99,11 @@ class TrainSettings:
     min_spread: float = MINIMUM_SPREAD
     resample_tokens: int | None = None
     denominator: Denominator = "all"
+    role: str | None = None
+    self_play: bool = False
+    separate: bool = False
+    sft: bool = False
+    start: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense, by name and value."""
@@ -101,8 +120,22 @@ class TrainSettings:
         if self.level not in row.levels:
             raise OptionError(f"{row.id} has the levels {list(row.levels)}, got {self.level!r}")
         self._check_loop()
+        self._check_roles()
         if self.credit == "exact":
             object.__setattr__(self, "options", {**self.options, "credit": True})
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        """The roles that are trained; the first one is the one the job's figures tell of."""
+        roles = spec(self.world).roles
+        return roles if self.self_play else (self.role or roles[0],)
+
+    def opponents(self, role: str) -> dict[str, str]:
+        """Return who speaks for the other roles where `role` alone is played."""
+        known = baselines(self.world)
+        usual = next((name for name in _USUAL_OPPONENTS if name in known), "null")
+        others = (other for other in spec(self.world).roles if other != role)
+        return {other: self.agents.get(other, usual) for other in others}
 
     @property
     def choices(self) -> Choices:
@@ -130,6 +163,21 @@ class TrainSettings:
             raise OptionError(f"loop='cookbook' has no seam for {given}; use loop='auto'")
         if self.own_loop and self.mode == "stream":
             raise OptionError("mode='stream' is the cookbook's: our own loop does sync and async")
+
+    def _check_roles(self) -> None:
+        row = spec(self.world)
+        for role in [*self.agents, *([self.role] if self.role else [])]:
+            if role not in row.roles:
+                raise OptionError(f"{row.id} has the roles {list(row.roles)}, got {role!r}")
+        if self.self_play and len(row.roles) < 2:
+            raise OptionError(f"self_play needs several roles, {row.id} has {list(row.roles)}")
+        if self.self_play and self.role is not None:
+            raise OptionError(f"self_play trains every role, got role={self.role!r}")
+        if self.separate and (not self.self_play or self.sft):
+            raise OptionError("separate policies are those of self_play; it takes no sft")
+        if (self.separate or self.sft) and (self.own_loop or self.mode != "sync"):
+            what = "separate" if self.separate else "sft"
+            raise OptionError(f"{what} has a loop of its own: leave mode, loop and choices alone")
 
     def save(self, path: Path) -> None:
         """Write the settings as JSON."""
@@ -176,6 +224,8 @@ _PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """What a world's job starts from where it differs from the defaults above."""
+_SELF_PLAY: Mapping[str, Any] = {"steps": 20}
+"""What self-play starts from beyond that: every episode is several rollouts."""
 
 
 def preset(world: str, level: str | None = None, **changes: Any) -> TrainSettings:
@@ -186,8 +236,11 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainSetting
         OptionError: if a value is not allowed.
     """
     row = spec(world)
-    base = TrainSettings(world=row.id, level=level or row.levels[0], **_PRESETS.get(row.id, {}))
     given = {name: value for name, value in changes.items() if value is not None}
+    start = {**_PRESETS.get(row.id, {}), **(_SELF_PLAY if given.get("self_play") else {})}
+    base = TrainSettings(world=row.id, level=level or row.levels[0], **start)
+    if "agents" in given:
+        given["agents"] = {**base.agents, **given["agents"]}
     if "options" in given:
         # A world's own options are for Tasks it draws; records of a user have no exact label.
         kept = {} if "data" in given["options"] else base.options

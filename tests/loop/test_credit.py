@@ -1,0 +1,136 @@
+"""Laws of credit: what is compared, one advantage a turn, nothing from what is dead."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tinker_cookbook.rl.data_processing import compute_advantages
+from tinker_cookbook.rl.types import TrajectoryGroup
+
+from tests.loop.rollouts import group_of, groups, rollout
+from tokengym.agents.tinker.loop.choices import Choices
+from tokengym.agents.tinker.loop.credit import Played, advantages, spreads
+from tokengym.agents.tinker.loop.data import played
+from tokengym.rewards.advantages import (
+    group_standardised,
+    leave_one_out,
+    reinforce_plus_plus,
+    remax,
+    turn_centred,
+)
+
+ALL = [
+    Choices(estimator, credit)  # type: ignore[arg-type]
+    for estimator in (
+        "group_centred",
+        "group_standardised",
+        "leave_one_out",
+        "reinforce_plus_plus",
+        "remax",
+    )
+    for credit in ("episode", "turn", "exact")
+    if estimator != "remax" or credit == "episode"
+]
+batches = st.lists(groups, min_size=1, max_size=4)
+
+
+@given(batches)
+def test_by_default_advantages_are_the_cookbooks(drawn: list[TrajectoryGroup]) -> None:
+    table = played(drawn)
+    found = advantages(Choices(), table)
+    for n, expected_G in enumerate(compute_advantages(drawn)):
+        for g, expected in enumerate(expected_G.tolist()):
+            mine = found[n, g][table.taken_NGT[n, g]]
+            assert mine == pytest.approx(np.full(len(mine), expected), abs=1e-5)
+
+
+@pytest.mark.parametrize("choices", ALL)
+@settings(max_examples=30)
+@given(drawn=batches, least=st.floats(0.0, 3.0))
+def test_whatever_the_estimator_dead_groups_and_turns_not_taken_get_exactly_nothing(
+    choices: Choices, drawn: list[TrajectoryGroup], least: float
+) -> None:
+    coarse = Choices(choices.estimator, choices.credit, min_spread=least)
+    table = played(drawn)
+    found, dead_N = advantages(coarse, table), spreads(coarse, table) <= least
+    assert found.shape == table.taken_NGT.shape
+    assert not found[~table.taken_NGT].any()
+    assert not found[dead_N].any()
+    assert np.isfinite(found).all()
+
+
+@settings(max_examples=30)
+@given(batches)
+def test_estimators_are_those_of_the_library_on_whole_returns(
+    drawn: list[TrajectoryGroup],
+) -> None:
+    table = played(drawn)
+    returns, counted = table.returns_NG(), table.counted_NG()
+    tokens, greedy = table.tokens_NGT.sum(axis=2), np.linspace(0.0, 1.0, len(drawn))
+    beside = Played(*(getattr(table, name) for name in list(vars(table))[:-1]), greedy)
+    for choices, expected in (
+        (Choices("group_standardised"), group_standardised(returns, counted)),
+        (Choices("leave_one_out"), leave_one_out(returns, counted)),
+        (Choices("reinforce_plus_plus"), reinforce_plus_plus(returns, tokens, counted)),
+        (Choices("remax"), remax(returns, greedy, counted)),
+    ):
+        first = advantages(choices, beside)[:, :, 0]
+        assert first == pytest.approx(np.where(counted, expected, 0.0))
+
+
+@given(batches)
+def test_credit_by_turn_centres_the_returns_to_go(drawn: list[TrajectoryGroup]) -> None:
+    table = played(drawn)
+    found = advantages(Choices(credit="turn"), table)
+    assert found == pytest.approx(turn_centred(table.rewards_NGT, table.taken_NGT))
+
+
+def test_turns_of_one_rollout_get_what_is_theirs() -> None:
+    table = played([group_of([1.0, 0.0], [0.0, 1.0])])
+    assert advantages(Choices(credit="turn"), table).tolist() == [[[0.0, -0.5], [0.0, 0.5]]]
+    assert not advantages(Choices(), table).any()
+
+
+def test_returns_that_tie_may_differ_by_turn_and_are_live_then() -> None:
+    table = played([group_of([1.0, 0.0], [0.0, 1.0])])
+    assert spreads(Choices(), table).tolist() == [0.0]
+    assert spreads(Choices(credit="turn"), table).tolist() == [1.0]
+
+
+def test_exact_credit_is_compared_turn_by_turn_and_looks_no_further() -> None:
+    turns = [([1], [2], 0.0), ([1], [2], 0.5)]
+    drawn = [rollout(turns, credits) for credits in ([0.0, -4.0], [-2.0, 0.0])]
+    table = played([TrajectoryGroup(drawn, [0.0, 0.0], [{}, {}])])
+    found = advantages(Choices(credit="exact"), table)
+    assert found.tolist() == [[[1.0, -2.0], [-1.0, 2.0]]]
+    assert spreads(Choices(credit="exact"), table).tolist() == [4.0]
+
+
+def test_a_group_that_ties_teaches_through_remax_unless_the_greedy_rollout_ties_too() -> None:
+    drawn = [group_of(1.0, 1.0), group_of(1.0, 1.0)]
+    table = played(drawn, [0.0, 1.0])
+    assert spreads(Choices("remax"), table).tolist() == [1.0, 0.0]
+    assert advantages(Choices("remax"), table)[:, :, 0].tolist() == [[1.0, 1.0], [0.0, 0.0]]
+
+
+@given(groups, groups)
+def test_groups_that_were_dropped_have_no_vote_in_the_batchs_deviation(
+    one: TrajectoryGroup, other: TrajectoryGroup
+) -> None:
+    choices, table = Choices("reinforce_plus_plus", filter="drop"), played([one, other])
+    alone = advantages(choices, played([one]))
+    size, turns = alone.shape[1:]
+    assert advantages(choices, table[[0]])[:, :size, :turns] == pytest.approx(alone)
+
+
+def test_going_on_is_not_punished_by_what_it_earned() -> None:
+    """Verl 7244: a baseline with a term for every turn taken debits the decision to go on.
+
+    Going on earns 0.5 on the way, and the end pays the same whether one goes on or stops. Averaged
+    over groups in which both happen, going on must come out ahead by just that 0.5.
+    """
+    stop, go_on = [1.0], [0.5, 1.0]
+    found = advantages(Choices(credit="turn"), played([group_of(stop, go_on, stop, go_on)]))
+    first = found[0, :, 0]
+    assert first[1] - first[0] == pytest.approx(0.5)
+    assert not found[0, :, 1].any()

@@ -1,0 +1,181 @@
+"""Laws of filtering: whole groups, one reason each, a budget that holds, cases others got wrong."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.loop.rollouts import group_of
+from tokengym.agents.tinker.loop.choices import Choices
+from tokengym.agents.tinker.loop.credit import advantages, spreads
+from tokengym.agents.tinker.loop.data import played
+from tokengym.agents.tinker.loop.filtering import Verdict, counts, further_groups, judge, tie_levels
+from tokengym.envs.core.errors import OptionError
+from tokengym.rewards.advantages import MINIMUM_SPREAD, informative_groups
+from tokengym.rewards.bounds import Range
+from tokengym.rewards.ties import tie_statistics
+
+LIVE, TIE, RESOLUTION = Verdict.LIVE, Verdict.TIE, Verdict.RESOLUTION
+
+tables = st.lists(
+    st.lists(st.integers(0, 4).map(lambda n: n / 4), min_size=2, max_size=5),
+    min_size=1,
+    max_size=6,
+)
+
+
+def verdicts(rows: list[list[float]], choices: Choices = Choices()) -> list[Verdict]:
+    return judge(spreads(choices, played([group_of(*row) for row in rows])), choices.min_spread)
+
+
+@given(tables)
+def test_without_a_resolution_dead_groups_are_the_uniform_ones_of_the_tie_statistics(
+    rows: list[list[float]],
+) -> None:
+    found = verdicts(rows)
+    uniform = [tie_statistics([row])["reward_uniform_group_rate"] == 1.0 for row in rows]
+    assert [verdict is TIE for verdict in found] == uniform
+    assert RESOLUTION not in found
+
+
+@given(tables, st.floats(0.0, 2.0))
+def test_dead_groups_are_those_whose_advantages_every_comparing_estimator_makes_zero(
+    rows: list[list[float]], least: float
+) -> None:
+    found = verdicts(rows, Choices(min_spread=least))
+    live = [bool(informative_groups([row], minimum_spread=least)[0]) for row in rows]
+    assert [verdict is LIVE for verdict in found] == live
+
+
+@given(tables, st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_a_coarser_resolution_only_kills(rows: list[list[float]], one: float, two: float) -> None:
+    finer, coarser = (verdicts(rows, Choices(min_spread=least)) for least in sorted((one, two)))
+    for before, after in zip(finer, coarser, strict=True):
+        assert before is LIVE or after is not LIVE
+
+
+@given(tables, st.floats(0.0, 2.0))
+def test_every_group_has_one_verdict_and_all_are_counted(
+    rows: list[list[float]], least: float
+) -> None:
+    found = verdicts(rows, Choices(min_spread=least))
+    assert sum(counts(found).values()) == len(rows)
+    levels = tie_levels(found, np.array([np.mean(row) for row in rows]), Range(0.0, 1.0))
+    assert sum(levels.values()) == found.count(TIE)
+
+
+@given(st.integers(0, 20), st.integers(0, 5000), st.lists(st.integers(1, 400), min_size=1))
+def test_the_budget_holds_while_no_group_is_dearer_than_the_dearest_so_far(
+    missing: int, budget: int, costs: list[int]
+) -> None:
+    dearest, spent, drawn = max(costs), 0, 0
+    while count := further_groups(missing, budget, spent, dearest):
+        assert count <= missing
+        for place in range(count):
+            spent += costs[(drawn + place) % len(costs)]
+        drawn += count
+    assert spent <= budget
+    assert missing == 0 or budget - spent < dearest
+
+
+def test_nothing_is_drawn_where_nothing_is_missing_or_nothing_may_be_spent() -> None:
+    assert further_groups(0, 1000, 0, 10) == 0
+    assert further_groups(3, 0, 0, 10) == 0
+    assert further_groups(3, 1000, 990, 20) == 0
+    assert further_groups(3, 1000, 0, 400) == 2
+
+
+# What users of other trainers asked for or got wrong
+
+
+@pytest.mark.parametrize(
+    "row", [[0.0, *[0.95] * 7], [1, 0, 0, 0], [1, 1, 1, 0], [1, 1, 0, 0], [0.0, *[0.35] * 7]]
+)
+@pytest.mark.parametrize("estimator", ["group_standardised", "leave_one_out"])
+def test_a_group_with_one_loser_or_winner_is_live_as_a_whole(
+    row: list[float], estimator: str
+) -> None:
+    """NeMo-RL 4158: a leave-one-out mask dropped the only loser and kept seven equal winners."""
+    choices = Choices(estimator=estimator, filter="drop")  # type: ignore[arg-type]
+    assert verdicts([row], choices) == [LIVE]
+    found = advantages(choices, played([group_of(*row)]))
+    assert found.all()
+    assert np.abs(found).max() <= len(row) - 1
+
+
+@pytest.mark.parametrize("value", [0.95, 0.1, 0.35, 1 / 3, 1e6 + 0.1])
+@pytest.mark.parametrize("size", [3, 8, 16])
+def test_rounding_does_not_decide_which_groups_are_kept(value: float, size: int) -> None:
+    """NeMo-RL 4158: equal rewards had a deviation of rounding noise, and passed `std != 0`."""
+    row = [float(np.float32(value))] * size
+    assert verdicts([row]) == [TIE]
+    assert not advantages(Choices("group_standardised"), played([group_of(*row)])).any()
+
+
+def test_near_ties_of_a_composed_reward_are_no_signal() -> None:
+    """Twinkle 288: near-ties standardised to advantages as large as real differences."""
+    near, real = [0.500, 0.501, 0.5005], [0.1, 0.9, 0.4]
+    choices = Choices("group_standardised", min_spread=0.02)
+    assert verdicts([near, real], choices) == [RESOLUTION, LIVE]
+    found = advantages(choices, played([group_of(*near), group_of(*real)]))
+    assert not found[0].any()
+    assert found[1].all()
+    blown_up = advantages(Choices("group_standardised"), played([group_of(*near)]))
+    assert np.abs(blown_up).max() > 0.9
+
+
+def test_failures_that_differ_by_their_shaping_alone_are_below_the_resolution() -> None:
+    """Verl (recipe 125): all-fail groups with a length term had a spread, and were trained on."""
+    choices = Choices("group_standardised", filter="drop", min_spread=0.1)
+    assert verdicts([[0.0, -0.02, -0.05, -0.01], [0.0, 0.95, -0.05, 0.98]], choices) == [
+        RESOLUTION,
+        LIVE,
+    ]
+
+
+def test_ties_are_told_apart_by_where_they_lie() -> None:
+    """Verl 5228: all failed, all succeeded, all the same in between."""
+    rows = [[0.0, 0.0], [1.0, 1.0], [0.5, 0.5], [0.0, 1.0]]
+    means = np.array([np.mean(row) for row in rows])
+    assert tie_levels(verdicts(rows), means, Range(0.0, 1.0)) == {
+        "tie_lowest": 1.0,
+        "tie_highest": 1.0,
+        "tie_between": 1.0,
+    }
+
+
+def test_a_dead_group_is_told_by_its_own_spread_and_not_by_the_batchs() -> None:
+    """TRL 6367: under a batch-wide deviation no group was ever dead, or all of them were."""
+    choices = Choices("reinforce_plus_plus", filter="drop")
+    assert verdicts([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]], choices) == [TIE, TIE, LIVE]
+
+
+def test_the_default_leaves_everything_as_it_was() -> None:
+    """TRL 4764: resampling is optional and bounded, and the default does nothing of the kind."""
+    assert Choices().beyond_cookbook() == []
+    assert (Choices().filter, Choices().resample_tokens) == ("keep", None)
+    assert Choices(filter="drop").beyond_cookbook() == []
+
+
+@pytest.mark.parametrize(
+    ("given_", "named"),
+    [
+        ({"estimator": "ppo"}, "estimator"),
+        ({"credit": "token"}, "credit"),
+        ({"filter": "mask"}, "filter"),
+        ({"denominator": "tokens"}, "denominator"),
+        ({"min_spread": -1.0}, "min_spread"),
+        ({"min_spread": float("nan")}, "min_spread"),
+        ({"resample_tokens": 100}, "filter='resample'"),
+        ({"filter": "resample", "resample_tokens": -1}, "resample_tokens"),
+        ({"estimator": "remax", "credit": "turn"}, "remax"),
+    ],
+)
+def test_choices_that_cannot_be_are_refused_by_name(given_: dict[str, object], named: str) -> None:
+    with pytest.raises(OptionError, match=named):
+        Choices(**given_)  # type: ignore[arg-type]
+
+
+def test_the_smallest_difference_a_world_can_pay_is_no_tie() -> None:
+    assert verdicts([[0.5, 0.5 + 2.0**-16]]) == [LIVE]
+    assert verdicts([[0.5, 0.5 + MINIMUM_SPREAD / 2]]) == [TIE]
