@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import tinker
 from hypothesis import strategies as st
 from tinker_cookbook.completers import TokensWithLogprobs
@@ -83,7 +84,10 @@ class Scripted:
             said_tokens = said_tokens[: sampling_params.max_tokens]
             sequences.append(
                 tinker.SampledSequence(
-                    stop_reason="stop", tokens=said_tokens, logprobs=[-1.0] * len(said_tokens)
+                    stop_reason="stop",
+                    sequence_id=str(number),
+                    tokens_np=np.array(said_tokens, np.int64),
+                    logprobs_np=np.full(len(said_tokens), -1.0, np.float32),
                 )
             )
         return tinker.SampleResponse(sequences=sequences)

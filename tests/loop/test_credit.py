@@ -20,7 +20,7 @@ from tokengym.rewards.advantages import (
 )
 
 ALL = [
-    Choices(estimator, credit)  # type: ignore[arg-type]
+    Choices(estimator, credit)
     for estimator in (
         "group_centred",
         "group_standardised",

@@ -57,9 +57,7 @@ def test_conversations_rendered_anew_are_several_data_like_the_cookbooks(
         ],
         tinker.ModelInput.empty(),
     )
-    assert_equal(
-        rollout_data(anew, [advantage] * len(drawn)), trajectory_to_data(anew, advantage)
-    )
+    assert_equal(rollout_data(anew, [advantage] * len(drawn)), trajectory_to_data(anew, advantage))
 
 
 @given(rollouts)

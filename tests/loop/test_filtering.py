@@ -15,6 +15,7 @@ from tokengym.rewards.advantages import MINIMUM_SPREAD, informative_groups
 from tokengym.rewards.bounds import Range
 from tokengym.rewards.ties import tie_statistics
 
+DEFAULT = Choices()
 LIVE, TIE, RESOLUTION = Verdict.LIVE, Verdict.TIE, Verdict.RESOLUTION
 
 tables = st.lists(
@@ -24,7 +25,7 @@ tables = st.lists(
 )
 
 
-def verdicts(rows: list[list[float]], choices: Choices = Choices()) -> list[Verdict]:
+def verdicts(rows: list[list[float]], choices: Choices = DEFAULT) -> list[Verdict]:
     return judge(spreads(choices, played([group_of(*row) for row in rows])), choices.min_spread)
 
 

@@ -60,8 +60,8 @@ async def train(config: Config, choices: Choices, spare: RLDatasetBuilder | None
     for name, off in _OFF.items():
         if getattr(config, name) != off:
             raise OptionError(
-                f"only the cookbook's loop does {name}={getattr(config, name)!r}, got "
-                f"{', '.join(choices.beyond_cookbook()) or 'loop'} that need our own"
+                f"{name}={getattr(config, name)!r} is for the cookbook's loop alone; leave it out, "
+                "or choose what that loop can do"
             )
     run = Path(config.log_path).name
     name = config.wandb_name or run
@@ -78,7 +78,7 @@ async def train(config: Config, choices: Choices, spare: RLDatasetBuilder | None
     )
     resumed = checkpoint_utils.get_last_checkpoint(config.log_path)
     start = resumed.batch or 0 if resumed else 0
-    client = await _training_client(service, config, resumed)
+    client = await training_client(service, config, resumed)
     dataset, _ = await config.dataset_builder()
     further = (await spare())[0] if spare is not None else None
     end = min(len(dataset), config.max_steps or len(dataset))
@@ -179,7 +179,7 @@ class _Steps:
         return sampler, metrics | told
 
 
-async def _training_client(
+async def training_client(
     service: tinker.ServiceClient,
     config: Config,
     resumed: checkpoint_utils.CheckpointRecord | None,

@@ -1,0 +1,212 @@
+"""Our own loop and the cookbook's make the same updates of the same data; ours does the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tinker
+from tinker_cookbook.completers import TinkerTokenCompleter
+from tinker_cookbook.rl import train
+from tinker_cookbook.rl.rollouts import do_group_rollout
+from tinker_cookbook.rl.types import TrajectoryGroup
+from tinker_cookbook.tokenizer_utils import get_tokenizer
+
+from tests.service.toy import DigitDataset, DigitDatasetBuilder
+from tokengym.agents.tinker.loop.choices import Choices
+from tokengym.agents.tinker.loop.credit import advantages
+from tokengym.agents.tinker.loop.data import played, rollout_data
+from tokengym.agents.tinker.loop.loop import train as train_own
+from tokengym.agents.tinker.loop.updates import submit
+from tokengym.agents.tinker.service import guard
+from tokengym.envs.core.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tokengym.agents.tinker.service import LocalService
+
+
+def config(service: LocalService, log: Path, steps: int = 2, **extra: Any) -> train.Config:
+    fields: dict[str, Any] = {
+        "learning_rate": 2e-3,
+        "dataset_builder": DigitDatasetBuilder(model=service.model_name, steps=steps),
+        "model_name": service.model_name,
+        "recipe_name": "toy",
+        "max_tokens": 8,
+        "log_path": str(log),
+        "base_url": service.base_url,
+        "lora_rank": 8,
+        "eval_every": 0,
+        "save_every": 2,
+        "rolling_save_every": 1,
+        "num_groups_to_log": 0,
+        "rollout_json_export": False,
+    }
+    return train.Config(**{**fields, **extra})
+
+
+@dataclass
+class Batch:
+    """Rollouts that both loops are given."""
+
+    builders: Sequence[Any]
+    groups: list[TrajectoryGroup]
+
+
+async def sampled(service: LocalService, client: tinker.TrainingClient) -> Batch:
+    builders = DigitDataset(service.model_name, 1, 3, 3).get_batch(0)
+    sampler = await client.save_weights_and_get_sampling_client_async()
+    policy = TinkerTokenCompleter(sampler, max_tokens=8)
+    groups = await asyncio.gather(*(do_group_rollout(one, policy) for one in builders))
+    return Batch(builders, list(groups))
+
+
+async def logprobs(client: tinker.TrainingClient, batch: Batch) -> Any:
+    """What the policy now thinks of the tokens that were sampled."""
+    table = played(batch.groups)
+    data = [
+        datum
+        for group in batch.groups
+        for one in group.trajectories_G
+        for datum in rollout_data(one, [0.0])
+    ]
+    assert len(data) == table.counted_NG().sum()
+    for datum in data:
+        del datum.loss_fn_inputs["mask"]
+    future = await client.forward_async(data, loss_fn="importance_sampling")
+    output = await future.result_async()
+    return np.concatenate([row["logprobs"].to_numpy() for row in output.loss_fn_outputs])
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [{}, {"num_substeps": 2}, {"loss_fn": "ppo", "loss_fn_config": {"clip_low_threshold": 0.9}}],
+    ids=["one step", "substeps", "ppo"],
+)
+def test_both_loops_make_the_same_updates_of_the_same_data(
+    service: LocalService, client: Any, tmp_path: Path, extra: dict[str, Any]
+) -> None:
+    given = config(service, tmp_path, **extra)
+
+    async def compare() -> None:
+        theirs, ours = [
+            await client.create_lora_training_client_async(service.model_name, rank=8, seed=7)
+            for _ in range(2)
+        ]
+        batch = await sampled(service, theirs)
+        start = await logprobs(ours, batch)
+        tokenizer = get_tokenizer(service.model_name)
+        told: dict[str, Any] = {}
+        mine: dict[str, float] = {}
+        for _ in range(3):
+            data, _ = await train.prepare_minibatch(
+                batch.builders, batch.groups, tokenizer, None, 0.0, 0.0
+            )
+            await train.train_step(
+                data,
+                theirs,
+                given.learning_rate,
+                given.num_substeps,
+                given.loss_fn,
+                given.loss_fn_config,
+                told,
+            )
+            credited = advantages(Choices(), played(batch.groups))
+            data = [
+                datum
+                for group, group_advantages in zip(batch.groups, credited, strict=True)
+                for one, turn_advantages in zip(
+                    group.trajectories_G, group_advantages.tolist(), strict=True
+                )
+                for datum in rollout_data(one, turn_advantages)
+            ]
+            mine = await (await submit(ours, data, given)).metrics()
+        after = [await logprobs(client, batch) for client in (theirs, ours)]
+        assert np.abs(after[0] - start).max() > 0.01
+        assert after[1] == pytest.approx(after[0], abs=1e-5)
+        assert mine["optim/grad_norm"] == pytest.approx(told["optim/grad_norm"], rel=1e-4)
+
+    asyncio.run(compare())
+
+
+def run(service: LocalService, given: train.Config, choices: Choices) -> list[dict[str, Any]]:
+    spare = DigitDatasetBuilder(model=service.model_name, steps=8, groups=1)
+    asyncio.run(guard(service, train_own(given, choices, spare)))
+    lines = (Path(given.log_path) / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        Choices("group_standardised", denominator="live"),
+        Choices("leave_one_out", "turn"),
+        Choices("reinforce_plus_plus", filter="resample", min_spread=0.1, resample_tokens=400),
+    ],
+    ids=["standardised", "turn", "resample"],
+)
+def test_every_kind_of_choice_trains(
+    service: LocalService, tmp_path: Path, choices: Choices
+) -> None:
+    for row in run(service, config(service, tmp_path), choices):
+        assert math.isfinite(row["optim/grad_norm"])
+        assert 0 <= row["env/all/reward/total"] <= 1
+        # Sampler and trainer give the same token the same probability.
+        assert abs(row["optim/kl_sample_train_v1"]) < 1e-4
+        assert row["sampler/lag"] == 0
+        assert row["groups/trained"] <= row["groups/drawn"]
+
+
+def test_a_run_goes_on_where_it_ended_and_no_step_is_done_twice(
+    service: LocalService, tmp_path: Path
+) -> None:
+    choices = Choices("leave_one_out")
+    run(service, config(service, tmp_path, 3), choices)
+    rows = run(service, config(service, tmp_path, 4), choices)
+    assert [row["step"] for row in rows] == [0, 1, 2, 3]
+
+
+def test_asked_to_the_next_groups_are_sampled_one_step_ahead(
+    service: LocalService, tmp_path: Path
+) -> None:
+    ahead = train.AsyncConfig(max_steps_off_policy=1, groups_per_batch=4)
+    rows = run(service, config(service, tmp_path, 3, async_config=ahead), Choices())
+    assert [row["sampler/lag"] for row in rows] == [0, 1, 1]
+    assert abs(rows[0]["optim/kl_sample_train_v1"]) < 1e-4
+    assert all(abs(row["optim/kl_sample_train_v1"]) < 0.5 for row in rows)
+
+
+def test_where_a_filter_leaves_nothing_the_policy_stays_as_it_is(
+    service: LocalService, tmp_path: Path
+) -> None:
+    """Verl 5228 raised here; an optimizer step of zeros would still follow its momentum."""
+    rows = run(service, config(service, tmp_path, 2), Choices(filter="drop", min_spread=2.0))
+    assert [row["optim/skipped"] for row in rows] == [1.0, 1.0]
+    assert [row["groups/dropped_tie"] + row["groups/dropped_resolution"] for row in rows] == [4, 4]
+    assert "optim/grad_norm" not in rows[0]
+
+
+def test_a_kl_penalty_is_the_cookbooks(service: LocalService, tmp_path: Path) -> None:
+    reference = train.KLReferenceConfig(base_model=service.model_name)
+    penalised = config(service, tmp_path, 2, kl_penalty_coef=0.1, kl_reference_config=reference)
+    rows = run(service, penalised, Choices("leave_one_out"))
+    assert abs(rows[0]["kl_policy_base"]) < 1e-4
+    assert abs(rows[1]["kl_policy_base"]) > 1e-5
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [{"eval_every": 5}, {"remove_constant_reward_groups": True}, {"kl_penalty_coef": 0.1}],
+)
+def test_what_it_does_not_do_is_refused_by_name(
+    service: LocalService, tmp_path: Path, extra: dict[str, Any]
+) -> None:
+    with pytest.raises(OptionError, match=next(iter(extra))):
+        run(service, config(service, tmp_path, **extra), Choices("leave_one_out"))
