@@ -1,14 +1,19 @@
 """`tokengym check`: certificates of a world's levels; fails where a contract is broken."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tokengym.agents.check_tables import BLOCKS
 from tokengym.agents.cli.options import name_values
-from tokengym.envs.catalogue import baselines, make_world, spec
+from tokengym.agents.page_blocks import block_names, write_block
+from tokengym.envs.catalogue import Policy, baselines, make_world, spec, specs
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.world import World
 from tokengym.rewards.bounds import RewardRangeError
 
 if TYPE_CHECKING:
@@ -18,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def check(
-    world: Annotated[str, typer.Argument(help="id or short name, such as forecast")],
+    world: Annotated[
+        str | None, typer.Argument(help="id or short name, such as forecast; not with --all")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="every level of every world")] = False,
     level: Annotated[list[str] | None, typer.Option(help="a level; all of them if none")] = None,
     tasks: Annotated[int, typer.Option(min=2, help="Tasks of each split")] = 40,
     without: Annotated[
@@ -27,6 +35,10 @@ def check(
     option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
     seed: Annotated[int, typer.Option(help="of the policies' randomness")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="write them here too")] = None,
+    markdown: Annotated[
+        list[Path] | None,
+        typer.Option(help="with --all: a page whose tables of worlds are made of them"),
+    ] = None,
 ) -> None:
     """Measure what each level pays, how often it ties and whether it keeps its contracts."""
     from rich.console import Console
@@ -34,32 +46,56 @@ def check(
     from tokengym.agents.check import Contract
     from tokengym.agents.check import check as certify
 
-    row = spec(world)
-    policies = dict(baselines(row.id))
-    for name in without or ():
-        if name not in policies or name in ("null", "random", "oracle"):
-            raise OptionError(f"--without takes a baseline but null, random, oracle; got {name!r}")
-        del policies[name]
+    if (world is None) != every or (every and (level or option)) or (markdown and not every):
+        raise OptionError(
+            "check takes a world with its --level and --option, or --all and maybe --markdown"
+        )
+    pages = [(page, _blocks_of(page)) for page in markdown or ()]
+    rows = list(specs().values()) if world is None else [spec(world)]
     options = name_values(option or [], "--option")
-    made = [make_world(row.id, name, **options) for name in level or row.levels]
+    policies = _policies(rows, without or ())
+    made = [make_world(row.id, name, **options) for row in rows for name in level or row.levels]
     console = Console()
-    certificates, broken = [], []
+    certificates: list[dict[str, Any]] = []
+    broken: list[tuple[World, Contract, str]] = []
     for one in made:
         try:
-            certificate = certify(one, policies, tasks=tasks, seed=seed)
+            certificate = certify(one, policies[one.spec.id], tasks=tasks, seed=seed)
         except RewardRangeError as error:
-            broken.append((one.level, Contract.RANGE, str(error)))
+            broken.append((one, Contract.RANGE, str(error)))
             continue
         console.print(_table(certificate))
-        certificates.append(certificate)
-        broken += [(one.level, contract, what) for contract, what in certificate.broken.items()]
-    if json_file is not None:
-        found = [certificate.to_dict() for certificate in certificates]
-        json_file.write_text(json.dumps(found, indent=1, allow_nan=False) + "\n")
-    for name, contract, what in broken:
-        typer.secho(f"BROKEN {row.id} {name}: {contract}: {what}", fg="red", err=True)
+        certificates.append(certificate.to_dict())
+        broken += [(one, contract, what) for contract, what in certificate.broken.items()]
+        if json_file is not None:  # now: the next level may take minutes
+            json_file.write_text(json.dumps(certificates, indent=1, allow_nan=False) + "\n")
+    for page, names in pages:
+        for name in names:
+            write_block(page, name, BLOCKS[name](certificates))
+    for one, contract, what in broken:
+        typer.secho(f"BROKEN {one.spec.id} {one.level}: {contract}: {what}", fg="red", err=True)
     if broken:
         raise typer.Exit(1)
+
+
+def _policies(rows: Sequence[WorldSpec], without: Sequence[str]) -> dict[str, dict[str, Policy]]:
+    """Return each world's baselines by name, less those that are not to play."""
+    policies = {row.id: dict(baselines(row.id)) for row in rows}
+    for name in without:
+        if name in ("null", "random", "oracle") or not any(
+            name in own for own in policies.values()
+        ):
+            raise OptionError(f"--without takes a baseline but null, random, oracle; got {name!r}")
+        for own in policies.values():
+            own.pop(name, None)
+    return policies
+
+
+def _blocks_of(page: Path) -> list[str]:
+    names = [name for name in block_names(page) if name in BLOCKS]
+    if not names:
+        raise OptionError(f"{page} has no block made by one of {list(BLOCKS)}")
+    return names
 
 
 def _table(found: "Certificate") -> "Table":

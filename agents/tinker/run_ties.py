@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tokengym.agents.evaluate import Estimate
 from tokengym.agents.page import Sheet
 from tokengym.agents.tinker.training.evaluation import Evaluation
-from tokengym.agents.tinker.training.job import OUTCOME_FILE, SETTINGS_FILE
-from tokengym.agents.tinker.training.settings import TrainSettings
+from tokengym.agents.tinker.training.job import OUTCOME_FILE
+from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings
 from tokengym.agents.tinker.training.watch import StepLog, StepRow
 from tokengym.envs.core.errors import OptionError
 
@@ -144,7 +144,8 @@ class RunTies:
         left.set(xlabel="step", ylabel="mean return (points: held out)")
         right.set(xlabel="step", ylabel="rate", ylim=(-0.02, 1.02))
         figure.suptitle(f"{self.run}: {self.world} {self.level}, groups of {self.group_size}")
-        right.legend(fontsize=8)
+        handles, labels = right.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
         return figure
 
 

@@ -1,7 +1,10 @@
 """Laws of the group-size study: one set of rollouts, honest rates by size, a reasoned choice."""
 
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +16,7 @@ from typer.testing import CliRunner
 from tests.agents.digits import POLICIES, SPEC, Digits
 from tokengym.agents.cli import app
 from tokengym.agents.evaluate import play_group
-from tokengym.agents.tie_study import WITHIN, SizeRow, TieStudy, tie_study
+from tokengym.agents.tie_study import WITHIN, Effort, Origin, SizeRow, TieStudy, tie_study
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import Optimum
@@ -69,7 +72,8 @@ def made_up(shares: list[float]) -> TieStudy:
     rows = [
         SizeRow(2 ** (at + 1), Interval(value, value, value), {}) for at, value in enumerate(shares)
     ]
-    return TieStudy("w", "l", "p", 1, None, 0.5, 0.0, 0.0, 1.0, 1.0, tuple(rows), ())
+    effort = Effort("byte", 1.0, 1.0, 1.0)
+    return TieStudy("w", "l", "p", 1, None, 0.5, 0.0, 0.0, 0.0, effort, tuple(rows), ())
 
 
 @settings(max_examples=50)
@@ -101,11 +105,61 @@ def test_what_cannot_be_studied_is_refused() -> None:
             study(sizes, name)
 
 
+def test_a_rollout_takes_the_bytes_it_reads_and_writes() -> None:
+    world = HalfAlike(SPEC)
+    found = tie_study(world, tasks(world), POLICIES, "oracle", (2,))
+    prompts = [len(world.start(task).text) for task in tasks(world)]
+    # The reply says what the prompt says; both have a marker.
+    assert found.effort.written_per_rollout == np.mean(prompts) + 1
+    assert found.effort.tokens_per_rollout == 2 * np.mean(prompts) + 2
+    assert found.tokens_per_second == pytest.approx(
+        60 * found.effort.tokens_per_rollout / found.effort.seconds
+    )
+
+
+def test_replies_out_of_form_are_counted_and_told() -> None:
+    world = HalfAlike(SPEC)
+    found = tie_study(world, tasks(world), POLICIES, "null", (2,))
+    assert found.malformed == 1.0
+    assert "100.0% of the replies were malformed" in found.verdict
+    assert study().malformed == 0.0
+    assert "malformed" not in study().verdict
+
+
+def rates(**values: float) -> TieStudy:
+    row = SizeRow(4, Interval(1, 1, 1), {k: Interval(v, v, v) for k, v in values.items()})
+    return replace(made_up([1.0]), floor=FLOOR, sizes=(row,))
+
+
+@given(pairs=st.floats(0, 1), mass=st.floats(0, 1), share=st.floats(0, 1), interior=st.floats(0, 1))
+def test_ties_are_intrinsic_only_after_a_look_at_the_floor(
+    pairs: float, mass: float, share: float, interior: float
+) -> None:
+    found = rates(
+        reward_tie_pair_rate=pairs,
+        floor_mass=mass,
+        floor_tie_share=share,
+        interior_tie_pair_rate=interior,
+    )
+    assert found.verdict.startswith(f"The safety floor first: {mass:.1%} of the rewards lie below")
+    if pairs < 0.01:
+        assert found.origin is Origin.FEW
+    else:
+        assert (found.origin is Origin.FLOOR) == (share >= 0.5)
+        assert ("intrinsic" in found.verdict) == (pairs >= 0.01)
+
+
+def test_without_a_floor_the_verdict_says_so() -> None:
+    assert "The world has no safety floor" in study().verdict
+    assert study().origin is Origin.INTRINSIC
+
+
 def test_a_flat_floor_shows_as_mass_and_ties_below_the_floor_alone(tmp_path: Path) -> None:
-    data, picture = tmp_path / "ties.json", tmp_path / "ties.png"
+    data, picture, page = (tmp_path / f"ties.{kind}" for kind in ("json", "png", "html"))
     call = ["ties", "energy", "--level", "day", "--tasks", "6", "--group-size", "4,8"]
     more = ["--policy", "random", "--option", "flat_floor=true"]
-    result = CliRunner().invoke(app, [*call, *more, "--json", str(data), "--png", str(picture)])
+    files = ["--json", str(data), "--png", str(picture), "--html", str(page)]
+    result = CliRunner().invoke(app, [*call, *more, *files])
     assert result.exit_code == 0, result.output
     found = json.loads(data.read_text())
     assert found["floor"] == FLOOR
@@ -113,5 +167,17 @@ def test_a_flat_floor_shows_as_mass_and_ties_below_the_floor_alone(tmp_path: Pat
         assert row["floor_mass"]["value"] > 0.2
         assert row["floor_tie_pair_rate"]["value"] == 1.0
         assert row["interior_tie_pair_rate"]["value"] < 0.1
+    assert found["origin"] == Origin.FLOOR
+    assert "not intrinsic ones" in " ".join(result.output.split())
     assert f"Recommended group size {found['recommended']}" in result.output
     assert picture.read_bytes().startswith(b"\x89PNG")
+    shown = page.read_text()
+    assert found["verdict"] in unescape(shown)
+    assert "data:image/png;base64,iVBOR" in shown
+    assert not re.search(r'(src|href)="(?!data:)', shown)
+
+
+def test_what_is_for_models_is_refused_for_scripts() -> None:
+    for more in (["--policy", "noisy", "--temperature", "1"], ["--policy", "nobody"]):
+        result = CliRunner().invoke(app, ["ties", "forecast", *more])
+        assert isinstance(result.exception, OptionError)

@@ -136,6 +136,22 @@ def tokengym(reader: Reader, arguments: list[str]) -> str:
     return reader.run(BIN / "tokengym", *arguments)
 
 
+def check(reader: Reader, arguments: list[str]) -> str:
+    """A few Tasks; of every level there is, only the flags."""
+    if "--all" not in arguments:
+        return tokengym(reader, ["check", *arguments, "--tasks", "2"])
+    shown = reader.run(BIN / "tokengym", "check", "--help")
+    missing = [word for word in arguments if word.startswith("--") and word not in shown]
+    assert not missing, f"tokengym check has no {missing}"
+    return shown
+
+
+def ties(reader: Reader, arguments: list[str]) -> str:
+    """A few Tasks; a run is only read."""
+    few = [] if (reader.folder / arguments[0]).is_dir() else ["--tasks", "3"]
+    return tokengym(reader, ["ties", *arguments, *few])
+
+
 def train(reader: Reader, arguments: list[str]) -> str:
     """One small step; a hosted model gets as far as one gets without a key."""
     if any(HOSTED.fullmatch(word) for word in arguments):
@@ -227,7 +243,8 @@ RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "serve"): serve,
     ("tokengym", "worlds"): lambda reader, rest: tokengym(reader, ["worlds", *rest]),
     ("tokengym", "play"): lambda reader, rest: tokengym(reader, ["play", *rest]),
-    ("tokengym", "check"): lambda reader, rest: tokengym(reader, ["check", *rest, "--tasks", "2"]),
+    ("tokengym", "check"): check,
+    ("tokengym", "ties"): ties,
     ("python3", ".ci/start"): start,
     ("export",): export,
     ("python",): python,

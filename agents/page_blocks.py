@@ -1,0 +1,61 @@
+"""Blocks of a Markdown page that a command writes: between two comments, told by name.
+
+<!-- made by NAME -->
+...
+<!-- end of NAME -->
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from tokengym.envs.core.errors import OptionError
+
+_BLOCK = r"(<!-- made by {name} -->\n)(.*?)(<!-- end of {name} -->)"
+
+
+def block_names(page: Path) -> list[str]:
+    """Return the names of a page's blocks, in order."""
+    return re.findall(r"^<!-- made by (.+) -->$", page.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def read_block(page: Path, name: str) -> str:
+    """Return what stands in a block.
+
+    Raises:
+        OptionError: if the page has no such block, or several.
+    """
+    (found,) = _found(page, name)
+    return found[2].strip("\n")
+
+
+def write_block(page: Path, name: str, text: str) -> None:
+    """Put `text` into a block in place of what stands there.
+
+    Raises:
+        OptionError: if the page has no such block, or several.
+    """
+    (found,) = _found(page, name)
+    before, after = found.string[: found.start(2)], found.string[found.end(2) :]
+    page.write_text(f"{before}\n{text}\n\n{after}", encoding="utf-8")
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of Markdown; cells hold no `|`."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |".replace("  ", " ") for cells in lines)
+
+
+def table_rows(text: str) -> list[list[str]]:
+    """Return the cells of a table of Markdown, its header first."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [rows[0], *rows[2:]]
+
+
+def _found(page: Path, name: str) -> list[re.Match[str]]:
+    pattern = re.compile(_BLOCK.format(name=re.escape(name)), re.DOTALL)
+    found = list(pattern.finditer(page.read_text(encoding="utf-8")))
+    if len(found) != 1:
+        raise OptionError(f"{page} needs one block made by {name}, has {len(found)}")
+    return found

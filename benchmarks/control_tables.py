@@ -1,0 +1,224 @@
+"""Energy and warehouse in figures: what every baseline earns, how often returns tie, what beats it.
+
+    python benchmarks/control_tables.py energy                        every level, 100 test Tasks
+    python benchmarks/control_tables.py warehouse pick --tasks 500
+    python benchmarks/control_tables.py energy --tasks 200 --markdown docs/tables.md
+
+Two tables a world. The first has one row a level and one column a policy: mean return with 95 %
+interval, and how often it got into trouble. The second tells per level how often pairs of rollouts
+of the noisy policy tie, with the graded floor and with a flat one; what a search for something
+better than the optimum found; and what a Task costs to draw and solve.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tokengym.agents.evaluate import estimate, play_all, play_group
+from tokengym.agents.flat_floors import FLOORS
+from tokengym.agents.page_blocks import markdown_table, write_block
+from tokengym.agents.rollout import Record, play
+from tokengym.envs import World, baselines, make_world
+from tokengym.envs.catalogue import Policy, spec
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.energy.oracle import optimum, replay
+from tokengym.envs.energy.world import plant_from
+from tokengym.rewards.ties import tie_statistics
+
+GROUP_SIZES = (4, 8, 16)
+GROUPS = 100
+SEARCHES = 10
+
+Runs = Mapping[str, Sequence[Record]]
+"""Episodes of each baseline, one a Task."""
+Cells = Mapping[str, str]
+"""A row of a table by column."""
+
+
+def violations(records: Sequence[Record]) -> float:
+    """Return the share of energy episodes that broke the floor."""
+    return statistics.fmean(record.metrics["safety_floor_mass"] for record in records)
+
+
+def refusals(records: Sequence[Record]) -> float:
+    """Return the share of a warehouse's turns whose reply was refused."""
+    turns = sum(record.metrics["turns"] for record in records)
+    return sum(record.metrics["refused"] for record in records) / turns
+
+
+def shake_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Cells:
+    """Shake optimal energy plans a little and a lot, for a safe run that spends less."""
+    rng = np.random.default_rng(2)
+    shaken = safe = 0
+    closest, seconds = float("inf"), []
+    for task in tasks:
+        plant = plant_from(task.instance)
+        begun = time.perf_counter()
+        best = optimum(plant)
+        seconds.append(time.perf_counter() - begun)
+        if best is None:
+            raise RuntimeError(f"a drawn Task has no optimum: {task.fingerprint}")
+        for size in np.geomspace(1e-3, 10.0, SEARCHES):
+            plan = tuple(
+                tuple(power + size * rng.normal() * (rng.random() < 0.3) for power in command)
+                for command in best.commands
+            )
+            run = replay(plant, plan)
+            shaken += 1
+            if not any(run.safety):
+                safe += 1
+                closest = min(closest, run.money - best.cost)
+    return {
+        "shaken plans, safe": f"{shaken}, {safe}",
+        "best of these, beyond the optimum": f"{closest:.0e}" if safe else "",
+        "ms to solve": f"{1e3 * statistics.median(seconds):.1f}",
+    }
+
+
+def strayed(policies: Mapping[str, Policy], names: Sequence[str], turns: int) -> Policy:
+    """Follow the oracle for `turns` turns, then one of `names` drawn anew at each turn."""
+    spoken = 0
+
+    def reply(world: World, turn: Turn, rng: np.random.Generator) -> str:
+        nonlocal spoken
+        spoken += 1
+        name = "oracle" if spoken <= turns else names[int(rng.integers(len(names)))]
+        return policies[name](world, turn, rng)
+
+    return reply
+
+
+def leave_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Cells:
+    """Leave the oracle's plan for a shift early or late, for a run that earns more."""
+    policies, rng, role = baselines(world.spec.id), np.random.default_rng(2), world.spec.roles[0]
+    names = [name for name in policies if name not in ("oracle", "null")]
+    gains = []
+    for task, best in zip(tasks, runs["oracle"], strict=True):
+        for _ in range(SEARCHES):
+            policy = strayed(policies, names, int(rng.integers(len(best.replies))))
+            gains.append(play(world, task, policy, rng).returns[role] - best.returns[role])
+    above = sum(
+        run.returns[role] > best.returns[role]
+        for records in runs.values()
+        for run, best in zip(records, runs["oracle"], strict=True)
+    )
+    return {
+        "baseline runs above the oracle": str(above),
+        "searched runs, above the oracle": f"{len(gains)}, {sum(gain > 0.0 for gain in gains)}",
+        "best of these, beyond the oracle": f"{max(gains):+.5f}",
+    }
+
+
+@dataclass(frozen=True)
+class ControlWorld:
+    """What is particular about one world's tables.
+
+    Attributes:
+        trouble: what goes wrong, in words.
+        rate: the share of episodes or turns in which it does.
+        search: looks for something better than the optimum; returns columns of the second table.
+    """
+
+    trouble: str
+    rate: Callable[[Sequence[Record]], float]
+    search: Callable[[World, Sequence[Task], Runs], Cells]
+
+
+WORLDS: Mapping[str, ControlWorld] = {
+    "energy": ControlWorld("episodes that broke the floor", violations, shake_plans),
+    "warehouse": ControlWorld("turns whose reply was refused", refusals, leave_plans),
+}
+
+
+def measure(name: str, level: str, count: int) -> dict[str, Cells]:
+    """Return one level's rows: `returns` and `ties`."""
+    world, known = make_world(name, level), baselines(name)
+    role = world.spec.roles[0]
+    tasks, seconds = [], []
+    for index in range(count):
+        begun = time.perf_counter()
+        tasks.append(world.task("test", index))
+        seconds.append(time.perf_counter() - begun)
+    runs = {policy: play_all(world, tasks, known[policy]) for policy in known}
+    rate = WORLDS[name].rate
+    returns = {
+        policy: f"{estimate([run.returns[role] for run in records])}, {rate(records):.0%}"
+        for policy, records in runs.items()
+    }
+    groups = [play_group(world, task, known["noisy"], max(GROUP_SIZES)) for task in tasks[:GROUPS]]
+    rewards_NG = np.array([[run.returns[role] for run in group] for group in groups])
+    both = (rewards_NG, FLOORS[world.spec.id].flattened(rewards_NG))
+    ties = {
+        f"ties of {size}": " / ".join(
+            f"{tie_statistics(found[:, :size])['reward_tie_pair_rate']:.3f}" for found in both
+        )
+        for size in GROUP_SIZES
+    }
+    exact = all(world.optimum(task)[role].exact for task in tasks)
+    return {
+        "returns": {"Tasks": str(count), **returns},
+        "ties": {
+            "optimum": "exact" if exact else "bound",
+            **ties,
+            **WORLDS[name].search(world, tasks, runs),
+            "ms to draw and solve": f"{1e3 * statistics.median(seconds):.1f}",
+        },
+    }
+
+
+def markdown(name: str, levels: Mapping[str, Mapping[str, Cells]]) -> str:
+    """Return both tables with a line each that says what the cells are."""
+    return (
+        f"Mean return ± half of its 95 % interval, and the share of {WORLDS[name].trouble}:\n\n"
+        f"{_table(levels, 'returns')}\n\n"
+        "Share of pairs within a group of `noisy` that tie, graded floor / flat floor, by group "
+        "size; what a search\nfor something better than the optimum found; median milliseconds:"
+        f"\n\n{_table(levels, 'ties')}"
+    )
+
+
+def _table(levels: Mapping[str, Mapping[str, Cells]], part: str) -> str:
+    columns = list(next(iter(levels.values()))[part])
+    rows = [
+        [f"`{level}`", *(found[part][column] for column in columns)]
+        for level, found in levels.items()
+    ]
+    return markdown_table(["level", *columns], rows)
+
+
+def main() -> None:
+    """Measure the levels asked for, and print or write the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("world", choices=list(WORLDS))
+    parser.add_argument("levels", nargs="*", metavar="level", help="all of them if none")
+    parser.add_argument("--tasks", type=int, default=100, help="test Tasks a level")
+    parser.add_argument("--json", type=Path, help="keeps levels that are done")
+    parser.add_argument("--markdown", type=Path, help="a page with a block for this world's tables")
+    arguments = parser.parse_args()
+    kept: Path | None = arguments.json
+    done = json.loads(kept.read_text()) if kept is not None and kept.is_file() else {}
+    levels = arguments.levels or spec(arguments.world).levels
+    for level in levels:
+        if level not in done:
+            print(f"{arguments.world} {level} ...", flush=True)
+            done[level] = measure(arguments.world, level, arguments.tasks)
+        if kept is not None:
+            kept.write_text(json.dumps(done, indent=1) + "\n")
+    shown = markdown(arguments.world, {level: done[level] for level in levels})
+    if arguments.markdown is None:
+        print(shown)
+    else:
+        write_block(arguments.markdown, f"control_tables.py {arguments.world}", shown)
+
+
+if __name__ == "__main__":
+    main()

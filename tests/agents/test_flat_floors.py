@@ -1,0 +1,70 @@
+"""Laws of flat floors: energy's rule is its own option, and no rule changes what lies above."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokengym.agents.evaluate import evaluate, play_group
+from tokengym.agents.flat_floors import FLOORS
+from tokengym.envs.catalogue import baselines, make_world, specs
+
+WORLDS = sorted(specs())
+
+
+def test_every_world_has_a_flat_floor_to_compare_with() -> None:
+    assert sorted(FLOORS) == WORLDS
+    assert [name for name in WORLDS if FLOORS[name].option] == ["tokengym/Energy-v0"]
+
+
+@pytest.mark.parametrize("level", ["small", "comfort"])
+def test_energys_rule_pays_what_its_option_pays(level: str) -> None:
+    graded, flat = make_world("energy", level), make_world("energy", level, flat_floor=True)
+    policy = baselines("energy")["random"]
+    for index in range(4):
+        task = graded.task("test", index)
+        rewards = [
+            np.array([run.returns["operator"] for run in play_group(world, task, policy, 6)])
+            for world in (graded, flat)
+        ]
+        assert FLOORS["tokengym/Energy-v0"].flattened(rewards[0]).tolist() == rewards[1].tolist()
+
+
+@given(st.sampled_from(WORLDS), st.lists(st.floats(-1, 1.5), min_size=2, max_size=8))
+def test_below_the_threshold_all_earn_alike_and_above_it_nothing_changes(
+    world: str, rewards: list[float]
+) -> None:
+    floor = FLOORS[world]
+    flat = floor.flattened(np.array(rewards))
+    for before, after in zip(rewards, flat, strict=True):
+        assert after == (before if before >= floor.below else floor.pays)
+
+
+@pytest.mark.parametrize(
+    ("world", "reference"), [("forecast", "half"), ("warehouse", "fcfs"), ("energy", "hold")]
+)
+def test_the_reference_itself_does_not_fall(world: str, reference: str) -> None:
+    made = make_world(world)
+    tasks = [made.task("test", index) for index in range(12)]
+    earned = evaluate(made, tasks, baselines(world)[reference]).mean
+    assert FLOORS[made.spec.id].flattened(np.array([earned])) == earned
+    assert earned - FLOORS[made.spec.id].below < 0.21
+
+
+def test_a_wrong_final_label_falls_and_a_right_one_does_not() -> None:
+    made = make_world("disruption")
+    floor = FLOORS[made.spec.id]
+    policies = {
+        "predictor": baselines("disruption")["random"],
+        "challenger": baselines("disruption")["null"],
+    }
+    seen = set()
+    for index in range(12):
+        for run in play_group(made, made.task("test", index), policies, 4):
+            correct = sum(
+                turn.terms.get("predictor", {}).get("correctness", 0.0) for turn in run.turns
+            )
+            fell = bool(floor.flattened(np.array([run.returns["predictor"]]))[0] == floor.pays)
+            assert fell == (correct < 0.0)
+            seen.add(fell)
+    assert seen == {False, True}

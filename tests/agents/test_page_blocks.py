@@ -1,0 +1,107 @@
+"""Laws of generated blocks: they change nothing around them, and hold what the code makes today."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.agents.digits import POLICIES, SPEC, Digits
+from tokengym.agents.check import check
+from tokengym.agents.check_tables import BLOCKS, LEVELS_HEADER, WORLDS_HEADER, levels_table
+from tokengym.agents.page_blocks import (
+    block_names,
+    markdown_table,
+    read_block,
+    table_rows,
+    write_block,
+)
+from tokengym.envs.catalogue import baselines, specs
+from tokengym.envs.core.errors import OptionError
+
+ROOT = Path(__file__).parents[2]
+PAGE = "before\n\n<!-- made by a -->\nold\n<!-- end of a -->\nbetween\n<!-- made by b -->\n"
+PAGE += "<!-- end of b -->\nafter\n"
+
+
+def test_a_block_is_written_in_place_and_read_again(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    assert block_names(page) == ["a", "b"]
+    for text in ("new", "newer\n\nand longer"):
+        write_block(page, "a", text)
+        assert read_block(page, "a") == text
+    assert read_block(page, "b") == ""
+    shown = page.read_text()
+    assert shown.startswith("before\n\n<!-- made by a -->\n\nnewer")
+    assert shown.endswith(
+        "and longer\n\n<!-- end of a -->\nbetween" + PAGE.rpartition("between")[2]
+    )
+
+
+def test_a_block_that_is_not_there_or_twice_is_refused(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE + PAGE)
+    for name, count in (("a", 2), ("c", 0)):
+        with pytest.raises(OptionError, match=f"has {count}"):
+            write_block(page, name, "text")
+    assert page.read_text() == PAGE + PAGE
+
+
+CELLS = st.text(st.characters(codec="ascii", exclude_characters="|\n\r\x0b\x0c\x1c\x1d\x1e"))
+
+
+@given(st.lists(st.lists(CELLS.map(str.strip), min_size=3, max_size=3), min_size=1, max_size=4))
+def test_a_table_is_read_as_it_was_written(rows: list[list[str]]) -> None:
+    shown = markdown_table(rows[0], rows[1:])
+    assert [[" ".join(c.split()) for c in row] for row in table_rows(shown)] == [
+        [" ".join(cell.split()) for cell in row] for row in rows
+    ]
+
+
+def test_the_table_of_levels_has_a_row_for_every_level_there_is() -> None:
+    header, *rows = table_rows(read_block(ROOT / "docs" / "worlds.md", "tokengym check, by level"))
+    assert tuple(header) == LEVELS_HEADER
+    assert [(row[0], row[1]) for row in rows] == [
+        (row.short_name, f"`{level}`") for row in specs().values() for level in row.levels
+    ]
+    for row in rows:
+        low, high = map(float, row[2].split(" to "))
+        seen = list(map(float, row[3].split(" to ")))
+        assert low <= seen[0] <= seen[1] <= high
+        means = [float(cell.split()[0]) for cell in row[4:9]]
+        assert low <= min(means) <= max(means) <= high
+        assert float(row[7].split()[0]) > float(row[5].split()[0]), "the oracle, and random play"
+
+
+def test_the_table_of_worlds_has_a_row_for_every_world() -> None:
+    header, *rows = table_rows(read_block(ROOT / "README.md", "tokengym check, by world"))
+    assert tuple(header) == WORLDS_HEADER
+    assert [row[:2] for row in rows] == [[f"`{row.id}`", row.summary] for row in specs().values()]
+
+
+@pytest.mark.parametrize("world", ["energy", "warehouse"])
+def test_the_tables_of_a_control_world_have_its_levels_and_policies(world: str) -> None:
+    block = read_block(ROOT / "docs" / "tables.md", f"control_tables.py {world}")
+    row = next(row for row in specs().values() if row.short_name == world)
+    returns, ties = [part for part in block.split("\n\n") if part.startswith("|")]
+    assert table_rows(returns)[0] == ["level", "Tasks", *baselines(world)]
+    for table in (returns, ties):
+        assert [cells[0] for cells in table_rows(table)[1:]] == [f"`{x}`" for x in row.levels]
+
+
+def test_every_block_of_certificates_is_on_a_page() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    assert set(BLOCKS) <= {name for page in pages for name in block_names(page)}
+
+
+def test_a_row_says_what_the_certificate_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = check(Digits(SPEC), POLICIES, tasks=12)
+    monkeypatch.setattr("tokengym.agents.check_tables.spec", lambda name: SPEC)
+    header, row = table_rows(levels_table([found.to_dict()]))
+    cells = dict(zip(header, row, strict=True))
+    assert cells["declared"] == "0 to 1"
+    assert cells["oracle"] == "1.000 ± 0.000"
+    assert cells["best rule"].endswith("`noisy`")
+    assert cells["tied pairs"] == f"{found.ties['reward_tie_pair_rate'].value:.3f}"
+    assert cells["malformed"] == "100%"
