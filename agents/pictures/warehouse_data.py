@@ -137,7 +137,8 @@ def _pick(shift: Shift, floor: Floor, reply: str) -> None:
         if isinstance(outcome, str):
             shift.refusals.append(Refusal(now, outcome))
         else:
-            shift.tours.append(Tour(command.stops, now, *outcome))
+            tour = Tour(outcome.stops, now, outcome.finish, outcome.walked, outcome.earned)
+            shift.tours.append(tour)
     shift.unshipped = tuple(floor.open)
 
 
@@ -157,10 +158,9 @@ def _keep_stock(found: Episode, session: StockSession, reply: str) -> None:
             shelf.place(units)
             units = 0
             sold = min(asked, shelf.on_hand)
-            shelf.take(sold)
             days.sold.append(sold)
             days.lost.append(asked - sold)
-            shelf.night()
+            shelf.night(shelf.on_hand - sold)
 
 
 def _run_shop(

@@ -32,6 +32,7 @@ FloatArray = npt.NDArray[np.float64]
 _THIRD = (1 / 3, 1 / 3, 1 / 3)
 _RECORD = 2000
 _RIDGE = 1.0
+_TENTHS = 10
 _LOGIT_NOISE = 1.2
 _FALSE_SHARE = 0.2
 
@@ -51,8 +52,9 @@ def _random(world: World, turn: Turn, rng: np.random.Generator) -> str:
         target = world.targets[int(rng.integers(len(world.targets)))]
         return Argument(LABELS[target][int(rng.integers(3))], _random_claims(rng, 2)).write()
     labels = tuple(int(rng.integers(3)) for _ in world.targets)
-    reports = [_probabilities(rng.dirichlet(np.ones(3))) for _ in world.targets]
-    return Answer(labels, tuple(reports), _random_claims(rng, MOST_CLAIMS)).write(world.targets)
+    reports = [_probabilities(rng.multinomial(_TENTHS, _THIRD) / _TENTHS) for _ in world.targets]
+    answer = Answer(labels, tuple(reports), _random_claims(rng, MOST_CLAIMS))
+    return answer.write(world.targets, decimals=1)
 
 
 def _majority(world: World, turn: Turn, rng: np.random.Generator) -> str:

@@ -34,6 +34,14 @@ def test_a_trip_takes_its_walk_and_a_unit_of_time_a_unit() -> None:
     assert list(floor.open) == ["O3"]
 
 
+def test_without_slots_a_trip_is_walked_in_s_shape() -> None:
+    floor, spelled = Floor(SITE, BOOK), Floor(SITE, BOOK)
+    shipment = floor.trip(["O2", "O1"], [])
+    assert isinstance(shipment, Shipment)
+    assert shipment.stops == ("A0-2", "A1-1")
+    assert shipment == spelled.trip(["O2", "O1"], shipment.stops)
+
+
 @pytest.mark.parametrize(
     ("ids", "stops", "reason"),
     [

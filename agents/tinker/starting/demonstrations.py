@@ -1,6 +1,6 @@
 """Demonstrations to imitate: episodes of baselines, now a sensible one, now a blind one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,22 +23,22 @@ class Mixture:
             beside it would take the longer.
         policies: weight of each baseline afterwards. The choice is made anew at every turn, so
             that what was said before does not tell which one speaks next.
+        said: what is told of a reply; the reply itself if `None`.
     """
 
     world: str
     level: str
     sensible: str
     policies: Mapping[str, float]
+    said: Callable[[str], str] | None = None
 
-
-MIXTURES = (
-    Mixture("tokengym/Forecast-v0", "easy", "empirical", {"empirical": 0.4, "random": 0.6}),
-    Mixture("tokengym/Energy-v0", "small", "time_of_use", {"time_of_use": 3, "random": 1}),
-    Mixture("tokengym/Warehouse-v0", "pick_small", "edd_exact", {"noisy": 2, "random": 1}),
-    Mixture(
-        "tokengym/Disruption-v0", "L2", "scripted", {"noisy": 2, "random": 1, "scripted": 1}
-    ),
-)
+    def speaker(self, *, sensible: bool) -> Policy:
+        """Return the policy that plays, with or without the noise."""
+        speak = mixed_policy(self.world, {self.sensible: 1.0} if sensible else self.policies)
+        said = self.said
+        if said is None:
+            return speak
+        return lambda world, turn, rng: said(speak(world, turn, rng))
 
 
 def mixed_policy(world_id: str, weights: Mapping[str, float]) -> Policy:
@@ -55,7 +55,7 @@ def mixed_policy(world_id: str, weights: Mapping[str, float]) -> Policy:
 
 
 def conversations(
-    shares: Mapping[str, float], seed: int, *, sensible: bool
+    shares: Sequence[tuple[Mixture, float]], seed: int, *, sensible: bool
 ) -> Iterator[list[dict[str, str]]]:
     """Yield endless demonstrations as chat messages, `user` the world and `assistant` the policy.
 
@@ -63,18 +63,14 @@ def conversations(
     for every episode: a policy that plays against itself has to speak for all of them.
 
     Args:
-        shares: how much of each world, by id, relative to the others.
+        shares: how much of each mixture, relative to the others.
         seed: of the Tasks and the policies.
         sensible: whether the sensible baselines play alone.
     """
     rng = generator("demonstrations", seed, sensible)
-    mixtures = [mixture for mixture in MIXTURES if shares.get(mixture.world)]
-    worlds = [make_world(mixture.world, mixture.level) for mixture in mixtures]
-    policies = [
-        mixed_policy(mixture.world, {mixture.sensible: 1.0} if sensible else mixture.policies)
-        for mixture in mixtures
-    ]
-    weights = np.array([shares[mixture.world] for mixture in mixtures])
+    worlds = [make_world(mixture.world, mixture.level) for mixture, _ in shares]
+    policies = [mixture.speaker(sensible=sensible) for mixture, _ in shares]
+    weights = np.array([share for _, share in shares])
     while True:
         chosen = int(rng.choice(len(worlds), p=weights / weights.sum()))
         world = worlds[chosen]

@@ -7,8 +7,8 @@ and the versions of torch and transformers only.
 import argparse
 import itertools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from tokengym.agents.tinker.starting.demonstrations import conversations
+from tokengym.agents.tinker.starting.demonstrations import Mixture, conversations
 
 log = logging.getLogger("tokengym.starting")
 
@@ -31,9 +31,13 @@ HEAD = 32
 WIDTH = 160
 LAYERS = 4
 TOKENIZER_TEXTS = 4000
-SENSIBLE_SHARE = 0.85
 
 Example = tuple[list[int], list[bool]]
+
+
+def without_route(reply: str) -> str:
+    """Leave the slots out of a trip: copying them takes more than a model of this size learns."""
+    return reply.split(":", 1)[0]
 
 
 @dataclass(frozen=True)
@@ -41,27 +45,35 @@ class Lesson:
     """One stretch of training with a learning-rate schedule of its own.
 
     Attributes:
-        shares: how much of each world, by id, relative to the others.
-        steps: optimizer steps; the first 85 % imitate the sensible baselines alone.
+        shares: how much of each mixture of demonstrations, relative to the others.
+        steps: optimizer steps.
         tokens: tokens a batch.
         learning_rate: the schedule's peak.
+        sensible: share of the steps, the first ones, that imitate the sensible baselines alone.
     """
 
-    shares: Mapping[str, float]
+    shares: Sequence[tuple[Mixture, float]]
     steps: int
     tokens: int
     learning_rate: float
+    sensible: float = 0.85
 
 
-FORECAST, ENERGY, WAREHOUSE, DISRUPTION = (
-    f"tokengym/{name}-v0" for name in ("Forecast", "Energy", "Warehouse", "Disruption")
-)
+FORECAST = Mixture("tokengym/Forecast-v0", "easy", "empirical", {"empirical": 2, "random": 3})
+GUESSES = replace(FORECAST, policies={"empirical": 3, "random": 7})
+ENERGY = Mixture("tokengym/Energy-v0", "small", "time_of_use", {"time_of_use": 3, "random": 1})
+ROUTES = Mixture("tokengym/Warehouse-v0", "pick_small", "edd_exact", {"edd_exact": 1, "random": 1})
+TRIPS = replace(ROUTES, policies={"fcfs": 1, "noisy": 2, "random": 2}, said=without_route)
+REPORTS = Mixture("tokengym/Disruption-v0", "L2", "logistic", {"logistic": 1, "random": 1})
+CLAIMS = replace(REPORTS, sensible="scripted", policies={"scripted": 1, "noisy": 2, "random": 1})
+DEBATE = replace(CLAIMS, policies={"scripted": 1, "random": 1})
 COURSE = (
-    Lesson({FORECAST: 16, ENERGY: 1, WAREHOUSE: 1, DISRUPTION: 1}, 2400, 4096, 2e-3),
+    Lesson(((FORECAST, 16), (ENERGY, 1), (ROUTES, 1), (REPORTS, 1)), 2400, 4096, 2e-3),
     # Arithmetic takes the longest; the other worlds are kept from being forgotten.
-    Lesson({FORECAST: 60, ENERGY: 1, WAREHOUSE: 1}, 3000, 2048, 1.5e-3),
+    Lesson(((FORECAST, 60), (ENERGY, 1), (ROUTES, 1)), 3000, 2048, 1.5e-3),
     # Plans and debates are longer to say: with forecasts known they get the most tokens.
-    Lesson({FORECAST: 4, ENERGY: 1, WAREHOUSE: 4, DISRUPTION: 4}, 2400, 4096, 1.5e-3),
+    Lesson(((FORECAST, 4), (ENERGY, 1), (ROUTES, 4), (CLAIMS, 4)), 2400, 4096, 1.5e-3),
+    Lesson(((GUESSES, 3), (ENERGY, 1), (TRIPS, 3), (DEBATE, 5)), 900, 4096, 1.5e-3, 0.5),
 )
 
 
@@ -163,7 +175,7 @@ def train(
     first, then = (
         batches(tokenizer, lesson, seed, sensible=sensible) for sensible in (True, False)
     )
-    sensible_steps = int(SENSIBLE_SHARE * lesson.steps)
+    sensible_steps = int(lesson.sensible * lesson.steps)
     data = itertools.chain(itertools.islice(first, sensible_steps), then)
     peak = lesson.learning_rate
     optimizer = torch.optim.AdamW(model.parameters(), peak, (0.9, 0.98), weight_decay=0.01)
