@@ -14,12 +14,24 @@ def name_values(pairs: Sequence[str], flag: str) -> dict[str, Any]:
         OptionError: if a pair has no name or no `=`.
     """
     read: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise OptionError(f"{flag} takes name=value, got {pair!r}")
+    for name, value in name_texts(pairs, flag).items():
         try:
             read[name] = json.loads(value)
         except ValueError:
             read[name] = value
+    return read
+
+
+def name_texts(pairs: Sequence[str], flag: str) -> dict[str, str]:
+    """Read pairs such as `challenger=null` whose values are text.
+
+    Raises:
+        OptionError: if a pair has no name or no `=`.
+    """
+    read: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise OptionError(f"{flag} takes name=value, got {pair!r}")
+        read[name] = value
     return read

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tokengym.agents.cli.options import name_values
+from tokengym.agents.cli.options import name_texts, name_values
 from tokengym.envs.catalogue import spec
 from tokengym.envs.core.errors import OptionError
 
@@ -41,6 +41,26 @@ def train(
     seed: Annotated[int | None, typer.Option(help="which training Tasks are drawn")] = None,
     mode: Annotated[str | None, typer.Option(help="sync, stream or async")] = None,
     evaluation_tasks: Annotated[int | None, typer.Option(help="held-out Tasks")] = None,
+    role: Annotated[str | None, typer.Option(help="who is trained; the first role if none")] = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="ROLE=WHO speaks for another role: a baseline, model (untrained), a run folder or "
+            "a tinker:// path"
+        ),
+    ] = None,
+    self_play: Annotated[
+        bool, typer.Option("--self-play", help="train all roles against each other")
+    ] = False,
+    separate: Annotated[
+        bool, typer.Option("--separate", help="in self-play, one policy for each role")
+    ] = False,
+    sft: Annotated[
+        bool, typer.Option("--sft", help="no RL: fit demonstrations by cross-entropy")
+    ] = False,
+    start: Annotated[
+        str | None, typer.Option(help="run folder or tinker:// path of weights to begin with")
+    ] = None,
     estimator: Annotated[
         str | None,
         typer.Option(
@@ -77,9 +97,8 @@ def train(
     Without TINKER_API_KEY or --base-url the small policy that comes with the package trains on a
     local service; with a key, the model you name trains on Tinker.
     """
-    from tokengym.agents.tinker.training.job import SETTINGS_FILE
     from tokengym.agents.tinker.training.progress import Progress
-    from tokengym.agents.tinker.training.settings import TrainSettings, preset
+    from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings, preset
 
     if (world is None) == (resume is None):
         raise OptionError("name a world to train on, or a run folder with --resume, and not both")
@@ -110,6 +129,12 @@ def train(
             seed=seed,
             mode=mode,
             evaluation_tasks=evaluation_tasks,
+            role=role,
+            agents=_agents(agent) if agent else None,
+            self_play=self_play or None,
+            separate=separate or None,
+            sft=sft or None,
+            start=_resolved(start) if start else None,
             estimator=estimator,
             credit=credit,
             filter=filter_,
@@ -155,11 +180,25 @@ def _tell(outcome: "Outcome", settings: "TrainSettings", progress: "Progress") -
     progress.say(f"held-out return before {before}, after {after} (95 % intervals)")
     for name, value in sorted(outcome.references.items(), key=lambda item: -item[1].mean):
         progress.say(f"  {name:<16}{value}")
+    for other, evaluation in outcome.after.others.items():
+        then = outcome.before.others[other].returns
+        progress.say(f"held-out return of the {other} before {then}, after {evaluation.returns}")
     oracle = outcome.references["oracle"].mean
     if oracle > before.mean:
         share = (after.mean - before.mean) / (oracle - before.mean)
         progress.say(f"closed {share:.0%} of the distance from the start to the oracle")
     progress.say(f"report: {outcome.folder / 'report.html'}")
+
+
+def _agents(pairs: list[str]) -> dict[str, str]:
+    return {role: _resolved(who) for role, who in name_texts(pairs, "--agent").items()}
+
+
+def _resolved(who: str) -> str:
+    """Name a run folder so that a resume finds it from anywhere; leave other names alone."""
+    from tokengym.agents.tinker.training.settings import SETTINGS_FILE
+
+    return str(Path(who).resolve()) if (Path(who) / SETTINGS_FILE).is_file() else who
 
 
 def _new_folder(settings: "TrainSettings") -> Path:

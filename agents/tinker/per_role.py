@@ -66,21 +66,24 @@ def role_rewards(
     return added
 
 
-def split_roles(
-    group: TrajectoryGroup, members: Sequence[Member], roles: Sequence[str]
-) -> dict[str, TrajectoryGroup]:
+def split_roles(group: TrajectoryGroup, roles: Sequence[str]) -> dict[str, TrajectoryGroup]:
     """Return the rollouts of each role as a group of its own, for one policy each.
 
     What `role_rewards` added stays: within a role it is the same for all, and no advantage changes.
+
+    Args:
+        group: all members of all episodes, in the order a builder makes them: by episode, in each
+            one by role.
+        roles: the trained roles.
     """
-    places = {role: [i for i, m in enumerate(members) if m.role == role] for role in roles}
+    count = len(roles)
     return {
         role: TrajectoryGroup(
-            [group.trajectories_G[i] for i in chosen],
-            [group.final_rewards_G[i] for i in chosen],
-            [group.metrics_G[i] for i in chosen],
+            group.trajectories_G[place::count],
+            group.final_rewards_G[place::count],
+            group.metrics_G[place::count],
         )
-        for role, chosen in places.items()
+        for place, role in enumerate(roles)
     }
 
 

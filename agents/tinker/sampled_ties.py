@@ -23,6 +23,7 @@ from tokengym.envs.catalogue import make_world
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.tokens.codec import Codec
+from tokengym.rewards.control import FLOOR
 
 GROUPS_AT_ONCE = 32
 
@@ -73,10 +74,10 @@ def sampled_study(
         _name(settings, run, weights),
         [group.get_total_rewards() for group in groups],
         sizes,
-        floored=any("safety_floor_mass" in end.metrics for end in ends),
+        floor=FLOOR if any("safety_floor_mass" in end.metrics for end in ends) else None,
         malformed=statistics.fmean(float(step.metrics["malformed"]) for step in steps),
         effort=Effort(settings.renderer, held / len(ends), written / len(ends), seconds),
-        role=next(role for role in world.spec.roles if role not in settings.agents),
+        role=settings.trained[0],
         threshold=threshold,
         seed=seed,
     )

@@ -136,7 +136,7 @@ def test_each_role_is_centred_alone_and_the_silent_and_abandoned_learn_nothing(
         eligible = len(kept) >= 2
         assert told[0][key] == eligible
         assert (f"{role}/reward_tie_pair_rate" in told[0]) == eligible
-    for role, one in split_roles(group, members, ROLES).items():
+    for role, one in split_roles(group, ROLES).items():
         assert one.trajectories_G == [
             r for m, r in zip(members, rollouts, strict=True) if m.role == role
         ]

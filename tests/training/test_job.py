@@ -14,9 +14,9 @@ from rich.console import Console
 
 from tokengym.agents.tinker.service.errors import ServiceDiedError
 from tokengym.agents.tinker.training.connection import KEY_VARIABLE
-from tokengym.agents.tinker.training.job import SETTINGS_FILE, Outcome, run_job
+from tokengym.agents.tinker.training.job import Outcome, run_job
 from tokengym.agents.tinker.training.progress import Progress
-from tokengym.agents.tinker.training.settings import TrainSettings, preset
+from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings, preset
 from tokengym.agents.tinker.training.watch import StepLog
 from tokengym.envs.core.errors import OptionError
 

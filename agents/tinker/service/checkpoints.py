@@ -36,6 +36,7 @@ NAME_RULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}\Z")
 RUN_RULE = re.compile(r"[A-Za-z0-9-]{1,64}:train:[0-9]{1,9}\Z")
 MIN_TTL, MAX_TTL = 3600, 10 * 366 * 86400
 SUFFIX = ".safetensors"
+RECORD = "run.json"
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ class CheckpointStore:
 
     def write_run(self, run_id: str, record: Mapping[str, Any]) -> None:
         """Write a training run's record."""
-        write_atomically(self._folder(run_id) / "run.json", json.dumps(dict(record)).encode())
+        write_atomically(self._folder(run_id) / RECORD, json.dumps(dict(record)).encode())
 
     def read_run(self, run_id: str) -> dict[str, Any]:
         """A training run's record.
@@ -203,7 +204,7 @@ class CheckpointStore:
         """
         if not RUN_RULE.match(run_id):
             raise BadRequestError(f"training run must look like session:train:0, got {run_id!r}")
-        file = self._folder(run_id) / "run.json"
+        file = self._folder(run_id) / RECORD
         if not file.is_file():
             raise UnknownResourceError(f"training run {run_id!r} does not exist")
         record: dict[str, Any] = json.loads(file.read_bytes())
@@ -211,7 +212,7 @@ class CheckpointStore:
 
     def runs(self) -> list[dict[str, Any]]:
         """All training runs, newest first."""
-        records = [json.loads(file.read_bytes()) for file in self._root.glob("*/run.json")]
+        records = [json.loads(file.read_bytes()) for file in self._root.glob(f"*/{RECORD}")]
         return sorted(records, key=lambda record: str(record["created"]), reverse=True)
 
     def _paths(self, run_id: str | None) -> Iterator[CheckpointPath]:
@@ -222,10 +223,39 @@ class CheckpointStore:
                     yield CheckpointPath(folder.name.replace("+", ":"), kind, file.stem)
 
     def _folder(self, run_id: str) -> Path:
-        return self._root / run_id.replace(":", "+")
+        return _run_folder(self._root, run_id)
 
     def _file(self, path: CheckpointPath) -> Path:
-        return self._folder(path.run_id) / path.kind / f"{path.name}{SUFFIX}"
+        return _checkpoint_file(self._root, path)
+
+
+def copy_checkpoint(path: CheckpointPath, source: Path, target: Path) -> None:
+    """Copy a checkpoint and its run's record from one state directory to another.
+
+    Services may be running on either.
+
+    Args:
+        path: which checkpoint.
+        source: state directory that has it.
+        target: state directory to put it into.
+
+    Raises:
+        UnknownResourceError: if `source` does not have it.
+    """
+    source, target = source / "runs", target / "runs"
+    if not _checkpoint_file(source, path).is_file():
+        raise UnknownResourceError(f"checkpoint {path.uri} does not exist below {source}")
+    record = _run_folder(source, path.run_id) / RECORD
+    for file in (_checkpoint_file(source, path), record):
+        write_atomically(target / file.relative_to(source), file.read_bytes())
+
+
+def _run_folder(root: Path, run_id: str) -> Path:
+    return root / run_id.replace(":", "+")
+
+
+def _checkpoint_file(root: Path, path: CheckpointPath) -> Path:
+    return _run_folder(root, path.run_id) / path.kind / f"{path.name}{SUFFIX}"
 
 
 def now() -> datetime:

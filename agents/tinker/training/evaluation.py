@@ -3,7 +3,7 @@
 import asyncio
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,9 @@ _AT_ONCE = 256
 _BYTES = ByteCodec()
 
 BEST_CONSTANT = "best constant"
+
+Agents = Mapping[str, str | Agent]
+"""Who speaks for which role: a baseline's name or an agent."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ async def evaluate_policy(
     tasks: Sequence[Task],
     *,
     role: str | None = None,
-    agents: Mapping[str, str | Agent] | None = None,
+    agents: Agents | None = None,
 ) -> Evaluation:
     """Play each Task once with the sampler's policy.
 
@@ -131,6 +134,29 @@ async def evaluate_policy(
     return Evaluation(estimate(returns), figures, stated, said)
 
 
+async def evaluate_roles(
+    settings: TrainSettings,
+    model: str,
+    samplers: Mapping[str, tinker.SamplingClient],
+    tasks: Sequence[Task],
+    agents: Mapping[str, Agents],
+) -> Evaluation:
+    """Evaluate each trained role by itself; the first one's evaluation holds those of the others.
+
+    Args:
+        settings: the job.
+        model: name or directory that the tokenizer comes from.
+        samplers: of each role's policy.
+        tasks: Tasks of the job's world.
+        agents: for each role, who speaks for the others.
+    """
+    first, *rest = [
+        await evaluate_policy(settings, model, sampler, tasks, role=role, agents=agents[role])
+        for role, sampler in samplers.items()
+    ]
+    return replace(first, others=dict(zip(list(samplers)[1:], rest, strict=True)))
+
+
 def _correlation(pairs: Sequence[tuple[float, float]]) -> float:
     """Return Pearson's correlation, 0 where one side does not vary."""
     left, right = np.asarray(pairs, dtype=np.float64).T
@@ -146,7 +172,7 @@ def group_builder(
     group_size: int,
     *,
     role: str | None = None,
-    agents: Mapping[str, str | Agent] | None = None,
+    agents: Agents | None = None,
 ) -> TaskGroupBuilder:
     """Return the builder of one group of one role's rollouts; see `evaluate_policy`."""
     role = settings.trained[0] if role is None else role
@@ -189,7 +215,7 @@ async def references_beside(
     settings: TrainSettings,
     tasks: Sequence[Task],
     role: str,
-    agents: Mapping[str, str | Agent],
+    agents: Agents,
 ) -> dict[str, Estimate]:
     """Return what the world's scripted policies earn in a role beside any agents, by name."""
     known = baselines(settings.world)

@@ -1,12 +1,10 @@
 """Supervised tuning through the same client: demonstrations fitted by cross-entropy."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-import numpy as np
 import tinker
 import torch
 from tinker_cookbook import checkpoint_utils
@@ -25,8 +23,6 @@ from tokengym.envs.catalogue import Policy, baselines, load, make_world
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.tokens.codec import Codec
-
-logger = logging.getLogger(__name__)
 
 _DEMONSTRATIONS = {
     "tokengym/Disruption-v0": "tokengym.envs.disruption.demonstrations:labelled",
@@ -93,9 +89,7 @@ class Demonstrations:
             for role, one in agents.items()
         }
         self._size = settings.groups_per_batch * settings.group_size
-        self._tasks = DrawnTasks(
-            self._world, "train", settings.steps * self._size, first_task
-        )
+        self._tasks = DrawnTasks(self._world, "train", settings.steps * self._size, first_task)
 
     async def batch(self, step: int) -> list[tinker.Datum]:
         """Return a step's examples."""
@@ -141,23 +135,33 @@ async def imitate(config: Config, demonstrations: Demonstrations, steps: int) ->
         rolling_ttl_seconds=config.rolling_ttl_seconds,
         store=log.store,
     )
+    adam = tinker.AdamParams(
+        learning_rate=config.learning_rate, beta1=_BETA1, beta2=_BETA2, eps=_EPSILON
+    )
     start = resumed.batch or 0 if resumed else 0
-    coming = asyncio.ensure_future(demonstrations.batch(start)) if start < steps else None
+    data = await demonstrations.batch(start) if start < steps else []
     for step in range(start, steps):
         began = time.monotonic()
-        assert coming is not None
-        metrics, request = await _submit(client, await coming, config)
+        passed = await client.forward_backward_async(data, loss_fn="cross_entropy")
+        stepped = await client.optim_step_async(adam)
         # The next examples are written while the service computes.
-        coming = asyncio.ensure_future(demonstrations.batch(step + 1)) if step + 1 < steps else None
-        metrics |= await request
+        following = await demonstrations.batch(step + 1) if step + 1 < steps else []
+        output, response = await passed.result_async(), await stepped.result_async()
         await checkpoints.maybe_save_async(step + 1, {"batch": step + 1})
-        metrics |= {
+        metrics = {
+            **(response.metrics or {}),
+            "train/nll": compute_mean_nll(
+                [found["logprobs"] for found in output.loss_fn_outputs],
+                [datum.loss_fn_inputs["weights"] for datum in data],
+            ),
+            "train/tokens": sum(datum.model_input.length for datum in data),
             "progress/batch": step,
             "progress/done_frac": (step + 1) / steps,
             "optim/lr": config.learning_rate,
             "time/total": time.monotonic() - began,
         }
         log.log_metrics(metrics, step=step)
+        data = following
     if start < steps:
         await checkpoints.save_final_async(loop_state={"batch": steps})
     else:

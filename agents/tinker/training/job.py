@@ -5,7 +5,7 @@ import contextlib
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +22,25 @@ from tokengym.agents.tinker.training.connection import Connection, resolve_model
 from tokengym.agents.tinker.training.cost import Cost, job_cost
 from tokengym.agents.tinker.training.episodes import draw_episodes
 from tokengym.agents.tinker.training.evaluation import (
+    Agents,
     Evaluation,
-    evaluate_policy,
+    evaluate_roles,
     held_out_tasks,
-    reference_lines,
+    references_beside,
+)
+from tokengym.agents.tinker.training.imitation import Demonstrations, imitate
+from tokengym.agents.tinker.training.players import (
+    check_players,
+    players,
+    saved_weights,
+    weights_at,
 )
 from tokengym.agents.tinker.training.progress import Progress
 from tokengym.agents.tinker.training.report import write_report
-from tokengym.agents.tinker.training.settings import TrainSettings
+from tokengym.agents.tinker.training.separate import train_separately
+from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings
 from tokengym.agents.tinker.training.watch import Collapse, StepLog, find_collapse
 
-SETTINGS_FILE = "settings.json"
 OUTCOME_FILE = "outcome.json"
 
 _CHECKPOINTS = "checkpoints.jsonl"
@@ -54,6 +62,7 @@ class Outcome:
             start if there was none yet.
         references: scripted policies on the same Tasks, by name.
         collapse: how the run collapsed, or `None`.
+        other_references: where several roles are trained, references of all but the first by role.
     """
 
     folder: Path
@@ -61,6 +70,7 @@ class Outcome:
     after: Evaluation
     references: Mapping[str, Estimate]
     collapse: Collapse | None
+    other_references: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
 
 
 def run_job(settings: TrainSettings, folder: Path, progress: Progress) -> Outcome:
@@ -72,8 +82,10 @@ def run_job(settings: TrainSettings, folder: Path, progress: Progress) -> Outcom
         progress: where to show how it goes.
 
     Raises:
+        OptionError: if an agent's name is nobody's.
         ServiceDiedError: if the local service ended by itself; the run can be resumed.
     """
+    check_players(settings)
     folder.mkdir(parents=True, exist_ok=True)
     settings.save(folder / SETTINGS_FILE)
     progress.say(f"run folder: {folder}")
@@ -94,46 +106,72 @@ async def _run(
     settings: TrainSettings, folder: Path, progress: Progress, connection: Connection
 ) -> Outcome:
     tasks = held_out_tasks(settings)
-    references = reference_lines(settings, tasks)
     client = tinker.ServiceClient(base_url=connection.base_url)
+    roles = settings.trained
+    agents: dict[str, Agents] = {}
+    references: dict[str, dict[str, Estimate]] = {}
+    for role in roles:
+        named = settings.opponents(role)
+        agents[role] = await connection.guard(players(settings, named, connection, client))
+        lines = references_beside(settings, tasks, role, agents[role])
+        references[role] = await connection.guard(lines)
+    start = settings.start and weights_at(settings.start, connection, state=False)
 
-    async def evaluation(path: str | None) -> Evaluation:
-        sampler = (
-            await client.create_sampling_client(model_path=path)
+    async def evaluation(paths: Mapping[str, str | None]) -> Evaluation:
+        samplers = {
+            role: await client.create_sampling_client(model_path=path)
             if path
             else await client.create_sampling_client(base_model=connection.model)
-        )
-        return await evaluate_policy(settings, connection.model, sampler, tasks)
+            for role, path in paths.items()
+        }
+        return await evaluate_roles(settings, connection.model, samplers, tasks, agents)
 
     before_file = folder / "evaluation_before.json"
     if before_file.exists():
         before = Evaluation.from_dict(json.loads(before_file.read_text()))
     else:
-        before = await connection.guard(evaluation(None))
+        before = await connection.guard(evaluation(dict.fromkeys(roles, start)))
         _write_json(before_file, before.to_dict())
     progress.say(f"before: {before.returns} on {len(tasks)} held-out Tasks")
-    collapse = await _train(settings, folder, progress, connection)
-    path = _sampler_path(folder)
-    after = await connection.guard(evaluation(path))
+    collapse = await _train(settings, folder, progress, connection, agents)
+    saved = {role: saved_weights(_policy_folder(settings, folder, role)) for role in roles}
+    paths = {role: found.sampler or start for role, found in saved.items()}
+    after = await connection.guard(evaluation(paths))
     await client.close("success")
-    outcome = Outcome(folder, before, after, references, collapse)
+    first = references.pop(roles[0])
+    outcome = Outcome(folder, before, after, first, collapse, references)
     steps = StepLog(folder / "metrics.jsonl")
     steps.poll()
     warning = "" if collapse is None else f"Collapsed at step {collapse.since}: {collapse.reason}."
-    episodes = draw_episodes(folder, settings, tasks[0], references, before, after)
-    write_report(folder, settings, steps.rows, references, before, after, warning, episodes)
-    _save_outcome(outcome, path)
+    episodes = draw_episodes(folder, settings, tasks[0], first, before, after)
+    write_report(folder, settings, steps.rows, first, before, after, warning, episodes, references)
+    _save_outcome(outcome, paths)
     return outcome
 
 
 async def _train(
-    settings: TrainSettings, folder: Path, progress: Progress, connection: Connection
+    settings: TrainSettings,
+    folder: Path,
+    progress: Progress,
+    connection: Connection,
+    agents: Mapping[str, Agents],
 ) -> Collapse | None:
     """Run the job's loop under watch; `None` unless the run collapsed."""
-    _forget_deleted_checkpoints(folder)
-    config = trainer_config(settings, folder, connection)
-    if settings.own_loop:
-        spare = _further_groups(settings, connection) if settings.filter == "resample" else None
+    for role in settings.trained:
+        policy = _policy_folder(settings, folder, role)
+        policy.mkdir(exist_ok=True)
+        settings.save(policy / SETTINGS_FILE)
+        _forget_deleted_checkpoints(policy)
+    groups = _groups(settings, connection, agents)
+    config = trainer_config(settings, folder, connection, groups)
+    if settings.sft:
+        first = settings.seed * _TASKS_A_SEED
+        shown = Demonstrations(settings, connection.model, first, agents)
+        work = imitate(config, shown, settings.steps)
+    elif settings.separate:
+        work = train_separately(config, settings.trained)
+    elif settings.own_loop:
+        spare = _further_groups(settings, groups) if settings.filter == "resample" else None
         work = train_own(config, settings.choices, spare)
     else:
         work = trainer.main(config)
@@ -160,7 +198,8 @@ async def _watch(
             collapse = find_collapse(log.rows)
             if collapse is not None:
                 await _cancelled(training)
-                _drop_checkpoints_from(folder, collapse.since)
+                for role in settings.trained:
+                    _drop_checkpoints_from(_policy_folder(settings, folder, role), collapse.since)
                 return collapse
 
 
@@ -172,16 +211,20 @@ async def _cancelled(training: "asyncio.Future[None]") -> None:
             await training
 
 
-def trainer_config(settings: TrainSettings, folder: Path, connection: Connection) -> trainer.Config:
+def trainer_config(
+    settings: TrainSettings, folder: Path, connection: Connection, groups: TaskDatasetBuilder
+) -> trainer.Config:
     """Return the cookbook's configuration for a job; `settings.overrides` have the last word.
 
     Raises:
         chz.ExtraneousBlueprintArg: if an override names no field.
+        OptionError: if the run to start from has saved no weights.
     """
-    dataset = _groups(settings, connection)
+    start = settings.start and weights_at(settings.start, connection, state=True)
     fields: dict[str, Any] = {
         "learning_rate": settings.learning_rate,
-        "dataset_builder": dataset,
+        "dataset_builder": groups,
+        "load_checkpoint_path": start,
         "model_name": connection.model,
         "renderer_name": settings.renderer,
         "recipe_name": "tokengym",
@@ -212,8 +255,11 @@ def trainer_config(settings: TrainSettings, folder: Path, connection: Connection
     return blueprint.make_from_argv(list(settings.overrides), allow_hyphens=False)
 
 
-def _groups(settings: TrainSettings, connection: Connection) -> TaskDatasetBuilder:
+def _groups(
+    settings: TrainSettings, connection: Connection, agents: Mapping[str, Agents]
+) -> TaskDatasetBuilder:
     """Return what builds the groups of every step."""
+    role = settings.trained[0]
     return TaskDatasetBuilder(
         world=settings.world,
         level=settings.level,
@@ -224,22 +270,22 @@ def _groups(settings: TrainSettings, connection: Connection) -> TaskDatasetBuild
         group_size=settings.group_size,
         model_name_for_tokenizer=connection.model,
         renderer_name=settings.renderer,
-        agents=dict(settings.agents),
+        role=None if settings.self_play else role,
+        self_play=settings.self_play,
+        agents={} if settings.self_play else dict(agents[role]),
         max_turn_tokens=settings.max_tokens,
     )
 
 
-def _further_groups(settings: TrainSettings, connection: Connection) -> TaskDatasetBuilder:
+def _further_groups(settings: TrainSettings, groups: TaskDatasetBuilder) -> TaskDatasetBuilder:
     """Return what builds groups one by one, of Tasks that no step starts with."""
     first = (settings.seed + 1) * _TASKS_A_SEED - _FURTHER_TASKS
-    own = _groups(settings, connection)
-    return chz.replace(own, first_task=first, n_batches=_FURTHER_TASKS, groups_per_batch=1)
+    return chz.replace(groups, first_task=first, n_batches=_FURTHER_TASKS, groups_per_batch=1)
 
 
-def _sampler_path(folder: Path) -> str | None:
-    """Return the newest saved weights that can be sampled from, `None` if there are none."""
-    saved = [item.sampler_path for item in load_checkpoints_file(str(folder)) if item.sampler_path]
-    return str(saved[-1]) if saved else None
+def _policy_folder(settings: TrainSettings, folder: Path, role: str) -> Path:
+    """Where the checkpoints of a role's policy are recorded."""
+    return folder / role if settings.separate else folder
 
 
 def _drop_checkpoints_from(folder: Path, step: int) -> None:
@@ -264,17 +310,25 @@ def _keep_checkpoints(folder: Path, keep: Callable[[Mapping[str, Any]], bool]) -
         path.write_text("".join(f"{line}\n" for line in kept))
 
 
-def _save_outcome(outcome: Outcome, path: str | None) -> None:
+def _save_outcome(outcome: Outcome, paths: Mapping[str, str | None]) -> None:
     collapse = outcome.collapse
     data = {
         "state": "completed" if collapse is None else "collapsed",
         "collapse": None if collapse is None else asdict(collapse),
-        "sampler_path": path,
+        "sampler_path": next(iter(paths.values())),
+        "sampler_paths": dict(paths),
         "before": outcome.before.to_dict(),
         "after": outcome.after.to_dict(),
-        "references": {name: list(value) for name, value in outcome.references.items()},
+        "references": _listed(outcome.references),
+        "other_references": {
+            role: _listed(lines) for role, lines in outcome.other_references.items()
+        },
     }
     _write_json(outcome.folder / OUTCOME_FILE, data)
+
+
+def _listed(lines: Mapping[str, Estimate]) -> dict[str, list[float]]:
+    return {name: list(value) for name, value in lines.items()}
 
 
 def _write_json(path: Path, data: Mapping[str, Any]) -> None:

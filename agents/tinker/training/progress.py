@@ -46,6 +46,11 @@ class Bar:
 
     def _describe(self, row: StepRow) -> str:
         recent = self._recent
+        losses = [item.nll for item in recent if item.nll is not None]
+        if losses:
+            seconds = sum(item.seconds for item in recent) or 1.0
+            rate = sum(item.tokens for item in recent) / seconds
+            return f"loss {sum(losses) / len(losses):.3f}  {rate:,.0f} tokens/s"
         reward = sum(item.reward for item in recent) / len(recent)
         ties = sum(item.tie_pair_rate for item in recent) / len(recent)
         uniform = sum(item.uniform_rate for item in recent) / len(recent)

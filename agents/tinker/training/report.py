@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jinja2
 
@@ -29,6 +29,7 @@ def write_report(
     after: Evaluation | None,
     warning: str = "",
     episodes: Sequence[tuple[str, str]] = (),
+    other_references: Mapping[str, Mapping[str, Estimate]] | None = None,
 ) -> None:
     """Write `reward.png` and `report.html` into a run folder.
 
@@ -41,72 +42,129 @@ def write_report(
         after: the policy as it became, or `None` if it was not evaluated.
         warning: what went wrong, shown first.
         episodes: pictures of episodes: who played, and the file's name in the run folder.
+        other_references: where several roles are trained, `references` of all but the first by
+            role.
     """
-    draw(folder / "reward.png", settings, steps, references, before, after)
-    rows = [("before training", before.returns)]
-    if after is not None:
-        rows.append(("after training", after.returns))
-    rows += sorted(references.items(), key=lambda item: -item[1].mean)
+    sides = _sides(settings, steps, references, before, after, other_references or {})
+    draw(folder / "reward.png", steps, sides)
     template = jinja2.Template(_PAGE.read_text(encoding="utf-8"), autoescape=True)
     page = template.render(
         title=f"{settings.world} ({settings.level})",
         summary=_summary(settings, steps),
         warning=warning,
         picture="reward.png",
-        rows=rows,
-        details=_details(before, after),
+        sides=sides,
         episodes=episodes,
         settings=json.dumps(_plain(settings), indent=2),
     )
     (folder / "report.html").write_text(page, encoding="utf-8")
 
 
-def draw(
-    path: Path,
+class Side(NamedTuple):
+    """What a page tells of one trained role.
+
+    Attributes:
+        title: its heading: the world, or the role and whom it is evaluated against.
+        rewards: mean return by step; empty where steps have none.
+        uniform_rates: share of its groups whose returns all tie, by step.
+        references: scripted policies on the same test Tasks, by name.
+        before: the policy as it was.
+        after: the policy as it became, or `None`.
+    """
+
+    title: str
+    rewards: Sequence[float]
+    uniform_rates: Sequence[float]
+    references: Mapping[str, Estimate]
+    before: Evaluation
+    after: Evaluation | None
+
+    @property
+    def rows(self) -> list[tuple[str, Estimate]]:
+        """Policies and what they earn, the trained one first, then from the best."""
+        rows = [("before training", self.before.returns)]
+        if self.after is not None:
+            rows.append(("after training", self.after.returns))
+        return rows + sorted(self.references.items(), key=lambda item: -item[1].mean)
+
+    @property
+    def details(self) -> list[tuple[str, str, str]]:
+        """Figures before and after, as they are shown."""
+        return _details(self.before, self.after)
+
+
+def _sides(
     settings: TrainSettings,
     steps: Sequence[StepRow],
     references: Mapping[str, Estimate],
     before: Evaluation,
     after: Evaluation | None,
-) -> None:
+    others: Mapping[str, Mapping[str, Estimate]],
+) -> list[Side]:
+    """Return the trained roles, in order."""
+    if len(settings.trained) == 1:
+        rewards = [row.reward for row in steps if row.nll is None]
+        uniform = [row.uniform_rate for row in steps if row.nll is None]
+        title = f"{settings.world} ({settings.level})"
+        return [Side(title, rewards, uniform, references, before, after)]
+    sides = []
+    for role in settings.trained:
+        lines = others.get(role, references)
+        now = None if after is None else after.others.get(role, after)
+        key = f"env/all/{role}"
+        logged = [row.metrics for row in steps if f"{key}/reward" in row.metrics]
+        against = ", ".join(f"{who} {other}" for other, who in settings.opponents(role).items())
+        sides.append(
+            Side(
+                f"{role}, held out against {against}",
+                [float(row[f"{key}/reward"]) for row in logged],
+                [float(row.get(f"{key}/reward_uniform_group_rate", 0.0)) for row in logged],
+                lines,
+                before.others.get(role, before),
+                now,
+            )
+        )
+    return sides
+
+
+def draw(path: Path, steps: Sequence[StepRow], sides: Sequence[Side]) -> None:
     """Draw rewards and tie rates by step, and stated against exact probabilities where known."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    scatters = [found for found in (before, after) if found is not None and found.stated]
+    first = sides[0]
+    scatters = any(found is not None and found.stated for found in (first.before, first.after))
+    count = len(sides) + scatters
     figure, axes = pyplot.subplots(
-        1, 2 if scatters else 1, figsize=(12 if scatters else 8, 5), squeeze=False
+        1, count, figsize=(8 if count == 1 else 6 * count, 5), squeeze=False
     )
-    _draw_curve(axes[0][0], steps, references, before, after)
-    axes[0][0].set_title(f"{settings.world} ({settings.level})")
+    for panel, side in zip(axes[0], sides, strict=False):
+        _draw_curve(panel, [row.step for row in steps], side)
+        if any(row.nll is not None for row in steps):
+            _draw_loss(panel, steps)
+        panel.set_title(side.title)
     if scatters:
-        _draw_scatter(axes[0][1], before, after)
+        _draw_scatter(axes[0][-1], first.before, first.after)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
 
 
-def _draw_curve(
-    axes: "Axes",
-    steps: Sequence[StepRow],
-    references: Mapping[str, Estimate],
-    before: Evaluation,
-    after: Evaluation | None,
-) -> None:
-    numbers = [row.step for row in steps]
-    axes.plot(numbers, [row.reward for row in steps], color="#9bb7d4", lw=0.8)
-    axes.plot(numbers, _smooth([row.reward for row in steps]), color="#1f5f99", lw=2)
+def _draw_curve(axes: "Axes", numbers: Sequence[int], side: Side) -> None:
+    drawn = numbers[: len(side.rewards)]
+    axes.plot(drawn, side.rewards, color="#9bb7d4", lw=0.8)
+    axes.plot(drawn, _smooth(side.rewards), color="#1f5f99", lw=2)
     last = numbers[-1] + 1 if numbers else 1
-    for at, found in ((0, before), (last, after)):
+    for at, found in ((0, side.before), (last, side.after)):
         if found is not None:
             mean, low, high, _ = found.returns
             spread = [[mean - low], [high - mean]]
             axes.errorbar([at], [mean], spread, fmt="o", color="k", capsize=4)
-    shown = [name for name in ("null", "random", BEST_CONSTANT, "oracle") if name in references]
-    for name in shown:
-        mean = references[name].mean
+    names = ("null", "random", BEST_CONSTANT, "oracle")
+    for name in (name for name in names if name in side.references):
+        mean = side.references[name].mean
         axes.axhline(mean, ls="--", lw=1, color="#777")
         axes.annotate(
             name,
@@ -117,9 +175,18 @@ def _draw_curve(
             textcoords="offset points",
             ha="right",
         )
-    axes.plot(numbers, [row.uniform_rate for row in steps], color="#c44", lw=0.8, alpha=0.7)
+    axes.plot(drawn, side.uniform_rates, color="#c44", lw=0.8, alpha=0.7)
     axes.set_xlabel("step")
     axes.set_ylabel("mean return (blue), uniform-group rate (red)")
+
+
+def _draw_loss(axes: "Axes", steps: Sequence[StepRow]) -> None:
+    """Draw the loss of supervised steps on a scale of its own."""
+    right = axes.twinx()
+    losses = [row.nll for row in steps if row.nll is not None]
+    right.plot([row.step for row in steps if row.nll is not None], losses, color="#2a8a57", lw=1.5)
+    right.set_ylabel("negative log-likelihood of a demonstrated token (green)")
+    axes.set_ylabel("mean return on held-out Tasks")
 
 
 def _draw_scatter(axes: "Axes", before: Evaluation, after: Evaluation | None) -> None:
@@ -144,6 +211,11 @@ def _smooth(values: Sequence[float]) -> list[float]:
 def _summary(settings: TrainSettings, steps: Sequence[StepRow]) -> str:
     seconds = sum(row.seconds for row in steps)
     tokens = sum(row.tokens for row in steps)
+    if settings.sft:
+        return (
+            f"Supervised: {len(steps)} steps of {settings.groups_per_batch * settings.group_size} "
+            f"demonstrations in {seconds:.0f} s; {tokens:.0f} tokens trained on."
+        )
     return (
         f"{len(steps)} steps of {settings.groups_per_batch} groups of {settings.group_size} in "
         f"{seconds:.0f} s; {tokens:.0f} tokens read and sampled by the rollouts."

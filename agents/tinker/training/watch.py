@@ -37,6 +37,12 @@ class StepRow(NamedTuple):
     metrics: Mapping[str, Any]
 
     @property
+    def nll(self) -> float | None:
+        """Mean negative log-likelihood of demonstrated tokens; `None` unless the step imitated."""
+        found = self.metrics.get("train/nll")
+        return None if found is None else float(found)
+
+    @property
     def dead(self) -> bool:
         """Whether the step had nothing to learn from: no spread in any group, or no form left.
 
@@ -119,7 +125,9 @@ def _row(line: bytes) -> StepRow | None:
         metrics = json.loads(line)
     except ValueError:
         return None
-    if not isinstance(metrics, dict) or not {"step", "env/all/reward/total"} <= set(metrics):
+    if not isinstance(metrics, dict) or "step" not in metrics:
+        return None
+    if not {"env/all/reward/total", "train/nll"} & set(metrics):
         return None
     read = _number(metrics, "env/all/total_ob_tokens")
     return StepRow(
@@ -128,7 +136,9 @@ def _row(line: bytes) -> StepRow | None:
         uniform_rate=_number(metrics, "env/all/reward_uniform_group_rate"),
         tie_pair_rate=_number(metrics, "env/all/reward_tie_pair_rate"),
         malformed_share=_number(metrics, "env/all/malformed"),
-        tokens=read + _number(metrics, "env/all/total_ac_tokens"),
+        tokens=read
+        + _number(metrics, "env/all/total_ac_tokens")
+        + _number(metrics, "train/tokens"),
         seconds=_number(metrics, "time/total"),
         metrics=metrics,
     )
