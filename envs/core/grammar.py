@@ -22,17 +22,13 @@ def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
         pattern: compiled; blanks around a line are removed before it is tried.
         text: a whole reply, of any length and content.
     """
+    if "\n" not in text:
+        return pattern.fullmatch(text.strip())
     for line in lines_from_end(text):
         match = pattern.fullmatch(line.strip())
         if match is not None:
             return match
     return None
-
-
-def all_matches(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
-    """Return the matches of `pattern` with every line it matches whole, first line first."""
-    found = (pattern.fullmatch(line.strip()) for line in text.split("\n"))
-    return [match for match in found if match is not None]
 
 
 def complaint(text: str, expected: str, *, complete: bool = True) -> str:

@@ -236,16 +236,19 @@ class World(ABC):
         """
         rewards: dict[str, float] = {}
         rounded: dict[str, dict[str, float]] = {}
+        spec = self.spec
         for role, parts in terms.items():
             grid = {name: dyadic(value) for name, value in parts.items()}
             reward = sum(grid.values())
-            self.spec.step_range[role].require(reward, f"{self.spec.id}: reward of {role!r}")
+            if reward not in spec.step_range[role]:
+                spec.step_range[role].require(reward, f"{spec.id}: reward of {role!r}")
             self._returns[role] += reward
             rewards[role] = reward
             rounded[role] = grid
         if final:
             for role, value in self._returns.items():
-                self.spec.return_range[role].require(value, f"{self.spec.id}: return of {role!r}")
+                if value not in spec.return_range[role]:
+                    spec.return_range[role].require(value, f"{spec.id}: return of {role!r}")
         return rewards, rounded
 
     def _end(

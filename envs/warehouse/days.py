@@ -1,7 +1,9 @@
 """Days of reordering in the morning and picking after it, as they happen. No text, no scores."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.warehouse.floor import Floor
@@ -12,7 +14,8 @@ Book = tuple[Order, ...]
 """The orders of one day; their times count from its morning."""
 
 
-class Shop(NamedTuple):
+@dataclass(frozen=True)
+class Shop:
     """What `full` is played with.
 
     Attributes:
@@ -26,6 +29,10 @@ class Shop(NamedTuple):
     items: tuple[Item, ...]
     slots: tuple[str, ...]
     books: tuple[Book, ...]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Frozen all the way down: a copy is the Shop itself."""
+        return self
 
     def check(self) -> None:
         """Hold that every item has a slot of its own and every order asks for items.
@@ -41,8 +48,12 @@ class Shop(NamedTuple):
 
     def penalty(self, order: Order) -> float:
         """Return what the units of an order cost if it is not shipped on its day."""
-        lost = {slot: item.model.lost for slot, item in zip(self.slots, self.items, strict=True)}
-        return sum(lost[slot] * units for slot, units in order.lines)
+        return sum([self._lost[slot] * units for slot, units in order.lines])
+
+    @cached_property
+    def _lost(self) -> dict[str, float]:
+        """Cost of a unit asked for and not shipped, by slot."""
+        return {slot: item.model.lost for slot, item in zip(self.slots, self.items, strict=True)}
 
 
 class Days:
@@ -61,6 +72,7 @@ class Days:
         self.floor = Floor(shop.site, ())
         self.day = 0
         self._banked = 0.0
+        self._stock: dict[str, int] = {}
 
     @property
     def objective(self) -> float:
@@ -74,25 +86,27 @@ class Days:
 
     def open(self, units: Sequence[int]) -> None:
         """Place a reorder, `units` by item within their room, and start the day's picking."""
-        for shelf, count in zip(self.shelves, units, strict=True):
+        shop = self.shop
+        stock = self._stock = {}
+        for slot, shelf, count in zip(shop.slots, self.shelves, units, strict=True):
             shelf.place(count)
             if count:
                 self._banked -= shelf.item.model.fixed
-        stock = dict(zip(self.shop.slots, [shelf.on_hand for shelf in self.shelves], strict=True))
-        self.floor = Floor(self.shop.site, self.shop.books[self.day], stock)
+            stock[slot] = shelf.on_hand
+        self.floor = Floor(shop.site, shop.books[self.day], stock)
 
     def close(self) -> int:
         """Charge the day's costs and receive tomorrow's deliveries; return the units lost."""
         floor = self.floor
-        self._banked += floor.objective
+        banked = self._banked + floor.objective
         lost = 0
         for order in floor.open.values():
-            self._banked -= self.shop.penalty(order)
+            banked -= self.shop.penalty(order)
             lost += order.units
         for slot, shelf in zip(self.shop.slots, self.shelves, strict=True):
-            if floor.stock is not None:
-                shelf.take(shelf.on_hand - floor.stock[slot])
-            self._banked -= shelf.item.model.holding * shelf.on_hand
-            shelf.night()
+            left = self._stock[slot]
+            banked -= shelf.item.model.holding * left
+            shelf.night(left)
+        self._banked = banked
         self.day += 1
         return lost

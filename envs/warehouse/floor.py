@@ -1,10 +1,11 @@
 """Picking as it happens: clocks, trips, refusals, lateness. No text, no scores."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from tokengym.envs.warehouse.orders import Order, Site, needs
+from tokengym.envs.warehouse.routing import s_shape
 
 
 class Shipment(NamedTuple):
@@ -14,11 +15,13 @@ class Shipment(NamedTuple):
         finish: time it was back at the depot.
         walked: steps.
         earned: id, value earned and lateness of each of its orders.
+        stops: slots in the order they were walked.
     """
 
     finish: int
     walked: int
     earned: tuple[tuple[str, float, int], ...]
+    stops: tuple[str, ...]
 
 
 class Floor:
@@ -33,7 +36,7 @@ class Floor:
         stock: units by slot, drawn down by trips; `None` if the slots never run out.
     """
 
-    __slots__ = ("_free", "_named", "_walks", "earned", "open", "site", "stock", "walked")
+    __slots__ = ("_free", "_orders", "_walks", "earned", "open", "site", "stock", "walked")
 
     def __init__(
         self, site: Site, orders: Sequence[Order], stock: dict[str, int] | None = None
@@ -43,7 +46,7 @@ class Floor:
         self.open: dict[str, Order] = {order.id: order for order in orders}
         self.earned = 0.0
         self.walked = 0
-        self._named = frozenset(self.open)
+        self._orders = orders
         self._free = [0] * site.pickers
         self._walks = site.walks
 
@@ -67,9 +70,13 @@ class Floor:
         stock = self.stock
         if stock is None:
             return bool(self.open)
-        return any(
-            all(stock[slot] >= units for slot, units in order.lines) for order in self.open.values()
-        )
+        for order in self.open.values():
+            for slot, units in order.lines:
+                if stock[slot] < units:
+                    break
+            else:
+                return True
+        return False
 
     def wait(self, time: int) -> None:
         """Let the free picker wait `time` units, `>= 0`."""
@@ -82,69 +89,84 @@ class Floor:
 
         Args:
             ids: order ids.
-            stops: plain slot names in walking order: each slot the orders need, once.
+            stops: plain slot names in walking order: each slot the orders need, once; none at
+                all stands for the S-shape.
 
         Returns:
             what was shipped, or the reason of a refusal, which has cost one time unit.
         """
-        wanted = self._refusal(ids, stops)
-        if isinstance(wanted, str):
+        load = self._load(ids, stops)
+        if isinstance(load, str):
             self.wait(1)
-            return wanted
-        steps, number = self._walks.steps, self._walks.number
-        walked = here = 0
+            return load
+        orders, carried = load
+        if not stops:
+            stops = s_shape(list(needs(orders)))
+        number, steps = self._walks
+        here, walked = steps[0], 0
         for stop in stops:
-            there = number[stop]
-            walked += steps[here][there]
-            here = there
-        walked += steps[here][0]
-        finish = self._free[0] + walked + sum(wanted.values())
-        earned = []
-        for order_id in ids:
-            order = self.open.pop(order_id)
-            late, value = finish - order.due, order.value
+            place = number[stop]
+            walked += here[place]
+            here = steps[place]
+        walked += here[0]
+        time = walked + carried
+        finish = self._free[0] + time
+        waiting, stock = self.open, self.stock
+        total, earned = self.earned, []
+        for order in orders:
+            name, value, late = order.id, order.value, finish - order.due
             if late > 0:
                 value *= math.exp(-late / self.site.decay)
             else:
                 late = 0
-            self.earned += value
-            earned.append((order_id, value, late))
-        if self.stock is not None:
-            for slot, units in wanted.items():
-                self.stock[slot] -= units
+            total += value
+            earned.append((name, value, late))
+            del waiting[name]
+            if stock is not None:
+                for slot, units in order.lines:
+                    stock[slot] -= units
+        self.earned = total
         self.walked += walked
-        self.wait(finish - self._free[0])
-        return Shipment(finish, walked, tuple(earned))
+        self.wait(time)
+        return Shipment(finish, walked, tuple(earned), tuple(stops))
 
-    def _refusal(self, ids: Sequence[str], stops: Sequence[str]) -> str | Mapping[str, int]:
-        """Return why the trip is refused, or the units it needs by slot."""
-        orders, now = [], self._free[0]
-        for order_id in ids:
-            order = self.open.get(order_id)
-            if order is None:
-                shipped = order_id in self._named
-                return f"{order_id} is shipped" if shipped else f"there is no order {order_id}"
-            if order.release > now:
-                if not self.site.announced:
-                    return f"there is no order {order_id}"
-                return f"{order_id} can be picked from t={order.release}"
+    def _load(self, ids: Sequence[str], stops: Sequence[str]) -> tuple[list[Order], int] | str:
+        """Return the orders of a trip and their units together, or why it is refused."""
+        now, waiting = self._free[0], self.open
+        orders, carried = [], 0
+        slots: frozenset[str] = frozenset()
+        for name in ids:
+            order = waiting.get(name)
+            if order is None or order.release > now:
+                return self._unavailable(name)
             orders.append(order)
+            carried += order.units
+            slots |= order.slots
         if len(ids) > 1 and len(set(ids)) != len(ids):
             return "an order is named twice"
-        wanted = needs(orders)
-        carried = sum([order.units for order in orders])
         if carried > self.site.capacity:
             return f"{carried} units, a trip carries {self.site.capacity}"
-        if len(stops) != len(wanted) or wanted.keys() != set(stops):
-            return _wrong_route(wanted, stops)
-        if self.stock is not None:
-            for slot, units in wanted.items():
-                if units > self.stock[slot]:
-                    return f"{slot} holds {self.stock[slot]}, the trip needs {units}"
-        return wanted
+        if stops and (len(stops) != len(slots) or slots != set(stops)):
+            return _wrong_route(needs(orders), stops)
+        stock = self.stock
+        if stock is not None:
+            wanted = needs(orders).items() if len(orders) > 1 else orders[0].lines
+            for slot, units in wanted:
+                if units > stock[slot]:
+                    return f"{slot} holds {stock[slot]}, the trip needs {units}"
+        return orders, carried
+
+    def _unavailable(self, name: str) -> str:
+        """Say why an order cannot be picked now."""
+        order = self.open.get(name)
+        if order is None and any(order.id == name for order in self._orders):
+            return f"{name} is shipped"
+        if order is None or not self.site.announced:
+            return f"there is no order {name}"
+        return f"{name} can be picked from t={order.release}"
 
 
-def _wrong_route(wanted: Mapping[str, int], stops: Sequence[str]) -> str:
+def _wrong_route(wanted: Collection[str], stops: Sequence[str]) -> str:
     missing = [slot for slot in wanted if slot not in stops]
     if missing:
         return f"the route leaves out {missing[0]}"

@@ -24,6 +24,7 @@ from tokengym.envs.warehouse.orders import Site, read_orders
 from tokengym.envs.warehouse.pick import Picking, follows
 from tokengym.envs.warehouse.prompt import (
     REORDER_FORM,
+    Answer,
     clock_line,
     day_lines,
     full_opening,
@@ -76,11 +77,23 @@ class FullProblem:
         """The first prompt."""
         return full_opening(self.shop, self.values, Days(self.shop).shelves)
 
+    @cached_property
+    def turns(self) -> int:
+        """Most decisions there can be: every day two more than it has orders."""
+        return sum(len(book) + 2 for book in self.shop.books)
+
+    @cached_property
+    def book_texts(self) -> list[str]:
+        """What is said of the orders of each day."""
+        return [
+            "\n".join(["Orders", *map(order_line, book)]) if book else "No orders today."
+            for book in self.shop.books
+        ]
+
     def begin(self, turn_limit: int) -> "FullSession":
-        """Open the days; each takes up to two turns more than it has orders."""
-        turns = sum(len(book) + 2 for book in self.shop.books)
-        if turns > turn_limit:
-            raise TaskError(f"{turns} decisions exceed the level's {turn_limit} turns")
+        """Open the days; `turn_limit` must cover them."""
+        if self.turns > turn_limit:
+            raise TaskError(f"{self.turns} decisions exceed the level's {turn_limit} turns")
         return FullSession(self)
 
 
@@ -95,6 +108,7 @@ class FullSession:
         days: the state of shelves and floor.
         turns: replies so far.
         on_plan: whether all of them were the plan's.
+        malformed: replies without a command so far.
     """
 
     def __init__(self, problem: FullProblem) -> None:
@@ -105,7 +119,7 @@ class FullSession:
         self._picking: Picking | None = None
         self._decisions = 0
         self._refused = 0
-        self._malformed = 0
+        self.malformed = 0
         self._lost = 0
 
     @property
@@ -123,11 +137,6 @@ class FullSession:
         """Value less all costs of the days closed."""
         return self.days.objective
 
-    @property
-    def malformed(self) -> int:
-        """Replies without a command so far."""
-        return self._malformed + (0 if self._picking is None else self._picking.malformed)
-
     def metrics(self) -> dict[str, float]:
         """Return what happened, for logs."""
         return {
@@ -136,46 +145,48 @@ class FullSession:
             "lost": float(self._lost),
         }
 
-    def respond(self, text: str, complete: bool) -> tuple[str, StopReason | None]:
-        """Play a reply: what is new, and why the days ended if they did."""
+    def respond(self, text: str, complete: bool) -> Answer:
+        """Play a reply."""
         self.on_plan = self.on_plan and follows(self.problem.plan, self.turns, text, complete)
         self.turns += 1
-        picking = self._picking
+        days, picking = self.days, self._picking
         if picking is None:
-            said = self._reorder(text, complete)
-            picking = self._picking = Picking(self.days.floor)
+            lines = read_reorder(text, complete=complete)
+            in_form = lines is not None
+            said = [] if in_form else [complaint(text, REORDER_FORM, complete=complete)]
+            said += self._reorder(lines or [])
+            said.append(self.problem.book_texts[days.day])
+            picking = self._picking = Picking(days.floor)
             self._decisions = len(picking.floor.open) + 1
-            orders = [order_line(order) for order in picking.floor.open.values()]
-            said += ["Orders", *orders] if orders else ["No orders today."]
         else:
-            said = [*filter(None, [picking.play(text, complete)])]
+            malformed = picking.malformed
+            outcome = picking.play(text, complete)
+            in_form = picking.malformed == malformed
+            said = [outcome] if outcome else []
             self._decisions -= 1
-        if not picking.over and self._decisions:
-            return "\n".join([*said, clock_line(picking.floor)]), None
+        if not in_form:
+            self.malformed += 1
+        if self._decisions and not picking.over:
+            said.append(clock_line(picking.floor))
+            return "\n".join(said), in_form, None
         self._refused += picking.refused
-        self._malformed += picking.malformed
         self._picking = None
-        lost = self.days.close()
+        lost = days.close()
         self._lost += lost
         said.append(f"Day over, {lost} units lost." if lost else "Day over.")
-        if self.days.over:
-            return "\n".join(said), StopReason.COMPLETED
-        return "\n".join([*said, *day_lines(self.days.day + 1, self.days.shelves)]), None
+        if days.over:
+            return "\n".join(said), in_form, StopReason.COMPLETED
+        said += day_lines(days.day + 1, days.shelves)
+        return "\n".join(said), in_form, None
 
-    def _reorder(self, text: str, complete: bool) -> list[str]:
-        """Place what a reply reorders and open the day; say what was wrong."""
-        said = []
-        lines = read_reorder(text, complete=complete)
-        if lines is None:
-            self._malformed += 1
-            said.append(complaint(text, REORDER_FORM, complete=complete))
-            lines = []
+    def _reorder(self, lines: Sequence[tuple[str, int]]) -> list[str]:
+        """Place a reorder and open the day; say what was refused."""
         units, refusals = reorder(self.days.shelves, lines)
-        if refusals:
-            self._refused += 1
-            said.append(f"Refused: {'; '.join(refusals)}.")
         self.days.open(units)
-        return said
+        if not refusals:
+            return []
+        self._refused += 1
+        return [f"Refused: {'; '.join(refusals)}."]
 
 
 def read_shop(instance: Mapping[str, Any], books: Sequence[Sequence[Mapping[str, Any]]]) -> Shop:

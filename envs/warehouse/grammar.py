@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from tokengym.envs.core.grammar import all_matches, last_match
+from tokengym.envs.core.grammar import last_match
 from tokengym.envs.warehouse.layout import slot_name
 
 _GAP = r"[ \t]*,[ \t]*"
 _ORDERS = rf"O\d{{1,4}}(?:{_GAP}O\d{{1,4}}){{0,63}}"
 _SLOTS = rf"A\d{{1,3}}-\d{{1,3}}(?:{_GAP}A\d{{1,3}}-\d{{1,3}}){{0,63}}"
 _PICK = re.compile(
-    rf"TRIP[ \t]+({_ORDERS})[ \t]*:[ \t]*({_SLOTS})|WAIT[ \t]+([1-9]\d{{0,2}})|DONE",
+    rf"TRIP[ \t]+({_ORDERS})(?:[ \t]*:[ \t]*({_SLOTS}))?|WAIT[ \t]+([1-9]\d{{0,2}})|DONE",
     re.IGNORECASE | re.ASCII,
 )
 _REORDER = re.compile(
@@ -26,7 +26,7 @@ _plain_slot = lru_cache(maxsize=65536)(slot_name)
 
 
 class Trip(NamedTuple):
-    """Orders to pick together, and slots in walking order."""
+    """Orders to pick together, and slots in walking order; no slots stand for the S-shape."""
 
     ids: tuple[str, ...]
     stops: tuple[str, ...]
@@ -51,14 +51,14 @@ def read_pick(text: str, *, complete: bool) -> Command | None:
     if match is None:
         return None
     ids, stops, time = match.groups()
-    if time is not None:
-        return Wait(int(time))
-    if ids is None:
-        return Done()
-    return Trip(
-        tuple([order.strip() for order in ids.upper().split(",")]),
-        tuple([_plain_slot(stop.strip()) for stop in stops.split(",")]),
-    )
+    if ids is not None:
+        return Trip(
+            tuple(ids.upper().replace(" ", "").replace("\t", "").split(",")),
+            tuple(map(_plain_slot, stops.replace(" ", "").replace("\t", "").split(",")))
+            if stops
+            else (),
+        )
+    return Done() if time is None else Wait(int(time))
 
 
 def write(command: Command) -> str:
@@ -67,7 +67,8 @@ def write(command: Command) -> str:
         return "DONE"
     if isinstance(command, Wait):
         return f"WAIT {command.time}"
-    return f"TRIP {','.join(command.ids)}: {', '.join(command.stops)}"
+    route = f": {', '.join(command.stops)}" if command.stops else ""
+    return f"TRIP {','.join(command.ids)}{route}"
 
 
 def read_reorder(text: str, *, complete: bool) -> list[tuple[str, int]] | None:
@@ -76,16 +77,32 @@ def read_reorder(text: str, *, complete: bool) -> list[tuple[str, int]] | None:
     `REORDER NONE` takes back the lines before it. `None` stands for no matching line, or for a
     reply that was cut off.
     """
-    matches = all_matches(_REORDER, text) if complete else []
-    if not matches:
+    if not complete:
+        return None
+    read = _known_line if len(text) <= _SHORT else _reorder_line
+    said = [line for line in map(read, text.split("\n")) if line is not None]
+    if not said:
         return None
     lines: dict[str, int] = {}
-    for match in matches:
-        if match[1] is not None:
-            lines.clear()
+    for sku, units in said:
+        if units:
+            lines[sku] = units
         else:
-            lines[match[2].upper()] = int(match[3])
+            lines.clear()
     return list(lines.items())
+
+
+def _reorder_line(line: str) -> tuple[str, int] | None:
+    """Return item and units of a line, 0 units for `REORDER NONE`; `None` if it does not match."""
+    match = _REORDER.fullmatch(line.strip())
+    if match is None:
+        return None
+    return ("", 0) if match[1] is not None else (match[2].upper(), int(match[3]))
+
+
+_SHORT = 256
+"""Characters of a reply up to which its lines are kept in mind: few different ones are said."""
+_known_line = lru_cache(maxsize=4096)(_reorder_line)
 
 
 def write_reorder(lines: Sequence[tuple[str, int]]) -> str:

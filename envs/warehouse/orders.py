@@ -1,7 +1,8 @@
 """Orders, and the site they are picked at: frozen data read from a Task."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 from tokengym.envs.core.errors import TaskError
@@ -19,6 +20,7 @@ class Order:
         release: time from which it can be picked, `>= 0`.
         lines: slot and units, each slot once, units `>= 1`.
         units: all units together.
+        slots: where they lie.
     """
 
     id: str
@@ -27,6 +29,11 @@ class Order:
     release: int
     lines: tuple[tuple[str, int], ...]
     units: int
+    slots: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Note the slots once: every trip asks for them."""
+        object.__setattr__(self, "slots", frozenset([slot for slot, _ in self.lines]))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Frozen all the way down: a copy is the Order itself."""
@@ -48,8 +55,7 @@ class Order:
             lines=lines,
             units=sum(units for _, units in lines),
         )
-        slots = {slot for slot, _ in lines}
-        if not lines or len(slots) != len(lines) or min(units for _, units in lines) < 1:
+        if not lines or len(order.slots) != len(lines) or min(units for _, units in lines) < 1:
             raise TaskError(
                 f"order {order.id} needs lines of at least 1 unit, one a slot, got {lines}"
             )
@@ -129,7 +135,7 @@ class Site:
             "announced": self.announced,
         }
 
-    @property
+    @cached_property
     def walks(self) -> Walks:
         """Walking distances of the layout."""
         return walks(self.layout)
@@ -157,8 +163,8 @@ def read_orders(data: Sequence[Mapping[str, Any]], site: Site) -> tuple[Order, .
 
 def needs(orders: Sequence[Order]) -> dict[str, int]:
     """Return the units needed by slot for `orders` together."""
-    total: dict[str, int] = {}
-    for order in orders:
+    total = dict(orders[0].lines) if orders else {}
+    for order in orders[1:]:
         for slot, units in order.lines:
             total[slot] = total.get(slot, 0) + units
     return total

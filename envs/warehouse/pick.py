@@ -1,5 +1,6 @@
 """Mode `pick`: one shift, a book of orders, one decision a trip."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from tokengym.envs.warehouse.orders import Order, Site, read_orders
 from tokengym.envs.warehouse.pick_oracle import Leg, best_plan
 from tokengym.envs.warehouse.prompt import (
     PICK_FORM,
+    Answer,
     clock_line,
     order_line,
     pick_opening,
@@ -68,8 +70,18 @@ class PickProblem:
     @cached_property
     def opening(self) -> str:
         """The first prompt."""
-        shown = [order for order in self.orders if self.site.announced or not order.release]
+        shown = [order for order in self.orders if order not in self.hidden]
         return pick_opening(self.site, shown, len(self.orders))
+
+    @cached_property
+    def hidden(self) -> Sequence[Order]:
+        """Orders that are shown on their release only, in the order of the book."""
+        return [] if self.site.announced else [order for order in self.orders if order.release]
+
+    @cached_property
+    def first_release(self) -> float:
+        """When the first hidden order is shown; infinite if none is hidden."""
+        return _first_release(self.hidden)
 
     def begin(self, turn_limit: int) -> "PickSession":
         """Open a shift of at most `turn_limit` decisions.
@@ -140,6 +152,8 @@ class PickSession:
         self.turns = 0
         self.on_plan = True
         self._turn_limit = turn_limit
+        self._hidden = problem.hidden
+        self._next_release = problem.first_release
 
     @property
     def opening(self) -> str:
@@ -161,28 +175,37 @@ class PickSession:
         picking = self.picking
         return {
             "refused": float(picking.refused),
-            "malformed_replies": float(self.malformed),
+            "malformed_replies": float(picking.malformed),
             "walked": float(picking.floor.walked),
             "unshipped": float(len(picking.floor.open)),
         }
 
-    def respond(self, text: str, complete: bool) -> tuple[str, StopReason | None]:
-        """Play a reply: what is new, and why the shift ended if it did."""
-        floor = self.picking.floor
-        before = floor.now
-        said = self.picking.play(text, complete)
+    def respond(self, text: str, complete: bool) -> Answer:
+        """Play a reply."""
+        picking = self.picking
+        malformed = picking.malformed
+        said = picking.play(text, complete)
+        in_form = picking.malformed == malformed
         self.on_plan = self.on_plan and follows(self.problem.plan, self.turns, text, complete)
         self.turns += 1
-        if self.picking.over:
-            return said or "The shift is over.", StopReason.COMPLETED
+        if picking.over:
+            return said or "The shift is over.", in_form, StopReason.COMPLETED
         if self.turns >= self._turn_limit:
-            return said or "The shift is over.", StopReason.TURN_LIMIT
-        if not floor.site.announced and floor.now > before:
-            now = floor.now
-            new = [f"New {order_line(o)}" for o in floor.open.values() if before < o.release <= now]
-            said = "\n".join([said, *new] if said else new)
+            return said or "The shift is over.", in_form, StopReason.TURN_LIMIT
+        floor = picking.floor
+        if self._next_release <= floor.now:
+            new = "\n".join(self._released())
+            said = f"{said}\n{new}" if said else new
         line = clock_line(floor)
-        return f"{said}\n{line}" if said else line, None
+        return f"{said}\n{line}" if said else line, in_form, None
+
+    def _released(self) -> list[str]:
+        """Announce the orders released since the last time."""
+        now = self.picking.floor.now
+        new = [order for order in self._hidden if order.release <= now]
+        self._hidden = [order for order in self._hidden if order.release > now]
+        self._next_release = _first_release(self._hidden)
+        return [f"New {order_line(order)}" for order in new]
 
 
 def solve(instance: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,6 +218,10 @@ def solve(instance: Mapping[str, Any]) -> dict[str, Any]:
         "reference": first_come_first_served(site, orders, stock),
         "plan": [*replies(best.legs, [0] * site.pickers), *([write(Done())] if left else [])],
     }
+
+
+def _first_release(orders: Sequence[Order]) -> float:
+    return min([order.release for order in orders], default=math.inf)
 
 
 def follows(plan: Sequence[str], turn: int, text: str, complete: bool) -> bool:

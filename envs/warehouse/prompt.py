@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.days import Shop
 from tokengym.envs.warehouse.floor import Floor, Shipment
 from tokengym.envs.warehouse.layout import AisleLayout, Layout
@@ -10,6 +11,10 @@ from tokengym.envs.warehouse.shelf import Item, Shelf
 
 PICK_FORM = "TRIP O1,O2: A0-3, A2-5"
 REORDER_FORM = "REORDER S1 12"
+_ROUTE = "orders: slots in walking order; no slots: S-shape"
+
+Answer = tuple[str, bool, StopReason | None]
+"""The answer to a reply: what is new, whether the reply was in form, why it all ended if it did."""
 
 _ITEM_TERMS = (
     "Per item: mean demand a day, days until a reorder arrives, room with what is due, cost of a "
@@ -53,7 +58,7 @@ def pick_opening(site: Site, orders: Iterable[Order], total: int) -> str:
     later = "" if site.announced else f"\nMore orders come later, {total} in all."
     return (
         f"Pick the orders.\n{site_rules(site)}\n{shown}{later}\n"
-        f"Reply {PICK_FORM} (orders: slots in walking order), WAIT 5 or DONE.\nt=0"
+        f"Reply {PICK_FORM} ({_ROUTE}), WAIT 5 or DONE.\nt=0"
     )
 
 
@@ -135,11 +140,11 @@ def full_opening(shop: Shop, values: tuple[float, float], shelves: Sequence[Shel
         f"reorder, then you pick the day's orders, worth ${values[0]:g}-${values[1]:g} each. "
         "An order not shipped is lost.\n"
         f"{site_rules(shop.site)}\n{_ITEM_TERMS}\n{rows}\n"
-        f"Mornings: a line an item like {REORDER_FORM}, or REORDER NONE. Then {PICK_FORM} (orders: "
-        f"slots in walking order), WAIT 5 or DONE.\n{now}"
+        f"Mornings: a line an item like {REORDER_FORM}, or REORDER NONE. Then {PICK_FORM} "
+        f"({_ROUTE}), WAIT 5 or DONE.\n{now}"
     )
 
 
 def day_lines(day: int, shelves: Iterable[Shelf]) -> list[str]:
     """Write the head of a day and what every shelf holds."""
-    return [f"Day {day}", *(stock_line(shelf) for shelf in shelves)]
+    return [f"Day {day}", *map(stock_line, shelves)]

@@ -71,27 +71,24 @@ class Item:
 
 
 class Shelf:
-    """One item's stock: days at a stretch by `sell`, or each in parts by `place`, `take`, `night`.
+    """One item's stock: days at a stretch by `sell`, or each in parts by `place`, `night`.
 
     Attributes:
         item: the item.
         on_hand: units that can be sold today.
         due: units arriving on the next days, the first tomorrow.
+        room: units that can still be ordered.
     """
 
-    __slots__ = ("due", "item", "on_hand")
+    __slots__ = ("due", "item", "on_hand", "room")
 
     def __init__(self, item: Item) -> None:
         self.item = item
         self.on_hand = item.stock
         self.due = list(item.due)
+        self.room = item.model.room - item.stock - sum(item.due)
 
-    @property
-    def room(self) -> int:
-        """How many units can still be ordered."""
-        return self.item.model.room - self.on_hand - sum(self.due)
-
-    def sell(self, order: int, asked: Sequence[int]) -> tuple[int, int]:
+    def sell(self, order: int, asked: Sequence[int]) -> tuple[int, int, int]:
         """Play days on the first of which `order` units are ordered, `0 <= order <= room`.
 
         Args:
@@ -99,33 +96,34 @@ class Shelf:
             asked: units asked for by day.
 
         Returns:
-            units left in the evenings and units lost, summed over the days.
+            units left in the evenings, units sold and units lost, summed over the days.
         """
         due, on_hand = self.due, self.on_hand
-        left = lost = 0
+        self.room -= order
+        left = lost = sold = 0
         for units in asked:
             due.append(order)
             order = 0
+            if units > on_hand:
+                lost += units - on_hand
+                units = on_hand
+            sold += units
             on_hand -= units
-            if on_hand < 0:
-                lost -= on_hand
-                on_hand = 0
             left += on_hand
             on_hand += due.pop(0)
         self.on_hand = on_hand
-        return left, lost
+        self.room += sold
+        return left, sold, lost
 
     def place(self, units: int) -> None:
         """Order `units`, `0 <= units <= room`, to arrive after the lead time; 0 for none."""
         self.due.append(units)
+        self.room -= units
 
-    def take(self, units: int) -> None:
-        """Hand out `units`, no more than are there."""
-        self.on_hand -= units
-
-    def night(self) -> None:
-        """Receive what is due tomorrow morning."""
-        self.on_hand += self.due.pop(0)
+    def night(self, left: int) -> None:
+        """End the day with `left` units, no more than there were, and receive what is due."""
+        self.room += self.on_hand - left
+        self.on_hand = left + self.due.pop(0)
 
 
 def reorder(

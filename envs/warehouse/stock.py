@@ -7,7 +7,7 @@ demand drawn, so the optimal policy earns 1 on every path and no policy earns mo
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import mul
 from typing import Any, ClassVar, Self
@@ -18,7 +18,7 @@ from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.grammar import read_reorder
-from tokengym.envs.warehouse.prompt import REORDER_FORM, sales_line, stock_opening
+from tokengym.envs.warehouse.prompt import REORDER_FORM, Answer, sales_line, stock_opening
 from tokengym.envs.warehouse.reorder_rules import lean
 from tokengym.envs.warehouse.shelf import Item, Shelf, reorder
 from tokengym.envs.warehouse.stock_oracle import (
@@ -45,6 +45,7 @@ class Solution:
         next_day: the same on the day after a review day.
         left: by units on hand, the probabilities that 0, 1, ... are left in the evening.
         cost: expected cost of a day by units on hand.
+        regrets: those asked for so far, by order, units on hand and what is due.
     """
 
     average: float
@@ -52,28 +53,33 @@ class Solution:
     next_day: Table
     left: tuple[tuple[float, ...], ...]
     cost: tuple[float, ...]
+    regrets: dict[tuple[int, ...], float] = field(default_factory=dict, compare=False)
 
-    def cost_of(self, item: Item, on_hand: int, due: Sequence[int], order: int) -> float:
+    def cost_of(self, shelf: Shelf, order: int) -> float:
         """Return the expected relative cost of ordering `order` units now and acting best after."""
-        pipeline = (*due, order)
-        row = self.next_day[pipeline[1:]]
-        arriving = pipeline[0]
-        follows: float = sum(map(mul, self.left[on_hand], row[arriving : arriving + on_hand + 1]))
-        fixed = item.model.fixed if order else 0.0
+        on_hand = shelf.on_hand
+        arriving, *later = *shelf.due, order
+        row = self.next_day[tuple(later)]
+        # What is left in the evening pairs off with the row from what arrives on.
+        follows: float = sum(map(mul, self.left[on_hand], row[arriving:]))
+        fixed = shelf.item.model.fixed if order else 0.0
         return self.cost[on_hand] + fixed + follows - self.average
 
-    def regret(self, item: Item, shelf: Shelf, order: int) -> float:
-        """Return by how much `order` raises the expected cost above the least, `>= 0`."""
-        best = self.at_review[tuple(shelf.due)][shelf.on_hand]
-        regret = self.cost_of(item, shelf.on_hand, shelf.due, order) - best
-        return regret if regret > 0.0 else 0.0
+    def regret(self, shelf: Shelf, order: int) -> float:
+        """Return by how much `order` raises the expected cost above the least, `>= 0`.
 
-    def best_order(self, item: Item, shelf: Shelf) -> int:
+        The rollouts of a Task meet the same states, so what was worked out is kept.
+        """
+        state = (order, shelf.on_hand, *shelf.due)
+        regret = self.regrets.get(state)
+        if regret is None:
+            best = self.at_review[state[2:]][shelf.on_hand]
+            regret = self.regrets[state] = max(0.0, self.cost_of(shelf, order) - best)
+        return regret
+
+    def best_order(self, shelf: Shelf) -> int:
         """Return the order of the least expected cost."""
-        return min(
-            range(shelf.room + 1),
-            key=lambda order: self.cost_of(item, shelf.on_hand, shelf.due, order),
-        )
+        return min(range(shelf.room + 1), key=lambda order: self.cost_of(shelf, order))
 
 
 @dataclass(frozen=True)
@@ -129,6 +135,12 @@ class StockProblem:
         shelves = [Shelf(item) for item in self.items]
         return stock_opening(self.items, self.reviews * self.review, self.review, shelves)
 
+    @cached_property
+    def asked(self) -> list[list[tuple[int, ...]]]:
+        """Units asked for by review, item and day of the review cycle."""
+        days = range(0, self.reviews * self.review, self.review)
+        return [[path[day : day + self.review] for path in self.demand] for day in days]
+
     def begin(self, turn_limit: int) -> "StockSession":
         """Open a stretch; `turn_limit` must cover its reviews."""
         if self.reviews > turn_limit:
@@ -147,7 +159,7 @@ class StockSession:
         self.malformed = 0
         self._regret = 0.0
         self._cost = 0.0
-        self._asked = 0
+        self._sold = 0
         self._lost = 0
 
     @property
@@ -162,7 +174,8 @@ class StockSession:
 
     def metrics(self) -> dict[str, float]:
         """Return what happened, for logs: the realised cost, and the share of demand served."""
-        served = 1.0 - self._lost / self._asked if self._asked else 1.0
+        asked = self._sold + self._lost
+        served = 1.0 - self._lost / asked if asked else 1.0
         return {
             "refused": float(self.refused),
             "malformed_replies": float(self.malformed),
@@ -173,14 +186,15 @@ class StockSession:
     def best_orders(self) -> list[tuple[str, int]]:
         """Return the optimal order of every item."""
         return [
-            (shelf.item.sku, solution.best_order(shelf.item, shelf))
+            (shelf.item.sku, solution.best_order(shelf))
             for shelf, solution in zip(self.shelves, self.problem.solutions, strict=True)
         ]
 
-    def respond(self, text: str, complete: bool) -> tuple[str, StopReason | None]:
+    def respond(self, text: str, complete: bool) -> Answer:
         """Play a reply and the days to the next review."""
         said = []
         lines = read_reorder(text, complete=complete)
+        in_form = lines is not None
         if lines is None:
             self.malformed += 1
             said.append(complaint(text, REORDER_FORM, complete=complete))
@@ -189,29 +203,31 @@ class StockSession:
         if refusals:
             self.refused += 1
             said.append(f"Refused: {'; '.join(refusals)}.")
-        first = self.turns * self.problem.review
-        self.turns += 1
-        news = []
-        for number, shelf in enumerate(self.shelves):
-            sold, lost = self._run(number, shelf, orders[number], first)
-            news.append(sales_line(shelf, sold, lost))
-        if self.turns == self.problem.reviews:
-            return "\n".join([*said, "The last day is over."]), StopReason.COMPLETED
-        day = first + self.problem.review + 1
-        return "\n".join([*said, f"Day {day}", *news]), None
-
-    def _run(self, number: int, shelf: Shelf, order: int, first: int) -> tuple[int, int]:
-        """Place an order and play the days of a review cycle: units sold and lost."""
+        news = self._run(orders)
         problem = self.problem
-        model = shelf.item.model
-        self._regret += problem.solutions[number].regret(shelf.item, shelf, order)
-        asked = problem.demand[number][first : first + problem.review]
-        left, lost = shelf.sell(order, asked)
-        self._cost += model.holding * left + model.lost * lost + (model.fixed if order else 0.0)
-        total = sum(asked)
-        self._asked += total
-        self._lost += lost
-        return total - lost, lost
+        if self.turns == problem.reviews:
+            return "\n".join([*said, "The last day is over."]), in_form, StopReason.COMPLETED
+        said.append(f"Day {self.turns * problem.review + 1}")
+        return "\n".join(said + news), in_form, None
+
+    def _run(self, orders: Sequence[int]) -> list[str]:
+        """Place orders and play the days of a review cycle: what was sold of each item."""
+        regret, cost = self._regret, self._cost
+        asked = self.problem.asked[self.turns]
+        news = []
+        for shelf, order, solution, units in zip(
+            self.shelves, orders, self.problem.solutions, asked, strict=True
+        ):
+            regret += solution.regret(shelf, order)
+            left, sold, lost = shelf.sell(order, units)
+            model = shelf.item.model
+            cost += model.holding * left + model.lost * lost + (model.fixed if order else 0.0)
+            self._sold += sold
+            self._lost += lost
+            news.append(sales_line(shelf, sold, lost))
+        self._regret, self._cost = regret, cost
+        self.turns += 1
+        return news
 
 
 def read_items(instance: Mapping[str, Any]) -> tuple[Item, ...]:

@@ -170,9 +170,8 @@ class WarehouseWorld(World):
 
     def _respond(self, text: str, complete: bool) -> Turn:
         session = self.session
-        malformed = session.malformed
-        said, reason = session.respond(text, complete)
-        form = _IN_FORM if session.malformed == malformed else _OUT_OF_FORM
+        said, in_form, reason = session.respond(text, complete)
+        form = _IN_FORM if in_form else _OUT_OF_FORM
         if reason is None:
             return Turn(ROLE, said, metrics=form)
         problem = session.problem

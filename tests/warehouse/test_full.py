@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -102,7 +103,7 @@ def test_the_bound_charges_stock_that_no_demand_can_use() -> None:
     plans = daily_plans(shop)
     first = shop.items[0]
     more = Item(first.sku, first.model.room, first.due, first.model, first.poisson)
-    fuller = shop._replace(items=(more, *shop.items[1:]))
+    fuller = replace(shop, items=(more, *shop.items[1:]))
     assert upper_bound(fuller, plans) < upper_bound(shop, plans)
     assert reference_value(shop) < upper_bound(shop, plans)
 
