@@ -88,8 +88,9 @@ class DisruptionWorld(World):
         challenger: what the challenger is paid for: an `adversary` for misleading, a `critic` for
             helping.
         bounded: rescale the predictor's total R to (R + 1) / 2.5, in [0, 1].
-        data: files of papers as JSON lines to play instead of synthetic ones; see
-            `sources.jsonl`. Papers without a label for the target are left out.
+        data: papers to play instead of synthetic ones: files of JSON lines (`sources.jsonl`), or
+            folders that `tokengym data papers` made, with the splits it gave. Papers without a
+            label for the target are left out.
 
     Raises:
         OptionError: if an option is not one of these.
@@ -189,19 +190,20 @@ class DisruptionWorld(World):
         papers = self._usable(split)
         if index >= len(papers):
             raise OptionError(f"{split!r} holds {size} papers, got index {index}")
-        return self.task_from_paper(papers[index], int(index))
+        return self.task_from_paper(papers[index], int(index), split)
 
     def _usable(self, split: str) -> tuple[Paper, ...]:
         """Papers of a split that have a label for every target."""
         assert self._papers is not None
         return labelled(self._papers, split, self.targets)
 
-    def task_from_paper(self, paper: Paper, index: int = 0) -> Task:
+    def task_from_paper(self, paper: Paper, index: int = 0, split: str | None = None) -> Task:
         """Make a Task of a real paper; facts of the tier that the record lacks are not shown.
 
         Args:
             paper: a record with a label for every target of this world.
-            index: a number of your own, >= 0. The split is the one its text belongs to.
+            index: a number of your own, >= 0.
+            split: the one it is in; if `None`, the one its text belongs to.
 
         Raises:
             DataError: if a label is missing.
@@ -213,7 +215,7 @@ class DisruptionWorld(World):
         return Task.create(
             world=self.spec.id,
             level=self.level,
-            split=split_of_paper(paper),
+            split=split_of_paper(paper) if split is None else split,
             index=index,
             instance=instance_of(evidence_of_paper(paper, self.level)),
             answer={"source": paper.openalex_id, "labels": labels},

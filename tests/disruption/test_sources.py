@@ -2,11 +2,9 @@
 
 import csv
 import dataclasses
-import gzip
 import io
 import json
 import pickle
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.disruption.literature_files import as_openalex, write_part, write_snapshot, write_tables
 from tokengym.envs.catalogue import make_world
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.disruption.citations import CitationGraph
@@ -62,37 +61,6 @@ def literature(count: int = 400, seed: int = 0) -> list[Work]:
             )
         )
     return works
-
-
-def as_openalex(work: Work) -> dict[str, Any]:
-    index: dict[str, list[int]] = {}
-    for place, word in enumerate(work.abstract.split()):
-        index.setdefault(word, []).append(place)
-    return {
-        "id": f"https://openalex.org/{work.id}",
-        "title": work.title,
-        "abstract_inverted_index": index or None,
-        "publication_year": work.year,
-        "type": work.type,
-        "primary_location": {"source": {"id": f"https://openalex.org/{work.venue}"}}
-        if work.venue
-        else None,
-        "primary_topic": {"field": {"display_name": work.field}},
-        "cited_by_count": work.cited_by_count,
-        "referenced_works": [f"https://openalex.org/{r}" for r in work.references],
-    }
-
-
-def write_part(path: Path, lines: Iterable[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with gzip.open(path, "wt", encoding="utf-8") as file:
-        file.write("".join(f"{line}\n" for line in lines))
-
-
-def write_snapshot(root: Path, works: list[Work], date: str = "2024-01-01") -> Path:
-    part = root / "data" / "works" / f"updated_date={date}" / "part_000.gz"
-    write_part(part, (json.dumps(as_openalex(work)) for work in works))
-    return part
 
 
 def test_a_snapshot_is_read_back(tmp_path: Path) -> None:
@@ -244,14 +212,6 @@ def test_nothing_assembles_from_nothing() -> None:
     assert papers_of([], last_year=2009) == []
 
 
-def write_tables(root: Path, rows: list[dict[str, Any]], edges: list[tuple[str, str]]) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(pyarrow.Table.from_pylist(rows), root / "papers.parquet")
-    table = [{"citing_paperid": a, "cited_paperid": b, "year": 0, "ref_year": 0} for a, b in edges]
-    parquet.write_table(pyarrow.Table.from_pylist(table), root / "refs.parquet")
-
-
 def row(
     paper: str, year: int | None, d: float | None = None, z: float | None = None
 ) -> dict[str, Any]:
@@ -265,10 +225,12 @@ def row(
 def test_sciscinet_tables_give_scores_and_a_graph(tmp_path: Path) -> None:
     rows = [row("W1", 1990), row("W2", 2000, 0.3, -2.0), row("W3", None), row("W4", 2001, np.nan)]
     write_tables(tmp_path, rows, [("W2", "W1"), ("W4", "W2"), ("W4", "W9"), ("W3", "W2")])
-    scores = {scores.id: scores for scores in read_scores(tmp_path / "papers.parquet")}
+    scores = {scores.id: scores for scores in read_scores(tmp_path / "sciscinet_papers.parquet")}
     assert list(scores) == ["W1", "W2", "W4"]
     assert scores["W4"].disruption is None
-    ids, graph = read_graph(tmp_path / "papers.parquet", tmp_path / "refs.parquet")
+    ids, graph = read_graph(
+        tmp_path / "sciscinet_papers.parquet", tmp_path / "sciscinet_paperrefs.parquet"
+    )
     assert graph.counts([ids.index("W2")]).cd()[0] == 1.0
     works = [
         Work(name, f"On {name}", "", 2000, "article", "", "Physics", 3, ())
@@ -282,7 +244,7 @@ def test_sciscinet_tables_give_scores_and_a_graph(tmp_path: Path) -> None:
 def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
     write_tables(tmp_path, [row("W1", 1990)], [("W2", "W1")])
     with pytest.raises(DataError, match=r"lacks the columns .*disruption"):
-        list(read_scores(tmp_path / "refs.parquet"))
+        list(read_scores(tmp_path / "sciscinet_paperrefs.parquet"))
     (tmp_path / "text.parquet").write_text("no table")
     with pytest.raises(DataError, match=r"text\.parquet is no readable Parquet"):
         list(read_scores(tmp_path / "text.parquet"))

@@ -1,6 +1,5 @@
 """A user's own papers in splits, and subsets with equally frequent labels."""
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -13,15 +12,18 @@ from tokengym.envs.disruption.evidence import evidence_of_paper, instance_of
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.disruption.sources.jsonl import read_papers
+from tokengym.envs.disruption.sources.manifest import MANIFEST, checked_files
+from tokengym.envs.disruption.sources.steps import sha256
 
 
 class PaperSet:
-    """The papers of some files, in splits. Shared by every world that plays them.
+    """The papers of some files and folders, in splits. Shared by every world that plays them.
 
     A pickled set holds the files' names and is read again where it arrives.
 
     Attributes:
-        papers: papers by split, in the order of the files, each text once.
+        papers: papers by split, in the order of the files, each text once. A folder's manifest
+            gives its papers their splits; other papers' texts decide (`split_of_paper`).
     """
 
     def __init__(self, origin: tuple[Any, ...], papers: Mapping[str, tuple[Paper, ...]]) -> None:
@@ -38,10 +40,11 @@ class PaperSet:
 
 
 def load_papers(paths: str | Path | Sequence[str | Path]) -> PaperSet:
-    """Read files of JSON lines as `write_papers` writes them.
+    """Read files of JSON lines as `write_papers` writes them, or folders of `build_papers`.
 
     Raises:
-        DataError: if a file or a record is damaged, or there is no paper.
+        DataError: if a file or a record is damaged, a folder has no manifest or other files than
+            it tells of, or there is no paper.
     """
     files = (paths,) if isinstance(paths, str | Path) else tuple(paths)
     names = tuple(str(Path(file).expanduser().resolve()) for file in files)
@@ -53,16 +56,22 @@ def _load(names: tuple[str, ...], digests: tuple[str, ...]) -> PaperSet:
     """Read files that have these contents; read once a process."""
     if tuple(map(_digest, names)) != digests:
         raise DataError(f"the files have changed since they were read: {', '.join(names)}")
-    parts: dict[str, dict[str, Paper]] = {split: {} for split in SPLITS}
-    for name in names:
-        for paper in read_papers(name):
+    parts: dict[str, list[Paper]] = {split: [] for split in SPLITS}
+    texts: set[str] = set()
+    for split, path in (found for name in names for found in _files(Path(name))):
+        for paper in read_papers(path):
             text = _text_key(paper)
-            parts[split_of(text)].setdefault(text, paper)
-    if not any(parts.values()):
+            if text not in texts:
+                texts.add(text)
+                parts[split or split_of(text)].append(paper)
+    if not texts:
         raise DataError(f"there is no paper in {list(names)}")
-    return PaperSet(
-        (names, digests), {split: tuple(part.values()) for split, part in parts.items()}
-    )
+    return PaperSet((names, digests), {split: tuple(part) for split, part in parts.items()})
+
+
+def _files(path: Path) -> list[tuple[str | None, Path]]:
+    """Files and the split that a manifest gives each."""
+    return [*checked_files(path)] if path.is_dir() else [(None, path)]
 
 
 @lru_cache(maxsize=64)
@@ -113,8 +122,6 @@ def _text_key(paper: Paper) -> str:
 
 
 def _digest(name: str) -> str:
-    try:
-        with Path(name).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise DataError(f"cannot read {name}: {error}") from error
+    """Hash of a file, or of a folder's manifest, which holds those of its files."""
+    path = Path(name)
+    return sha256(path / MANIFEST if path.is_dir() else path)

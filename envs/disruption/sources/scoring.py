@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from tokengym.envs.disruption.citations import CitationGraph
 from tokengym.envs.disruption.labels import (
+    DISRUPTION_LABELS,
+    NOVELTY_LABELS,
     disruption_labels,
     eligible,
     novelty_label,
@@ -50,8 +52,8 @@ class Scored(NamedTuple):
         first_year: citers of the first year by kind, shape (k, 3).
         novelty: 10th percentile and median of the pairs' z-scores, NaN if undefined, shape (k, 2).
         usual: median conventionality of its field and year, NaN where `novelty` is, shape (k,).
-        disruption: label of the CD index, shape (k,).
-        novel: label of the novelty scores, the empty string where they are undefined, shape (k,).
+        disruption: position of the CD index's label in `LABELS`, shape (k,).
+        novel: position of the novelty scores' label, -1 where they are undefined, shape (k,).
     """
 
     number: IntArray
@@ -61,8 +63,8 @@ class Scored(NamedTuple):
     first_year: IntArray
     novelty: FloatArray
     usual: FloatArray
-    disruption: npt.NDArray[np.str_]
-    novel: npt.NDArray[np.str_]
+    disruption: npt.NDArray[np.int8]
+    novel: npt.NDArray[np.int8]
 
     def fields(self, k: int) -> dict[str, Any]:
         """The k-th paper as fields of a `Paper`, without what a source says of it."""
@@ -73,8 +75,8 @@ class Scored(NamedTuple):
             "cd_index": float(self.cd[k]),
             "novelty_score": tenth if paired else None,
             "conventionality_score": median if paired else None,
-            "disruption_label": str(self.disruption[k]),
-            "novelty_label": str(self.novel[k]) if paired else None,
+            "disruption_label": DISRUPTION_LABELS[self.disruption[k]],
+            "novelty_label": NOVELTY_LABELS[self.novel[k]] if paired else None,
             "references": ReferenceFacts(*self.references[k].tolist()),
             "first_year": FirstYear(*self.first_year[k].tolist()),
             "field_median": usual if paired else None,
@@ -137,14 +139,13 @@ def score_year(
     years = np.full(len(place), year)
     if rule == "threshold":
         kinds = (column[place] for column in (counts.n_i, counts.n_j, counts.n_k))
-        disruption = disruption_labels(*kinds)
+        disruption = disruption_labels(*kinds).tolist()
     else:
-        disruption = percentile_labels(cd, field[place], years, share=share)
+        disruption = percentile_labels(cd, field[place], years, share=share).tolist()
+    rows = zip(scores[place].tolist(), usual[place].tolist(), strict=True)
     novel = [
-        "" if np.isnan(tenth) else novelty_label(tenth, median, common)
-        for (tenth, median), common in zip(
-            scores[place].tolist(), usual[place].tolist(), strict=True
-        )
+        -1 if np.isnan(tenth) else NOVELTY_LABELS.index(novelty_label(tenth, median, common))
+        for (tenth, median), common in rows
     ]
     facts = [_facts(corpus, position) for position in (first + place).tolist()]
     return Scored(
@@ -155,8 +156,8 @@ def score_year(
         first_year=np.stack([early.n_i, early.n_j, early.n_k], axis=1),
         novelty=scores[place],
         usual=usual[place],
-        disruption=disruption,
-        novel=np.array(novel, dtype="<U12"),
+        disruption=np.array([DISRUPTION_LABELS.index(x) for x in disruption], dtype=np.int8),
+        novel=np.array(novel, dtype=np.int8),
     )
 
 

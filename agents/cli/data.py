@@ -1,0 +1,207 @@
+"""`tokengym data`: sets of real data, made once and played by a world's option `data`."""
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tokengym.envs.core.errors import OptionError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+    from rich.table import Table
+
+    from tokengym.envs.disruption.sources.recipe import Recipe
+
+data = typer.Typer(help="Make sets of real data.", no_args_is_help=True)
+
+
+@data.callback()
+def _data() -> None:
+    """Make sets of real data."""
+
+
+@data.command()
+def papers(
+    source: Annotated[Path, typer.Argument(help="folder of the source, or a file of JSON lines")],
+    out: Annotated[Path, typer.Argument(help="folder to make, for the option data of disruption")],
+    kind: Annotated[
+        str, typer.Option(help="openalex (a snapshot), openalex-api, sciscinet or jsonl")
+    ],
+    last_year: Annotated[
+        int | None, typer.Option(help="last year the source covers completely; jsonl needs none")
+    ] = None,
+    texts: Annotated[
+        Path | None, typer.Option(help="OpenAlex folder with the texts of sciscinet's papers")
+    ] = None,
+    works_filter: Annotated[
+        str | None,
+        typer.Option("--filter", help="openalex-api: fetch what matches into SOURCE first"),
+    ] = None,
+    most_pages: Annotated[
+        int | None, typer.Option(min=1, help="openalex-api: fetch no more pages, of 100 works")
+    ] = None,
+    address: Annotated[str | None, typer.Option(help="openalex-api: of the API")] = None,
+    on_corrupt: Annotated[
+        str, typer.Option(help="refuse what is damaged, or skip and name it in the manifest")
+    ] = "refuse",
+    target: Annotated[str, typer.Option(help="disruption, novelty or both")] = "disruption",
+    labels: Annotated[
+        str, typer.Option(help="threshold (CD beyond 0.1), or percentile by field and year")
+    ] = "threshold",
+    share: Annotated[float, typer.Option(help="percentile: size of either tail")] = 0.25,
+    window: Annotated[int, typer.Option(help="years after publication that citers count")] = 5,
+    test_from: Annotated[
+        int | None, typer.Option(help="first year of test; the one nearest to 15 % if none")
+    ] = None,
+    balance: Annotated[
+        str, typer.Option(help="classes equally frequent by field-year, split or none")
+    ] = "field-year",
+    shuffles: Annotated[
+        int, typer.Option(help="shuffles behind novelty scores; 0 leaves novelty out")
+    ] = 20,
+    seed: Annotated[int, typer.Option(help="of shuffles and choices")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="processes")] = 1,
+) -> None:
+    """Label, balance, split and audit papers; interrupted, the same command goes on."""
+    from rich.console import Console
+
+    from tokengym.envs.disruption.sources.build import build_papers
+    from tokengym.envs.disruption.sources.recipe import Recipe
+
+    if on_corrupt not in ("refuse", "skip"):
+        raise OptionError(f"--on-corrupt must be refuse or skip, got {on_corrupt!r}")
+    # Words that the recipe checks itself, so that every caller gets the same message.
+    words: dict[str, Any] = {"kind": kind, "target": target, "rule": labels, "balance": balance}
+    recipe = Recipe(
+        source=source,
+        texts=texts,
+        last_year=last_year,
+        share=share,
+        window=window,
+        test_from=test_from,
+        shuffles=shuffles,
+        seed=seed,
+        skip_corrupt=on_corrupt == "skip",
+        **words,
+    )
+    console = Console()
+    with _bars(console) as bars, _executor(workers) as executor:
+        if works_filter is not None:
+            _fetch(recipe, works_filter, most_pages, address, bars)
+        elif most_pages is not None or address is not None:
+            raise OptionError("--most-pages and --address go with --filter")
+        manifest = build_papers(recipe, out, executor=executor, progress=_Shown(bars).tell)
+    for name, reasons in manifest["skipped"].items():
+        for reason in reasons:
+            console.print(f"skipped in {name}: {reason}", markup=False, highlight=False)
+    console.print(_table(manifest, out))
+
+
+def _fetch(
+    recipe: "Recipe",
+    works_filter: str,
+    most_pages: int | None,
+    address: str | None,
+    bars: "Progress",
+) -> None:
+    """Fetch pages of the API into the recipe's source."""
+    from tokengym.envs.disruption.sources.openalex_api import ADDRESS, fetch_works
+
+    if recipe.kind != "openalex-api":
+        raise OptionError(f"--filter goes with --kind openalex-api, got {recipe.kind!r}")
+    shown = _Shown(bars)
+    fetch_works(
+        recipe.source,
+        works_filter,
+        most_pages=most_pages,
+        address=address or ADDRESS,
+        progress=lambda done, count: shown.tell("fetch works", done, count),
+    )
+
+
+class _Shown:
+    """A progress bar for each stage."""
+
+    def __init__(self, bars: "Progress") -> None:
+        self._bars = bars
+        self._stages: dict[str, Any] = {}
+
+    def tell(self, stage: str, done: int, total: int) -> None:
+        """Show how far a stage is."""
+        if stage not in self._stages:
+            self._stages[stage] = self._bars.add_task(stage, total=total)
+        self._bars.update(self._stages[stage], completed=done, total=total)
+
+
+def _bars(console: Any) -> "Progress":
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+    )
+
+
+@contextmanager
+def _executor(workers: int) -> Iterator[Executor | None]:
+    """Processes that end with this one, however it ends; none for a single worker."""
+    if workers == 1:
+        yield None
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn"), _end_with_parent) as pool:
+        yield pool
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as its parent is gone: a pool's processes would wait for ever."""
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _table(manifest: Mapping[str, Any], out: Path) -> "Table":
+    from rich.table import Table
+
+    audit, target = manifest["audit"], manifest["arguments"]["target"]
+    targets = ["disruption", "novelty"] if target == "both" else [target]
+    names = [
+        name
+        for one in targets
+        for name in sorted({n for split in audit["counts"].values() for n in split[one]})
+    ]
+    table = Table("split", "papers", *names, "years", title=str(out), title_justify="left")
+    for split, counts in audit["counts"].items():
+        every = {name: count for one in targets for name, count in counts[one].items()}
+        years = [int(year) for year in audit["by_year"][split]]
+        table.add_row(
+            split,
+            f"{sum(counts[targets[0]].values()):,}",
+            *(f"{every.get(name, 0):,}" for name in names),
+            f"{min(years)}-{max(years)}" if years else "",
+        )
+    left_out = manifest["source"]["left_out"]
+    table.caption = "; ".join(f"left out: {n:,} {reason}" for reason, n in left_out.items())
+    return table

@@ -1,0 +1,119 @@
+"""A finished set under test: nothing of the future in a prompt, nothing in two splits, balance."""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.disruption.evidence import TIERS, evidence_of_paper
+from tokengym.envs.disruption.labels import LABELS
+from tokengym.envs.disruption.paper import Paper
+from tokengym.envs.disruption.prompt import challenge_prompt, describe, opening
+from tokengym.envs.disruption.replies import Answer
+from tokengym.envs.disruption.sources.columns import tells_of_later, text_hash
+
+_THIRD = (1 / 3, 1 / 3, 1 / 3)
+_SAID = Answer((2, 2), (_THIRD, _THIRD), ())
+
+
+def audit(papers: Mapping[str, Sequence[Paper]], window: int) -> dict[str, Any]:
+    """Check a set against its rules, and count.
+
+    Args:
+        papers: the papers of each split.
+        window: years after publication that citers count.
+
+    Returns:
+        `prompts_compared`, and what the set holds: `counts` by split and label, `by_field`,
+        `by_year`, `last_year_counted` for train and validation, `first_year_of_test`.
+
+    Raises:
+        DataError: if a prompt changes with the future of its paper, a text tells of it, a text is
+            in the set twice, or a paper of `test` is as early as what labels of the others count.
+    """
+    compared = sum(_compare_prompts(paper) for listed in papers.values() for paper in listed)
+    for listed in papers.values():
+        for paper in listed:
+            if tells_of_later(paper.openalex_id, paper.title, paper.abstract):
+                raise DataError(f"the text of {paper.openalex_id} tells of its later use")
+    _refuse_repeats(papers)
+    earlier = [paper.publication_year for s in SPLITS[:2] for paper in papers.get(s, ())]
+    tested = [paper.publication_year for paper in papers.get("test", ())]
+    counted, first = max(earlier, default=None), min(tested, default=None)
+    if counted is not None and first is not None and counted + window >= first:
+        raise DataError(
+            f"a paper of {counted} is labelled by citers up to {counted + window}, but test "
+            f"begins in {first}"
+        )
+    return {
+        "prompts_compared": compared,
+        "last_year_counted": None if counted is None else counted + window,
+        "first_year_of_test": first,
+        "counts": {
+            split: {
+                target: _count(listed, lambda p, t=target: str(p.labels()[t]))  # type: ignore[misc]
+                for target in LABELS
+            }
+            for split, listed in papers.items()
+        },
+        "by_field": {s: _count(listed, lambda p: p.primary_field) for s, listed in papers.items()},
+        "by_year": {
+            s: _count(listed, lambda p: str(p.publication_year)) for s, listed in papers.items()
+        },
+    }
+
+
+def _count(papers: Sequence[Paper], key: Callable[[Paper], str]) -> dict[str, int]:
+    return dict(sorted(Counter(map(key, papers)).items()))
+
+
+def _compare_prompts(paper: Paper) -> int:
+    """Compare all prompts with those of a paper that fared otherwise; returns how many."""
+    ours, theirs = _prompts(paper), _prompts(_with_another_future(paper))
+    if ours != theirs:
+        raise DataError(f"a prompt of {paper.openalex_id} depends on what came of it")
+    return len(ours)
+
+
+def _prompts(paper: Paper) -> list[str]:
+    targets = tuple(LABELS)
+    found = []
+    for tier in TIERS:
+        evidence = evidence_of_paper(paper, tier)
+        found.append(opening(evidence, targets, debated=True))
+        found.append(challenge_prompt(describe(evidence), evidence, targets, _SAID))
+    return found
+
+
+def _with_another_future(paper: Paper) -> Paper:
+    """The same paper with another id, other later counts, other scores and other labels."""
+    cd, disruption = (-0.9, "consolidating")
+    if paper.disruption_label == disruption:
+        cd, disruption = (0.9, "disruptive")
+    scores, novelty = (1.25, 2.5), "conventional"
+    if paper.novelty_label == novelty:
+        scores, novelty = (-1.25, -0.5), "novel"
+    return dataclasses.replace(
+        paper,
+        openalex_id="W0",
+        cited_by_count=paper.cited_by_count + 1,
+        cd_index=cd,
+        disruption_label=disruption,
+        novelty_score=scores[0],
+        conventionality_score=scores[1],
+        novelty_label=novelty,
+        field_median=0.0,
+        label_rule="threshold",
+    )
+
+
+def _refuse_repeats(papers: Mapping[str, Sequence[Paper]]) -> None:
+    seen: dict[tuple[str, int], str] = {}
+    for listed in papers.values():
+        for paper in listed:
+            for kind, text in (("title", paper.title), ("abstract", paper.abstract)):
+                key = kind, text_hash(text)
+                if key[1] and seen.setdefault(key, paper.openalex_id) != paper.openalex_id:
+                    raise DataError(f"{seen[key]} and {paper.openalex_id} have the same {kind}")

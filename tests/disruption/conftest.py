@@ -1,0 +1,30 @@
+"""A snapshot, the set that is built of it, and what the library says of the same works."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.disruption.literature_files import LAST_YEAR, WORKS, recipe, write_parts
+from tokengym.envs.disruption.paper import Paper
+from tokengym.envs.disruption.sources.assemble import papers_of
+from tokengym.envs.disruption.sources.build import build_papers
+
+
+@pytest.fixture(scope="session")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("snapshot")
+    write_parts(root, WORKS)
+    return root
+
+
+@pytest.fixture(scope="session")
+def labelled() -> dict[str, Paper]:
+    """What the library says of the same works in memory."""
+    return {p.openalex_id: p for p in papers_of(WORKS, last_year=LAST_YEAR, shuffles=5)}
+
+
+@pytest.fixture(scope="session")
+def built(snapshot: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("built") / "papers"
+    build_papers(recipe(snapshot), out)
+    return out

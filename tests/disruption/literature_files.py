@@ -1,0 +1,162 @@
+"""A small literature by seed, written as its sources would have it."""
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tokengym.envs.disruption.paper import Paper
+from tokengym.envs.disruption.sources.dataset import load_papers
+from tokengym.envs.disruption.sources.recipe import Recipe
+from tokengym.envs.disruption.sources.work import Work
+
+FIRST_YEAR, LAST_YEAR = 1995, 2019
+
+
+def literature(count: int = 1500, seed: int = 0) -> list[Work]:
+    """Works that cite earlier ones, in two fields and eight venues.
+
+    One in three is much cited in the years after it: of these, by turns, one cites obscure works
+    and is cited alone, one is cited with what it cites, one cites what everybody cites.
+    """
+    rng = np.random.default_rng(seed)
+    cited: list[list[int]] = []
+    works = []
+    for k in range(count):
+        listed: set[int] = set()
+        if k > 90:
+            obscure = 91 + 3 * rng.integers(0, k // 3, 6)
+            if k % 9 == 0:
+                listed.update(rng.integers(0, 90, 7).tolist())
+            else:
+                recent = 3 * (k // 3 - 1 - rng.integers(0, min(60, k // 3), 5))
+                listed.update(recent.tolist())
+                for one in recent.tolist():
+                    if one % 9 == 3:
+                        listed.update(cited[one][-4:])
+                if k % 9 != 6:
+                    listed.update(obscure[:4].tolist())
+        listed = {one for one in listed if one < k}
+        cited.append(sorted(listed))
+        works.append(
+            Work(
+                id=f"W{k + 1}",
+                title=f"Study {k} of things",
+                abstract=f"we look at thing {k} in a way of our own",
+                year=FIRST_YEAR + k * (LAST_YEAR - FIRST_YEAR + 1) // count,
+                type="article" if k % 10 else "book",
+                venue=f"S{1 + k % 8}" if k % 11 else "",
+                field=["Biology", "Physics"][k // 2 % 2],
+                cited_by_count=int(rng.integers(100)),
+                references=tuple(f"W{r + 1}" for r in cited[-1]),
+            )
+        )
+    return works
+
+
+def as_openalex(work: Work) -> dict[str, Any]:
+    index: dict[str, list[int]] = {}
+    for place, word in enumerate(work.abstract.split()):
+        index.setdefault(word, []).append(place)
+    return {
+        "id": f"https://openalex.org/{work.id}",
+        "title": work.title,
+        "abstract_inverted_index": index or None,
+        "publication_year": work.year,
+        "type": work.type,
+        "primary_location": {"source": {"id": f"https://openalex.org/{work.venue}"}}
+        if work.venue
+        else None,
+        "primary_topic": {"field": {"display_name": work.field}},
+        "cited_by_count": work.cited_by_count,
+        "referenced_works": [f"https://openalex.org/{r}" for r in work.references],
+    }
+
+
+def write_part(path: Path, lines: Iterable[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.write("".join(f"{line}\n" for line in lines))
+
+
+def write_snapshot(root: Path, works: list[Work], date: str = "2024-01-01") -> Path:
+    part = root / "data" / "works" / f"updated_date={date}" / "part_000.gz"
+    write_part(part, (json.dumps(as_openalex(work)) for work in works))
+    return part
+
+
+def write_parts(root: Path, works: Sequence[Work], parts: int = 5) -> list[Path]:
+    """A snapshot in several parts; an old copy of one work, and one that was merged away."""
+    merged = f"W{len(works) + 7}"
+    first, *others = works[-1].references
+    works = [*works[:-1], Work(**{**as_fields(works[-1]), "references": (merged, *others)})]
+    paths = []
+    for k in range(parts):
+        some = list(works[k::parts])
+        if k == 0:
+            some.append(Work(**{**as_fields(works[1]), "title": "An old copy", "references": ()}))
+            some.append(Work(**{**as_fields(works[2]), "id": merged}))
+        paths.append(write_snapshot(root, some, f"2024-0{k + 1}-01"))
+    table = io.StringIO()
+    csv.writer(table).writerows([("merge_date", "id", "merge_into_id"), ("x", merged, first)])
+    write_part(
+        root / "data" / "merged_ids" / "works" / "2024-02-02.csv.gz", table.getvalue().splitlines()
+    )
+    return paths
+
+
+def as_fields(work: Work) -> dict[str, Any]:
+    return {name: getattr(work, name) for name in work.__slots__}
+
+
+def write_pages(root: Path, works: Sequence[Work], size: int = 400) -> None:
+    """Pages as `fetch_works` leaves them."""
+    for k in range(0, len(works), size):
+        lines = (json.dumps(as_openalex(work)) for work in works[k : k + size])
+        write_part(root / f"page-{k // size + 1:06d}.jsonl.gz", lines)
+
+
+def write_tables(
+    root: Path, rows: Sequence[dict[str, Any]], edges: Sequence[tuple[str, str]], group: int = 500
+) -> None:
+    """SciSciNet-v2 tables in row groups of `group` rows."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    root.mkdir(parents=True, exist_ok=True)
+    table = [{"citing_paperid": a, "cited_paperid": b, "year": 0, "ref_year": 0} for a, b in edges]
+    for name, listed in (("sciscinet_papers", list(rows)), ("sciscinet_paperrefs", table)):
+        path = root / f"{name}.parquet"
+        parquet.write_table(pyarrow.Table.from_pylist(listed), path, row_group_size=group)
+
+
+WORKS = literature()
+
+
+def recipe(source: Path, **changes: Any) -> Recipe:
+    base: dict[str, Any] = {
+        "kind": "openalex",
+        "last_year": LAST_YEAR,
+        "shuffles": 5,
+        "balance": "split",
+    }
+    return Recipe(source=source, **(base | changes))
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Hash of every file below a folder."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def papers_in(folder: Path) -> dict[str, tuple[Paper, ...]]:
+    return dict(load_papers(folder).papers)

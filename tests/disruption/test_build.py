@@ -1,0 +1,156 @@
+"""Laws of building sets: labels of the library, balanced classes, splits apart."""
+
+import dataclasses
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.disruption.literature_files import (
+    WORKS,
+    papers_in,
+    recipe,
+    tree,
+    write_pages,
+    write_tables,
+)
+from tokengym.envs.catalogue import make_world
+from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.disruption.labels import LABELS
+from tokengym.envs.disruption.paper import Paper
+from tokengym.envs.disruption.sources.build import build_papers
+from tokengym.envs.disruption.sources.jsonl import read_papers, write_papers
+from tokengym.envs.disruption.sources.manifest import MANIFEST, read_manifest
+from tokengym.envs.disruption.sources.recipe import Recipe
+
+
+def test_labels_and_scores_are_those_of_the_works_in_memory(
+    built: Path, labelled: dict[str, Paper]
+) -> None:
+    found = [paper for listed in papers_in(built).values() for paper in listed]
+    assert len(found) > 100
+    assert found == [labelled[paper.openalex_id] for paper in found]
+
+
+def test_the_manifest_tells_what_went_in_and_what_came_out(built: Path, snapshot: Path) -> None:
+    manifest = read_manifest(built)
+    told = {**manifest["inputs"]["works"], **manifest["inputs"]["merged"]}
+    assert told == tree(snapshot)
+    assert {name: entry["sha256"] for name, entry in manifest["files"].items()} == {
+        name: digest for name, digest in tree(built).items() if name != MANIFEST
+    }
+    assert manifest["source"]["works"] == len(WORKS)
+    assert manifest["source"]["records"] == len(WORKS) + 2
+    papers = papers_in(built)
+    for split, listed in papers.items():
+        counts = manifest["audit"]["counts"][split]["disruption"]
+        assert counts == Counter(paper.disruption_label for paper in listed)
+        assert sum(manifest["audit"]["by_field"][split].values()) == len(listed)
+        assert sum(manifest["audit"]["by_year"][split].values()) == len(listed)
+    kept = sum(map(len, papers.values()))
+    assert manifest["source"]["eligible"] == kept + sum(manifest["source"]["left_out"].values())
+    assert manifest["audit"]["prompts_compared"] == 6 * kept
+    assert str(snapshot) not in (built / MANIFEST).read_text()
+
+
+def test_splits_are_apart_in_time_and_in_text_and_balanced(built: Path) -> None:
+    papers = papers_in(built)
+    texts = Counter(paper.title for listed in papers.values() for paper in listed)
+    assert max(texts.values()) == 1
+    counted = max(p.publication_year for s in SPLITS[:2] for p in papers[s]) + 5
+    assert counted < min(paper.publication_year for paper in papers["test"])
+    for listed in papers.values():
+        counts = Counter(paper.disruption_label for paper in listed)
+        assert set(counts) == set(LABELS["disruption"])
+        assert len(set(counts.values())) == 1
+
+
+def test_no_citer_of_a_training_paper_that_counts_is_a_test_paper(built: Path) -> None:
+    papers = papers_in(built)
+    references = {work.id: set(work.references) for work in WORKS}
+    year = {work.id: work.year for work in WORKS}
+    earlier = [p.openalex_id for s in SPLITS[:2] for p in papers[s]]
+    for tested in papers["test"]:
+        for paper in earlier:
+            if paper in references[tested.openalex_id]:
+                assert year[tested.openalex_id] > year[paper] + 5
+
+
+def test_a_world_plays_the_folder_with_its_splits(built: Path) -> None:
+    papers = papers_in(built)
+    for level in ("L0", "L2"):
+        world = make_world("disruption", level, data=str(built))
+        for split in SPLITS:
+            assert world.size(split) == len(papers[split])
+            tasks = [world.task(split, k) for k in range(len(papers[split]))]
+            assert {task.split for task in tasks} == {split}
+            assert [t.answer["source"] for t in tasks] == [p.openalex_id for p in papers[split]]
+
+
+def test_pages_of_the_api_give_the_same_papers(tmp_path: Path, labelled: dict[str, Paper]) -> None:
+    write_pages(tmp_path / "pages", WORKS)
+    out = tmp_path / "out"
+    build_papers(recipe(tmp_path / "pages", kind="openalex-api"), out)
+    found = [paper for listed in papers_in(out).values() for paper in listed]
+    assert len(found) > 100
+    assert found == [labelled[paper.openalex_id] for paper in found]
+
+
+def test_sciscinet_tables_give_the_same_index_and_their_own_novelty(
+    tmp_path: Path, snapshot: Path, labelled: dict[str, Paper]
+) -> None:
+    rows = [
+        {"paperid": w.id, "year": w.year, "disruption": 0.0, "Atyp_10pct_Z": k % 5 - 2.0,
+         "Atyp_Median_Z": k % 5 + 1.0 if k % 7 else None}
+        for k, w in enumerate(WORKS)
+    ]  # fmt: skip
+    edges = [(w.id, r) for w in WORKS for r in w.references]
+    write_tables(tmp_path / "tables", rows, [*edges, ("W999999", "W1")])
+    out = tmp_path / "out"
+    build_papers(recipe(tmp_path / "tables", kind="sciscinet", texts=snapshot), out)
+    found = [paper for listed in papers_in(out).values() for paper in listed]
+    assert len(found) > 100
+    for paper in found:
+        known, k = labelled[paper.openalex_id], int(paper.openalex_id[1:]) - 1
+        assert paper.cd_index == known.cd_index
+        assert (paper.title, paper.first_year) == (known.title, known.first_year)
+        assert paper.novelty_score == (k % 5 - 2.0 if k % 7 else None)
+
+
+def test_labelled_papers_are_split_and_balanced_too(
+    tmp_path: Path, labelled: dict[str, Paper]
+) -> None:
+    source = tmp_path / "mine"
+    source.mkdir()
+    listed = list(labelled.values())
+    write_papers(source / "a.jsonl", listed[::2])
+    write_papers(source / "b.jsonl", [*listed[1::2], listed[0]])
+    out = tmp_path / "out"
+    manifest = build_papers(Recipe(kind="jsonl", source=source, balance="split"), out)
+    assert manifest["source"]["papers"] == len(listed)
+    papers = papers_in(out)
+    assert all(p == labelled[p.openalex_id] for part in papers.values() for p in part)
+    again = Recipe(kind="jsonl", source=source / "a.jsonl", balance="none", rule="percentile")
+    build_papers(again, tmp_path / "ranked")
+    ranked = [p for part in papers_in(tmp_path / "ranked").values() for p in part]
+    assert {paper.label_rule for paper in ranked} == {"percentile"}
+
+
+@pytest.mark.parametrize("target", ["disruption", "novelty", "both"])
+@pytest.mark.parametrize("rule", ["threshold", "percentile"])
+def test_every_target_is_balanced(snapshot: Path, tmp_path: Path, target: str, rule: str) -> None:
+    changes = {"target": target, "rule": rule, "balance": "none" if target == "both" else "split"}
+    build_papers(recipe(snapshot, **changes), tmp_path / "out")
+    for listed in papers_in(tmp_path / "out").values():
+        labels = [paper.labels() for paper in listed]
+        if target == "both":
+            assert all(None not in found.values() for found in labels)
+        else:
+            counts = Counter(found[target] for found in labels)  # type: ignore[index]
+            assert len(set(counts.values())) <= 1
+
+
+def test_a_paper_of_the_set_is_a_paper_of_the_file(built: Path) -> None:
+    path = built / "test-0000.jsonl"
+    assert list(read_papers(path)) == list(papers_in(built)["test"])
+    assert all(dataclasses.is_dataclass(paper) for paper in read_papers(path))

@@ -1,0 +1,118 @@
+"""Laws of the choice of papers and of the audit of a set."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.disruption.evidence import Evidence, evidence_of_paper
+from tokengym.envs.disruption.paper import Paper
+from tokengym.envs.disruption.sources.audit import audit
+from tokengym.envs.disruption.sources.selecting import BALANCES, Candidates, select
+
+
+@st.composite
+def candidates(draw: st.DrawFn) -> Candidates:
+    count = draw(st.integers(30, 120))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    return Candidates(
+        key=rng.permutation(10 * count)[:count].astype(np.uint64),
+        year=rng.integers(1990, 2012, count),
+        field=rng.integers(0, 2, count),
+        label=rng.integers(-1, 3, count),
+        title=rng.integers(0, 4 * count, count).astype(np.uint64),
+        abstract=rng.integers(0, 4 * count, count).astype(np.uint64),
+        tells=rng.random(count) < 0.05,
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(papers=candidates(), balance=st.sampled_from(BALANCES), seed=st.integers(0, 2**70))
+def test_a_choice_keeps_its_rules_whatever_the_order(
+    papers: Candidates, balance: Any, seed: int
+) -> None:
+    options = {"window": 3, "balance": balance, "seed": seed}
+    found = select(papers, 3, **options)
+    order = np.random.default_rng(0).permutation(len(papers.key))
+    again = select(papers.take(order), 3, **options)
+    assert again.split.tolist() == found.split[order].tolist()
+    assert sum(found.dropped.values()) == (found.split < 0).sum()
+    kept = found.split >= 0
+    late = found.split == 2
+    assert (papers.label[kept] >= 0).all()
+    assert (papers.title[kept] > 0).all()
+    assert not papers.tells[kept].any()
+    assert (papers.year[late] >= found.test_from).all()
+    assert (papers.year[kept & ~late] + 3 < found.test_from).all()
+    for text in (papers.title[kept], papers.abstract[kept & (papers.abstract > 0)]):
+        assert len(set(text.tolist())) == len(text)
+    if balance != "none":
+        cells: dict[Any, Counter[int]] = {}
+        for k in np.flatnonzero(kept).tolist():
+            where = (papers.field[k], papers.year[k]) if balance == "field-year" else ()
+            cell = found.split[k], *map(int, where)
+            cells.setdefault(cell, Counter())[int(papers.label[k])] += 1
+        assert all(len(set(cell.values())) == 1 and len(cell) == 3 for cell in cells.values())
+
+
+def test_the_shares_of_the_splits_are_about_those_asked_for() -> None:
+    count = 20_000
+    rng = np.random.default_rng(1)
+    papers = Candidates(
+        key=np.arange(count, dtype=np.uint64),
+        year=rng.integers(1960, 2012, count),
+        field=rng.integers(0, 8, count),
+        label=rng.integers(0, 3, count),
+        title=1 + np.arange(count, dtype=np.uint64),
+        abstract=np.zeros(count, dtype=np.uint64),
+        tells=np.zeros(count, dtype=bool),
+    )
+    split = select(papers, 3, window=5, balance="field-year").split
+    train, validation, test = (int((split == k).sum()) for k in range(3))
+    assert 0.12 < validation / (train + validation) < 0.18
+    assert 0.1 < test / (train + validation + test) < 0.2
+
+
+def sample(name: str, year: int, title: str, abstract: str = "") -> Paper:
+    return Paper(
+        name, title, abstract, year, 7, 0.3, None, None, "disruptive", None, "Physics"
+    )  # fmt: skip
+
+
+LEAKS: list[tuple[dict[str, list[Paper]], str]] = [
+    ({"train": [sample("W1", 2000, "One"), sample("W2", 2001, "one!")]}, "same title"),
+    (
+        {
+            "train": [sample("W1", 2000, "A", "so it is")],
+            "test": [sample("W2", 2010, "B", "So it is")],
+        },
+        "same abstract",
+    ),
+    (
+        {"train": [sample("W1", 2000, "One")], "test": [sample("W2", 2005, "Two")]},
+        "test begins in 2005",
+    ),
+    ({"train": [sample("W1", 2000, "Cited by 7 others")]}, "tells of its later use"),
+    ({"train": [sample("W1", 2000, "On W1")]}, "tells of its later use"),
+]
+
+
+@pytest.mark.parametrize(("papers", "message"), LEAKS)
+def test_an_audit_refuses_what_leaks(papers: dict[str, list[Paper]], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        audit(papers, 5)
+
+
+def test_a_prompt_that_showed_the_future_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def leaking(paper: Paper, tier: str) -> Evidence:
+        shown = evidence_of_paper(paper, tier)
+        return shown._replace(title=f"{shown.title} {paper.cd_index}")
+
+    audit({"train": [sample("W1", 2000, "One")]}, 5)
+    monkeypatch.setattr("tokengym.envs.disruption.sources.audit.evidence_of_paper", leaking)
+    with pytest.raises(DataError, match="depends on what came of it"):
+        audit({"train": [sample("W1", 2000, "One")]}, 5)
