@@ -1,0 +1,144 @@
+"""A language model as an agent: it remembers an episode, and is as likely for all of a group."""
+
+import asyncio
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tinker
+from tinker_cookbook.utils.ml_log import dump_config
+
+from tokengym.agents import challengers
+from tokengym.agents.tinker import TaskGroupBuilder, TinkerEnv
+from tokengym.agents.tinker.language_model import LanguageModelAgent
+from tokengym.envs.catalogue import make_world
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.tokens.codec import ByteCodec, Reply
+
+BYTE = ByteCodec()
+ANSWER = "LABEL neutral\nP 0.2 0.3 0.5\n"
+
+
+class Sampler:
+    """Stands in for the SDK's sampler: says one thing, and notes what it was asked."""
+
+    def __init__(self, text: str = ANSWER, why: tinker.StopReason = "stop") -> None:
+        self.text = text
+        self.why = why
+        self.asked: list[tuple[list[int], tinker.SamplingParams]] = []
+
+    async def sample_async(
+        self, prompt: tinker.ModelInput, num_samples: int, sampling_params: tinker.SamplingParams
+    ) -> tinker.SampleResponse:
+        self.asked.append((prompt.to_ints(), sampling_params))
+        await asyncio.sleep(0)
+        tokens = np.array(BYTE.write(self.text), dtype=np.int32)
+        sequence = tinker.SampledSequence(
+            stop_reason=self.why,
+            sequence_id="one",
+            tokens_np=tokens,
+            logprobs_np=np.zeros(len(tokens), dtype=np.float32),
+        )
+        return tinker.SampleResponse(sequences=[sequence])
+
+
+def agent(sampler: Any, **options: Any) -> LanguageModelAgent:
+    return challengers.language_model(sampler, "byte", max_tokens=64, **options)
+
+
+async def debate(sampler: Sampler, index: int = 0) -> TinkerEnv:
+    """Play the challenger against the model."""
+    world = make_world("disruption")
+    speaks = {"predictor": agent(sampler)}
+    env = TinkerEnv(world, world.task("train", index), role="challenger", agents=speaks)
+    await env.initial_observation()
+    await env.step(BYTE.write("ARGUE disruptive"))
+    return env
+
+
+def test_it_reads_what_it_said_before_and_what_is_new() -> None:
+    sampler = Sampler()
+    env = asyncio.run(debate(sampler))
+    (first, _), (second, parameters) = sampler.asked
+    said = BYTE.write(ANSWER)
+    assert second[: len(first) + len(said)] == [*first, *said]
+    assert "Challenger: disruptive" in bytes(t for t in second if t < 256).decode()
+    assert env.coordinator.episode.turn.stop_reason == "completed"
+    assert parameters.max_tokens == 64
+    assert parameters.stop == BYTE.stop
+
+
+def test_every_episode_begins_with_an_empty_memory() -> None:
+    sampler = Sampler()
+    speaks = agent(sampler)
+    for _ in range(2):
+        asyncio.run(speaks.begin()(make_world("disruption"), Turn("predictor", "Hm."), _rng()))  # type: ignore[arg-type]
+    assert sampler.asked[0][0] == sampler.asked[1][0]
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(3)
+
+
+def test_members_of_a_group_meet_the_same_luck_and_other_tasks_another() -> None:
+    seeds = []
+    for index in (0, 0, 1):
+        sampler = Sampler()
+        asyncio.run(debate(sampler, index))
+        seeds.append([parameters.seed for _, parameters in sampler.asked])
+    assert seeds[0] == seeds[1]
+    assert seeds[0] != seeds[2]
+
+
+def test_a_reply_that_was_cut_off_is_malformed_to_the_world() -> None:
+    env = asyncio.run(_opened(Sampler(why="length")))
+    turn = env.coordinator.episode.turn
+    assert turn.stop_reason == "malformed"
+    assert env.coordinator.episode.reply == Reply(ANSWER, complete=False)
+
+
+async def _opened(sampler: Sampler) -> TinkerEnv:
+    world = make_world("disruption")
+    speaks = {"predictor": agent(sampler)}
+    env = TinkerEnv(world, world.task("train", 0), role="challenger", agents=speaks)
+    await env.initial_observation()
+    return env
+
+
+def test_it_travels_in_a_builder_and_shows_in_a_config() -> None:
+    task = make_world("disruption").task("train", 0)
+    speaks = {"challenger": agent(Sampler("ARGUE neutral"), temperature=0.5)}
+    builder = pickle.loads(pickle.dumps(TaskGroupBuilder(task, "byte", 2, agents=speaks)))
+    (one, _) = asyncio.run(builder.make_envs())
+
+    async def play() -> str:
+        await one.initial_observation()
+        await one.step(BYTE.write(ANSWER))
+        return str(one.coordinator.episode.turn.text)
+
+    assert "Challenger: neutral" in asyncio.run(play())
+    shown = dump_config({"agents": speaks})["agents"]["challenger"]
+    assert shown["temperature"] == 0.5
+    assert shown["codec"] == "byte"
+
+
+def test_a_renderers_model_reads_its_own_chat_format(
+    tokenizer_named: Callable[[str], str],
+) -> None:
+    """What it reads is what a trained policy of that format would read."""
+    name = f"qwen3_instruct@{tokenizer_named('bpe')}"
+    sampler = Sampler()
+    world = make_world("disruption")
+    task = world.task("train", 0)
+    speaks = challengers.language_model(sampler, name)  # type: ignore[arg-type]
+    asyncio.run(speaks.begin()(world.fork(), world.start(task), _rng()))  # type: ignore[arg-type]
+    env = TinkerEnv(world.fork(), task, name, agents={"challenger": challengers.null})
+    opened = asyncio.run(env.initial_observation())
+    assert isinstance(opened, tuple)
+    assert sampler.asked[0][0] == opened[0].to_ints()
+
+
+def test_the_scripted_ones_are_the_worlds_own() -> None:
+    assert set(challengers.CHALLENGERS) == {"null", "scripted", "noisy"}
+    assert challengers.CHALLENGERS["noisy"] is challengers.noisy
