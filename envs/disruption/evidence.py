@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.disruption.paper import Paper
+from tokengym.envs.disruption.paper import LABEL_RULES, Paper
 
 TIERS = ("L0", "L1", "L2")
 """L0: title, abstract, year, field. L1: and the reference list. L2: and the first year's citers."""
@@ -25,6 +25,7 @@ class Evidence(NamedTuple):
         year: publication year.
         field: field of research.
         facts: value of each feature shown, by name.
+        rule: by which rule CD is labelled, `threshold` or `percentile`: part of the question.
     """
 
     title: str
@@ -32,6 +33,7 @@ class Evidence(NamedTuple):
     year: int
     field: str
     facts: Mapping[str, int]
+    rule: str = "threshold"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Read-only: a copy is the Evidence itself."""
@@ -49,8 +51,11 @@ def _searchable(title: str, abstract: str) -> str:
 
 
 def instance_of(evidence: Evidence) -> dict[str, Any]:
-    """Write evidence as the instance of a Task."""
-    return {**evidence._asdict(), "facts": dict(evidence.facts)}
+    """Write evidence as the instance of a Task; the usual rule goes without saying."""
+    written = {**evidence._asdict(), "facts": dict(evidence.facts)}
+    if evidence.rule == "threshold":
+        del written["rule"]
+    return written
 
 
 def evidence_of(instance: Mapping[str, Any]) -> Evidence:
@@ -64,6 +69,7 @@ def evidence_of(instance: Mapping[str, Any]) -> Evidence:
         well_typed = (
             all(isinstance(v, str) for v in (evidence.title, evidence.abstract, evidence.field))
             and isinstance(evidence.year, int)
+            and evidence.rule in LABEL_RULES
             and all(k in FEATURES and isinstance(v, int) for k, v in evidence.facts.items())
         )
     except (TypeError, AttributeError) as error:
@@ -86,4 +92,11 @@ def evidence_of_paper(paper: Paper, tier: str) -> Evidence:
     if tier == "L2" and paper.first_year is not None:
         year = paper.first_year
         facts |= zip(CITER_FEATURES, (year.n_i, year.n_j, year.n_k), strict=True)
-    return Evidence(paper.title, paper.abstract, paper.publication_year, paper.primary_field, facts)
+    return Evidence(
+        paper.title,
+        paper.abstract,
+        paper.publication_year,
+        paper.primary_field,
+        facts,
+        paper.label_rule,
+    )

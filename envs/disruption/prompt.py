@@ -8,16 +8,18 @@ from tokengym.envs.disruption.replies import Answer, Argument
 
 _EXAMPLES = {"disruption": ("neutral", "0.2 0.3 0.5"), "novelty": ("novel", "0.5 0.3 0.2")}
 _CITERS_RULE = "n_i cite it alone, n_j it and its references, n_k its references alone."
-_QUESTIONS = {
-    "disruption": (
-        "After 5 years, is CD = (n_i - n_j)/(n_i + n_j + n_k) above 0.1: disruptive, "
-        "below -0.1: consolidating, else neutral?"
-    ),
-    "novelty": (
-        "Its pairs of cited venues: some atypical and the median low: novel, some atypical and "
-        "the median high: balanced, else conventional?"
+_CD = "After 5 years, is CD = (n_i - n_j)/(n_i + n_j + n_k)"
+_DISRUPTION = {
+    "threshold": f"{_CD} above 0.1: disruptive, below -0.1: consolidating, else neutral?",
+    "percentile": (
+        f"{_CD} among the highest of its field and year: disruptive, among the lowest: "
+        "consolidating, else neutral?"
     ),
 }
+_NOVELTY = (
+    "Its pairs of cited venues: some atypical and the median low: novel, some atypical and "
+    "the median high: balanced, else conventional?"
+)
 
 
 def answer_form(targets: Sequence[Target]) -> str:
@@ -44,8 +46,9 @@ def opening(evidence: Evidence, targets: Sequence[Target], *, debated: bool) -> 
     order = ", ".join(word for target in targets for word in LABELS[target])
     lines = [describe(evidence)]
     if "disruption" in targets:
-        lines.append(_CITERS_RULE)
-    lines += [_QUESTIONS[target] for target in targets]
+        lines += [_CITERS_RULE, _DISRUPTION[evidence.rule]]
+    if "novelty" in targets:
+        lines.append(_NOVELTY)
     lines.append(f"Answer in lines, P for {order}:\n{answer_form(targets)}")
     lines.append(f"then up to 3 true claims: {_claim_examples(evidence)}")
     if debated:

@@ -1,9 +1,10 @@
 """Laws of the CD index: published vectors, a direct count, the reference package, any blocks."""
 
 import pickle
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -206,6 +207,32 @@ def test_a_saved_graph_gives_the_same_values_here_and_in_workers(tmp_path: Path)
         ):
             for left, right in zip(expected, counts, strict=True):
                 np.testing.assert_array_equal(left, right)
+
+
+class Courier(Executor):
+    """An executor as one to another machine is: all that goes there and comes back is pickled."""
+
+    def __init__(self) -> None:
+        self.carried: list[int] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        letter = pickle.dumps((fn, args, kwargs))
+        self.carried.append(len(letter))
+        there, given, named = pickle.loads(letter)
+        future: Future[Any] = Future()
+        future.set_result(pickle.loads(pickle.dumps(there(*given, **named))))
+        return future
+
+
+def test_blocks_go_over_any_executor_without_the_graph(tmp_path: Path) -> None:
+    graph = random_graph(2000)
+    saved = graph.save(tmp_path / "graph")
+    courier = Courier()
+    found = saved.counts(executor=courier, block_pairs=2000)
+    for left, right in zip(graph.counts(), found, strict=True):
+        np.testing.assert_array_equal(left, right)
+    assert len(courier.carried) > 10
+    assert max(courier.carried) < 20_000
 
 
 def test_reference_counts_are_in_the_callers_numbering() -> None:

@@ -296,6 +296,18 @@ def test_a_tier_shows_of_a_paper_what_it_may_and_what_there_is() -> None:
     assert shown["L2", True] == references | {"n_i", "n_j", "n_k"}
 
 
+def test_the_question_states_the_rule_that_the_label_is_by() -> None:
+    world = make()
+    ranked = dataclasses.replace(PAPER, disruption_label="neutral", label_rule="percentile")
+    usual, other = world.task_from_paper(PAPER), world.task_from_paper(ranked)
+    assert "above 0.1: disruptive" in world.start(usual).text
+    assert "rule" not in usual.instance
+    shown = world.start(other).text
+    assert "among the highest of its field and year: disruptive" in shown
+    assert "0.1" not in shown
+    assert usual.split == other.split
+
+
 def test_a_paper_without_the_label_asked_for_is_refused() -> None:
     bare = dataclasses.replace(PAPER, cd_index=None, disruption_label=None)
     with pytest.raises(DataError, match="W2741809807 has no disruption_label"):
@@ -309,6 +321,7 @@ def test_a_damaged_or_unfit_task_is_refused() -> None:
     for instance, answer in (
         ({**task.instance, "year": "old"}, task.answer),
         ({"title": "x"}, task.answer),
+        ({**task.instance, "rule": "guess"}, task.answer),
         (task.instance, {}),
         (task.instance, {"labels": {"disruption": "great"}}),
     ):

@@ -105,7 +105,6 @@ def _with_another_future(paper: Paper) -> Paper:
         conventionality_score=scores[1],
         novelty_label=novelty,
         field_median=0.0,
-        label_rule="threshold",
     )
 
 

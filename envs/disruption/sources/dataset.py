@@ -118,7 +118,9 @@ def _rank(seed: int, paper: Paper) -> float:
 
 
 def _text_key(paper: Paper) -> str:
-    return fingerprint("paper", canonical_json(instance_of(evidence_of_paper(paper, "L0"))))
+    """A name of what the lowest tier shows, whatever rule the label is by."""
+    shown = evidence_of_paper(paper, "L0")._replace(rule="threshold")
+    return fingerprint("paper", canonical_json(instance_of(shown)))
 
 
 def _digest(name: str) -> str:
