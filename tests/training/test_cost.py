@@ -29,3 +29,17 @@ def test_more_costs_more(name: str) -> None:
     assert (
         job_cost(more, ByteCodec(), tasks).trained > job_cost(SETTINGS, ByteCodec(), tasks).trained
     )
+
+
+def test_greedy_rollouts_and_groups_in_place_of_others_are_paid_for() -> None:
+    tasks = held_out_tasks(SETTINGS)
+    cost = job_cost(SETTINGS, ByteCodec(), tasks)
+    greedy = job_cost(replace(SETTINGS, estimator="remax"), ByteCodec(), tasks)
+    assert greedy.sampled - cost.sampled == 10 * 4 * SETTINGS.max_tokens
+    again = job_cost(replace(SETTINGS, filter="resample"), ByteCodec(), tasks)
+    assert again.sampled - cost.sampled == 10 * 4 * 2 * SETTINGS.max_tokens
+    bounded = replace(SETTINGS, filter="resample", resample_tokens=1000)
+    spent = job_cost(bounded, ByteCodec(), tasks)
+    more = spent.prefill + spent.sampled - cost.prefill - cost.sampled
+    assert 0.8 * 10 * 1000 <= more <= 10 * 1000
+    assert spent.trained == again.trained == greedy.trained == cost.trained

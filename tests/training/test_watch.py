@@ -69,3 +69,12 @@ def test_the_reason_says_what_was_lost(malformed: float, words: str) -> None:
     found = find_collapse(rows)
     assert found is not None
     assert words in found.reason
+
+
+def test_where_the_loop_counts_live_groups_these_decide_and_not_the_returns() -> None:
+    tied_but_taught = [row(step, dead=True) for step in range(COLLAPSE_STEPS)]
+    taught = [found._replace(metrics={"groups/live": 1.0}) for found in tied_but_taught]
+    assert find_collapse(tied_but_taught) is not None
+    assert find_collapse(taught) is None
+    noise = [row(step)._replace(metrics={"groups/live": 0.0}) for step in range(COLLAPSE_STEPS)]
+    assert find_collapse(noise) is not None

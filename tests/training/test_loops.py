@@ -1,0 +1,115 @@
+"""Laws of the choice of loop: which serves what, and that a job of every kind reports."""
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from tokengym.agents.tinker.loop.choices import Choices
+from tokengym.agents.tinker.training.connection import KEY_VARIABLE
+from tokengym.agents.tinker.training.job import SETTINGS_FILE, run_job
+from tokengym.agents.tinker.training.progress import Progress
+from tokengym.agents.tinker.training.settings import TrainSettings, preset
+from tokengym.envs.core.errors import OptionError
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+TINY = {"steps": 2, "groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2}
+FORECAST = preset("forecast", **TINY)
+ENERGY = preset("energy", **TINY)
+
+
+@pytest.fixture(autouse=True)
+def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+
+
+def run(settings: TrainSettings, folder: Path) -> list[dict[str, Any]]:
+    run_job(settings, folder, Progress(Console(file=io.StringIO())))
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("settings", "change"),
+    [
+        (FORECAST, {"filter": "drop", "min_spread": 0.05, "denominator": "live"}),
+        (FORECAST, {"estimator": "reinforce_plus_plus", "filter": "resample", "min_spread": 0.05}),
+        (FORECAST, {"estimator": "remax", "mode": "async"}),
+        (ENERGY, {"estimator": "leave_one_out", "credit": "turn"}),
+        (ENERGY, {"estimator": "group_standardised", "credit": "exact"}),
+    ],
+    ids=["drop", "reinforce++ resample", "remax", "turn", "exact"],
+)
+def test_a_job_of_every_kind_runs_to_its_report(
+    tmp_path: Path, settings: TrainSettings, change: dict[str, Any]
+) -> None:
+    chosen = replace(settings, **change)
+    assert chosen.own_loop
+    rows = run(chosen, tmp_path)
+    assert [row["step"] for row in rows] == [0, 1]
+    for row in rows:
+        assert (
+            row["groups/drawn"] == row["groups/live"] + row["groups/tie"] + row["groups/resolution"]
+        )
+    assert TrainSettings.load(tmp_path / SETTINGS_FILE) == chosen
+    page = (tmp_path / "report.html").read_text()
+    assert "were drawn in place of such groups" in page
+    assert "after training" in page
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names >= {"config.json", "metrics.jsonl", "checkpoints.jsonl", "outcome.json"}
+
+
+def test_a_job_in_our_own_loop_goes_on_where_it_ended(tmp_path: Path) -> None:
+    settings = replace(FORECAST, loop="own")
+    first = run(settings, tmp_path)
+    assert run(replace(settings, steps=3), tmp_path)[:2] == first
+    assert [row["step"] for row in run(replace(settings, steps=3), tmp_path)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"estimator": "leave_one_out"},
+        {"credit": "turn"},
+        {"filter": "drop"},
+        {"filter": "resample"},
+        {"min_spread": 0.01},
+        {"denominator": "live"},
+        {"loop": "own"},
+    ],
+)
+def test_our_own_loop_serves_what_the_cookbook_has_no_seam_for(change: dict[str, Any]) -> None:
+    assert not FORECAST.own_loop
+    assert replace(FORECAST, **change).own_loop
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"loop": "mine"}, "loop"),
+        ({"loop": "cookbook", "estimator": "remax"}, "estimator='remax'"),
+        ({"loop": "cookbook", "filter": "resample"}, "filter='resample'"),
+        ({"loop": "cookbook", "min_spread": 0.1}, "min_spread=0.1"),
+        ({"loop": "own", "mode": "stream"}, "mode='stream'"),
+        ({"estimator": "grpo"}, "estimator"),
+    ],
+)
+def test_what_a_loop_cannot_do_is_refused_by_name(change: dict[str, Any], named: str) -> None:
+    with pytest.raises(OptionError, match=named):
+        replace(FORECAST, **change)
+
+
+def test_the_cookbooks_filter_is_its_own_option() -> None:
+    dropping = replace(FORECAST, loop="cookbook", filter="drop")
+    assert not dropping.own_loop
+    assert dropping.choices == Choices(filter="drop")
+
+
+def test_exact_credit_is_asked_of_the_world() -> None:
+    assert replace(ENERGY, credit="exact").options["credit"] is True
+    assert "credit" not in ENERGY.options
