@@ -56,8 +56,8 @@ class Contract(StrEnum):
     FORM = "form"
     """Every answer to a reply says in `well_formed` whether the reply was in form."""
     SIGNAL = "signal"
-    """The oracle earns more than random play on average, and not all groups of the noisy policy
-    tie."""
+    """The oracle does not earn less than random play on average, beyond chance, nor always as much;
+    and not all groups of the noisy policy tie."""
 
 
 @dataclass(frozen=True)
@@ -298,8 +298,9 @@ def _untold(records: Sequence[Record], role: str) -> str:
 
 
 def _silent(lead_T: Floats, ties: Mapping[str, Interval]) -> str:
-    if lead_T.mean() <= 0.0:
-        return f"the oracle earns {lead_T.mean():.4f} more than random play"
+    lead = estimate(lead_T.tolist())
+    if lead.high <= 0.0:
+        return f"the oracle earns {lead} more than random play"
     if ties["reward_uniform_group_rate"].value == 1.0:
         return "every group of the noisy policy ties"
     return ""

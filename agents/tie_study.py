@@ -252,7 +252,7 @@ def tie_study(
         name,
         [[record.returns[role] for record in group] for group in groups],
         sizes,
-        floored=any("safety_floor_mass" in group[0].metrics for group in groups),
+        floor=FLOOR if "safety_floor_mass" in groups[0][0].metrics else None,
         malformed=1.0 - float(np.mean(formed)) if formed else 0.0,
         effort=Effort(codec.name, float(np.mean(lengths)), sum(written) / len(groups), seconds),
         threshold=threshold,
@@ -266,7 +266,7 @@ def study_of(
     rewards: Sequence[Sequence[float]],
     sizes: Sequence[int],
     *,
-    floored: bool,
+    floor: float | None,
     malformed: float,
     effort: Effort,
     role: str | None = None,
@@ -280,7 +280,7 @@ def study_of(
         policy: who played it.
         rewards: of each group's rollouts, at least `max(sizes)` of them.
         sizes: group sizes, each at least 2.
-        floored: whether episodes below `rewards.control.FLOOR` broke a safety floor.
+        floor: rewards below it lie on the safety floor; `None` where there is none.
         malformed: share of replies that were not in form.
         effort: what the rollouts took.
         role: whose rewards these are; the world's first role if `None`.
@@ -288,7 +288,6 @@ def study_of(
         seed: seed of the bootstrap.
     """
     rewards_NG = np.asarray(rewards, np.float64)
-    floor = FLOOR if floored else None
     declared = world.spec.return_range[world.spec.roles[0] if role is None else role]
     threshold = (declared.low + declared.high) / 2.0 if threshold is None else threshold
     return TieStudy(

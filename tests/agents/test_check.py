@@ -175,6 +175,26 @@ def test_luck_breaks_no_contract() -> None:
     assert certify(Lottery(SPEC)).broken == {}
 
 
+def test_an_oracle_that_random_play_beats_by_far_is_no_signal() -> None:
+    policies = {**POLICIES, "oracle": POLICIES["null"]}
+    assert "than random play" in check(Digits(SPEC), policies, tasks=12).broken[Contract.SIGNAL]
+
+
+def test_an_unlucky_oracle_is_a_signal_still() -> None:
+    """A lottery: the oracle wins 6 times in 10 and random play 5, so 12 Tasks can say otherwise."""
+
+    class Lottery(Digits):
+        def worth(self, distance: float) -> float:
+            won = self.number % 10 < 6 if distance == 0.0 else self.number // 10 % 10 < 5
+            return float(won)
+
+        def optimum(self, task: Task) -> Mapping[str, Optimum]:
+            return {"reader": Optimum(0.6, exact=False)}
+
+    for seed in range(4):
+        assert Contract.SIGNAL not in check(Lottery(SPEC), POLICIES, tasks=12, seed=seed).broken
+
+
 def test_a_certificate_needs_two_test_tasks() -> None:
     with pytest.raises(OptionError, match="got 1"):
         check(Digits(SPEC), POLICIES, tasks=1)

@@ -242,6 +242,7 @@ RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "train"): train,
     ("tokengym", "serve"): serve,
     ("tokengym", "worlds"): lambda reader, rest: tokengym(reader, ["worlds", *rest]),
+    ("tokengym", "compare"): lambda reader, rest: tokengym(reader, ["compare", *rest]),
     ("tokengym", "play"): lambda reader, rest: tokengym(reader, ["play", *rest]),
     ("tokengym", "check"): check,
     ("tokengym", "ties"): ties,

@@ -1,0 +1,111 @@
+"""Laws of reading a run's ties: what its log says, no more, and floors before conclusions."""
+
+import json
+import math
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from tokengym.agents.cli import app
+from tokengym.agents.evaluate import Estimate
+from tokengym.agents.tinker.run_ties import METRICS_FILE, SERIES, RunTies, run_ties
+from tokengym.agents.tinker.training.evaluation import Evaluation
+from tokengym.agents.tinker.training.job import OUTCOME_FILE, SETTINGS_FILE
+from tokengym.agents.tinker.training.settings import preset
+from tokengym.envs.core.errors import OptionError
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+RATE = st.floats(0, 1)
+BEFORE, AFTER = Estimate(0.5, 0.4, 0.6, 8), Estimate(0.75, 0.7, 0.8, 8)
+
+
+def a_run(folder: Path, rows: list[dict[str, float]], world: str = "energy") -> Path:
+    """A run folder whose log has these values, by the keys of `SERIES`."""
+    preset(world, group_size=4).save(folder / SETTINGS_FILE)
+    lines = [
+        {"step": at, **{f"env/all/{name}": value for name, value in row.items()}}
+        for at, row in enumerate(rows)
+    ]
+    (folder / METRICS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def read(rows: list[dict[str, float]]) -> RunTies:
+    with TemporaryDirectory() as folder:
+        return run_ties(a_run(Path(folder), rows))
+
+
+@settings(max_examples=30)
+@given(st.lists(st.fixed_dictionaries(dict.fromkeys(SERIES, RATE)), min_size=1, max_size=25))
+def test_means_are_those_of_the_log(rows: list[dict[str, float]]) -> None:
+    found = read(rows)
+    tenth = max(1, len(rows) // 10)
+    assert list(found.steps) == list(range(len(rows)))
+    for name in SERIES:
+        values = [row[name] for row in rows]
+        assert found.mean(name) == pytest.approx(fmean(values))
+        assert found.mean(name, slice(found.tenth)) == pytest.approx(fmean(values[:tenth]))
+    lost = fmean(row["reward_uniform_group_rate"] for row in rows)
+    assert f"{lost:.1%} of the groups had no advantage" in found.verdict
+
+
+def test_what_the_log_does_not_tell_is_not_told() -> None:
+    found = read([{"reward/total": 0.5, "reward_tie_pair_rate": 0.25}, {"reward/total": math.nan}])
+    assert set(found.series) == {"reward/total", "reward_tie_pair_rate"}
+    assert found.series["reward/total"] == (0.5, None)
+    assert "floor" not in found.verdict
+
+
+def test_the_floor_is_told_first_and_a_split_only_where_it_is_logged() -> None:
+    row = {"reward/total": 0.5, "safety_floor_mass": 0.25}
+    assert read([row]).verdict.startswith("The safety floor first: 25.0% of the returns lay below")
+    assert "does not split ties" in read([row]).verdict
+    told = read([{**row, "interior_tie_pair_rate": 0.125}]).verdict
+    assert "above it 12.5% of the pairs tied" in told
+
+
+def test_a_folder_in_place_of_a_world_is_read_and_drawn(tmp_path: Path) -> None:
+    a_run(tmp_path, [{"reward/total": 0.5, "reward_tie_pair_rate": 0.25}] * 12)
+    outcome = {
+        "collapse": {"since": 3, "reason": "the form is lost"},
+        "before": Evaluation(BEFORE).to_dict(),
+        "after": Evaluation(AFTER).to_dict(),
+    }
+    (tmp_path / OUTCOME_FILE).write_text(json.dumps(outcome))
+    data, picture, page = (tmp_path / f"ties.{kind}" for kind in ("json", "png", "html"))
+    files = ["--json", str(data), "--png", str(picture), "--html", str(page)]
+    result = CliRunner().invoke(app, ["ties", str(tmp_path), *files])
+    assert result.exit_code == 0, result.output
+    found = json.loads(data.read_text())
+    assert found["group_size"] == 4
+    assert found["held_out"]["after"]["mean"] == 0.75
+    assert "Collapsed: the form is lost" in result.output
+    assert "before 0.500 ± 0.100, after 0.750 ± 0.050" in page.read_text()
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_without_steps_or_with_other_options_is_refused(tmp_path: Path) -> None:
+    a_run(tmp_path, [])
+    with pytest.raises(OptionError, match="no completed step"):
+        run_ties(tmp_path)
+    result = CliRunner().invoke(app, ["ties", str(tmp_path), "--policy", "noisy"])
+    assert isinstance(result.exception, OptionError)
+    assert "only --json, --png and --html" in str(result.exception)
+
+
+def test_a_run_is_no_policy_of_another_world_nor_beside_other_weights(tmp_path: Path) -> None:
+    a_run(tmp_path, [{"reward/total": 0.5}])
+    for world, more, said in (
+        ("forecast", [], "is a run on tokengym/Energy-v0"),
+        ("energy", ["--model-path", "tinker://x"], "give one"),
+        ("energy", [], "has saved no weights"),
+    ):
+        result = CliRunner().invoke(app, ["ties", world, "--policy", str(tmp_path), *more])
+        assert isinstance(result.exception, OptionError)
+        assert said in str(result.exception)

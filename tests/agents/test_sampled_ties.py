@@ -1,0 +1,78 @@
+"""Laws of the group-size study of a model: it is sampled, its own tokens are counted."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tokengym.agents.cli import app
+from tokengym.agents.tie_study import held_out
+from tokengym.agents.tinker.codec import RendererCodec
+from tokengym.agents.tinker.sampled_ties import newest_weights, sampled_study, sampling_cost
+from tokengym.agents.tinker.training.connection import KEY_VARIABLE, resolve_model
+from tokengym.agents.tinker.training.job import run_job
+from tokengym.agents.tinker.training.progress import Progress
+from tokengym.agents.tinker.training.settings import preset
+from tokengym.envs.catalogue import make_world
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.tokens.codec import Message
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+FORECAST = replace(preset("forecast"), options={})
+
+
+@pytest.fixture(autouse=True)
+def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+
+
+def test_the_starting_policy_is_studied_in_its_own_tokens() -> None:
+    world = make_world("forecast")
+    tasks = held_out(world, 3)
+    found = sampled_study(FORECAST, tasks, (2, 4))
+    assert [len(group) for group in found.rewards] == [4, 4, 4]
+    assert found.policy == "tokengym-start at temperature 1"
+    assert found.effort.codec == FORECAST.renderer
+    codec = RendererCodec(FORECAST.renderer, resolve_model(FORECAST))
+    prompts = [len(codec.render([Message(world.start(task).text, own=False)])) for task in tasks]
+    read = found.effort.tokens_per_rollout - found.effort.written_per_rollout
+    assert read == pytest.approx(sum(prompts) / len(prompts))
+    assert 0 < found.effort.written_per_rollout <= FORECAST.max_tokens
+    assert all(0.0 <= reward <= 1.0 for group in found.rewards for reward in group)
+
+
+def test_at_temperature_0_every_group_ties_and_no_size_helps() -> None:
+    found = sampled_study(
+        replace(FORECAST, temperature=0.0), held_out(make_world("forecast"), 2), (2, 3)
+    )
+    assert found.sizes[-1].useful.value == 0.0
+    assert found.recommended == (2, "no size helps: every group ties")
+
+
+def test_the_newest_weights_of_a_run_play(tmp_path: Path) -> None:
+    run, data = tmp_path / "a-run", tmp_path / "ties.json"
+    settings = preset("forecast", steps=1, groups_per_batch=2, group_size=2, evaluation_tasks=2)
+    run_job(settings, run, Progress())
+    call = ["ties", "forecast", "--policy", str(run), "--group-size", "2", "--tasks", "2"]
+    result = CliRunner().invoke(app, [*call, "--temperature", "0.5", "--json", str(data)])
+    assert result.exit_code == 0, result.output
+    found = json.loads(data.read_text())
+    assert found["policy"] == f"a-run ({newest_weights(run).rpartition('/')[2]}) at temperature 0.5"
+    assert found["groups"] == 2
+
+
+def test_the_cost_grows_with_the_rollouts_and_bounds_what_is_sampled() -> None:
+    codec = RendererCodec(FORECAST.renderer, resolve_model(FORECAST))
+    tasks = held_out(make_world("forecast"), 4)
+    read, sampled = sampling_cost(FORECAST, codec, tasks, 8)
+    assert sampled == 4 * 8 * FORECAST.max_tokens
+    assert sampling_cost(FORECAST, codec, tasks, 16)[0] == pytest.approx(2 * read, abs=2)
+
+
+def test_no_tasks_or_a_group_of_one_are_refused_before_anything_is_served() -> None:
+    for tasks, sizes in (([], (4,)), (held_out(make_world("forecast"), 1), (1, 4))):
+        with pytest.raises(OptionError, match="from 2 on"):
+            sampled_study(FORECAST, tasks, sizes)
