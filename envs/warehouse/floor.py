@@ -109,8 +109,8 @@ class Floor:
             walked += here[place]
             here = steps[place]
         walked += here[0]
-        time = walked + carried
-        finish = self._free[0] + time
+        free = self._free
+        finish = free[0] + walked + carried
         waiting, stock = self.open, self.stock
         total, earned = self.earned, []
         for order in orders:
@@ -127,7 +127,9 @@ class Floor:
                     stock[slot] -= units
         self.earned = total
         self.walked += walked
-        self.wait(time)
+        free[0] = finish
+        if len(free) > 1:
+            free.sort()
         return Shipment(finish, walked, tuple(earned), tuple(stops))
 
     def _load(self, ids: Sequence[str], stops: Sequence[str]) -> tuple[list[Order], int] | str:

@@ -19,6 +19,8 @@ _REORDER = re.compile(
     r"REORDER[ \t]+(?:(NONE)|([A-Z][A-Z0-9_]{0,15})[ \t]+([1-9]\d{0,3}))", re.IGNORECASE | re.ASCII
 )
 
+_NONE = ("", 0)
+
 MOST_WAIT = 999
 """Longest wait one reply can ask for."""
 
@@ -80,24 +82,22 @@ def read_reorder(text: str, *, complete: bool) -> list[tuple[str, int]] | None:
     if not complete:
         return None
     read = _known_line if len(text) <= _SHORT else _reorder_line
-    said = [line for line in map(read, text.split("\n")) if line is not None]
+    said = [*filter(None, map(read, text.split("\n")))]
     if not said:
         return None
-    lines: dict[str, int] = {}
-    for sku, units in said:
-        if units:
-            lines[sku] = units
-        else:
-            lines.clear()
+    lines = dict(said)
+    if _NONE[0] in lines:
+        last = len(said) - said[::-1].index(_NONE)
+        lines = dict(said[last:])
     return list(lines.items())
 
 
 def _reorder_line(line: str) -> tuple[str, int] | None:
-    """Return item and units of a line, 0 units for `REORDER NONE`; `None` if it does not match."""
+    """Return item and units of a line, `_NONE` for `REORDER NONE`; `None` if it does not match."""
     match = _REORDER.fullmatch(line.strip())
     if match is None:
         return None
-    return ("", 0) if match[1] is not None else (match[2].upper(), int(match[3]))
+    return _NONE if match[1] is not None else (match[2].upper(), int(match[3]))
 
 
 _SHORT = 256

@@ -1,6 +1,5 @@
 """Mode `pick`: one shift, a book of orders, one decision a trip."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,18 +69,16 @@ class PickProblem:
     @cached_property
     def opening(self) -> str:
         """The first prompt."""
-        shown = [order for order in self.orders if order not in self.hidden]
+        shown = [order for order in self.orders if self.site.announced or not order.release]
         return pick_opening(self.site, shown, len(self.orders))
 
     @cached_property
-    def hidden(self) -> Sequence[Order]:
-        """Orders that are shown on their release only, in the order of the book."""
-        return [] if self.site.announced else [order for order in self.orders if order.release]
-
-    @cached_property
-    def first_release(self) -> float:
-        """When the first hidden order is shown; infinite if none is hidden."""
-        return _first_release(self.hidden)
+    def news(self) -> list[tuple[int, str]]:
+        """What is said on the release of orders not shown before, and when, by time."""
+        if self.site.announced:
+            return []
+        late = sorted([o for o in self.orders if o.release], key=lambda order: order.release)
+        return [(order.release, f"New {order_line(order)}") for order in late]
 
     def begin(self, turn_limit: int) -> "PickSession":
         """Open a shift of at most `turn_limit` decisions.
@@ -122,17 +119,17 @@ class Picking:
             self.malformed += 1
             self.floor.wait(1)
             return complaint(text, PICK_FORM, complete=complete)
-        if isinstance(command, Wait):
-            self.floor.wait(command.time)
-            return ""
-        if isinstance(command, Done):
-            self.closed = True
-            return ""
-        outcome = self.floor.trip(*command)
-        if isinstance(outcome, str):
+        if isinstance(command, Trip):
+            outcome = self.floor.trip(*command)
+            if not isinstance(outcome, str):
+                return shipped_line(outcome)
             self.refused += 1
             return refused_line(outcome)
-        return shipped_line(outcome)
+        if isinstance(command, Wait):
+            self.floor.wait(command.time)
+        else:
+            self.closed = True
+        return ""
 
 
 class PickSession:
@@ -152,8 +149,7 @@ class PickSession:
         self.turns = 0
         self.on_plan = True
         self._turn_limit = turn_limit
-        self._hidden = problem.hidden
-        self._next_release = problem.first_release
+        self._told = 0
 
     @property
     def opening(self) -> str:
@@ -193,19 +189,13 @@ class PickSession:
         if self.turns >= self._turn_limit:
             return said or "The shift is over.", in_form, StopReason.TURN_LIMIT
         floor = picking.floor
-        if self._next_release <= floor.now:
-            new = "\n".join(self._released())
-            said = f"{said}\n{new}" if said else new
         line = clock_line(floor)
+        for release, new in self.problem.news[self._told :]:
+            if release > floor.now:
+                break
+            self._told += 1
+            said = f"{said}\n{new}" if said else new
         return f"{said}\n{line}" if said else line, in_form, None
-
-    def _released(self) -> list[str]:
-        """Announce the orders released since the last time."""
-        now = self.picking.floor.now
-        new = [order for order in self._hidden if order.release <= now]
-        self._hidden = [order for order in self._hidden if order.release > now]
-        self._next_release = _first_release(self._hidden)
-        return [f"New {order_line(order)}" for order in new]
 
 
 def solve(instance: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,10 +208,6 @@ def solve(instance: Mapping[str, Any]) -> dict[str, Any]:
         "reference": first_come_first_served(site, orders, stock),
         "plan": [*replies(best.legs, [0] * site.pickers), *([write(Done())] if left else [])],
     }
-
-
-def _first_release(orders: Sequence[Order]) -> float:
-    return min([order.release for order in orders], default=math.inf)
 
 
 def follows(plan: Sequence[str], turn: int, text: str, complete: bool) -> bool:

@@ -90,7 +90,7 @@ def clock_line(floor: Floor) -> str:
     now = floor.now
     if floor.site.announced:
         return f"t={now} open {','.join(floor.open)}"
-    known = [name for name, order in floor.open.items() if order.release <= now]
+    known = [order.id for order in floor.open.values() if order.release <= now]
     return f"t={now} open {','.join(known) or 'none'}"
 
 

@@ -100,17 +100,17 @@ class Shelf:
         """
         due, on_hand = self.due, self.on_hand
         self.room -= order
-        left = lost = sold = 0
+        left = lost = 0
         for units in asked:
             due.append(order)
             order = 0
-            if units > on_hand:
-                lost += units - on_hand
-                units = on_hand
-            sold += units
             on_hand -= units
+            if on_hand < 0:
+                lost -= on_hand
+                on_hand = 0
             left += on_hand
             on_hand += due.pop(0)
+        sold = sum(asked) - lost
         self.on_hand = on_hand
         self.room += sold
         return left, sold, lost

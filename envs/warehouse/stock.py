@@ -212,7 +212,7 @@ class StockSession:
 
     def _run(self, orders: Sequence[int]) -> list[str]:
         """Place orders and play the days of a review cycle: what was sold of each item."""
-        regret, cost = self._regret, self._cost
+        regret, cost, total, missed = self._regret, self._cost, self._sold, self._lost
         asked = self.problem.asked[self.turns]
         news = []
         for shelf, order, solution, units in zip(
@@ -222,10 +222,10 @@ class StockSession:
             left, sold, lost = shelf.sell(order, units)
             model = shelf.item.model
             cost += model.holding * left + model.lost * lost + (model.fixed if order else 0.0)
-            self._sold += sold
-            self._lost += lost
+            total += sold
+            missed += lost
             news.append(sales_line(shelf, sold, lost))
-        self._regret, self._cost = regret, cost
+        self._regret, self._cost, self._sold, self._lost = regret, cost, total, missed
         self.turns += 1
         return news
 
