@@ -32,7 +32,6 @@ FloatArray = npt.NDArray[np.float64]
 _THIRD = (1 / 3, 1 / 3, 1 / 3)
 _RECORD = 2000
 _RIDGE = 1.0
-_TENTHS = 10
 _LOGIT_NOISE = 1.2
 _FALSE_SHARE = 0.2
 
@@ -52,9 +51,9 @@ def _random(world: World, turn: Turn, rng: np.random.Generator) -> str:
         target = world.targets[int(rng.integers(len(world.targets)))]
         return Argument(LABELS[target][int(rng.integers(3))], _random_claims(rng, 2)).write()
     labels = tuple(int(rng.integers(3)) for _ in world.targets)
-    reports = [_probabilities(rng.multinomial(_TENTHS, _THIRD) / _TENTHS) for _ in world.targets]
+    reports = [_even_odds(label) for label in labels]
     answer = Answer(labels, tuple(reports), _random_claims(rng, MOST_CLAIMS))
-    return answer.write(world.targets, decimals=1)
+    return answer.write(world.targets, decimals=3)
 
 
 def _majority(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -84,8 +83,7 @@ def _first_year_report(evidence: Evidence, target: Target) -> Probabilities:
     if target == "novelty" or None in counts:
         return _THIRD
     label = disruption_label(*(int(count or 0) for count in counts))
-    a, b, c = (0.5 if label == name else 0.25 for name in LABELS[target])
-    return (a, b, c) if label is not None else _THIRD
+    return _THIRD if label is None else _even_odds(LABELS[target].index(label))
 
 
 def _logistic(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -146,6 +144,12 @@ def _answer(
     """Write an answer with the likeliest label of each report."""
     labels = tuple(likeliest(report) for report in reports)
     return Answer(labels, tuple(reports), tuple(claims)).write(world.targets, decimals)
+
+
+def _even_odds(label: int) -> Probabilities:
+    """Put one half on a label and a quarter on each of the others."""
+    a, b, c = (0.5 if k == label else 0.25 for k in range(3))
+    return (a, b, c)
 
 
 def _random_claims(rng: np.random.Generator, most: int) -> tuple[Claim, ...]:

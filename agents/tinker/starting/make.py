@@ -74,6 +74,9 @@ COURSE = (
     # Plans and debates are longer to say: with forecasts known they get the most tokens.
     Lesson(((FORECAST, 4), (ENERGY, 1), (ROUTES, 4), (CLAIMS, 4)), 2400, 4096, 1.5e-3),
     Lesson(((GUESSES, 3), (ENERGY, 1), (TRIPS, 3), (DEBATE, 5)), 900, 4096, 1.5e-3, 0.5),
+    # Reports must sum to one, which the noise that comes last in a lesson is too short to teach.
+    Lesson(((FORECAST, 3), (ENERGY, 1), (TRIPS, 2), (DEBATE, 6)), 500, 4096, 1.2e-3, 0.0),
+    Lesson(((FORECAST, 5), (ENERGY, 0.5), (TRIPS, 1), (DEBATE, 5)), 400, 4096, 1e-3, 0.4),
 )
 
 
