@@ -2,11 +2,15 @@
 
     python benchmarks/citation_metrics.py                      100k papers / 1M citations, compared
     python benchmarks/citation_metrics.py --papers 500000 --alone
+    python benchmarks/citation_metrics.py --growth             125k to 500k papers
 
 Citations are drawn with recency and preferential attachment, so that a few papers are cited by
 many. Each line states seconds to build, seconds for all papers, and the peak memory of the process.
 `--alone` leaves the package out (it needs `pip install cdindex`, GPL, for comparison only).
-`--workers N` counts once more in N processes over a graph saved on disk.
+`--workers N` counts once more in N processes over a graph saved on disk. `--growth` doubles the
+papers twice, each size in a process of its own, with the graph in memory and built on disk in
+chunks: processor microseconds a citation stay the same where the cost is linear. `before` is the
+part of the peak that the process held once the citations were drawn.
 """
 
 import argparse
@@ -16,17 +20,21 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
+from tokengym.envs.disruption.citation_files import build_on_disk
 from tokengym.envs.disruption.citations import CitationGraph
 
 IntArray = npt.NDArray[np.int64]
 CITATIONS_PER_PAPER = 10
 FIRST_YEAR, LAST_YEAR = 1980, 2010
+SIZES = (125_000, 250_000, 500_000)
+CHUNK = 500_000
 
 
 def literature(papers: int, seed: int = 0) -> tuple[IntArray, IntArray, IntArray]:
@@ -51,12 +59,96 @@ def peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+class Cost(NamedTuple):
+    """What one size cost.
+
+    Attributes:
+        build: processor seconds to build the graph.
+        tally: processor seconds to count for all papers.
+        before: peak memory in MB once scipy is loaded and the citations are drawn.
+        peak: peak memory in MB at the end.
+        total: sum of all counts, the same however they were computed.
+    """
+
+    build: float
+    tally: float
+    before: float
+    peak: float
+    total: int
+
+
+def cost(papers: int, on_disk: bool) -> Cost:
+    """Build the graph of a literature and count for all papers, in this process."""
+    import scipy.sparse  # noqa: F401 - its import is no part of the build
+
+    with tempfile.TemporaryDirectory() as folder:
+        years, citing, cited = literature(papers)
+        before = peak_megabytes()
+        begin = time.process_time()
+        if on_disk:
+            parts = [slice(k, k + CHUNK) for k in range(0, len(citing), CHUNK)]
+            graph = build_on_disk(
+                folder,
+                years,
+                lambda: ((citing[part], cited[part]) for part in parts),
+                block_citations=CHUNK,
+            )
+        else:
+            graph = CitationGraph.from_edges(years, citing, cited)
+        built = time.process_time()
+        counts = graph.counts()
+        done = time.process_time()
+        total = int(sum(column.sum() for column in counts))
+    return Cost(built - begin, done - built, before, peak_megabytes(), total)
+
+
+def growth() -> Table:
+    """Return the costs of each size, in memory and on disk, whose counts must be equal."""
+    table = Table(title="growth, windows of 5 years", title_justify="left")
+    columns = (
+        "papers",
+        "citations",
+        "graph",
+        "build s",
+        "all papers s",
+        "µs a citation",
+        "peak MB",
+    )
+    for column in (*columns, "of it before"):
+        table.add_column(column, justify="right")
+    for papers in SIZES:
+        totals = set()
+        for on_disk in (False, True):
+            # A fresh process each: a peak never falls, and memory is not given back.
+            with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+                found = pool.submit(cost, papers, on_disk).result()
+            totals.add(found.total)
+            citations = papers * CITATIONS_PER_PAPER
+            each = 1e6 * (found.build + found.tally) / citations
+            table.add_row(
+                f"{papers:,}",
+                "on disk" if on_disk else "in memory",
+                f"{found.build:.2f}",
+                f"{found.tally:.2f}",
+                f"{each:.2f}",
+                f"{found.peak:.0f}",
+                f"{found.before:.0f}",
+            )
+        if len(totals) > 1:
+            raise RuntimeError(f"counts differ between memory and disk: {totals}")
+    return table
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--papers", type=int, default=100_000)
     parser.add_argument("--alone", action="store_true")
     parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--growth", action="store_true")
     chosen = parser.parse_args(arguments)
+    if chosen.growth:
+        Console().print(growth())
+        return
     import scipy.sparse  # noqa: F401 - its import is no part of the build
 
     years, citing, cited = literature(chosen.papers)

@@ -1,0 +1,129 @@
+"""The debate in figures: what every baseline earns at every tier, and how often returns tie.
+
+    python benchmarks/debate_table.py                                 every tier, 100 test Tasks
+    python benchmarks/debate_table.py L2 --tasks 500 --challenger noisy
+    python benchmarks/debate_table.py --target novelty --tasks 200 --markdown docs/papers.md
+
+Two tables, of the predictor against one challenger. The first has one row a tier and one column a
+policy: mean return with 95 % interval, and how often an answer was malformed; its last column is
+the bound of what the exact posterior can earn. The second tells how often pairs of rollouts of the
+noisy policy tie, for the whole reward and for correctness alone; how far Bayes (the oracle) stays
+below its bound where labels are free of noise, and how many runs of any policy pass that bound; and
+what a Task costs to draw.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tokengym.agents.evaluate import estimate, play_all, play_group, well_formed
+from tokengym.agents.page_blocks import markdown_table, write_block
+from tokengym.envs import baselines, make_world
+from tokengym.envs.catalogue import Policy, spec
+from tokengym.envs.disruption.challengers import CHALLENGERS
+from tokengym.envs.disruption.world import CHALLENGER, PREDICTOR, TARGETS
+from tokengym.rewards.ties import tie_statistics
+
+GROUP_SIZES = (4, 8, 16)
+GROUPS = 100
+BLOCK = "debate_table.py"
+
+Cells = Mapping[str, str]
+"""A row of a table by column."""
+
+
+def measure(level: str, target: str, challenger: str, count: int) -> dict[str, Cells]:
+    """Return one tier's rows: `returns` and `ties`."""
+    world = make_world("disruption", level, target=target)
+    exact = make_world("disruption", level, target=target, label="expected")
+    sides: dict[str, dict[str, Policy]] = {
+        name: {PREDICTOR: policy, CHALLENGER: CHALLENGERS[challenger]}
+        for name, policy in baselines("disruption").items()
+    }
+    tasks, seconds = [], []
+    for index in range(count):
+        begun = time.perf_counter()
+        tasks.append(world.task("test", index))
+        seconds.append(time.perf_counter() - begun)
+    returns = {}
+    for name, roles in sides.items():
+        records = play_all(world, tasks, roles)
+        earned = estimate([record.returns[PREDICTOR] for record in records])
+        malformed = 1 - statistics.fmean(well_formed(records, PREDICTOR))
+        returns[name] = f"{earned}, {malformed:.0%}"
+    bounds = [exact.optimum(task)[PREDICTOR].value for task in tasks]
+    groups = [play_group(world, task, sides["noisy"], max(GROUP_SIZES)) for task in tasks[:GROUPS]]
+    whole = np.array([[run.returns[PREDICTOR] for run in group] for group in groups])
+    right = np.array(
+        [[run.turns[-1].terms[PREDICTOR]["correctness"] for run in group] for group in groups]
+    )
+    ties = {
+        f"ties of {size}": " / ".join(
+            f"{tie_statistics(found[:, :size])['reward_tie_pair_rate']:.3f}"
+            for found in (whole, right)
+        )
+        for size in GROUP_SIZES
+    }
+    played = {
+        name: np.array([run.returns[PREDICTOR] for run in play_all(exact, tasks, roles)])
+        for name, roles in sides.items()
+    }
+    above = sum(int((earned > np.array(bounds) + 1e-4).sum()) for earned in played.values())
+    return {
+        "returns": {"Tasks": str(count), **returns, "bound": str(estimate(bounds))},
+        "ties": {
+            **ties,
+            "Bayes below its bound": str(estimate((np.array(bounds) - played["oracle"]).tolist())),
+            "runs above the bound": f"{above} of {count * len(played)}",
+            "ms to draw": f"{1e3 * statistics.median(seconds):.1f}",
+        },
+    }
+
+
+def markdown(levels: Mapping[str, Mapping[str, Cells]]) -> str:
+    """Return both tables with a line each that says what the cells are."""
+    return (
+        "Mean return of the predictor ± half of its 95 % interval, and the share of its answers "
+        f"that were malformed:\n\n{_table(levels, 'returns')}\n\n"
+        "Share of pairs within a group of `noisy` that tie, whole reward / correctness alone, by "
+        "group size; against exact\nposteriors in place of outcomes, how far Bayes stays below "
+        f"its bound, and who passes it; median milliseconds:\n\n{_table(levels, 'ties')}"
+    )
+
+
+def _table(levels: Mapping[str, Mapping[str, Cells]], part: str) -> str:
+    columns = list(next(iter(levels.values()))[part])
+    rows = [
+        [f"`{level}`", *(found[part][column] for column in columns)]
+        for level, found in levels.items()
+    ]
+    return markdown_table(["tier", *columns], rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure the tiers asked for, and print or write the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("levels", nargs="*", metavar="tier", help="all of them if none")
+    parser.add_argument("--tasks", type=int, default=100, help="test Tasks a tier")
+    parser.add_argument("--target", choices=list(TARGETS), default="disruption")
+    parser.add_argument("--challenger", choices=list(CHALLENGERS), default="scripted")
+    parser.add_argument("--markdown", type=Path, help="a page with a block for these tables")
+    chosen = parser.parse_args(arguments)
+    done = {}
+    for level in chosen.levels or spec("disruption").levels:
+        print(f"disruption {level} ...", flush=True)
+        done[level] = measure(level, chosen.target, chosen.challenger, chosen.tasks)
+    if chosen.markdown is None:
+        print(markdown(done))
+    else:
+        write_block(chosen.markdown, BLOCK, markdown(done))
+
+
+if __name__ == "__main__":
+    main()
