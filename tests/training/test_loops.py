@@ -104,6 +104,13 @@ def test_what_a_loop_cannot_do_is_refused_by_name(change: dict[str, Any], named:
         replace(FORECAST, **change)
 
 
+def test_roles_are_not_compared_with_each_other() -> None:
+    debate = preset("disruption", self_play=True, filter="drop", **TINY)
+    assert debate.own_loop
+    with pytest.raises(OptionError, match="roles"):
+        replace(debate, estimator="leave_one_out")
+
+
 def test_the_cookbooks_filter_is_its_own_option() -> None:
     dropping = replace(FORECAST, loop="cookbook", filter="drop")
     assert not dropping.own_loop

@@ -163,6 +163,12 @@ class TrainSettings:
             raise OptionError(f"loop='cookbook' has no seam for {given}; use loop='auto'")
         if self.own_loop and self.mode == "stream":
             raise OptionError("mode='stream' is the cookbook's: our own loop does sync and async")
+        across = Choices(self.estimator, self.credit).beyond_cookbook()
+        if self.self_play and across:
+            raise OptionError(
+                f"{' and '.join(across)} would compare roles with each other: self_play needs "
+                "estimator='group_centred' and credit='episode'"
+            )
 
     def _check_roles(self) -> None:
         row = spec(self.world)
