@@ -5,6 +5,7 @@ import sys
 import typer
 
 from tokengym.agents.cli.check import check
+from tokengym.agents.cli.compare import compare
 from tokengym.agents.cli.data import data
 from tokengym.agents.cli.play import play
 from tokengym.agents.cli.serve import PASS_THROUGH, serve
@@ -25,6 +26,7 @@ app.command()(play)
 app.command()(check)
 app.command()(ties)
 app.command()(train)
+app.command()(compare)
 app.add_typer(data, name="data")
 app.command(context_settings=PASS_THROUGH)(serve)
 

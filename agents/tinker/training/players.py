@@ -14,8 +14,13 @@ from tinker_cookbook.checkpoint_utils import load_checkpoints_file
 from tokengym.agents.tinker.coordinator import Agent
 from tokengym.agents.tinker.language_model import LanguageModelAgent
 from tokengym.agents.tinker.service.checkpoints import SCHEME, CheckpointPath, copy_checkpoint
-from tokengym.agents.tinker.training.connection import Connection, resolve_model
-from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings
+from tokengym.agents.tinker.starting import MODEL_DIR
+from tokengym.agents.tinker.training.connection import Connection
+from tokengym.agents.tinker.training.settings import (
+    SETTINGS_FILE,
+    STARTING_POLICY,
+    TrainSettings,
+)
 from tokengym.envs.catalogue import baselines
 from tokengym.envs.core.errors import OptionError
 
@@ -141,9 +146,10 @@ def _agent(
     settings: TrainSettings, sampler: tinker.SamplingClient, name: str
 ) -> LanguageModelAgent:
     """Return an agent that speaks as a job's policy does."""
+    own = settings.model == STARTING_POLICY
     return LanguageModelAgent(
         sampler,
-        f"{settings.renderer}@{resolve_model(settings)}",
+        f"{settings.renderer}@{MODEL_DIR.resolve() if own else settings.model}",
         max_tokens=settings.max_tokens,
         temperature=settings.temperature,
         name=name,

@@ -1,0 +1,97 @@
+"""Finished runs are set side by side only where they were put to the same test."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tokengym.agents.cli import app
+from tokengym.agents.cli.compare import way
+from tokengym.agents.evaluate import Estimate
+from tokengym.agents.tinker.training.evaluation import Evaluation
+from tokengym.agents.tinker.training.job import OUTCOME_FILE
+from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings, preset
+from tokengym.envs.core.errors import OptionError
+
+RL = preset("disruption", evaluation_tasks=8)
+
+
+def finished(folder: Path, settings: TrainSettings, before: float, after: float) -> Path:
+    """A run folder as a job leaves it."""
+    folder.mkdir()
+    settings.save(folder / SETTINGS_FILE)
+
+    def evaluation(mean: float) -> Evaluation:
+        alone = Evaluation(Estimate(mean, mean - 0.05, mean + 0.05, 8))
+        return replace(alone, others=dict.fromkeys(settings.trained[1:], alone))
+
+    lines = {"oracle": [1.05, 1.0, 1.1, 8], "null": [-0.25, -0.3, -0.2, 8]}
+    outcome = {
+        "before": evaluation(before).to_dict(),
+        "after": evaluation(after).to_dict(),
+        "references": lines,
+        "other_references": dict.fromkeys(settings.trained[1:], lines),
+    }
+    (folder / OUTCOME_FILE).write_text(json.dumps(outcome))
+    return folder
+
+
+def table(*runs: Path) -> str:
+    done = CliRunner().invoke(app, ["compare", *map(str, runs)], catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.output
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+
+
+def test_one_table_shows_what_each_way_added(tmp_path: Path) -> None:
+    rewards = finished(tmp_path / "rl", RL, 0.1, 0.61)
+    labels = finished(tmp_path / "labels", replace(RL, sft=True), 0.1, 0.52)
+    both = finished(tmp_path / "both", replace(RL, start=str(labels)), 0.52, 0.73)
+    lines = [line.split("│")[1:-1] for line in table(rewards, labels, both).splitlines()]
+    rows = [[cell.strip() for cell in line] for line in lines if len(line) == 6]
+    assert ["rl", "rewards", "predictor", "0.100 ± 0.050", "0.610 ± 0.050", "8"] in rows
+    assert ["labels", "demonstrations", "predictor", "0.100 ± 0.050", "0.520 ± 0.050", "8"] in rows
+    assert rows[2][1:] == [
+        "rewards, from labels",
+        "predictor",
+        "0.520 ± 0.050",
+        "0.730 ± 0.050",
+        "8",
+    ]
+    assert [row[0] for row in rows[3:]] == ["oracle", "null"]
+
+
+def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
+    settings = replace(RL, self_play=True)
+    shown = table(finished(tmp_path / "self", settings, 0.1, 0.3))
+    assert shown.count("self-play") == 2
+    assert "challenger" in shown
+    assert way(replace(settings, separate=True)) == "self-play, own policies"
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (replace(RL, level="L1"), "one level"),
+        (replace(RL, evaluation_tasks=9), "one evaluation_tasks"),
+        (replace(RL, agents={"challenger": "noisy"}), "opponents of predictor"),
+        (preset("forecast", evaluation_tasks=8), "one world"),
+    ],
+)
+def test_runs_put_to_different_tests_are_refused(
+    tmp_path: Path, other: TrainSettings, message: str
+) -> None:
+    runs = [finished(tmp_path / "a", RL, 0.1, 0.2), finished(tmp_path / "b", other, 0.1, 0.2)]
+    with pytest.raises(OptionError, match=message):
+        table(*runs)
+
+
+def test_a_folder_without_a_finished_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="no run that is finished"):
+        table(tmp_path)

@@ -1,0 +1,116 @@
+"""Laws of demonstrations: true to the label, honest, and weighed where the role itself speaks."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokengym.agents.rollout import play
+from tokengym.agents.tinker import codec_named
+from tokengym.agents.tinker.starting import MODEL_DIR
+from tokengym.agents.tinker.training.beside import Said, tell
+from tokengym.agents.tinker.training.imitation import Demonstrations, datums, demonstration
+from tokengym.agents.tinker.training.settings import preset
+from tokengym.envs.catalogue import baselines, make_world, specs
+from tokengym.envs.disruption.challengers import scripted
+from tokengym.envs.disruption.demonstrations import SMOOTHING, labelled
+from tokengym.envs.disruption.labels import LABELS
+from tokengym.envs.disruption.replies import read_answer
+from tokengym.envs.disruption.world import DisruptionWorld
+from tokengym.envs.tokens.codec import ByteCodec
+
+BYTE = ByteCodec()
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 400), st.sampled_from(("disruption", "novelty", "both")))
+def test_a_labelled_debate_says_the_gold_label_and_nothing_false(index: int, target: str) -> None:
+    world = make_world("disruption", target=target)
+    assert isinstance(world, DisruptionWorld)
+    task = world.task("train", index)
+    record = play(world, task, labelled, rng())
+    answers = [
+        read_answer(reply, world.targets)
+        for turn, reply in zip(record.turns, record.replies, strict=False)
+        if turn.role == "predictor"
+    ]
+    assert len(answers) == 2
+    for answer in answers:
+        assert answer is not None
+        for said, report, name in zip(answer.labels, answer.reports, world.targets, strict=True):
+            assert LABELS[name][said] == task.answer["labels"][name]
+            assert report[said] == pytest.approx(1 - 2 * SMOOTHING)
+        assert answer.claims
+        assert all(claim.holds(world.docket.evidence) for claim in answer.claims)
+    assert record.metrics["well_formed"] == 1.0
+    assert record.returns["predictor"] > 1.0  # the label is right, so +1 and some for its reasons
+
+
+def test_every_world_has_demonstrations() -> None:
+    for world_id in specs():
+        taught = demonstration(world_id)
+        debate = world_id == "tokengym/Disruption-v0"
+        assert taught is (labelled if debate else baselines(world_id)["oracle"])
+
+
+def told(codec_name: str, role: str) -> tuple[list[Said], float]:
+    world = make_world("disruption")
+    other = "challenger" if role == "predictor" else "predictor"
+    found = asyncio.run(
+        tell(
+            world,
+            world.task("train", 2),
+            codec_named(codec_name),
+            role,
+            labelled,
+            {other: scripted if other == "challenger" else labelled},
+            rng(),
+        )
+    )
+    return found.turns, found.earned
+
+
+@pytest.mark.parametrize(("role", "count"), [("predictor", 2), ("challenger", 1)])
+def test_one_datum_holds_a_whole_side_and_weighs_its_own_tokens(role: str, count: int) -> None:
+    turns, earned = told("byte", role)
+    assert len(turns) == count
+    (datum,) = datums(turns, append_only=True)
+    targets = datum.loss_fn_inputs["target_tokens"].tolist()
+    weights = datum.loss_fn_inputs["weights"].tolist()
+    whole = [*turns[-1].read, *turns[-1].reply]
+    assert datum.model_input.to_ints() == whole[:-1]
+    assert targets == whole[1:]
+    weighed = [token for token, weight in zip(targets, weights, strict=True) if weight]
+    assert weighed == [token for turn in turns for token in turn.reply]
+    assert set(weights) == {0.0, 1.0}
+    assert (earned > 1.0) == (role == "predictor")
+
+
+def test_a_format_that_renders_again_makes_a_datum_a_turn() -> None:
+    name = f"qwen3@{MODEL_DIR}"
+    assert not codec_named(name).append_only
+    turns, _ = told(name, "predictor")
+    made = datums(turns, append_only=False)
+    assert len(made) == len(turns) == 2
+    for datum, turn in zip(made, turns, strict=True):
+        assert sum(datum.loss_fn_inputs["weights"].tolist()) == len(turn.reply)
+
+
+def test_a_steps_examples_are_always_the_same_and_no_two_steps_share_any() -> None:
+    job = preset("disruption", steps=3, groups_per_batch=1, group_size=2, self_play=True, sft=True)
+    agents = {role: job.opponents(role) for role in job.trained}
+    shown = Demonstrations(job, str(MODEL_DIR), 0, agents)
+
+    def batch(step: int) -> list[tuple[int, ...]]:
+        return [tuple(d.model_input.to_ints()) for d in asyncio.run(shown.batch(step))]
+
+    first, again, second = batch(0), batch(0), batch(1)
+    assert first == again
+    assert len(first) == 4  # two Tasks, both sides of each
+    assert not set(first) & set(second)
