@@ -18,7 +18,7 @@ from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-TINY = {"steps": 2, "groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2}
+TINY: dict[str, Any] = {"steps": 2, "groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2}
 FORECAST = preset("forecast", **TINY)
 ENERGY = preset("energy", **TINY)
 
