@@ -44,7 +44,7 @@ def page(study: Study) -> str:
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
     )
-    return template.render(
+    shown: str = template.render(
         plan=study["plan"],
         pilot=len(study["plan"]["seeds"]) < FULL_SEEDS,
         ties={name: ties_table(study, name) for name in ("noisy", "start")},
@@ -55,6 +55,7 @@ def page(study: Study) -> str:
         energy=energy_floors(study),
         minutes=sum(cell["seconds"] for cell in study["cells"].values()) / 60.0,
     )
+    return shown
 
 
 def ties_table(study: Study, policy: str) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import tinker
-from tinker_cookbook.checkpoint_utils import load_checkpoints_file
 from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import TrajectoryGroup
 
@@ -18,6 +17,7 @@ from tokengym.agents.tinker.loop.sampling import PromptSampler
 from tokengym.agents.tinker.training.connection import Connection
 from tokengym.agents.tinker.training.cost import job_cost
 from tokengym.agents.tinker.training.evaluation import group_builder
+from tokengym.agents.tinker.training.players import players, saved_weights
 from tokengym.agents.tinker.training.settings import TrainSettings
 from tokengym.envs.catalogue import make_world
 from tokengym.envs.core.errors import OptionError
@@ -44,8 +44,8 @@ def sampled_study(
     moves a rate.
 
     Args:
-        settings: world, level, options, model, renderer, temperature, longest reply and who speaks
-            for the other roles; what is about training is not looked at.
+        settings: world, level, options, role, model, renderer, temperature, longest reply and who
+            speaks for the other roles; what is about training is not looked at.
         tasks: Tasks of that world, one a group, at least one.
         sizes: group sizes, each at least 2.
         run: the folder of a run of `settings`, whose local service may hold `weights`.
@@ -89,10 +89,10 @@ def newest_weights(run: Path) -> str:
     Raises:
         OptionError: if the run saved none.
     """
-    saved = [item.sampler_path for item in load_checkpoints_file(str(run)) if item.sampler_path]
-    if not saved:
+    newest = saved_weights(run).sampler
+    if newest is None:
         raise OptionError(f"{run} has saved no weights to sample from yet")
-    return str(saved[-1])
+    return newest
 
 
 def sampling_cost(
@@ -106,7 +106,17 @@ def sampling_cost(
         tasks: one a group.
         size: rollouts of a group.
     """
-    one = replace(settings, steps=1, groups_per_batch=1, group_size=2, evaluation_tasks=1)
+    one = replace(
+        settings,
+        steps=1,
+        groups_per_batch=1,
+        group_size=2,
+        evaluation_tasks=1,
+        estimator="group_centred",
+        filter="keep",
+        self_play=False,
+        separate=False,
+    )
     cost = job_cost(one, codec, tasks)
     played = one.group_size + 2 * one.evaluation_tasks
     rollouts = len(tasks) * size
@@ -128,11 +138,15 @@ async def _sampled(
         else await client.create_sampling_client(base_model=connection.model)
     )
     policy = PromptSampler(sampler, settings.max_tokens, settings.temperature)
+    others = settings.opponents(settings.trained[0])
+    agents = await players(settings, others, connection, client)
     gate = asyncio.Semaphore(GROUPS_AT_ONCE)
 
     async def play(task: Task) -> TrajectoryGroup:
         async with gate:
-            builder = group_builder(settings, connection.model, task, group_size=size)
+            builder = group_builder(
+                settings, connection.model, task, group_size=size, agents=agents
+            )
             return await do_group_rollout(builder, policy)
 
     begun = time.perf_counter()

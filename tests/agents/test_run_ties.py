@@ -15,8 +15,8 @@ from tokengym.agents.cli import app
 from tokengym.agents.evaluate import Estimate
 from tokengym.agents.tinker.run_ties import METRICS_FILE, SERIES, RunTies, run_ties
 from tokengym.agents.tinker.training.evaluation import Evaluation
-from tokengym.agents.tinker.training.job import OUTCOME_FILE, SETTINGS_FILE
-from tokengym.agents.tinker.training.settings import preset
+from tokengym.agents.tinker.training.job import OUTCOME_FILE
+from tokengym.agents.tinker.training.settings import SETTINGS_FILE, preset
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
