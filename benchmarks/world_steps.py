@@ -1,10 +1,12 @@
-"""Text steps per second of every world beside CartPole-v1 in the same run, and Tasks per second.
+"""Text steps per second of every world, and the time of a Task, beside CartPole-v1 in the same run.
 
     python benchmarks/world_steps.py            every world, its first level
     python benchmarks/world_steps.py --all      every level
+    python benchmarks/world_steps.py --all energy
 
 Worlds and CartPole take turns in rounds, and the ratio is the median over the rounds, so that a
 machine whose speed drifts does not favour either. Replies are prepared before the clock starts.
+What a Task takes to draw includes its oracle; the first one, which loads the solver, is not timed.
 """
 
 import argparse
@@ -18,11 +20,12 @@ from rich.console import Console
 from rich.table import Table
 
 from tokengym.agents.rollout import Record, play
-from tokengym.envs import World, baselines, make_world, specs
+from tokengym.envs import World, baselines, make_world, spec, specs
 
 TASKS = 24
 ROUNDS = 7
 SECONDS = 0.15
+EPISODES = 300
 
 
 def cartpole_steps_per_second(seconds: float) -> float:
@@ -40,15 +43,35 @@ def cartpole_steps_per_second(seconds: float) -> float:
     return steps / (time.perf_counter() - start)
 
 
-def prepare(world: World) -> tuple[list[Record], float]:
-    """Draw Tasks and play them once; returns the records and Tasks drawn per second."""
-    start = time.perf_counter()
-    tasks = [world.task("train", index) for index in range(TASKS)]
-    drawn = TASKS / (time.perf_counter() - start)
+def cartpole_episode_seconds() -> float:
+    """Median time of an episode of CartPole-v1 under a uniformly random policy, reset included."""
+    env = gymnasium.make("CartPole-v1")
+    rng = np.random.default_rng(0)
+    times = []
+    for seed in range(EPISODES):
+        actions = rng.integers(2, size=500).tolist()
+        start = time.perf_counter()
+        env.reset(seed=seed)
+        for action in actions:
+            _, _, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                break
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def prepare(world: World) -> tuple[list[Record], list[float]]:
+    """Draw Tasks and play them once; returns the records and the seconds each Task took."""
+    world.task("validation", 0)
+    tasks, times = [], []
+    for index in range(TASKS):
+        start = time.perf_counter()
+        tasks.append(world.task("train", index))
+        times.append(time.perf_counter() - start)
     name = "noisy" if "noisy" in baselines(world.spec.id) else "random"
     policy = baselines(world.spec.id)[name]
     rng = np.random.default_rng(0)
-    return [play(world, task, policy, rng) for task in tasks], drawn
+    return [play(world, task, policy, rng) for task in tasks], times
 
 
 def world_steps_per_second(world: World, records: Sequence[Record], seconds: float) -> float:
@@ -67,21 +90,26 @@ def world_steps_per_second(world: World, records: Sequence[Record], seconds: flo
 def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("worlds", nargs="*", help="ids or short names of the worlds; all if none")
     parser.add_argument("--all", action="store_true", help="every level, not the first alone")
-    every = parser.parse_args().all
+    chosen = parser.parse_args()
+    rows = [spec(name) for name in chosen.worlds] or list(specs().values())
+    episode = cartpole_episode_seconds()
     table = Table(
         "world",
         "level",
         "text steps/s",
         "÷ CartPole",
         "min to max",
-        "Tasks/s, oracle included",
-        title=f"Medians of {ROUNDS} rounds",
+        "ms a Task, oracle included",
+        "Tasks/s",
+        title=f"Medians of {ROUNDS} rounds and of {TASKS} Tasks",
+        caption=f"An episode of CartPole-v1 under a random policy takes {episode * 1e3:.2f} ms.",
     )
-    for row in specs().values():
-        for level in row.levels if every else row.levels[:1]:
+    for row in rows:
+        for level in row.levels if chosen.all else row.levels[:1]:
             world = make_world(row.id, level)
-            records, drawn = prepare(world)
+            records, times = prepare(world)
             world_steps_per_second(world, records, SECONDS)
             rates, ratios = [], []
             for _ in range(ROUNDS):
@@ -94,7 +122,8 @@ def main() -> None:
                 f"{statistics.median(rates):,.0f}",
                 f"{statistics.median(ratios):.2f}",
                 f"{min(ratios):.2f} to {max(ratios):.2f}",
-                f"{drawn:,.1f}",
+                f"{statistics.median(times) * 1e3:,.2f}",
+                f"{TASKS / sum(times):,.1f}",
             )
     Console(width=120).print(table)
 

@@ -144,6 +144,9 @@ def plain(value: Any) -> Any:
     Raises:
         TaskError: if a number is not finite.
     """
+    kind = type(value)
+    if kind is int or kind is str or (kind is float and math.isfinite(value)):
+        return value
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
