@@ -11,9 +11,9 @@ from rich.console import Console
 
 from tokengym.agents.tinker.loop.choices import Choices
 from tokengym.agents.tinker.training.connection import KEY_VARIABLE
-from tokengym.agents.tinker.training.job import SETTINGS_FILE, run_job
+from tokengym.agents.tinker.training.job import run_job
 from tokengym.agents.tinker.training.progress import Progress
-from tokengym.agents.tinker.training.settings import TrainSettings, preset
+from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings, preset
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
