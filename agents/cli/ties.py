@@ -2,6 +2,7 @@
 
 import json
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -190,6 +191,8 @@ def _sampled(
         typer.echo(f"this study will read about {read:,} tokens and sample at most {sampled:,}")
         if ask and sys.stdin.isatty():
             typer.confirm("start?", abort=True)
+    # What samples calls the SDK as the cookbook does, by a name the SDK is about to drop.
+    warnings.filterwarnings("ignore", "DEPRECATED: SamplingClient.sample_async", FutureWarning)
     return sampled_study(
         settings, drawn, sizes, run=run, weights=weights, threshold=correct, seed=seed
     )
