@@ -39,8 +39,9 @@ class Remembering(Protocol):
 Agent = Speaker | Remembering
 """Who speaks for a role that is not trained."""
 
-PATIENCE = 600.0
-"""Seconds that a reply may take before the others go on without it."""
+PATIENCE = 1800.0
+"""Seconds that a reply may take before the others go on without it. Only a sampler that hangs takes
+so long; a member that fails or is cancelled is noticed at once."""
 START_SECONDS = 30.0
 """Seconds after which a member that has not begun will not: groups begin all at once."""
 _NOTHING_FITS = 2

@@ -9,6 +9,7 @@ from tinker_cookbook.model_info import get_recommended_renderer_name
 from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
 
 from tokengym.agents.tinker.codec import as_codec
+from tokengym.agents.tinker.coordinator import PATIENCE
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.envs.catalogue import make_world, spec
 from tokengym.envs.core.errors import OptionError
@@ -137,6 +138,9 @@ class TaskDatasetBuilder(RLDatasetBuilder):
         default=None, doc="Budget of an episode's observations and replies together."
     )
     max_turn_tokens: int | None = chz.field(default=None, doc="Longest reply.")
+    patience: float = chz.field(
+        default=PATIENCE, doc="Seconds a reply may take before other roles go on without it."
+    )
 
     def codec_name(self) -> str:
         """Return the name of the codec.
@@ -188,6 +192,7 @@ class TaskDatasetBuilder(RLDatasetBuilder):
             agents=dict(self.agents),
             max_trajectory_tokens=self.max_trajectory_tokens,
             max_turn_tokens=self.max_turn_tokens,
+            patience=self.patience,
         )
 
     def _trained(self) -> str | tuple[str, ...] | None:

@@ -43,3 +43,16 @@ def test_greedy_rollouts_and_groups_in_place_of_others_are_paid_for() -> None:
     more = spent.prefill + spent.sampled - cost.prefill - cost.sampled
     assert 0.8 * 10 * 1000 <= more <= 10 * 1000
     assert spent.trained == again.trained == greedy.trained == cost.trained
+
+
+def test_demonstrations_are_trained_on_and_not_sampled_and_every_role_is_evaluated() -> None:
+    settings = preset("disruption", steps=2, evaluation_tasks=4)
+    tasks = held_out_tasks(settings)
+    cost = job_cost(settings, ByteCodec(), tasks)
+    shown = job_cost(replace(settings, sft=True), ByteCodec(), tasks)
+    assert shown.trained == cost.trained
+    assert shown.sampled * (2 * settings.groups_per_batch * settings.group_size + 8) == (
+        cost.sampled * 8
+    )
+    both = job_cost(replace(settings, self_play=True), ByteCodec(), tasks)
+    assert both.trained == 2 * cost.trained

@@ -102,8 +102,10 @@ def test_the_challenger_alone_is_trained_against_an_untrained_model(tmp_path: Pa
     settings = job(steps=1, role="challenger", agents={"predictor": "model"})
     outcome, _ = run(settings, tmp_path)
     (row,) = logged(tmp_path)
-    assert row["env/all/turns_per_episode"] <= 1.0
-    assert "term/change" in outcome.after.figures or outcome.after.figures["malformed"] >= 0.0
+    assert row["env/all/turns_per_episode"] == 1.0
+    assert outcome.after.returns.tasks == 4
+    assert outcome.references["scripted"].tasks == 4
+    assert "predictor" not in outcome.after.others
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,8 @@ def job_cost(settings: TrainSettings, codec: Codec, tasks: Sequence[Task]) -> Co
         length += settings.max_tokens
     groups = settings.steps * settings.groups_per_batch
     rollouts = groups * settings.group_size
-    sampled = rollouts + (groups if settings.estimator == "remax" else 0)
+    # Demonstrations are written by a script.
+    sampled = 0 if settings.sft else rollouts + (groups if settings.estimator == "remax" else 0)
     said = turns * settings.max_tokens
     if settings.filter == "resample":
         # As many again, or what the budget of tokens buys.
@@ -66,9 +67,10 @@ def job_cost(settings: TrainSettings, codec: Codec, tasks: Sequence[Task]) -> Co
         sampled += (
             sampled if budget is None else settings.steps * budget * len(sample) // (read + said)
         )
-    played = sampled + 2 * settings.evaluation_tasks
+    roles = len(settings.trained)
+    played = sampled + 2 * settings.evaluation_tasks * roles
     return Cost(
         prefill=played * read // len(sample),
         sampled=played * said // len(sample),
-        trained=rollouts * length,
+        trained=rollouts * length * roles,
     )

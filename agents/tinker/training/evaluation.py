@@ -39,7 +39,7 @@ class Evaluation:
     Attributes:
         returns: mean return with its interval.
         figures: means of what the world reports at the end of an episode, by name; `malformed` is
-            the share of all replies.
+            the share of all replies, if there were any.
         stated: for forecasts, pairs of (label, stated probability) of the well-formed replies; the
             label is the exact probability where Tasks are scored against it, else the outcome.
         replies: what the policy said on the first Task; empty where the world could not read it.
@@ -117,8 +117,15 @@ async def evaluate_policy(
         name: statistics.fmean(float(metrics[name]) for metrics in last if name in metrics)
         for name in names
     }
-    steps = [step for group in groups for step in group.trajectories_G[0].transitions]
-    figures["malformed"] = sum(float(step.metrics["malformed"]) for step in steps) / len(steps)
+    # A role whose turn never came has replied nothing.
+    refused = [
+        float(step.metrics["malformed"])
+        for group in groups
+        for step in group.trajectories_G[0].transitions
+        if "malformed" in step.metrics
+    ]
+    if refused:
+        figures["malformed"] = statistics.fmean(refused)
     stated = [
         (float(metrics["label"]), float(metrics["probability"]))
         for metrics in last
@@ -130,6 +137,7 @@ async def evaluate_policy(
     said = [
         "" if step.metrics["malformed"] else str(step.logs["reply"])
         for step in groups[0].trajectories_G[0].transitions
+        if "malformed" in step.metrics
     ]
     return Evaluation(estimate(returns), figures, stated, said)
 
