@@ -246,6 +246,7 @@ RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "play"): lambda reader, rest: tokengym(reader, ["play", *rest]),
     ("tokengym", "check"): check,
     ("tokengym", "ties"): ties,
+    ("tokengym", "data"): lambda reader, rest: tokengym(reader, ["data", *rest]),
     ("python3", ".ci/start"): start,
     ("export",): export,
     ("python",): python,
