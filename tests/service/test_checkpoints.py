@@ -15,6 +15,7 @@ from tokengym.agents.tinker.service.checkpoints import (
     CheckpointInfo,
     CheckpointPath,
     CheckpointStore,
+    copy_checkpoint,
     expiry,
     now,
 )
@@ -146,3 +147,18 @@ def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
     for action in (store.load, store.info, store.delete):
         with pytest.raises(UnknownResourceError, match="step-1 does not exist"):
             action(PATH)
+
+
+def test_a_copy_is_a_checkpoint_of_another_store(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    with pytest.raises(UnknownResourceError, match="step-1 does not exist"):
+        copy_checkpoint(PATH, here, there)
+    theirs, store = CheckpointStore(there), CheckpointStore(here)
+    store.save(PATH, {"x": torch.ones(2)}, INFO, overwrite=False)
+    store.write_run(RUN, {"training_run_id": RUN, "created": INFO.created})
+    copy_checkpoint(PATH, here, there)
+    loaded, info = theirs.load(PATH)
+    assert info == INFO
+    assert loaded["x"].tolist() == [1.0, 1.0]
+    assert theirs.read_run(RUN) == store.read_run(RUN)
+    assert [path for path, _ in theirs.listing()] == [PATH]

@@ -69,8 +69,9 @@ def test_self_play_tells_of_both_roles(tmp_path: Path, separate: bool) -> None:
     paths = {saved_weights(folder).sampler for folder in folders}
     assert None not in paths
     assert len(paths) == len(folders)
-    run(replace(settings, steps=3), tmp_path)
-    assert [row["progress/batch"] for row in logged(tmp_path)] == [0, 1, 2]
+    if separate:  # the other one is resumed by the cookbook
+        run(replace(settings, steps=3), tmp_path)
+        assert [row["progress/batch"] for row in logged(tmp_path)] == [0, 1, 2]
 
 
 def test_supervised_then_reinforced_against_the_supervised(tmp_path: Path) -> None:

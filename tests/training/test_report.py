@@ -1,8 +1,10 @@
 """Laws of the report: it shows every figure, escapes what it quotes, and draws what it is given."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from tokengym.agents.evaluate import Estimate
+from tokengym.agents.tinker.training import report
 from tokengym.agents.tinker.training.evaluation import Evaluation
 from tokengym.agents.tinker.training.report import write_report
 from tokengym.agents.tinker.training.settings import preset
@@ -27,3 +29,42 @@ def test_every_figure_is_on_the_page_and_nothing_is_markup(tmp_path: Path) -> No
 def test_a_run_without_steps_or_an_end_is_reported_too(tmp_path: Path) -> None:
     write_report(tmp_path, preset("energy"), [], {}, Evaluation(BEFORE.returns), None)
     assert "before training" in (tmp_path / "report.html").read_text()
+
+
+def test_every_trained_role_has_its_own_curve_and_tables(tmp_path: Path) -> None:
+    settings = preset("disruption", self_play=True)
+    rows = [
+        StepRow(
+            step,
+            0.1,
+            0.0,
+            0.0,
+            0.0,
+            1.0,
+            1.0,
+            {"env/all/predictor/reward": 0.1 * step, "env/all/challenger/reward": -0.1 * step},
+        )
+        for step in range(5)
+    ]
+    challenger = Evaluation(Estimate(0.0375, 0.03, 0.04, 7), {"malformed": 0.0625})
+    before = replace(BEFORE, stated=(), others={"challenger": challenger})
+    after = replace(AFTER, stated=(), others={"challenger": challenger})
+    others = {"challenger": {"noisy": Estimate(-0.0425, -0.05, -0.04, 7)}}
+    sides = report.sides(settings, rows, LINES, before, after, others)
+    assert [side.rewards[-1] for side in sides] == [0.4, -0.4]
+    write_report(tmp_path, settings, rows, LINES, before, after, other_references=others)
+    page = (tmp_path / "report.html").read_text()
+    assert "challenger, held out against scripted predictor" in page
+    for shown in ("0.6100", "0.8100", "0.0375", "-0.0425", "0.0625"):
+        assert shown in page
+
+
+def test_a_supervised_run_shows_its_loss_and_no_rewards(tmp_path: Path) -> None:
+    settings = preset("disruption", sft=True)
+    rows = [StepRow(k, 0.0, 0.0, 0.0, 0.0, 9.0, 1.0, {"train/nll": 2.0 - k}) for k in range(3)]
+    (side,) = report.sides(settings, rows, LINES, BEFORE, AFTER, {})
+    assert not side.rewards
+    write_report(tmp_path, settings, rows, LINES, BEFORE, AFTER)
+    page = (tmp_path / "report.html").read_text()
+    assert "3 steps of 64 demonstrations" in page
+    assert "27 tokens trained on" in page

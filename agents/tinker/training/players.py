@@ -14,6 +14,7 @@ from tinker_cookbook.checkpoint_utils import load_checkpoints_file
 from tokengym.agents.tinker.coordinator import Agent
 from tokengym.agents.tinker.language_model import LanguageModelAgent
 from tokengym.agents.tinker.service.checkpoints import SCHEME, CheckpointPath, copy_checkpoint
+from tokengym.agents.tinker.service.errors import UnknownResourceError
 from tokengym.agents.tinker.starting import MODEL_DIR
 from tokengym.agents.tinker.training.connection import Connection
 from tokengym.agents.tinker.training.settings import (
@@ -95,7 +96,7 @@ def weights_at(who: str, connection: Connection, *, state: bool) -> str:
         state: whether to train on from them rather than to sample.
 
     Raises:
-        OptionError: if the run has saved none.
+        OptionError: if the run has saved none, or lost them.
     """
     if who.startswith(SCHEME):
         return who
@@ -108,7 +109,10 @@ def weights_at(who: str, connection: Connection, *, state: bool) -> str:
         (p / SERVICE_FOLDER for p in (run, run.parent) if (p / SERVICE_FOLDER).is_dir()), None
     )
     if connection.service is not None and kept is not None:
-        copy_checkpoint(CheckpointPath.parse(path), kept, connection.service.state_dir)
+        try:
+            copy_checkpoint(CheckpointPath.parse(path), kept, connection.service.state_dir)
+        except UnknownResourceError as error:
+            raise OptionError(f"{run} has lost its weights: {error}") from error
     return path
 
 

@@ -45,15 +45,15 @@ def write_report(
         other_references: where several roles are trained, `references` of all but the first by
             role.
     """
-    sides = _sides(settings, steps, references, before, after, other_references or {})
-    draw(folder / "reward.png", steps, sides)
+    told = sides(settings, steps, references, before, after, other_references or {})
+    draw(folder / "reward.png", steps, told)
     template = jinja2.Template(_PAGE.read_text(encoding="utf-8"), autoescape=True)
     page = template.render(
         title=f"{settings.world} ({settings.level})",
         summary=_summary(settings, steps),
         warning=warning,
         picture="reward.png",
-        sides=sides,
+        sides=told,
         episodes=episodes,
         settings=json.dumps(_plain(settings), indent=2),
     )
@@ -93,7 +93,7 @@ class Side(NamedTuple):
         return _details(self.before, self.after)
 
 
-def _sides(
+def sides(
     settings: TrainSettings,
     steps: Sequence[StepRow],
     references: Mapping[str, Estimate],
@@ -101,20 +101,20 @@ def _sides(
     after: Evaluation | None,
     others: Mapping[str, Mapping[str, Estimate]],
 ) -> list[Side]:
-    """Return the trained roles, in order."""
+    """Return what there is to tell of each trained role, in order; see `write_report`."""
     if len(settings.trained) == 1:
         rewards = [row.reward for row in steps if row.nll is None]
         uniform = [row.uniform_rate for row in steps if row.nll is None]
         title = f"{settings.world} ({settings.level})"
         return [Side(title, rewards, uniform, references, before, after)]
-    sides = []
+    found = []
     for role in settings.trained:
         lines = others.get(role, references)
         now = None if after is None else after.others.get(role, after)
         key = f"env/all/{role}"
         logged = [row.metrics for row in steps if f"{key}/reward" in row.metrics]
         against = ", ".join(f"{who} {other}" for other, who in settings.opponents(role).items())
-        sides.append(
+        found.append(
             Side(
                 f"{role}, held out against {against}",
                 [float(row[f"{key}/reward"]) for row in logged],
@@ -124,23 +124,23 @@ def _sides(
                 now,
             )
         )
-    return sides
+    return found
 
 
-def draw(path: Path, steps: Sequence[StepRow], sides: Sequence[Side]) -> None:
+def draw(path: Path, steps: Sequence[StepRow], told: Sequence[Side]) -> None:
     """Draw rewards and tie rates by step, and stated against exact probabilities where known."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    first = sides[0]
+    first = told[0]
     scatters = any(found is not None and found.stated for found in (first.before, first.after))
-    count = len(sides) + scatters
+    count = len(told) + scatters
     figure, axes = pyplot.subplots(
         1, count, figsize=(8 if count == 1 else 6 * count, 5), squeeze=False
     )
-    for panel, side in zip(axes[0], sides, strict=False):
+    for panel, side in zip(axes[0], told, strict=False):
         _draw_curve(panel, [row.step for row in steps], side)
         if any(row.nll is not None for row in steps):
             _draw_loss(panel, steps)
