@@ -179,7 +179,7 @@ def _tell(outcome: "Outcome", settings: "TrainSettings", progress: "Progress") -
     before, after = outcome.before.returns, outcome.after.returns
     progress.say(f"held-out return before {before}, after {after} (95 % intervals)")
     for name, value in sorted(outcome.references.items(), key=lambda item: -item[1].mean):
-        progress.say(f"  {name:<16}{value}")
+        progress.say(f"  {name:<18}{value}")
     for other, evaluation in outcome.after.others.items():
         then = outcome.before.others[other].returns
         progress.say(f"held-out return of the {other} before {then}, after {evaluation.returns}")

@@ -211,21 +211,24 @@ _PRESETS: Mapping[str, Mapping[str, Any]] = {
     "tokengym/Forecast-v0": {"options": {"label": "expected"}, "max_tokens": 12},
     "tokengym/Energy-v0": {
         "max_tokens": 10,
-        "groups_per_batch": 8,
+        "groups_per_batch": 6,
         "steps": 40,
+        "learning_rate": 2e-3,
         "evaluation_tasks": 128,
     },
     "tokengym/Warehouse-v0": {
         "max_tokens": 48,
         "groups_per_batch": 12,
-        "steps": 60,
+        "steps": 40,
+        "learning_rate": 2e-3,
         "evaluation_tasks": 256,
     },
     "tokengym/Disruption-v0": {
         "agents": {"challenger": "scripted"},
         "max_tokens": 96,
         "groups_per_batch": 8,
-        "steps": 60,
+        "steps": 50,
+        "learning_rate": 2e-3,
         "evaluation_tasks": 256,
     },
 }
