@@ -67,8 +67,9 @@ def test_a_job_of_every_kind_runs_to_its_report(
 def test_a_job_in_our_own_loop_goes_on_where_it_ended(tmp_path: Path) -> None:
     settings = replace(FORECAST, loop="own")
     first = run(settings, tmp_path)
-    assert run(replace(settings, steps=3), tmp_path)[:2] == first
-    assert [row["step"] for row in run(replace(settings, steps=3), tmp_path)] == [0, 1, 2]
+    rows = run(replace(settings, steps=3), tmp_path)
+    assert rows[:2] == first
+    assert [row["step"] for row in rows] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
