@@ -61,16 +61,8 @@ class SharedDecoder:
     def admit(self, prompts: Sequence[Tokens]) -> torch.Tensor:
         """See `Decoder.admit`; each distinct prompt is computed once."""
         prefixes = self._prefixes(prompts)
-        known = {id(group): index for index, group in enumerate(self._groups)}
-        fresh: list[Prefix] = []
-        for prefix in prefixes:
-            if id(prefix) not in known:
-                known[id(prefix)] = len(self._groups) + len(fresh)
-                fresh.append(prefix)
-        self._add_groups(fresh)
-        self._group_of = np.concatenate(
-            [self._group_of, np.array([known[id(prefix)] for prefix in prefixes], np.int64)]
-        )
+        places = self._placed(prefixes)
+        self._group_of = np.concatenate([self._group_of, np.array(places, np.int64)])
         self._cursor = np.concatenate([self._cursor, np.zeros(len(prefixes), np.int64)])
         self._fit_suffix(len(self._cursor), FIRST_CAPACITY)
         return torch.stack([_logits(prefix) for prefix in prefixes])
@@ -83,12 +75,14 @@ class SharedDecoder:
         suffix_keys, suffix_values = self._fit_suffix(rows, filled)
         slots, places, size = self._layout()
         lengths = np.array([group.length for group in self._groups])
+        longest = int(lengths[self._group_of].max())
+        keys, values = (part[:, : len(lengths), :, :longest] for part in self._prompt)
         positions = torch.from_numpy(lengths[self._group_of] + self._cursor).to(self._device)
         cursor = torch.from_numpy(self._cursor).to(self._device)
         state = Decode(
-            prompt_keys=self._prompt[0],
-            prompt_values=self._prompt[1],
-            prompt_mask=self._hide(torch.from_numpy(lengths), int(self._prompt[0].shape[3])),
+            prompt_keys=keys,
+            prompt_values=values,
+            prompt_mask=self._hide(torch.from_numpy(lengths), longest),
             suffix_keys=suffix_keys[:, :rows],
             suffix_values=suffix_values[:, :rows],
             suffix_mask=self._hide(cursor + 1, filled),
@@ -116,9 +110,11 @@ class SharedDecoder:
         used = np.unique(self._group_of)
         # Copying prompts costs more than a few idle ones do.
         if len(used) * 2 <= len(self._groups):
+            for place, group in enumerate(used):
+                if place != group:
+                    self._write(place, self._groups[group])
             self._groups = [self._groups[group] for group in used]
             self._group_of = np.searchsorted(used, self._group_of)
-            self._prompt = None if not len(used) else self._stack(self._groups)
 
     def remember(self, row: int, tokens: Tokens) -> None:
         """See `Decoder.remember`."""
@@ -212,26 +208,47 @@ class SharedDecoder:
             set_attention(self._model, former)
         return logits
 
-    def _add_groups(self, fresh: list[Prefix]) -> None:
+    def _placed(self, prefixes: Sequence[Prefix]) -> list[int]:
+        """Put prompts into the buffers, those that no row uses any longer first; their places."""
+        known = {id(group): place for place, group in enumerate(self._groups)}
+        busy = {known[id(prefix)] for prefix in prefixes if id(prefix) in known}
+        busy.update(self._group_of.tolist())
+        idle = [place for place in range(len(self._groups)) if place not in busy]
+        fresh = {id(prefix): prefix for prefix in prefixes if id(prefix) not in known}
         if fresh:
-            self._groups = [*self._groups, *fresh]
-            new = self._stack(fresh)
-            if self._prompt is None:
-                self._prompt = new
-            else:
-                width = max(self._prompt[0].shape[3], new[0].shape[3])
-                self._prompt = (
-                    torch.cat([_padded(self._prompt[0], width), _padded(new[0], width)], dim=1),
-                    torch.cat([_padded(self._prompt[1], width), _padded(new[1], width)], dim=1),
-                )
+            added = range(len(self._groups), len(self._groups) + len(fresh) - len(idle))
+            places = [*idle, *added][: len(fresh)]
+            self._fit_prompt(max(len(self._groups), max(places) + 1), list(fresh.values()))
+            for place, prefix in zip(places, fresh.values(), strict=True):
+                self._groups[place : place + 1] = [prefix]
+                self._write(place, prefix)
+                known[id(prefix)] = place
+        return [known[id(prefix)] for prefix in prefixes]
 
-    def _stack(self, groups: list[Prefix]) -> tuple[torch.Tensor, torch.Tensor]:
-        width = max(group.length for group in groups)
-        joined = [group.joined() for group in groups]
-        return (
-            torch.stack([_padded(keys, width) for keys, _ in joined], dim=1),
-            torch.stack([_padded(values, width) for _, values in joined], dim=1),
+    def _write(self, place: int, prefix: Prefix) -> None:
+        """Copy a prompt's keys and values to a place; what lies behind its end is hidden."""
+        assert self._prompt is not None, "a place is in a buffer"
+        for node in prefix.chain():
+            start = node.length - node.keys.shape[2]
+            self._prompt[0][:, place, :, start : node.length] = node.keys
+            self._prompt[1][:, place, :, start : node.length] = node.values
+
+    def _fit_prompt(self, places: int, fresh: Sequence[Prefix]) -> None:
+        """Grow the prompts' buffers, by half at least, to hold `places` prompts like these."""
+        have, capacity = (0, 0) if self._prompt is None else _two(self._prompt[0])
+        longest = max(prefix.length for prefix in fresh)
+        if places <= have and longest <= capacity:
+            return
+        rows = have if places <= have else max(places, have + have // 2)
+        length = capacity if longest <= capacity else max(longest, capacity + capacity // 2)
+        layers, kv_heads, _, width = fresh[0].keys.shape
+        # Zeros, because what is hidden is multiplied by zero and must be a number.
+        keys, values = (
+            fresh[0].keys.new_zeros(layers, rows, kv_heads, length, width) for _ in range(2)
         )
+        if self._prompt is not None:
+            keys[:, :have, :, :capacity], values[:, :have, :, :capacity] = self._prompt
+        self._prompt = (keys, values)
 
     def _fit_suffix(self, rows: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The suffix tensors, grown to hold `rows` rows of `length` tokens."""

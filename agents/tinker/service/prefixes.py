@@ -42,7 +42,7 @@ class Prefix:
 
     def joined(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values of the whole sequence, [layers, kv_heads, length, head_dim]."""
-        chain = list(self._chain())
+        chain = list(self.chain())
         if len(chain) == 1:
             return self.keys, self.values
         chain.reverse()
@@ -51,7 +51,8 @@ class Prefix:
             torch.cat([node.values for node in chain], dim=2),
         )
 
-    def _chain(self) -> Iterator[Prefix]:
+    def chain(self) -> Iterator[Prefix]:
+        """This prefix and all before it, the last first."""
         node: Prefix | None = self
         while node is not None:
             yield node
