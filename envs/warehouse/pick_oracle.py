@@ -1,10 +1,14 @@
 """The exact optimum of picking: every feasible trip on its shortest tour, in every sequence.
 
-A dynamic program over sets of shipped orders with Pareto labels (when each picker is free, value):
-keeping only the earliest finish would be wrong, since deadlines trade time against value.
+A dynamic program over sets of shipped orders with Pareto labels (when each picker is free, cost):
+keeping only the earliest finish would be wrong, since deadlines trade time against value. Labels
+that cannot lead to the value of a plan found before, by a bound on what the rest adds, are dropped:
+no label of the best plan is among them.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from operator import le
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +20,15 @@ from tokengym.envs.warehouse.orders import Order, Site, needs
 from tokengym.envs.warehouse.routing import MOST_STOPS, IntArray, shortest_tours
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 MOST_ORDERS = 12
 """2^12 sets of orders are solved in well under a second; a larger book is refused, not guessed."""
+
+_BEAM = 32
+"""Unfinished plans kept at a time when a good plan is sought first."""
+_SLACK = 1e-9
+"""Rounding that a bound is spared."""
 
 
 class Trips(NamedTuple):
@@ -67,14 +77,45 @@ class Plan(NamedTuple):
     legs: tuple[Leg, ...]
 
 
-class _Labels(NamedTuple):
-    """Pareto-optimal ways to ship one set: K of them, with how each came about."""
+class _Label(NamedTuple):
+    """One way to ship a set, and how it came about. Labels are ranked as tuples.
 
-    free_KP: IntArray
-    value_K: FloatArray
-    before_K: IntArray
-    trip_K: IntArray
-    start_K: IntArray
+    Attributes:
+        free: when each picker is free, ascending.
+        cost: minus the value earned.
+        trip: the last trip; -1 for none.
+        before: the label it goes on from, by its number among those of the set without its orders.
+        start: when it leaves.
+    """
+
+    free: tuple[int, ...]
+    cost: float
+    trip: int
+    before: int
+    start: int
+
+
+class _Outlook(NamedTuple):
+    """What trips earn and orders may add by time, and what sets mean: T trips, N orders, 2^N sets.
+
+    Attributes:
+        gain_TU: what each trip earns by its finish time.
+        hope_UN: a bound of what each order adds from a time on.
+        open_SN: 1 for the orders outside each set, else 0.
+        left_S: penalties of those.
+        stocked_S: whether stock covers the set.
+    """
+
+    gain_TU: FloatArray
+    hope_UN: FloatArray
+    open_SN: FloatArray
+    left_S: FloatArray
+    stocked_S: BoolArray
+
+    def hope(self, shipped: IntArray, time: IntArray) -> FloatArray:
+        """Return a bound of what all orders outside the sets `shipped` add from `time` on."""
+        hope: FloatArray = (self.hope_UN[time] * self.open_SN[shipped]).sum(axis=-1)
+        return hope
 
 
 def feasible_trips(site: Site, orders: Sequence[Order]) -> Trips:
@@ -146,90 +187,152 @@ def best_plan(
     if not orders:
         return Plan(0.0, ())
     trips = feasible_trips(site, orders)
-    start = np.zeros((1, site.pickers), dtype=np.int64) if free is None else np.array([free])
-    gains = _gains(site, orders, trips, int(start.max()))
-    none = np.full(1, -1)
-    labels: dict[int, _Labels] = {0: _Labels(start, np.zeros(1), none, none, none)}
-    best_value, best_set, best_label = -np.inf, 0, 0
+    first = _Label((0,) * site.pickers if free is None else tuple(free), 0.0, -1, -1, -1)
     left = [0.0] * len(orders) if penalties is None else penalties
+    outlook = _outlook(site, orders, trips, first.free[-1], left, stock)
+    least = _value_of_some_plan(trips, outlook, first.free) - _SLACK
+    reached: dict[int, list[_Label]] = {0: [first]}
+    best_value, best_set, best_label = -math.inf, 0, 0
+    # In ascending order: the sets that a set is reached from are parts of it, so they come before.
     for shipped in range(1 << len(orders)):
-        if shipped:
-            members = [order for i, order in enumerate(orders) if shipped >> i & 1]
-            if not _in_stock(members, stock):
-                continue
-            labels[shipped] = _extend(labels, shipped, trips, gains)
+        if shipped not in reached:
+            continue
+        labels = reached[shipped] = _undominated(reached[shipped])
+        _extend(reached, shipped, trips, outlook, least)
         lost = sum(cost for i, cost in enumerate(left) if not shipped >> i & 1)
-        label = int(labels[shipped].value_K.argmax())
-        value = float(labels[shipped].value_K[label]) - lost
+        label = min(range(len(labels)), key=lambda number: labels[number].cost)
+        value = 0.0 - labels[label].cost - lost
         if value > best_value:
             best_value, best_set, best_label = value, shipped, label
-    return Plan(best_value, _legs(labels, best_set, best_label, trips, orders))
+    return Plan(best_value, _legs(reached, best_set, best_label, trips, orders))
 
 
-def _gains(site: Site, orders: Sequence[Order], trips: Trips, free: int) -> FloatArray:
-    """Return what each trip earns by its finish time: shape (T, times)."""
+def _outlook(
+    site: Site,
+    orders: Sequence[Order],
+    trips: Trips,
+    free: int,
+    left: Sequence[float],
+    stock: Mapping[str, int] | None,
+) -> _Outlook:
+    """Look ahead; `free` is when the last picker is free at first, `left` the penalties.
+
+    No trip with an order is back before the quickest such trip that leaves at once, and shared out
+    by unit, no trip costs an order less walking than the cheapest a unit.
+    """
     latest = max(free, int(trips.release_T.max())) + int(trips.lasts_T.max()) * len(orders)
     times = np.arange(latest + 1)
     due = np.array([order.due for order in orders])
     value = np.array([order.value for order in orders])
     late = np.maximum(times[None, :] - due[:, None], 0)
     earned = value[:, None] * np.exp(-late / site.decay)
-    carried = ((trips.sets_T[:, None] >> np.arange(len(orders))) & 1).astype(np.float64)
-    gains: FloatArray = carried @ earned - site.walk_cost * trips.walked_T[:, None]
-    return gains
+    carried_TN = ((trips.sets_T[:, None] >> np.arange(len(orders))) & 1).astype(np.float64)
+    gain_TU = carried_TN @ earned - site.walk_cost * trips.walked_T[:, None]
+
+    units = np.array([order.units for order in orders])
+    release = np.array([order.release for order in orders])
+    walked_a_unit = trips.walked_T / (carried_TN @ units)
+    cheapest = np.where(carried_TN > 0.0, walked_a_unit[:, None], np.inf).min(axis=0)
+    quickest = np.where(carried_TN > 0.0, trips.lasts_T[:, None], latest).min(axis=0)
+    back = np.minimum(np.maximum(times[:, None], release) + quickest, latest)
+    hope_UN = earned[np.arange(len(orders)), back] - site.walk_cost * units * cheapest
+
+    shipped_SN = ((np.arange(1 << len(orders))[:, None] >> np.arange(len(orders))) & 1) > 0
+    open_SN = (~shipped_SN).astype(np.float64)
+    stocked_S = np.ones(len(open_SN), dtype=bool)
+    if stock is not None:
+        slots = list(needs(orders))
+        wanted = np.array([[dict(order.lines).get(slot, 0) for slot in slots] for order in orders])
+        stocked_S = (shipped_SN @ wanted <= [stock[slot] for slot in slots]).all(axis=1)
+    return _Outlook(
+        gain_TU, np.maximum(hope_UN, -np.array(left)), open_SN, open_SN @ left, stocked_S
+    )
 
 
-def _in_stock(orders: Sequence[Order], stock: Mapping[str, int] | None) -> bool:
-    return stock is None or all(stock[slot] >= units for slot, units in needs(orders).items())
+def _value_of_some_plan(trips: Trips, outlook: _Outlook, free: Sequence[int]) -> float:
+    """Return the value of a good plan, found by keeping a few promising ones trip by trip."""
+    shipped_B = np.zeros(1, dtype=np.int64)
+    free_BP = np.array([free])
+    value_B = np.zeros(1)
+    best = -float(outlook.left_S[0])
+    while True:
+        sets_BT = shipped_B[:, None] | trips.sets_T
+        fits_BT = (shipped_B[:, None] & trips.sets_T == 0) & outlook.stocked_S[sets_BT]
+        if not fits_BT.any():
+            return best
+        finish_BT = np.maximum(free_BP[:, :1], trips.release_T) + trips.lasts_T
+        value_BT = value_B[:, None] + outlook.gain_TU[np.arange(len(trips.sets_T)), finish_BT]
+        value_BT[~fits_BT] = -np.inf
+        best = max(best, float((value_BT - outlook.left_S[sets_BT]).max()))
+        promise_BT = value_BT + outlook.hope(sets_BT, _soonest(finish_BT, free_BP))
+        kept = np.argsort(-promise_BT, axis=None)[: min(_BEAM, int(fits_BT.sum()))]
+        row, trip = np.divmod(kept, len(trips.sets_T))
+        shipped_B, value_B = sets_BT[row, trip], value_BT[row, trip]
+        free_BP = free_BP[row]
+        free_BP[:, 0] = finish_BT[row, trip]
+        free_BP.sort(axis=1)
+
+
+def _soonest(finish: IntArray, free_BP: IntArray) -> IntArray:
+    """Return when the first picker is free after the one who was has come back at `finish`."""
+    return finish if free_BP.shape[1] == 1 else np.minimum(finish, free_BP[:, 1:2])
 
 
 def _extend(
-    labels: Mapping[int, _Labels], shipped: int, trips: Trips, gains: FloatArray
-) -> _Labels:
-    """Return the labels of `shipped`: every last trip after every label of the rest."""
-    last = np.flatnonzero((trips.sets_T & ~shipped) == 0)
-    before = [labels[shipped ^ chosen] for chosen in trips.sets_T[last].tolist()]
-    counts = np.array([len(rest.value_K) for rest in before])
-    trip = np.repeat(last, counts)
-    label = np.arange(len(trip)) - np.repeat(counts.cumsum() - counts, counts)
-    free = np.concatenate([rest.free_KP for rest in before])
-    start = np.maximum(free[:, 0], trips.release_T[trip])
-    finish = start + trips.lasts_T[trip]
-    value = np.concatenate([rest.value_K for rest in before]) + gains[trip, finish]
-    free[:, 0] = finish
-    free.sort(axis=1)
-    kept = _undominated(free, value)
-    return _Labels(free[kept], value[kept], label[kept], trip[kept], start[kept])
+    reached: dict[int, list[_Label]], shipped: int, trips: Trips, outlook: _Outlook, least: float
+) -> None:
+    """Add to `reached` where a trip leads from the labels of `shipped`, if `least` is in reach."""
+    labels = reached[shipped]
+    sets_T = trips.sets_T | shipped
+    trip_M = np.flatnonzero((trips.sets_T & shipped == 0) & outlook.stocked_S[sets_T])
+    free_KP = np.array([label.free for label in labels])
+    cost_K = np.array([label.cost for label in labels])
+    start_KM = np.maximum(free_KP[:, :1], trips.release_T[trip_M])
+    finish_KM = start_KM + trips.lasts_T[trip_M]
+    cost_KM = cost_K[:, None] - outlook.gain_TU[trip_M, finish_KM]
+    hope_KM = outlook.hope(sets_T[trip_M], _soonest(finish_KM, free_KP))
+    found = np.nonzero(hope_KM - cost_KM >= least)
+    trip_F = trip_M[found[1]]
+    for target, before, *made in zip(
+        sets_T[trip_F].tolist(),
+        found[0].tolist(),
+        finish_KM[found].tolist(),
+        cost_KM[found].tolist(),
+        trip_F.tolist(),
+        start_KM[found].tolist(),
+        strict=True,
+    ):
+        finish, cost, trip, start = made
+        free = tuple(sorted((finish, *labels[before].free[1:])))
+        reached.setdefault(target, []).append(_Label(free, cost, trip, before, start))
 
 
-def _undominated(free: IntArray, value: FloatArray) -> IntArray:
-    """Return which labels no other beats in value while free as early: indices, earliest first."""
-    order = np.lexsort((-value, *free.T[::-1]))
-    ranked = value[order]
-    if free.shape[1] == 1:
-        better = np.ones(len(order), dtype=bool)
-        better[1:] = ranked[1:] > np.maximum.accumulate(ranked)[:-1]
-        return order[better]
-    kept: list[int] = []
-    for i in order.tolist():
-        rivals = np.array(kept, dtype=np.int64)
-        if not ((free[rivals] <= free[i]).all(axis=1) & (value[rivals] >= value[i])).any():
-            kept.append(i)
-    return np.array(kept)
+def _undominated(labels: Sequence[_Label]) -> list[_Label]:
+    """Return the labels that no other beats in cost while free as early, earliest first."""
+    kept: list[_Label] = []
+    for label in sorted(labels):
+        if not any(
+            rival.cost <= label.cost and all(map(le, rival.free, label.free)) for rival in kept
+        ):
+            kept.append(label)
+    return kept
 
 
 def _legs(
-    labels: Mapping[int, _Labels], shipped: int, label: int, trips: Trips, orders: Sequence[Order]
+    labels: Mapping[int, Sequence[_Label]],
+    shipped: int,
+    number: int,
+    trips: Trips,
+    orders: Sequence[Order],
 ) -> tuple[Leg, ...]:
     """Read a plan back from its last label."""
     legs: list[Leg] = []
     while shipped:
-        entry = labels[shipped]
-        trip = int(entry.trip_K[label])
-        chosen = int(trips.sets_T[trip])
+        label = labels[shipped][number]
+        chosen = int(trips.sets_T[label.trip])
         ids = tuple(order.id for i, order in enumerate(orders) if chosen >> i & 1)
-        start = int(entry.start_K[label])
-        legs.append(Leg(start, start + int(trips.lasts_T[trip]), ids, trips.stops[trip]))
+        finish = label.start + int(trips.lasts_T[label.trip])
+        legs.append(Leg(label.start, finish, ids, trips.stops[label.trip]))
         shipped ^= chosen
-        label = int(entry.before_K[label])
+        number = label.before
     return tuple(sorted(legs, key=lambda leg: leg.start))
