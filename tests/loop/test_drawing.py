@@ -29,6 +29,7 @@ def dataset(first: int, groups: int, world: str = "forecast") -> TaskDataset:
         groups_per_batch=groups,
         group_size=SIZE,
         options={"credit": True} if world == "energy" else {},
+        self_play=world == "disruption",
     )
     return asyncio.run(builder())[0]
 
@@ -206,3 +207,12 @@ def test_exact_credit_is_refused_where_the_world_knows_none() -> None:
 def test_replacing_groups_needs_others() -> None:
     with pytest.raises(OptionError, match="further groups"):
         Drawer(cast(Config, None), Choices(filter="resample"), dataset(0, GROUPS), None)
+
+
+def test_self_play_is_drawn_and_filtered_but_roles_are_not_compared_by_other_estimators() -> None:
+    tasks = dataset(0, 2, "disruption")
+    rows = drawn_from(Choices(filter="drop"), tasks, step=0).metrics
+    assert rows["groups/drawn"] == rows["groups/live"] + rows["groups/tie"]
+    assert rows["env/all/total_episodes"] == 2 * SIZE * 2
+    with pytest.raises(OptionError, match="roles"):
+        drawn_from(Choices("leave_one_out"), tasks, step=0)
