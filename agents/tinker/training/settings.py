@@ -212,7 +212,7 @@ _PRESETS: Mapping[str, Mapping[str, Any]] = {
     "tokengym/Energy-v0": {
         "max_tokens": 10,
         "groups_per_batch": 6,
-        "steps": 40,
+        "steps": 24,
         "learning_rate": 2e-3,
         "evaluation_tasks": 128,
     },
@@ -224,7 +224,8 @@ _PRESETS: Mapping[str, Mapping[str, Any]] = {
         "evaluation_tasks": 256,
     },
     "tokengym/Disruption-v0": {
-        "agents": {"challenger": "scripted"},
+        # Scripted predictors do not change their minds: a challenger would have nothing to learn.
+        "agents": {"challenger": "scripted", "predictor": "model"},
         "max_tokens": 96,
         "groups_per_batch": 8,
         "steps": 50,
