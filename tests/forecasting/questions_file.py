@@ -1,10 +1,15 @@
-"""Small files of real-looking questions for the tests of the loaders."""
+"""Small files of real-looking questions for the tests of the loaders, and worlds over them."""
 
 import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from tokengym.envs.catalogue import make_world
+from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.core.task import Task
+from tokengym.envs.forecasting.world import ForecastWorld
 
 
 def plain(number: int, **changes: Any) -> dict[str, Any]:
@@ -60,3 +65,17 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
         writer.writeheader()
         writer.writerows(rows)
     return path
+
+
+def world_of(path: Path, **options: Any) -> ForecastWorld:
+    world = make_world("tokengym/Forecast-v0", data=path, **options)
+    assert isinstance(world, ForecastWorld)
+    return world
+
+
+def tasks_of(world: ForecastWorld) -> list[Task]:
+    return [world.task(name, i) for name in SPLITS for i in range(world.size(name) or 0)]
+
+
+def prompts_of(world: ForecastWorld) -> list[str]:
+    return [world.start(task).text for task in tasks_of(world)]
