@@ -104,7 +104,7 @@ def test_a_format_that_renders_again_makes_a_datum_a_turn() -> None:
 
 def test_a_steps_examples_are_always_the_same_and_no_two_steps_share_any() -> None:
     job = preset("disruption", steps=3, groups_per_batch=1, group_size=2, self_play=True, sft=True)
-    agents = {role: job.opponents(role) for role in job.trained}
+    agents = {"predictor": {"challenger": "scripted"}, "challenger": {"predictor": "logistic"}}
     shown = Demonstrations(job, str(MODEL_DIR), 0, agents)
 
     def batch(step: int) -> list[tuple[int, ...]]:

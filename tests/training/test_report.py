@@ -54,7 +54,7 @@ def test_every_trained_role_has_its_own_curve_and_tables(tmp_path: Path) -> None
     assert [side.rewards[-1] for side in sides] == [0.4, -0.4]
     write_report(tmp_path, settings, rows, LINES, before, after, other_references=others)
     page = (tmp_path / "report.html").read_text()
-    assert "challenger, held out against scripted predictor" in page
+    assert "challenger, held out against model predictor" in page
     for shown in ("0.6100", "0.8100", "0.0375", "-0.0425", "0.0625"):
         assert shown in page
 

@@ -26,6 +26,8 @@ from tokengym.envs.tokens.codec import ByteCodec
 _AT_ONCE = 256
 _BYTES = ByteCodec()
 
+_BESIDE_MODELS = ("null", "random", "scripted", "oracle")
+
 BEST_CONSTANT = "best constant"
 
 Agents = Mapping[str, str | Agent]
@@ -225,7 +227,10 @@ async def references_beside(
     role: str,
     agents: Agents,
 ) -> dict[str, Estimate]:
-    """Return what the world's scripted policies earn in a role beside any agents, by name."""
+    """Return what the world's scripted policies earn in a role beside any agents, by name.
+
+    Beside a model, whose replies cost tokens, only the most telling policies play.
+    """
     known = baselines(settings.world)
     speakers = {other: known[who] if isinstance(who, str) else who for other, who in agents.items()}
     if all(isinstance(who, str) for who in agents.values()):
@@ -239,8 +244,8 @@ async def references_beside(
             return (await tell(world, task, _BYTES, role, policy, speakers, rng)).earned
 
     lines = {}
-    for name, policy in known.items():
-        lines[name] = estimate(await asyncio.gather(*(play(policy, task) for task in tasks)))
+    for name in (name for name in _BESIDE_MODELS if name in known):
+        lines[name] = estimate(await asyncio.gather(*(play(known[name], task) for task in tasks)))
     return lines
 
 
