@@ -20,7 +20,7 @@ from tokengym.agents.tinker.training.settings import TrainSettings, preset
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-EPISODES = {"tokengym/Forecast-v0": 300}
+EPISODES = {"tokengym/Forecast-v0": 300, "tokengym/Disruption-v0": 150}
 """Episodes played of a world; those of several turns need fewer."""
 
 
@@ -50,8 +50,10 @@ def test_it_weighs_at_most_twelve_megabytes() -> None:
     assert sum(path.stat().st_size for path in files) < 12e6
 
 
-# It has the warehouse's form too, but not yet so often, and plans what is refused.
-@pytest.mark.parametrize("world_id", ["tokengym/Forecast-v0", "tokengym/Energy-v0"])
+@pytest.mark.parametrize(
+    "world_id",
+    [f"tokengym/{name}-v0" for name in ("Forecast", "Energy", "Warehouse", "Disruption")],
+)
 def test_its_replies_are_in_form(world_id: str, service: LocalService) -> None:
     settings = preset(world_id, evaluation_tasks=EPISODES.get(world_id, 40))
     assert play(settings, service).figures["malformed"] <= 0.05
