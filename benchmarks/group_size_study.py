@@ -49,23 +49,35 @@ class Plan:
 
     Attributes:
         tasks: groups of a tie cell.
-        rollouts: rollouts of a training step, whatever the group size.
+        rollouts: rollouts of a training step by world, whatever the group size.
         steps: training steps by world.
         evaluation: held-out Tasks of a training run by world.
         seeds: seeds of a lesson, one run each.
     """
 
     tasks: int
-    rollouts: int
+    rollouts: Mapping[str, int]
     steps: Mapping[str, int]
     evaluation: Mapping[str, int]
     seeds: Sequence[int]
 
 
-FULL = Plan(48, 128, {"forecast": 60, "energy": 12}, {"forecast": 512, "energy": 128}, (0, 1))
-PILOT = Plan(4, 32, {"forecast": 4, "energy": 2}, {"forecast": 32, "energy": 8}, (0,))
+FULL = Plan(
+    tasks=48,
+    rollouts={"forecast": 128, "energy": 64},
+    steps={"forecast": 60, "energy": 10},
+    evaluation={"forecast": 512, "energy": 64},
+    seeds=(0, 1),
+)
+PILOT = Plan(
+    tasks=4,
+    rollouts={"forecast": 32, "energy": 32},
+    steps={"forecast": 4, "energy": 2},
+    evaluation={"forecast": 32, "energy": 8},
+    seeds=(0,),
+)
 
-SECONDS = {"noisy": 10.0, "start": 25.0, "forecast": 100.0, "energy": 170.0}
+SECONDS = {"noisy": 10.0, "start": 40.0, "forecast": 130.0, "energy": 230.0}
 """Of a cell of the full study, two side by side on two quiet cores: what an estimate starts at."""
 
 
@@ -95,8 +107,8 @@ class Cell:
         """Return how long such a cell takes on a quiet machine."""
         if not self.size:
             return SECONDS[self.what] * plan.tasks / FULL.tasks
-        played = plan.steps[self.world] * plan.rollouts
-        return SECONDS[self.world] * played / (FULL.steps[self.world] * FULL.rollouts)
+        played = plan.steps[self.world] * plan.rollouts[self.world]
+        return SECONDS[self.world] * played / (FULL.steps[self.world] * FULL.rollouts[self.world])
 
 
 def cells(plan: Plan) -> list[Cell]:
@@ -175,7 +187,7 @@ def measure_lesson(cell: Cell, plan: Plan, folder: Path) -> Result:
         cell.world,
         options={"flat_floor": True} if cell.what == "flat" else None,
         group_size=cell.size,
-        groups_per_batch=plan.rollouts // cell.size,
+        groups_per_batch=plan.rollouts[cell.world] // cell.size,
         steps=plan.steps[cell.world],
         evaluation_tasks=plan.evaluation[cell.world],
         seed=cell.seed,

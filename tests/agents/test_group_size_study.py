@@ -32,7 +32,7 @@ def test_the_study_has_every_world_policy_floor_size_and_seed_once() -> None:
 
 def test_every_size_has_the_same_rollouts_a_step() -> None:
     for plan in (FULL, PILOT):
-        assert all(plan.rollouts % size == 0 for size in SIZES)
+        assert all(count % size == 0 for count in plan.rollouts.values() for size in SIZES)
 
 
 def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
