@@ -77,7 +77,7 @@ def shake_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Cells:
                 closest = min(closest, run.money - best.cost)
     return {
         "shaken plans, safe": f"{shaken}, {safe}",
-        "best of these, beyond the optimum": f"{closest:.0e}" if safe else "",
+        "least cost of these above the optimum": f"{closest:.0e}" if safe else "",
         "ms to solve": f"{1e3 * statistics.median(seconds):.1f}",
     }
 
