@@ -118,7 +118,7 @@ def test_the_challenger_alone_is_trained_against_an_untrained_model(tmp_path: Pa
         ({"self_play": True, "role": "challenger"}, "trains every role"),
         ({"separate": True}, "separate"),
         ({"sft": True, "mode": "async"}, "loop of its own"),
-        ({"self_play": True, "separate": True, "estimator": "remax"}, "loop of its own"),
+        ({"self_play": True, "separate": True, "filter": "drop"}, "loop of its own"),
     ],
 )
 def test_roles_that_make_no_sense_are_refused(changes: dict[str, Any], message: str) -> None:
