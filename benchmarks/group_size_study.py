@@ -17,6 +17,7 @@ and a training run that was stopped goes on. What was found is written to `docs/
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -322,6 +323,8 @@ def main() -> int:
     if arguments.estimate:
         return 0
     flags = ["--folder", str(folder), *(["--pilot"] if arguments.pilot else [])]
+    # Cells end with the study, however it is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if not run_all(plan, folder, todo, arguments.jobs, flags):
         return 1
     arguments.data.write_text(json.dumps(collected(plan, folder), indent=1) + "\n")
