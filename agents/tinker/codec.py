@@ -21,7 +21,8 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.tokens.codec import ByteCodec, Codec, Message, Reply
 
 _KEEPING = "+keep_thinking"
-_PLAIN_REPLIES = ("17", "Fine, p = 0.35", " a\n b \n", "\n\nx", "don 't . stop ,", "été 🙂")
+_PLAIN_REPLIES = ("17", "Fine, p = 0.35", "a\n b", "x\n\ny", "don 't . stop ,", "été 🙂")
+_PADDED_REPLIES = (" a\n b \n", "\n\nx")
 
 
 class RendererCodec:
@@ -81,6 +82,8 @@ class RendererCodec:
             break
         self.append_only = self._framing is not None
         self._plain = self._find_plain()
+        self._stop_text = str(self.stop[0])
+        self._around = self._find_around()
 
     def __reduce__(self) -> tuple[Callable[[str], Codec], tuple[str]]:
         """Pickle the name; the codec is made again, once, where it arrives."""
@@ -110,7 +113,8 @@ class RendererCodec:
         """
         if self._framing is None:
             raise OptionError(f"{self.name} cannot be appended to; render the conversation")
-        return [*self._framing.close(action), *self._framing.follow(self.shown(text))]
+        closing, follower = self._framing.close(action), self._framing.follow(self.shown(text))
+        return closing + follower if closing else follower
 
     def write(self, text: str) -> list[int]:
         """Tokens of a canonical reply; see `Codec.write`.
@@ -139,6 +143,10 @@ class RendererCodec:
                 # Everything a parser treats specially is spelled with one of these.
                 if "<" not in text and "[" not in text:
                     return Reply(text, stop_reason != "length")
+        elif self._around is not None:
+            match = self._around.fullmatch(self.tokenizer.decode(tokens))
+            if match is not None and self._stop_text not in match[1]:
+                return Reply(match[1], stop_reason != "length")
         return self._parse(tokens, stop_reason)
 
     def _parse(self, tokens: list[int], stop_reason: str | None) -> Reply:
@@ -156,7 +164,7 @@ class RendererCodec:
     def _find_plain(self) -> tuple[list[int], list[int]] | None:
         """Return the tokens around a plain reply, if the parser returns just what they enclose."""
         found: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
-        for text in _PLAIN_REPLIES:
+        for text in (*_PLAIN_REPLIES, *_PADDED_REPLIES):
             tokens = self.write(text)
             inner = self.tokenizer.encode(text)
             places = [i for i in range(len(tokens)) if tokens[i : i + len(inner)] == inner]
@@ -167,6 +175,27 @@ class RendererCodec:
             return None
         start, end = found.pop()
         return list(start), list(end)
+
+    def _find_around(self) -> re.Pattern[str] | None:
+        """Return how a plain reply without blanks around it is written, if its text is all of it.
+
+        That is looked for in formats that end with a string: their parsers go by the text alone.
+        """
+        if not isinstance(self.stop[0], str):
+            return None
+        found: set[tuple[str, str]] = set()
+        for text in _PLAIN_REPLIES:
+            tokens = self.write(text)
+            before, _, after = self.tokenizer.decode(tokens).partition(text)
+            whole = self._parse(tokens, "stop") == Reply(text, complete=True)
+            if after != self._stop_text or not whole:
+                return None
+            found.add((before, after))
+        if len(found) > 1:
+            return None
+        before, after = map(re.escape, found.pop())
+        # Everything else that a parser treats specially is spelled with one of these.
+        return re.compile(rf"{before}((?!\s)[^<\[]*(?<!\s)){after}")
 
 
 @cache

@@ -127,6 +127,7 @@ class Coordinator:
             None if max_trajectory_tokens is None else max_trajectory_tokens - reply
         )
         self._speakers = {role: _speaker(agent) for role, agent in agents.items()}
+        self._alone = len(known) == 1
         self._draws = {role: generator(task.fingerprint, role) for role in agents}
         self._earned = dict.fromkeys(self.roles, 0.0)
         self._terms: dict[str, dict[str, float]] = {role: {} for role in self.roles}
@@ -197,8 +198,9 @@ class Coordinator:
         self._watch(role)
         self._book(episode.play(tokens, why))
         move = Move(episode.reply, episode.answer)
-        self._pass_on(episode)
-        await self._turn_of(role)
+        if not self._alone:
+            self._pass_on(episode)
+            await self._turn_of(role)
         return move
 
     def collect(self, role: str) -> tuple[float, dict[str, float]]:
@@ -246,7 +248,7 @@ class Coordinator:
         """Wake all members: the turn has passed, or a role has come or gone."""
         if not episode.done and episode.role in self._left:
             self._abandon(episode)
-        if len(self.roles) + len(self._speakers) > 1:
+        if not self._alone:
             absent = not episode.done and episode.role not in {*self._joined, *self._speakers}
             seconds = min(START_SECONDS, self.patience) if absent else self.patience
             self._deadline = asyncio.get_running_loop().time() + seconds
@@ -276,8 +278,8 @@ class Coordinator:
 
     def _watch(self, role: str) -> None:
         """Learn of it when the task that plays a role ends. Nobody waits for a lone member."""
-        task = asyncio.current_task()
-        if len(self.roles) > 1 and task is not None and (role, task) not in self._watched:
+        task = asyncio.current_task() if len(self.roles) > 1 else None
+        if task is not None and (role, task) not in self._watched:
             self._watched.add((role, task))
             task.add_done_callback(partial(self._ended, role))
 

@@ -157,6 +157,7 @@ class Framing:
             raise ValueError("later turns are framed otherwise than the first ones")
         self._closing = _shared_end(written)
         self._stop = _stop_string(renderer, tokenizer.decode(written[0]))
+        self._stops = self._stop is None or tokenizer.decode(self._closing).endswith(self._stop)
         self._surroundings: Surroundings | None = None
         used = {tokenizer.decode([token]) for token in twice} & tokenizer.markers
         telling = sorted(used) or sorted(tokenizer.markers)[:3]
@@ -175,9 +176,11 @@ class Framing:
 
     def close(self, action: Sequence[int]) -> list[int]:
         """Tokens missing at the end of an action before it ends as a canonical reply does."""
+        closing = self._closing
+        if self._stops and list(action[-len(closing) :]) == closing:
+            return []
         if self._stop is not None:
             return self._close_with(self._stop, action)
-        closing = self._closing
         if action and action[-1] == closing[-1]:
             return []
         for overlap in range(len(closing) - 1, 0, -1):

@@ -8,11 +8,12 @@ here, and the tokens of its words are remembered.
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 _MOST_WORDS = 65_536
-_BYTE_LEVEL = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_LONGEST_WORD = 64
+_BYTE_LEVEL = r"'(?:[stmd]|re|ve|ll)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """How a `ByteLevel` step with `use_regex` splits words."""
 _ASCII = "\n" + "".join(map(chr, range(32, 127)))
 _TRIALS = (
@@ -127,7 +128,7 @@ class FastTokenizer:
         openings = {entry.content[0] for entry in added}
         allowed = [c for c in _ASCII if c not in openings]
         self._simple = re.compile(f"[{re.escape(''.join(allowed))}]*")
-        self._words: dict[str, list[int]] = {}
+        self._words = _Words(self._encode_whole)
         self.splits = _word_splits(json.loads(self._backend.to_str()))
         if any(self._encode_words(text) != self._encode_whole(text) for text in _TRIALS):
             self.splits = []
@@ -151,18 +152,32 @@ class FastTokenizer:
         return tokens
 
     def _encode_words(self, text: str) -> list[int]:
-        words: Iterable[str] = (text,)
+        words = [text]
         for split in self.splits:
-            words = [piece for word in words for piece in _pieces(split, word)]
+            if len(words) == 1:
+                words = _pieces(split, words[0])
+            else:
+                words = [piece for word in words for piece in _pieces(split, word)]
         known = self._words
         tokens: list[int] = []
         for word in words:
-            found = known.get(word)
-            if found is None:
-                if len(known) >= _MOST_WORDS:
-                    known.clear()
-                found = known[word] = self._encode_whole(word)
-            tokens += found
+            tokens += known[word]
+        return tokens
+
+
+class _Words(dict[str, list[int]]):
+    """The tokens of words, made where a word is asked for first."""
+
+    def __init__(self, encode: Callable[[str], list[int]]) -> None:
+        super().__init__()
+        self._encode = encode
+
+    def __missing__(self, word: str) -> list[int]:
+        tokens = self._encode(word)
+        if len(self) >= _MOST_WORDS:
+            self.clear()
+        if len(word) <= _LONGEST_WORD:
+            self[word] = tokens
         return tokens
 
 

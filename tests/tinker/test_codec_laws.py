@@ -142,9 +142,11 @@ def test_reading_never_raises_and_agrees_with_the_renderers_parser(codec: Render
     body = codec.write("yes 0.5")
     pieces = st.sampled_from(sorted({*body, *codec.render([Message("Hi", own=False)])}))
     tokens = st.lists(pieces | st.integers(0, codec.vocab_size - 1), max_size=12)
+    parts = st.sampled_from([" ", "yes", "0.5", "\n", "\n\n", "User:", "\n\nUser:", "<b>"])
+    written = st.lists(parts, max_size=6).map(lambda said: codec.tokenizer.encode("".join(said)))
 
     @fast
-    @given(tokens, st.booleans())
+    @given(tokens | written, st.booleans())
     def law(sampled: list[int], ends: bool) -> None:
         action = [*sampled, *body[-1:]] if ends else sampled
         read = codec.read(action, "stop")
