@@ -1,1 +1,1 @@
-"""The pure half: tasks, turns, worlds, grammar, seeding and errors; no tokens and no files."""
+"""The pure half: tasks, turns, worlds, grammar, seeding, errors, and a user's tables; no tokens."""

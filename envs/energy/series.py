@@ -9,6 +9,7 @@ import numpy as np
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.core.tables import Table
 from tokengym.envs.energy.draw import clock
 from tokengym.envs.energy.levels import Level
 
@@ -120,7 +121,7 @@ class Series:
 
 def checked(
     columns: Mapping[str, Sequence[float]],
-    where: Mapping[str, tuple[str, int]],
+    where: Mapping[str, Table],
     start: int,
     minutes: int,
 ) -> Series:
@@ -128,7 +129,7 @@ def checked(
 
     Args:
         columns: by field of `Series`, its numbers.
-        where: by field, the file they come from and the line of the first.
+        where: by field, the table they come from.
         start: minute of the day of the first.
         minutes: length of a step.
 
@@ -140,11 +141,10 @@ def checked(
     if len(set(lengths.values())) != 1:
         raise DataError(f"columns must have as many rows each, got {lengths}")
     for name, values in columns.items():
-        file, line = where[name]
-        for number, value in enumerate(values):
+        for row, value in zip(where[name].rows, values, strict=True):
             reason = _objection(name, value)
             if reason:
-                raise DataError(f"{file}, line {line + number}: {name} is {value!r}: {reason}")
+                raise DataError(f"{row.place}: {name} is {value!r}: {reason}")
     rounded = {
         name: tuple(round(value, 3 if name in ("price", "resale") else 2) for value in values)
         for name, values in columns.items()

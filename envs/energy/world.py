@@ -11,6 +11,7 @@ import numpy as np
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, TaskError
 from tokengym.envs.core.grammar import complaint, last_match
 from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.tables import Source
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import Optimum, World
@@ -21,7 +22,7 @@ from tokengym.envs.energy.levels import LEVELS
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import optimum
 from tokengym.envs.energy.plant import Commands, Outcome, State, frozen
-from tokengym.envs.energy.readers import Source, read
+from tokengym.envs.energy.readers import read
 from tokengym.envs.energy.rules import reference
 from tokengym.envs.energy.series import Series
 from tokengym.rewards.control import control_score, floor_return, violation_depth

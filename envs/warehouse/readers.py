@@ -7,17 +7,15 @@
 - `demand.csv`: `period,sku,qty`, a row for every article and period.
 """
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError, TaskError
+from tokengym.envs.core.tables import Row, Source, Table, column_name, read_text
 from tokengym.envs.warehouse.layout import AisleLayout, Cell, Layout, MapLayout
 from tokengym.envs.warehouse.orders import Order
 from tokengym.envs.warehouse.records import OrderBook, Records, SalesHistory
-
-Source = str | Path
 
 SLOTS = ("sku", "aisle", "row", "qty")
 ORDERS = ("order_id", "release_min", "due_min", "sku", "qty", "value")
@@ -34,42 +32,6 @@ class Slot(NamedTuple):
 
     name: str
     units: int
-
-
-class _Row(NamedTuple):
-    """A row of a CSV file, with the place to name in a refusal."""
-
-    place: str
-    line: int
-    cells: Mapping[str, str]
-
-    def text(self, column: str) -> str:
-        """The cell under `column`, not empty."""
-        if not self.cells[column]:
-            raise DataError(f"{self.place}: {column} is empty")
-        return self.cells[column]
-
-    def whole(self, column: str, least: int) -> int:
-        """The cell under `column` as a whole number of at least `least`."""
-        cell = self.cells[column]
-        try:
-            value = int(cell)
-        except ValueError:
-            value = least - 1
-        if value < least:
-            raise DataError(f"{self.place}: {column} is {cell!r}, no whole number >= {least}")
-        return value
-
-    def positive(self, column: str) -> float:
-        """The cell under `column` as a finite number above 0."""
-        cell = self.cells[column]
-        try:
-            value = float(cell)
-        except ValueError:
-            value = 0.0
-        if not 0.0 < value < float("inf"):
-            raise DataError(f"{self.place}: {column} is {cell!r}, no number above 0")
-        return value
 
 
 def read(paths: Source | Sequence[Source]) -> Records:
@@ -102,7 +64,7 @@ def read_layout(path: Source) -> MapLayout:
     Raises:
         DataError: naming file, line and reason.
     """
-    lines = [line.replace(" ", "").lower() for line in _text(path).strip().splitlines()]
+    lines = [line.replace(" ", "").lower() for line in read_text(path).strip().splitlines()]
     for number, line in enumerate(lines, start=1):
         strange = sorted(set(line) - set("xg."))
         if strange:
@@ -166,7 +128,7 @@ def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) 
         DataError: naming file, line and reason.
     """
     layout, slots = read_slots(slots_path, layout)
-    rows: dict[str, list[_Row]] = {}
+    rows: dict[str, list[Row]] = {}
     for row in _rows(path, ORDERS):
         rows.setdefault(row.text("order_id"), []).append(row)
     orders = sorted(
@@ -178,7 +140,7 @@ def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) 
     return OrderBook(str(path), layout, stock, book, lines)
 
 
-def _order(order_id: str, rows: Sequence[_Row], slots: Mapping[str, Slot]) -> Order:
+def _order(order_id: str, rows: Sequence[Row], slots: Mapping[str, Slot]) -> Order:
     """Put the lines of one order together."""
     release, due = rows[0].whole("release_min", 0), rows[0].whole("due_min", 0)
     if due < release:
@@ -229,40 +191,17 @@ def read_demand(path: Source) -> SalesHistory:
 
 def _kind(path: Source) -> str:
     """Tell by its first line what a file is."""
-    first = next(iter(_text(path).strip().splitlines()), "")
-    columns = {cell.strip().lower() for cell in first.split(",")}
+    first = next(iter(read_text(path).strip().splitlines()), "")
+    columns = set(map(column_name, first.split(",")))
     for kind, needed in (("slots", SLOTS), ("orders", ORDERS), ("demand", DEMAND)):
         if columns >= set(needed):
             return kind
     return "layout" if first and not set(first.lower()) - set("xg. ") else "unknown"
 
 
-def _rows(path: Source, columns: Sequence[str]) -> list[_Row]:
+def _rows(path: Source, columns: Sequence[str]) -> list[Row]:
     """Read the rows of a CSV file under a header that has `columns`."""
-    try:
-        table = list(csv.reader(_text(path).splitlines()))
-    except csv.Error as error:
-        raise DataError(f"{path}: cannot be read: {error}") from error
-    header = [cell.strip().lower() for cell in table[0]] if table else []
-    missing = [column for column in columns if column not in header]
-    if missing:
-        raise DataError(f"{path}, line 1: the columns {missing} are missing, got {header}")
-    rows = []
-    for line, cells in enumerate(table[1:], start=2):
-        if not cells:
-            continue
-        place = f"{path}, line {line}"
-        if len(cells) != len(header):
-            raise DataError(f"{place}: {len(cells)} cells under {len(header)} columns")
-        named = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
-        rows.append(_Row(place, line, named))
-    if not rows:
-        raise DataError(f"{path}: at least one row is needed below the header")
-    return rows
-
-
-def _text(path: Source) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from error
+    table = Table(path)
+    for column in columns:
+        table.require(column)
+    return table.rows

@@ -10,6 +10,7 @@ import numpy as np
 from tokengym.envs.core.errors import EpisodeStateError, TaskError
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.tables import Source
 from tokengym.envs.core.task import Task, canonical_json, plain
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import Optimum, World
@@ -18,7 +19,7 @@ from tokengym.envs.warehouse.full import FullProblem, FullSession
 from tokengym.envs.warehouse.levels import LEVELS, draw
 from tokengym.envs.warehouse.pick import PickProblem, PickSession
 from tokengym.envs.warehouse.prompt import PICK_FORM
-from tokengym.envs.warehouse.readers import Source, read
+from tokengym.envs.warehouse.readers import read
 from tokengym.envs.warehouse.records import OrderBook, Records, SalesHistory
 from tokengym.envs.warehouse.stock import StockProblem, StockSession
 from tokengym.rewards.control import bounded_score, control_score

@@ -1,13 +1,11 @@
 """Reading files into rows with their line numbers: CSV, JSON lines, or one JSON document."""
 
-import csv
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.tables import csv_rows, read_text
 from tokengym.envs.forecasting.data.fields import quoted
 
 _LISTS = ("questions", "results", "resolutions")
@@ -34,10 +32,7 @@ def read_rows(path: Path) -> Iterator[Found]:
     Raises:
         DataError: if the file cannot be read as text.
     """
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read as UTF-8 text: {error}") from error
+    content = read_text(path)
     start = content.lstrip()[:1]
     if start == "[":
         return _array(content, content.index("["))
@@ -47,24 +42,13 @@ def read_rows(path: Path) -> Iterator[Found]:
 
 
 def _csv(content: str) -> Iterator[Found]:
-    # Cells that hold whole articles are longer than the csv module's default limit, which is
-    # global to the process: it is put back as soon as the rows are read.
-    before = csv.field_size_limit(sys.maxsize)
-    try:
-        reader = csv.reader(content.splitlines(keepends=True))
-        header = next(reader, [])
-        found = []
-        line = reader.line_num + 1
-        for cells in reader:
-            if len(cells) == len(header):
-                found.append(Found(line, dict(zip(header, cells, strict=True))))
-            elif cells:
-                reason = f"{len(cells)} cells where the header has {len(header)}"
-                found.append(Found(line, None, reason))
-            line = reader.line_num + 1
-    finally:
-        csv.field_size_limit(before)
-    return iter(found)
+    rows = csv_rows(content)
+    _, header = next(rows, (0, []))
+    for line, cells in rows:
+        if len(cells) == len(header):
+            yield Found(line, dict(zip(header, cells, strict=True)))
+        else:
+            yield Found(line, None, f"{len(cells)} cells where the header has {len(header)}")
 
 
 def _object(content: str) -> Iterator[Found]:

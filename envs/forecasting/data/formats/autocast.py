@@ -5,7 +5,8 @@ forecasts were made after the question was asked and are not read.
 """
 
 from tokengym.envs.forecasting.data import fields
-from tokengym.envs.forecasting.data.record import Parsed, Record, Row, RowError
+from tokengym.envs.forecasting.data.formats.alone import question
+from tokengym.envs.forecasting.data.record import Parsed, Row, RowError
 from tokengym.envs.forecasting.prompt import LETTERS
 
 _FIELDS = {"qtype", "publish_time", "close_time"}
@@ -33,17 +34,7 @@ def records(row: Row) -> list[Parsed]:
         outcome = LETTERS.index(answer)
     else:
         raise RowError(f"'qtype' must be 't/f' or 'mc', got {fields.quoted(kind)}")
-    key = fields.identifier(row, "id")
+    closed = fields.end_of(row, "close_time")
     return [
-        Record(
-            key=key,
-            event=key,
-            question=fields.text(row, "question"),
-            background=fields.optional_text(row, "background"),
-            asked_at=fields.moment(row, "publish_time"),
-            closed_at=fields.end_of(row, "close_time"),
-            resolves_by=None,
-            labels=labels,
-            outcome=outcome,
-        )
+        question(row, outcome, closed, background="background", asked="publish_time", labels=labels)
     ]

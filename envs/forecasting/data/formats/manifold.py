@@ -6,7 +6,8 @@ was out, so it is not read either. A market resolved to MKT has no outcome, only
 """
 
 from tokengym.envs.forecasting.data import fields
-from tokengym.envs.forecasting.data.record import Parsed, Record, Row, RowError
+from tokengym.envs.forecasting.data.formats.alone import question
+from tokengym.envs.forecasting.data.record import Parsed, Row, RowError
 
 _FIELDS = {"outcomeType", "createdTime", "question"}
 _OUTCOMES = {"YES": 1, "NO": 0}
@@ -28,17 +29,13 @@ def records(row: Row) -> list[Parsed]:
     resolution = row.get("resolution")
     if not isinstance(resolution, str) or resolution not in _OUTCOMES:
         raise RowError(f"'resolution' must be 'YES' or 'NO', got {fields.quoted(resolution)}")
-    key = fields.identifier(row, "id")
+    closed = fields.moment(row, "resolutionTime")
     return [
-        Record(
-            key=key,
-            event=key,
-            question=fields.text(row, "question"),
-            background=fields.optional_text(row, "textDescription"),
-            asked_at=fields.moment(row, "createdTime"),
-            closed_at=fields.moment(row, "resolutionTime"),
-            resolves_by=None,
-            labels=(),
-            outcome=_OUTCOMES[resolution],
+        question(
+            row,
+            _OUTCOMES[resolution],
+            closed,
+            background="textDescription",
+            asked="createdTime",
         )
     ]

@@ -1,0 +1,168 @@
+"""A user's own text files and CSV tables. Every refusal names file, line and reason."""
+
+import csv
+import io
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tokengym.envs.core.errors import DataError
+
+Source = str | Path
+"""Where a file lies."""
+
+
+def read_text(path: Source) -> str:
+    """Return the text of a file in UTF-8, without its byte order mark.
+
+    Raises:
+        DataError: if it cannot be read.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+
+
+def csv_rows(content: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line each row of a CSV begins on, from 1, and its cells; blank lines are left out.
+
+    Raises:
+        csv.Error: if it is no CSV.
+    """
+    # Cells that hold whole articles are longer than the csv module's default limit, which is
+    # global to the process: it is put back as soon as the rows are read.
+    before = csv.field_size_limit(sys.maxsize)
+    try:
+        reader = csv.reader(io.StringIO(content, newline=""))
+        rows = []
+        line = 1
+        for cells in reader:
+            rows.append((line, cells))
+            line = reader.line_num + 1
+    finally:
+        csv.field_size_limit(before)
+    return ((line, cells) for line, cells in rows if cells)
+
+
+def column_name(cell: str) -> str:
+    """Return a column's name without its unit, in lower case: `load` for ` Load [kW]`."""
+    return "_".join(cell.partition("[")[0].strip().lower().split())
+
+
+class Row(NamedTuple):
+    """A row of a table.
+
+    Attributes:
+        place: file and line, to name in a refusal.
+        line: line it begins on.
+        cells: by column, without blanks around them.
+    """
+
+    place: str
+    line: int
+    cells: Mapping[str, str]
+
+    def text(self, column: str) -> str:
+        """Return the cell under `column`; an empty one is refused."""
+        if not self.cells[column]:
+            raise DataError(f"{self.place}: {column} is empty")
+        return self.cells[column]
+
+    def whole(self, column: str, least: int) -> int:
+        """Return the cell under `column` as a whole number of at least `least`."""
+        cell = self.cells[column]
+        try:
+            value = int(cell)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            raise DataError(f"{self.place}: {column} is {cell!r}, no whole number >= {least}")
+        return value
+
+    def number(self, column: str) -> float:
+        """Return the cell under `column` as a finite number."""
+        cell = self.cells[column]
+        value = _finite(cell)
+        if value is None:
+            what = repr(cell) if cell else "an empty cell"
+            raise DataError(f"{self.place}: {column} is {what}, no number")
+        return value
+
+    def positive(self, column: str) -> float:
+        """Return the cell under `column` as a finite number above 0."""
+        value = _finite(self.cells[column])
+        if value is None or value <= 0.0:
+            raise DataError(f"{self.place}: {column} is {self.cells[column]!r}, no number above 0")
+        return value
+
+
+class Table:
+    """A CSV file with a header, read as text; cells become numbers where asked for.
+
+    Args:
+        path: the file.
+
+    Attributes:
+        path: the file.
+        header: names of the columns, see `column_name`.
+        rows: the rows below it, at least one.
+
+    Raises:
+        DataError: if it cannot be read, or a row has more or fewer cells than the header.
+    """
+
+    def __init__(self, path: Source) -> None:
+        self.path = path
+        try:
+            found = list(csv_rows(read_text(path)))
+        except csv.Error as error:
+            raise DataError(f"{path}: cannot be read: {error}") from error
+        if len(found) < 2:
+            raise DataError(f"{path}: a header and at least one row are needed, got {len(found)}")
+        self.header = [column_name(cell) for cell in found[0][1]]
+        self.rows = []
+        for line, cells in found[1:]:
+            place = f"{path}, line {line}"
+            if len(cells) != len(self.header):
+                raise DataError(f"{place}: {len(cells)} cells under {len(self.header)} columns")
+            # Of columns with one name, the first.
+            named = reversed([*zip(self.header, map(str.strip, cells), strict=True)])
+            self.rows.append(Row(place, line, dict(named)))
+
+    def has(self, *names: str) -> str | None:
+        """Return the first of `names` that is a column."""
+        return next((name for name in names if name in self.header), None)
+
+    def require(self, *names: str) -> str:
+        """Return the first of `names` that is a column.
+
+        Raises:
+            DataError: if none is.
+        """
+        name = self.has(*names)
+        if name is None:
+            raise DataError(
+                f"{self.path}, line 1: the column {names[0]!r} is missing, got {self.header}"
+            )
+        return name
+
+    def texts(self, *names: str) -> list[str]:
+        """Return the column that bears one of `names`."""
+        name = self.require(*names)
+        return [row.cells[name] for row in self.rows]
+
+    def numbers(self, *names: str) -> list[float]:
+        """Return the column that bears one of `names`, as finite numbers."""
+        name = self.require(*names)
+        return [row.number(name) for row in self.rows]
+
+
+def _finite(cell: str) -> float | None:
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

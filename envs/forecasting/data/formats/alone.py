@@ -1,0 +1,42 @@
+"""What formats share whose questions stand alone, with no schedule that was known when asked."""
+
+from datetime import datetime
+
+from tokengym.envs.forecasting.data import fields
+from tokengym.envs.forecasting.data.record import Record, Row
+
+
+def question(
+    row: Row,
+    outcome: int,
+    closed_at: datetime,
+    *,
+    background: str,
+    asked: str,
+    labels: tuple[str, ...] = (),
+) -> Record:
+    """Return the question of a row that has an `id` and a `question`.
+
+    Args:
+        row: the row.
+        outcome: index of what happened.
+        closed_at: when the answer was out.
+        background: field of what is told beside the question.
+        asked: field of the moment it was asked.
+        labels: names of the outcomes; none for a yes/no question.
+
+    Raises:
+        RowError: if a field is missing or unusable.
+    """
+    key = fields.identifier(row, "id")
+    return Record(
+        key=key,
+        event=key,
+        question=fields.text(row, "question"),
+        background=fields.optional_text(row, background),
+        asked_at=fields.moment(row, asked),
+        closed_at=closed_at,
+        resolves_by=None,
+        labels=labels,
+        outcome=outcome,
+    )

@@ -1,0 +1,76 @@
+"""Laws of a user's tables: what was written is read, under the line it begins on."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.tables import Table, csv_rows
+
+words = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=8)
+tables = st.lists(st.lists(words, min_size=2, max_size=3), min_size=1, max_size=6)
+
+
+def written(rows: list[list[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+@given(tables)
+def test_rows_are_read_as_written_under_the_line_they_begin_on(rows: list[list[str]]) -> None:
+    begins = 1
+    for (line, cells), row in zip(csv_rows(written(rows)), rows, strict=True):
+        assert (line, cells) == (begins, row)
+        begins += 1 + "".join(row).count("\n")
+
+
+def test_long_cells_are_read_and_the_limit_of_the_process_stays() -> None:
+    limit = csv.field_size_limit()
+    article = "x" * (limit + 1)
+    assert [cells for _, cells in csv_rows(f'a,"{article}"')] == [["a", article]]
+    assert csv.field_size_limit() == limit
+
+
+def table(folder: Path, text: str) -> Table:
+    path = folder / "data.csv"
+    path.write_text(text, encoding="utf-8")
+    return Table(path)
+
+
+def test_columns_bear_their_names_without_units_and_cells_no_blanks(tmp_path: Path) -> None:
+    read = table(tmp_path, "\ufeffTime, Solar  Generation [W/kW]\n\n1, 2.5\n\n3,4\n")
+    assert read.header == ["time", "solar_generation"]
+    assert read.numbers("pv", "solar_generation") == [2.5, 4.0]
+    assert [row.line for row in read.rows] == [3, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "a header and at least one row"),
+        ("a,b\n", "a header and at least one row"),
+        ("a,b\n1,2\n\n3\n", r"data\.csv, line 4: 1 cells under 2 columns"),
+    ],
+)
+def test_a_table_without_rows_or_with_ragged_ones_is_refused(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    with pytest.raises(DataError, match=reason):
+        table(tmp_path, text)
+
+
+def test_a_cell_that_is_no_number_is_named_with_its_line(tmp_path: Path) -> None:
+    read = table(tmp_path, "a,b\n1,2\n\n3,nan\n")
+    with pytest.raises(DataError, match=r"data\.csv, line 4: b is 'nan', no number"):
+        read.numbers("b")
+    with pytest.raises(DataError, match=r"data\.csv, line 1: the column 'c' is missing"):
+        read.texts("c")
+    with pytest.raises(DataError, match=r"data\.csv, line 4: b is 'nan', no number above 0"):
+        read.rows[1].positive("b")
+    with pytest.raises(DataError, match=r"data\.csv, line 2: a is '1', no whole number >= 2"):
+        read.rows[0].whole("a", 2)
