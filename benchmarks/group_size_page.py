@@ -36,7 +36,7 @@ Study = Mapping[str, Any]
 
 def page(study: Study) -> str:
     """Return the page."""
-    lessons = {f"{world} {floor}": lesson(study, world, floor) for world, floor in LESSONS}
+    lessons = {f"{world}, {floor} floor": lesson(study, world, floor) for world, floor in LESSONS}
     template = jinja2.Template(
         TEMPLATE.read_text(encoding="utf-8"),
         trim_blocks=True,
@@ -74,18 +74,23 @@ def ties_table(study: Study, policy: str) -> str:
                     f"{by_size[-1]['mass']:.0%}",
                     *(f"{1 - row['useful'][0]:.3f}" for row in by_size),
                     *(f"{row['pairs'][0]:.3f}" for row in by_size),
-                    str(told["recommended"]),
+                    enough(told),
                 ]
             )
     return markdown_table(header, rows)
 
 
-def smallest(study: Study, policy: str) -> Mapping[str, Mapping[str, int]]:
+def enough(told: Mapping[str, Any]) -> str:
+    """Return the smallest size that is enough, `none` where every group ties whatever its size."""
+    alive = any(row["useful"][0] > 0.0 for row in told["sizes"].values())
+    return str(told["recommended"]) if alive else "none"
+
+
+def smallest(study: Study, policy: str) -> Mapping[str, Mapping[str, str]]:
     """Return the smallest size that is enough, by floor and world."""
     return {
         floor: {
-            world: study["cells"][f"{world}-{policy}"]["floors"][floor]["recommended"]
-            for world in WORLDS
+            world: enough(study["cells"][f"{world}-{policy}"]["floors"][floor]) for world in WORLDS
         }
         for floor in FLOOR_NAMES
     }
@@ -215,6 +220,11 @@ def _reward(run: Mapping[str, Any]) -> list[float]:
 
 def _reach(values: Sequence[float]) -> tuple[float, float]:
     return min(values), max(values)
+
+
+def _shown(values: Sequence[float]) -> str:
+    low, high = _reach(values)
+    return f"{low:.3f}" if len(values) == 1 else f"{low:.3f} to {high:.3f}"
 
 
 def _smooth(values: Sequence[float]) -> list[float]:

@@ -9,8 +9,8 @@ the starting policy at temperature 1; each set of rollouts is told with the grad
 a flat floor (`tokengym.agents.flat_floors`). Learning: the same rollouts a step and the same steps,
 so about the same tokens, for every group size, each with two seeds, on the local service.
 
-Each cell of the study is a process of its own with one thread; one that is done is not done again,
-and a training run that was stopped goes on. What was found is written to `docs/study.json`, and
+Each cell of the study is a process of its own with one thread; one that is done is not done again
+unless the starting policy has changed, and a training run that was stopped goes on. What was found is written to `docs/study.json`, and
 `group_size_page.py` makes the page of it.
 """
 
@@ -23,6 +23,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ import numpy as np
 
 from tokengym.agents.flat_floors import FLOORS
 from tokengym.agents.tie_study import TieStudy, held_out, study_of, tie_study
+from tokengym.agents.tinker.starting import MODEL_DIR
 from tokengym.envs import baselines, make_world
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -103,6 +105,11 @@ class Cell:
         """Its file's name."""
         lesson = f"-G{self.size}-seed{self.seed}" if self.size else ""
         return f"{self.world}-{self.what}{lesson}"
+
+    @property
+    def samples(self) -> bool:
+        """Whether the starting policy plays."""
+        return self.what != "noisy"
 
     def usual_seconds(self, plan: Plan) -> float:
         """Return how long such a cell takes on a quiet machine."""
@@ -231,20 +238,35 @@ def _evaluated(settings: Any, folder: Path) -> Any:
         return asyncio.run(connection.guard(evaluation(connection)))
 
 
+def starting_policy() -> str:
+    """Return a digest of the starting policy's weights."""
+    return sha256((MODEL_DIR / "model.safetensors").read_bytes()).hexdigest()[:12]
+
+
 def measure(cell: Cell, plan: Plan, folder: Path) -> None:
     """Measure one cell and write its file, as a whole or not at all."""
-    begun = time.perf_counter()
-    run = folder / "runs" / cell.name
+    begun, model = time.perf_counter(), starting_policy()
+    # A run cannot go on from weights that were trained upon others.
+    run = folder / "runs" / f"{cell.name}-{model}"
     found = measure_lesson(cell, plan, run) if cell.size else measure_ties(cell, plan)
     found["seconds"] = time.perf_counter() - begun
+    found["starting_policy"] = model if cell.samples else None
     new = folder / f"{cell.name}.new"
     new.write_text(json.dumps(found) + "\n")
     new.replace(folder / f"{cell.name}.json")
 
 
 def missing(plan: Plan, folder: Path) -> list[Cell]:
-    """Return the cells that are not done."""
-    return [cell for cell in cells(plan) if not (folder / f"{cell.name}.json").is_file()]
+    """Return the cells that are not done, or were by another starting policy."""
+    model = starting_policy()
+
+    def done(cell: Cell) -> bool:
+        path = folder / f"{cell.name}.json"
+        if not path.is_file():
+            return False
+        return not cell.samples or json.loads(path.read_text()).get("starting_policy") == model
+
+    return [cell for cell in cells(plan) if not done(cell)]
 
 
 def minutes(plan: Plan, todo: Sequence[Cell], done: Mapping[Cell, float], jobs: int) -> float:
