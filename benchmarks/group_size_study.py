@@ -9,9 +9,9 @@ the starting policy at temperature 1; each set of rollouts is told with the grad
 a flat floor (`tokengym.agents.flat_floors`). Learning: the same rollouts a step and the same steps,
 so about the same tokens, for every group size, each with two seeds, on the local service.
 
-Each cell of the study is a process of its own with one thread; one that is done is not done again
-unless the starting policy has changed, and a training run that was stopped goes on. What was found is written to `docs/study.json`, and
-`group_size_page.py` makes the page of it.
+Each cell of the study is a process of its own with one thread. One that is done is not done again
+unless the starting policy has changed, and a training run that was stopped goes on. What was found
+is written to `docs/study.json`, and `group_size_page.py` makes the page of it.
 """
 
 import argparse
