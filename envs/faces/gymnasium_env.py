@@ -1,23 +1,19 @@
 """The Gymnasium face: a world with one role to play is a `gymnasium.Env`, in tokens or text."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import gymnasium
 
-from tokengym.envs.catalogue import Policy, make_world, policy
+from tokengym.envs.catalogue import Policy
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
-from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.faces.spaces import Tokens, UnicodeText
-from tokengym.envs.tokens.codec import Codec, TokenArray, resolve
+from tokengym.envs.faces.setting import Mode, Observation, Setting, info_of, require
+from tokengym.envs.tokens.codec import Codec
 from tokengym.envs.tokens.episode import Episode
 
-Observation = TokenArray | str
-
-_TASK_INDICES = 2**31
 _RESET_OPTIONS = ("task", "split", "index")
 
 
@@ -67,7 +63,7 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         self,
         world: str,
         level: str | None = None,
-        mode: Literal["tokens", "text"] = "tokens",
+        mode: Mode = "tokens",
         codec: Codec | str = "byte",
         split: str = "train",
         max_tokens: int = 32768,
@@ -75,31 +71,31 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        if mode not in ("tokens", "text"):
-            raise OptionError(f"mode must be 'tokens' or 'text', got {mode!r}")
-        if split not in SPLITS:
-            raise OptionError(f"split must be one of {list(SPLITS)}, got {split!r}")
-        if render_mode not in (None, "ansi"):
-            raise OptionError(f"render_mode must be 'ansi' or None, got {render_mode!r}")
-        if max_tokens < 1:
-            raise OptionError(f"max_tokens must be at least 1, got {max_tokens}")
-        self.world: World = make_world(world, level, **options)
+        require("render_mode", render_mode, (None, "ansi"))
+        self._setting = setting = Setting(
+            world,
+            level,
+            mode=mode,
+            codec=codec,
+            split=split,
+            max_tokens=max_tokens,
+            bound=bound,
+            options=options,
+        )
+        if len(setting.free) != 1:
+            raise RoleError(
+                f"a Gymnasium env plays one role; bind all of {list(setting.world.spec.roles)} "
+                f"but one, {setting.free} are free"
+            )
+        self.world: World = setting.world
         self.mode = mode
         self.split = split
         self.max_tokens = max_tokens
-        self.codec: Codec = resolve(codec)
+        self.codec: Codec = setting.codec
         self.render_mode = render_mode
-        self._bound = {role: policy(world, who) for role, who in (bound or {}).items()}
-        self.role = _role_to_play(self.world.spec.roles, self._bound)
-        if mode == "tokens":
-            # A budget ends the episode before an observation outgrows it, but the last reply, which
-            # the final observation repeats, may itself be as long as the budget.
-            longest = 2 * max_tokens
-            self.observation_space = Tokens(self.codec.vocab_size, longest)
-            self.action_space = Tokens(self.codec.vocab_size, max_tokens)
-        else:
-            self.observation_space = UnicodeText(max_tokens)
-            self.action_space = UnicodeText(max_tokens)
+        self.role = setting.free[0]
+        self.observation_space = setting.observation_space()
+        self.action_space = setting.action_space()
         self._episode: Episode | None = None
         self._turn: Turn | None = None
         self._task: Task | None = None
@@ -115,13 +111,12 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
             TaskError: if a given Task belongs to another world.
         """
         super().reset(seed=seed)
-        self._task = self._choose_task(options or {})
+        options = options or {}
+        if unknown := sorted(set(options) - set(_RESET_OPTIONS)):
+            raise OptionError(f"reset takes the options {list(_RESET_OPTIONS)}, got {unknown}")
+        self._task = self._setting.choose_task(self.np_random, options)
         self._transcript = []
-        if self.mode == "tokens":
-            self._episode = Episode(self.world, self._task, self.codec, max_tokens=self.max_tokens)
-            turn = self._episode.turn
-        else:
-            turn = self.world.start(self._task)
+        self._episode, turn = self._setting.open(self._task)
         turn, _ = self._let_others_speak(turn)
         return self._present(turn), self._info(turn, {})
 
@@ -137,7 +132,10 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         """
         if self._turn is None or self._turn.done:
             raise EpisodeStateError("no episode is under way; call reset()")
-        turn = self._speak(action)
+        turn = self._setting.speak(self._episode, action)
+        if self.render_mode is not None:
+            said = action if self._episode is None else self._episode.reply.text
+            self._transcript.append(f"> {said}")
         turn, earned = self._let_others_speak(turn, turn.rewards.get(self.role, 0.0))
         terms = dict(turn.terms.get(self.role, {}))
         return self._present(turn), earned, turn.terminated, turn.truncated, self._info(turn, terms)
@@ -148,46 +146,12 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
             return None
         return "\n".join(self._transcript)
 
-    def _speak(self, action: Observation | str) -> Turn:
-        """Let whoever is to speak say `action`."""
-        if self._episode is not None:
-            turn = self._episode.act(action)  # type: ignore[arg-type]
-            if self.render_mode is not None:
-                said = self._episode.conversation_of(self.role)
-                self._transcript.append(next(f"> {m.text}" for m in reversed(said) if m.own))
-            return turn
-        if not isinstance(action, str):
-            raise OptionError(f"in mode 'text' an action is a string, got {type(action).__name__}")
-        if self.render_mode is not None:
-            self._transcript.append(f"> {action}")
-        return self.world.reply(action)
-
     def _let_others_speak(self, turn: Turn, earned: float = 0.0) -> tuple[Turn, float]:
         """Play the bound roles until it is our turn again or the episode is over."""
         while not turn.done and turn.role != self.role:
-            text = self._bound[turn.role](self.world, turn, self.np_random)
-            if self._episode is not None:
-                turn = self._episode.act(self._episode.codec.write(text))
-            else:
-                turn = self.world.reply(text)
+            _, turn = self._setting.speak_bound(self._episode, turn, self.np_random)
             earned += turn.rewards.get(self.role, 0.0)
         return turn, earned
-
-    def _choose_task(self, options: Mapping[str, Any]) -> Task:
-        unknown = sorted(set(options) - set(_RESET_OPTIONS))
-        if unknown:
-            raise OptionError(f"reset takes the options {list(_RESET_OPTIONS)}, got {unknown}")
-        task = options.get("task")
-        if task is not None:
-            if not isinstance(task, Task):
-                raise OptionError(f"option 'task' must be a Task, got {type(task).__name__}")
-            return task
-        split, index = options.get("split", self.split), options.get("index")
-        if index is None:
-            size = self.world.size(split)
-            # An empty split is refused by `task`, which knows why it is empty.
-            index = int(self.np_random.integers(_TASK_INDICES if size is None else max(size, 1)))
-        return self.world.task(split, index)
 
     def _present(self, turn: Turn) -> Observation:
         self._turn = turn
@@ -200,25 +164,4 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
 
     def _info(self, turn: Turn, terms: Mapping[str, float]) -> dict[str, Any]:
         assert self._task is not None
-        info: dict[str, Any] = {
-            "text": turn.text,
-            "terms": dict(terms),
-            "metrics": dict(turn.metrics),
-            "task": self._task.fingerprint,
-            "cost": turn.metrics.get("cost", 0.0),
-        }
-        if turn.stop_reason is not None:
-            info["stop_reason"] = turn.stop_reason.value
-        return info
-
-
-def _role_to_play(roles: tuple[str, ...], bound: Mapping[str, Policy]) -> str:
-    unknown = sorted(set(bound) - set(roles))
-    if unknown:
-        raise RoleError(f"roles are {list(roles)}, got {unknown} in bound")
-    free = [role for role in roles if role not in bound]
-    if len(free) != 1:
-        raise RoleError(
-            f"a Gymnasium env plays one role; bind all of {list(roles)} but one, {free} are free"
-        )
-    return free[0]
+        return info_of(turn, self._task, text=turn.text, terms=terms)

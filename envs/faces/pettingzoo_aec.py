@@ -8,18 +8,13 @@ from gymnasium.spaces import Space
 from gymnasium.utils import seeding
 from pettingzoo import AECEnv
 
-from tokengym.envs.catalogue import Policy, make_world, policy
-from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
-from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.catalogue import Policy
+from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
-from tokengym.envs.faces.spaces import Tokens, UnicodeText
-from tokengym.envs.tokens.codec import Codec, TokenArray, resolve
+from tokengym.envs.faces.setting import Mode, Observation, Setting, info_of, require
+from tokengym.envs.tokens.codec import Codec
 from tokengym.envs.tokens.episode import Episode
-
-Observation = TokenArray | str
-
-_TASK_INDICES = 2**31
 
 
 class Words(str):
@@ -65,7 +60,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         self,
         world: str,
         level: str | None = None,
-        mode: Literal["tokens", "text"] = "tokens",
+        mode: Mode = "tokens",
         codec: Codec | str = "byte",
         split: str = "train",
         max_tokens: int = 32768,
@@ -74,31 +69,27 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         **options: Any,
     ) -> None:
         super().__init__()
-        for name, value, known in (
-            ("mode", mode, ["tokens", "text"]),
-            ("split", split, list(SPLITS)),
-            ("render_mode", render_mode, ["human", "ansi", None]),
-        ):
-            if value not in known:
-                raise OptionError(f"{name} must be one of {known}, got {value!r}")
-        if max_tokens < 1:
-            raise OptionError(f"max_tokens must be at least 1, got {max_tokens}")
-        self.world = make_world(world, level, **options)
+        require("render_mode", render_mode, ("human", "ansi", None))
+        self._setting = setting = Setting(
+            world,
+            level,
+            mode=mode,
+            codec=codec,
+            split=split,
+            max_tokens=max_tokens,
+            bound=bound,
+            options=options,
+        )
+        self.world = setting.world
         self.mode = mode
-        self.codec: Codec = resolve(codec)
+        self.codec: Codec = setting.codec
         self.split = split
         self.max_tokens = max_tokens
         self.render_mode = render_mode
-        roles = self.world.spec.roles
-        self._bound = {role: policy(world, who) for role, who in (bound or {}).items()}
-        if not set(self._bound) < set(roles):
-            raise RoleError(
-                f"bound must be some of {list(roles)} but not all, got {list(bound or {})}"
-            )
-        self.possible_agents = [role for role in roles if role not in self._bound]
+        self.possible_agents = setting.free
         self.agents: list[str] = []
-        self.observation_spaces = {agent: self._space(2) for agent in self.possible_agents}
-        self.action_spaces = {agent: self._space(1) for agent in self.possible_agents}
+        self.observation_spaces = {agent: setting.observation_space() for agent in setting.free}
+        self.action_spaces = {agent: setting.action_space() for agent in setting.free}
         self._generator: np.random.Generator | None = None
         self._task: Task | None = None
         self._episode: Episode | None = None
@@ -106,12 +97,6 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         self._heard: dict[str, Words] = {}
         self._transcript: list[str] = []
         self._printed = 0
-
-    def _space(self, budgets: int) -> Space[Any]:
-        """Room for the conversation, or, of two budgets, also for a last reply on top of it."""
-        if self.mode == "tokens":
-            return Tokens(self.codec.vocab_size, budgets * self.max_tokens)
-        return UnicodeText(self.max_tokens)
 
     def observation_space(self, agent: str) -> Space[Any]:
         """The space of `agent`'s observations, always the same object."""
@@ -136,7 +121,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         if seed is not None or generator is None:
             generator, _ = seeding.np_random(seed)
         self._generator = generator
-        self._task = self._choose_task(generator, options or {})
+        self._task = self._setting.choose_task(generator, options or {})
         self.agents = list(self.possible_agents)
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -145,17 +130,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         self._heard = dict.fromkeys(self.agents, Words())
         self._transcript, self._printed = [], 0
         self._skip_agent_selection = None
-        if self.mode == "tokens":
-            self._episode = Episode(
-                self.world,
-                self._task,
-                self.codec,
-                roles=self.possible_agents,
-                max_tokens=self.max_tokens,
-            )
-            opening = self._episode.turn
-        else:
-            opening = self.world.start(self._task)
+        self._episode, opening = self._setting.open(self._task)
         self._take(opening)
         self._let_bound_speak()
         self._settle()
@@ -210,25 +185,20 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
     def _speak(self, action: Observation | None) -> None:
         assert self._turn is not None
         role = self._turn.role
-        if self._episode is not None:
-            if action is None:
-                raise OptionError(f"{role!r} is still to speak, its action cannot be None")
-            turn = self._episode.act(action)  # type: ignore[arg-type]
-            said = self._episode.reply.text if self._episode.reply is not None else ""
-        elif isinstance(action, str):
-            turn, said = self.world.reply(action), action
-        else:
-            raise OptionError(f"in mode 'text' an action is a string, got {type(action).__name__}")
+        if action is None:
+            raise OptionError(f"{role!r} is still to speak, its action cannot be None")
+        turn = self._setting.speak(self._episode, action)
+        said = action if self._episode is None else self._episode.reply.text
         self._transcript.append(f"{role}> {said}")
         self._take(turn)
 
     def _let_bound_speak(self) -> None:
         """Play the bound roles until it is an agent's turn or the episode is over."""
         assert self._generator is not None
-        while self._turn is not None and not self._turn.done and self._turn.role in self._bound:
-            role = self._turn.role
-            said = self._bound[role](self.world, self._turn, self._generator)
-            turn = self.world.reply(said) if self._episode is None else self._episode.say(said)
+        turn = self._turn
+        while turn is not None and not turn.done and turn.role in self._setting.bound:
+            role = turn.role
+            said, turn = self._setting.speak_bound(self._episode, turn, self._generator)
             self._transcript.append(f"{role}> {said}")
             self._take(turn)
 
@@ -252,26 +222,5 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
 
     def _info(self, agent: str, turn: Turn) -> dict[str, Any]:
         assert self._task is not None
-        info: dict[str, Any] = {
-            "text": str(self._heard[agent]),
-            "terms": dict(turn.terms.get(agent, {})),
-            "metrics": dict(turn.metrics),
-            "task": self._task.fingerprint,
-            "cost": turn.metrics.get("cost", 0.0),
-        }
-        if turn.stop_reason is not None:
-            info["stop_reason"] = turn.stop_reason.value
-        return info
-
-    def _choose_task(self, rng: np.random.Generator, options: Mapping[str, Any]) -> Task:
-        task = options.get("task")
-        if task is not None:
-            if not isinstance(task, Task):
-                raise OptionError(f"option 'task' must be a Task, got {type(task).__name__}")
-            return task
-        split, index = options.get("split", self.split), options.get("index")
-        if index is None:
-            size = self.world.size(split)
-            # An empty split is refused by `task`, which knows why it is empty.
-            index = int(rng.integers(_TASK_INDICES if size is None else max(size, 1)))
-        return self.world.task(split, index)
+        terms = turn.terms.get(agent, {})
+        return info_of(turn, self._task, text=str(self._heard[agent]), terms=terms)

@@ -6,7 +6,8 @@ from gymnasium.spaces import Space
 from pettingzoo import ParallelEnv
 
 from tokengym.envs.core.errors import EpisodeStateError, RoleError
-from tokengym.envs.faces.pettingzoo_aec import Observation, TextAECEnv
+from tokengym.envs.faces.pettingzoo_aec import TextAECEnv
+from tokengym.envs.faces.setting import Observation
 
 
 class TextParallelEnv(ParallelEnv[str, Observation, Observation | None]):  # type: ignore[misc]

@@ -10,7 +10,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.faces.gymnasium_env import Observation, TextEnv
+from tokengym.envs.faces.gymnasium_env import TextEnv
+from tokengym.envs.faces.setting import Observation
 
 Flags = npt.NDArray[np.bool_]
 Batch = tuple[Observation, ...]
