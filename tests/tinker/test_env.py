@@ -21,15 +21,15 @@ from tinker_cookbook.rl.types import (
     Transition,
 )
 
+from tests.tokens.duet import DUET, Duet
 from tokengym.agents.tinker import TinkerEnv, codec_named
+from tokengym.agents.tinker.coordinator import Agent
 from tokengym.agents.tinker.prompt import Prompt
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
-from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import StopReason, Turn
-from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import ByteCodec, Codec, Message
-from tokengym.rewards.bounds import Range
 
 Talk = Callable[..., tuple[World, Task]]
 CODECS = (
@@ -261,46 +261,6 @@ def test_a_budget_without_room_for_a_reply_is_refused(talk: Talk, budgets: Any) 
         TinkerEnv(*talk(), **budgets)
 
 
-DUET = WorldSpec(
-    id="test/Duet-v0",
-    summary="Two speak in turn; whoever says the longer word earns, and the other learns of it.",
-    entry_point="",
-    baselines="",
-    roles=("first", "second"),
-    turn_limits={"only": 3},
-    step_range=dict.fromkeys(("first", "second"), Range(0.0, 1.0)),
-    return_range=dict.fromkeys(("first", "second"), Range(0.0, 3.0)),
-)
-
-
-class Duet(World):
-    expected_form = "a word"
-
-    def optimum(self, task: Task) -> Mapping[str, Optimum]:
-        return dict.fromkeys(DUET.roles, Optimum(3.0, exact=False))
-
-    def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
-        return {"seed": int(rng.integers(1000))}
-
-    def _solve(self, instance: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
-        return {}
-
-    def _begin(self, task: Task) -> Turn:
-        self._words: list[str] = []
-        return Turn("first", "Begin.")
-
-    def _respond(self, text: str, complete: bool) -> Turn:
-        self._words.append(text)
-        if len(self._words) % 2:
-            return Turn("second", f"It was said: {text}", metrics={"well_formed": 1.0})
-        ahead = len(self._words[-2]) > len(text)
-        terms = {"first": {"longer": float(ahead)}, "second": {"longer": float(not ahead)}}
-        if len(self._words) == 6:
-            return self._end("second", "Over.", terms, StopReason.COMPLETED)
-        rewards, rounded = self._pay(terms, final=False)
-        return Turn("first", f"The answer: {text}", rewards, rounded)
-
-
 def short_word(world: World, turn: Turn, rng: np.random.Generator) -> str:
     return "a" * int(rng.integers(1, 4))
 
@@ -310,32 +270,34 @@ async def long_word(world: World, turn: Turn, rng: np.random.Generator) -> str:
     return "a" * 9
 
 
-@pytest.mark.parametrize(("role", "replies"), [("first", 3), ("second", 3)])
-def test_agents_speak_for_the_other_roles(role: str, replies: int) -> None:
+@pytest.mark.parametrize("role", DUET.roles)
+@pytest.mark.parametrize("agent", [short_word, long_word])
+def test_agents_speak_for_the_other_roles(role: str, agent: Agent) -> None:
     other = "second" if role == "first" else "first"
-    for agent, earned in ((short_word, 3.0), (long_word, 0.0)):
-        world = Duet(DUET)
-        task = world.task("train", 0)
-        env = TinkerEnv(world, task, role=role, agents={other: agent})
-        rollout = roll(env, [BYTE.write("aaaa")] * replies)
-        assert [step.episode_done for step in rollout.transitions] == [False, False, True]
-        assert sum(step.reward for step in rollout.transitions) == earned
-        assert sum(step.metrics["term/longer"] for step in rollout.transitions) == earned
-        assert stops(rollout.transitions[-1].metrics) == ["completed"]
-        assert len(trajectory_to_data(rollout, 1.0)) == 1
+    world = Duet(DUET, "short")
+    env = TinkerEnv(world, world.task("train", 0), role=role, agents={other: agent})
+    rollout = roll(env, [BYTE.write("aaaa")] * 3)
+    # Before the very first reply nothing was said, so that it is always the longer one.
+    outdone = agent is long_word
+    paid = [float(not outdone or (role == "first" and step == 0)) for step in range(3)]
+    assert [step.episode_done for step in rollout.transitions] == [False, False, True]
+    assert [step.metrics["term/longer"] for step in rollout.transitions] == paid
+    assert [step.reward for step in rollout.transitions] == paid
+    assert stops(rollout.transitions[-1].metrics) == ["completed"]
+    assert len(trajectory_to_data(rollout, 1.0)) == 1
 
 
 def test_agents_are_the_same_for_every_member_of_a_group() -> None:
-    task = Duet(DUET).task("train", 0)
+    task = Duet(DUET, "short").task("train", 0)
     texts = []
     for _ in range(2):
-        env = TinkerEnv(Duet(DUET), task, role="second", agents={"first": short_word})
+        env = TinkerEnv(Duet(DUET, "short"), task, role="second", agents={"first": short_word})
         texts.append([step.logs["read"] for step in roll(env, [BYTE.write("x")] * 3).transitions])
     assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize("agents", [{}, {"first": short_word}, {"third": short_word}])
 def test_every_role_needs_somebody_to_speak_for_it(agents: Any) -> None:
-    world = Duet(DUET)
+    world = Duet(DUET, "short")
     with pytest.raises(RoleError, match="second"):
         TinkerEnv(world, world.task("train", 0), role="first", agents=agents)

@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,52 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tokens.duet import DUET, ROLES, Duet
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, TokenError
-from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import StopReason, Turn
-from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.core.turn import StopReason
 from tokengym.envs.tokens.codec import ByteCodec, Message
 from tokengym.envs.tokens.episode import Episode
-from tokengym.rewards.bounds import Range
 
 BYTE = ByteCodec()
-SPEC = WorldSpec(
-    id="test/Duet-v0",
-    summary="Two speak in turn and repeat each other; a reply of three letters or more earns.",
-    entry_point="",
-    baselines="",
-    roles=("first", "second"),
-    turn_limits={"only": 6},
-    step_range=dict.fromkeys(("first", "second"), Range(0.0, 1.0)),
-    return_range=dict.fromkeys(("first", "second"), Range(0.0, 6.0)),
-)
-
-
-class Duet(World):
-    expected_form = "abc"
-
-    def optimum(self, task: Task) -> Mapping[str, Optimum]:
-        return dict.fromkeys(SPEC.roles, Optimum(6.0, exact=True))
-
-    def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
-        return {"greeting": f"Hello {rng.integers(1000)}."}
-
-    def _solve(self, instance: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
-        return {}
-
-    def _begin(self, task: Task) -> Turn:
-        self._said = 0
-        return Turn("first", task.instance["greeting"])
-
-    def _respond(self, text: str, complete: bool) -> Turn:
-        speaker = SPEC.roles[self._said % 2]
-        self._said += 1
-        terms = {speaker: {"length": float(complete and len(text) >= 3)}}
-        if self._said == 12:
-            return self._end(speaker, "Over.", terms, StopReason.TURN_LIMIT)
-        rewards, rounded = self._pay(terms, final=False)
-        return Turn(SPEC.roles[self._said % 2], f"It said: {text}", rewards, rounded)
 
 
 class Rerendering(ByteCodec):
@@ -68,7 +29,7 @@ class Rerendering(ByteCodec):
 
 
 def episode(**options: Any) -> Episode:
-    world = Duet(SPEC)
+    world = Duet(DUET)
     return Episode(world, world.task("train", 0), **options)
 
 
@@ -96,7 +57,7 @@ def test_what_is_said_in_text_is_what_rendering_shows(said: list[str]) -> None:
     played = episode()
     for text in said:
         played.say(text)
-    for role in SPEC.roles[: len(said) + 1]:
+    for role in ROLES[: len(said) + 1]:
         talk = played.conversation_of(role)
         assert [m.own for m in talk] == [bool(place % 2) for place in range(len(talk))]
         assert played.tokens_of(role) == BYTE.render(talk)
@@ -129,7 +90,7 @@ def test_a_format_that_forbids_appending_renders_again() -> None:
 @given(st.integers(1, 200), st.lists(actions, min_size=12, max_size=12))
 def test_no_observation_exceeds_the_budget(budget: int, said: list[list[int]]) -> None:
     played = episode(max_tokens=budget)
-    earned = dict.fromkeys(SPEC.roles, 0.0)
+    earned = dict.fromkeys(ROLES, 0.0)
     turns = [played.turn]
     for action in said:
         if played.done:
@@ -141,7 +102,7 @@ def test_no_observation_exceeds_the_budget(budget: int, said: list[list[int]]) -
             earned[role] += reward
     assert earned == played.world.returns
     assert played.done
-    reason = StopReason.TOKEN_BUDGET if played.turn.truncated else StopReason.TURN_LIMIT
+    reason = StopReason.TOKEN_BUDGET if played.turn.truncated else StopReason.COMPLETED
     assert played.turn.stop_reason is reason
 
 
