@@ -243,7 +243,8 @@ def _outlook(
     if stock is not None:
         slots = list(needs(orders))
         wanted = np.array([[dict(order.lines).get(slot, 0) for slot in slots] for order in orders])
-        stocked_S = (shipped_SN @ wanted <= [stock[slot] for slot in slots]).all(axis=1)
+        enough_SK = shipped_SN @ wanted <= np.array([stock[slot] for slot in slots])
+        stocked_S = np.asarray(enough_SK.all(axis=1), dtype=bool)
     return _Outlook(
         gain_TU, np.maximum(hope_UN, -np.array(left)), open_SN, open_SN @ left, stocked_S
     )

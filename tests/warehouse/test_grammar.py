@@ -20,7 +20,7 @@ slots = st.lists(
     min_size=1,
     max_size=8,
 )
-routes = st.one_of(st.just([]), slots)
+routes: st.SearchStrategy[list[str]] = st.one_of(st.just([]), slots)
 commands = st.one_of(
     st.builds(Trip, ids.map(tuple), routes.map(tuple)),
     st.builds(Wait, st.integers(1, 999)),
