@@ -106,7 +106,8 @@ class EnergyWorld(World):
         flat_floor: pay every violation 0 instead of by its depth. Violations then tie; this is
             the comparison the graded floor is measured against.
         credit: put each step's exact credit into its metrics as `credit`, in money: how much
-            dearer it made the best that was left. At most 0; the sum is minus the regret.
+            dearer it made the best that was left. At most 0; the sum, told at the end as
+            `total_credit`, is minus the regret. `faces.exact_credit` makes it the reward.
         data: days of a user's own instead of synthetic ones: a `Series`, or the files that
             `readers.read` reads. Windows do not overlap, and each belongs to one split.
 
@@ -151,6 +152,7 @@ class EnergyWorld(World):
         self._state: State = (0.0, 0.0)
         self._outcome: Outcome | None = None
         self._money = 0.0
+        self._credit = 0.0
         self._safety: tuple[float, ...] = ()
         self._malformed = 0
 
@@ -220,7 +222,7 @@ class EnergyWorld(World):
         script = _script(task)
         self._values = _values(task) if self._credits else None
         self._script, plant = script, script.plant
-        self._step, self._state, self._money = 0, plant.initial, 0.0
+        self._step, self._state, self._money, self._credit = 0, plant.initial, 0.0, 0.0
         self._safety, self._malformed = (), 0
         self._outcome = None
         return Turn(_ROLE, f"{script.opening}\n{self._status()}")
@@ -249,6 +251,7 @@ class EnergyWorld(World):
         }
         if self._values is not None:
             metrics["credit"] = self._values.credit(step, self._state, outcome)
+            self._credit += metrics["credit"]
         self._outcome = outcome
         self._state = outcome.state
         self._money += outcome.money
@@ -281,6 +284,8 @@ class EnergyWorld(World):
             "total_money_cost": money,
             "malformed_replies": float(self._malformed),
         }
+        if self._values is not None:
+            metrics["total_credit"] = self._credit
         value = floor_return(score, depth, flat=self._flat)
         ended = self._step == plant.steps
         return self._end(
