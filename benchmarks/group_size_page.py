@@ -117,10 +117,8 @@ def lesson(study: Study, world: str, floor: str) -> Mapping[str, Any]:
     rows = [
         [
             str(size),
-            *(
-                f"{low:.3f} to {high:.3f}"
-                for low, high in (_reach(pace[size]), _reach(after[size]))
-            ),
+            _shown(pace[size]),
+            _shown(after[size]),
             f"{np.mean([np.mean(_series(run, 'reward_uniform_group_rate')) for run in found]):.3f}",
             f"{np.mean([run['tokens'] for run in found]):,.0f}",
             f"{np.mean([run['seconds'] for run in found]):,.0f}",
