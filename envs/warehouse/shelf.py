@@ -138,7 +138,9 @@ def reorder(
     Returns:
         the units to place by shelf, 0 where a line was refused or missing, and the refusals.
     """
-    numbers = {shelf.item.sku: number for number, shelf in enumerate(shelves)}
+    numbers = {}
+    for number, shelf in enumerate(shelves):
+        numbers[shelf.item.sku] = number
     units = [0] * len(shelves)
     refusals = []
     for sku, count in lines:
