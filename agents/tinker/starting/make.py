@@ -78,6 +78,8 @@ COURSE = (
     Lesson(((FORECAST, 3), (ENERGY, 1), (TRIPS, 2), (DEBATE, 6)), 500, 4096, 1.2e-3, 0.0),
     Lesson(((FORECAST, 5), (ENERGY, 0.5), (TRIPS, 1), (DEBATE, 5)), 400, 4096, 1e-3, 0.4),
     Lesson(((FORECAST, 5), (ENERGY, 0.5), (TRIPS, 1.5), (DEBATE, 5)), 250, 4096, 8e-4, 0.0),
+    # A shift lead's WAIT is rare and three tokens long: form comes with it said more often.
+    Lesson(((FORECAST, 4), (ENERGY, 0.5), (TRIPS, 4), (DEBATE, 3)), 500, 4096, 8e-4, 0.0),
 )
 
 
