@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +65,9 @@ async def sampled(service: LocalService, client: tinker.TrainingClient) -> Batch
     sampler = await client.save_weights_and_get_sampling_client_async()
     policy = TinkerTokenCompleter(sampler, max_tokens=8)
     groups = await asyncio.gather(*(do_group_rollout(one, policy) for one in builders))
-    return Batch(builders, list(groups))
+    # What a policy of noise says may earn nothing at all, and would then teach nothing.
+    paid = [replace(group, final_rewards_G=[0.0, 0.5, 1.0]) for group in groups]
+    return Batch(builders, paid)
 
 
 async def logprobs(client: tinker.TrainingClient, batch: Batch) -> Any:

@@ -15,6 +15,7 @@ from tinker_cookbook.utils.git_rev import recipe_user_metadata
 
 from tokengym.agents.tinker.loop.choices import Choices
 from tokengym.agents.tinker.loop.drawing import Drawer, Drawn
+from tokengym.agents.tinker.loop.records import forget_deleted_checkpoints
 from tokengym.agents.tinker.loop.updates import submit
 from tokengym.envs.core.errors import OptionError
 
@@ -76,6 +77,7 @@ async def train(config: Config, choices: Choices, spare: RLDatasetBuilder | None
         user_metadata=recipe_user_metadata(config.recipe_name),
         display_name=config.session_name or name,
     )
+    forget_deleted_checkpoints(Path(config.log_path))
     resumed = checkpoint_utils.get_last_checkpoint(config.log_path)
     start = resumed.batch or 0 if resumed else 0
     client = await training_client(service, config, resumed)

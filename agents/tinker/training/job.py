@@ -4,20 +4,23 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import chz
 import tinker
-from tinker_cookbook.checkpoint_utils import load_checkpoints_file
 from tinker_cookbook.rl import train as trainer
 
 from tokengym.agents.evaluate import Estimate
 from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.loop.loop import train as train_own
+from tokengym.agents.tinker.loop.records import (
+    forget_checkpoints_from,
+    forget_deleted_checkpoints,
+)
 from tokengym.agents.tinker.training.connection import Connection, resolve_model
 from tokengym.agents.tinker.training.cost import Cost, job_cost
 from tokengym.agents.tinker.training.episodes import draw_episodes
@@ -43,7 +46,6 @@ from tokengym.agents.tinker.training.watch import Collapse, StepLog, find_collap
 
 OUTCOME_FILE = "outcome.json"
 
-_CHECKPOINTS = "checkpoints.jsonl"
 _POLL_SECONDS = 0.3
 _SAVE_EVERY = 20
 _ROLLING_SECONDS = 30 * 24 * 3600  # a job stopped on Friday can go on after a holiday
@@ -161,7 +163,7 @@ async def _train(
         policy = _policy_folder(settings, folder, role)
         policy.mkdir(exist_ok=True)
         settings.save(policy / SETTINGS_FILE)
-        _forget_deleted_checkpoints(policy)
+        forget_deleted_checkpoints(policy)
     groups = _groups(settings, connection, agents)
     config = trainer_config(settings, folder, connection, groups)
     if settings.sft:
@@ -199,7 +201,7 @@ async def _watch(
             if collapse is not None:
                 await _cancelled(training)
                 for role in settings.trained:
-                    _drop_checkpoints_from(_policy_folder(settings, folder, role), collapse.since)
+                    forget_checkpoints_from(_policy_folder(settings, folder, role), collapse.since)
                 return collapse
 
 
@@ -286,28 +288,6 @@ def _further_groups(settings: TrainSettings, groups: TaskDatasetBuilder) -> Task
 def _policy_folder(settings: TrainSettings, folder: Path, role: str) -> Path:
     """Where the checkpoints of a role's policy are recorded."""
     return folder / role if settings.separate else folder
-
-
-def _drop_checkpoints_from(folder: Path, step: int) -> None:
-    """Forget checkpoints taken in a collapsed state, so that a resume starts from the last good."""
-    _keep_checkpoints(folder, lambda row: row["batch"] <= step)
-
-
-def _forget_deleted_checkpoints(folder: Path) -> None:
-    """Forget the rolling checkpoints that the trainer deleted when it saved its final one.
-
-    The last of them may be recorded after the final one, and a resume takes the last record.
-    """
-    saved = load_checkpoints_file(str(folder)) if (folder / _CHECKPOINTS).exists() else []
-    final = max((row.batch for row in saved if row.name == "final"), default=-1)
-    _keep_checkpoints(folder, lambda row: not row.get("rolling") or row["batch"] > final)
-
-
-def _keep_checkpoints(folder: Path, keep: Callable[[Mapping[str, Any]], bool]) -> None:
-    path = folder / _CHECKPOINTS
-    if path.exists():
-        kept = [line for line in path.read_text().splitlines() if keep(json.loads(line))]
-        path.write_text("".join(f"{line}\n" for line in kept))
 
 
 def _save_outcome(outcome: Outcome, paths: Mapping[str, str | None]) -> None:
