@@ -27,7 +27,7 @@ TEMPLATE = Path(__file__).with_suffix(".md.j2")
 SIZES = (4, 8, 16)
 FLOOR_NAMES = ("graded", "flat")
 WORLDS = ("forecast", "energy", "warehouse", "disruption")
-LESSONS = (("forecast", "graded"), ("energy", "graded"), ("energy", "flat"))
+LESSONS = (*((world, "graded") for world in WORLDS), ("energy", "flat"))
 FULL_SEEDS = 2
 _SMOOTHING = 0.8
 
@@ -186,8 +186,11 @@ def draw_ties(study: Study, path: Path) -> None:
 
 def draw_lessons(study: Study, path: Path) -> None:
     """Draw the return by step of each lesson, one line a run."""
-    figure = Figure(figsize=(12, 3.8), layout="constrained")
-    for axes, (world, floor) in zip(figure.subplots(1, len(LESSONS)), LESSONS, strict=True):
+    figure = Figure(figsize=(12, 6.4), layout="constrained")
+    every = figure.subplots(2, -(-len(LESSONS) // 2)).flat
+    for axes in list(every)[len(LESSONS) :]:
+        axes.set_axis_off()
+    for axes, (world, floor) in zip(every, LESSONS, strict=False):
         for size, colour in zip(SIZES, ("#c46210", "#1f5f99", "#3a7d44"), strict=True):
             for at, run in enumerate(_runs(study, world, floor, size)):
                 reward = _smooth(_reward(run))

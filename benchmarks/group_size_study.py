@@ -40,7 +40,7 @@ DATA = ROOT / "docs" / "study.json"
 SIZES = (4, 8, 16)
 WORLDS = ("forecast", "energy", "warehouse", "disruption")
 POLICIES = ("noisy", "start")
-LESSONS = (("forecast", "graded"), ("energy", "graded"), ("energy", "flat"))
+LESSONS = (*((world, "graded") for world in WORLDS), ("energy", "flat"))
 
 Result = dict[str, Any]
 """What came of a cell: plain JSON values."""
@@ -67,22 +67,29 @@ class Plan:
 
 FULL = Plan(
     tasks=48,
-    rollouts={"forecast": 128, "energy": 64},
-    steps={"forecast": 60, "energy": 10},
-    evaluation={"forecast": 512, "energy": 64},
+    rollouts={"forecast": 128, "energy": 64, "warehouse": 64, "disruption": 64},
+    steps={"forecast": 60, "energy": 10, "warehouse": 16, "disruption": 24},
+    evaluation={"forecast": 512, "energy": 64, "warehouse": 96, "disruption": 192},
     seeds=(0, 1),
 )
 PILOT = Plan(
     tasks=4,
-    rollouts={"forecast": 32, "energy": 32},
-    steps={"forecast": 4, "energy": 2},
-    evaluation={"forecast": 32, "energy": 8},
+    rollouts=dict.fromkeys(WORLDS, 32),
+    steps=dict.fromkeys(WORLDS, 2),
+    evaluation={"forecast": 32, "energy": 8, "warehouse": 8, "disruption": 16},
     seeds=(0,),
 )
 
 STARTING_SECONDS = 20.0
 """From the start of a cell's process until its service answers."""
-SECONDS = {"noisy": 10.0, "start": 25.0, "forecast": 110.0, "energy": 210.0}
+SECONDS = {
+    "noisy": 10.0,
+    "start": 25.0,
+    "forecast": 110.0,
+    "energy": 210.0,
+    "warehouse": 110.0,
+    "disruption": 110.0,
+}
 """Beyond that, for a cell of the full study, two side by side on two quiet cores."""
 
 
@@ -119,8 +126,8 @@ class Cell:
             return SECONDS[self.what] * plan.tasks / FULL.tasks
         if not self.size:
             return STARTING_SECONDS + SECONDS[self.what] * plan.tasks / FULL.tasks
-        share = plan.steps[self.world] * plan.rollouts[self.world]
-        share /= FULL.steps[self.world] * FULL.rollouts[self.world]
+        rollouts = plan.steps[self.world] * plan.rollouts[self.world]
+        share = rollouts / (FULL.steps[self.world] * FULL.rollouts[self.world])
         return STARTING_SECONDS + SECONDS[self.world] * share
 
 

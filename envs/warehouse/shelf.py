@@ -139,8 +139,8 @@ def reorder(
         the units to place by shelf, 0 where a line was refused or missing, and the refusals.
     """
     numbers = {}
-    for number, shelf in enumerate(shelves):
-        numbers[shelf.item.sku] = number
+    for at, shelf in enumerate(shelves):
+        numbers[shelf.item.sku] = at
     units = [0] * len(shelves)
     refusals = []
     for sku, count in lines:

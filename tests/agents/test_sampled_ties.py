@@ -1,9 +1,9 @@
 """Laws of the group-size study of a model: it is sampled, its own tokens are counted."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -12,12 +12,10 @@ from tokengym.agents.cli import app
 from tokengym.agents.tie_study import held_out
 from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.agents.tinker.sampled_ties import newest_weights, sampled_study, sampling_cost
-from tokengym.agents.tinker.service import LocalService
-from tokengym.agents.tinker.starting import MODEL_DIR
 from tokengym.agents.tinker.training.connection import KEY_VARIABLE, resolve_model
 from tokengym.agents.tinker.training.job import run_job
 from tokengym.agents.tinker.training.progress import Progress
-from tokengym.agents.tinker.training.settings import TrainSettings, preset
+from tokengym.agents.tinker.training.settings import preset
 from tokengym.envs.catalogue import make_world
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.tokens.codec import Message
@@ -32,36 +30,24 @@ def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEY_VARIABLE, raising=False)
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
-    with LocalService(MODEL_DIR, state_dir=tmp_path_factory.mktemp("service")) as found:
-        yield found
-
-
-@pytest.fixture
-def served(service: LocalService, monkeypatch: pytest.MonkeyPatch) -> TrainSettings:
-    """The study of a model at a service by its address."""
-    monkeypatch.setenv(KEY_VARIABLE, service.api_key)
-    return replace(FORECAST, model=service.model_name, base_url=service.base_url)
-
-
-def test_a_model_at_an_address_is_studied_in_its_own_tokens(served: TrainSettings) -> None:
+def test_a_model_at_an_address_is_studied_in_its_own_tokens(served: dict[str, Any]) -> None:
+    settings = replace(FORECAST, **served)
     world = make_world("forecast")
     tasks = held_out(world, 3)
-    found = sampled_study(served, tasks, (2, 4))
+    found = sampled_study(settings, tasks, (2, 4))
     assert [len(group) for group in found.rewards] == [4, 4, 4]
     assert found.policy == "model at temperature 1"
-    assert found.effort.codec == served.renderer
-    codec = RendererCodec(served.renderer, served.model)
+    assert found.effort.codec == settings.renderer
+    codec = RendererCodec(settings.renderer, settings.model)
     prompts = [len(codec.render([Message(world.start(task).text, own=False)])) for task in tasks]
     read = found.effort.tokens_per_rollout - found.effort.written_per_rollout
     assert read == pytest.approx(sum(prompts) / len(prompts))
-    assert 0 < found.effort.written_per_rollout <= served.max_tokens
+    assert 0 < found.effort.written_per_rollout <= settings.max_tokens
     assert all(0.0 <= reward <= 1.0 for group in found.rewards for reward in group)
 
 
-def test_at_temperature_0_every_group_ties_and_no_size_helps(served: TrainSettings) -> None:
-    cold = replace(served, temperature=0.0)
+def test_at_temperature_0_every_group_ties_and_no_size_helps(served: dict[str, Any]) -> None:
+    cold = replace(FORECAST, **served, temperature=0.0)
     found = sampled_study(cold, held_out(make_world("forecast"), 2), (2, 3))
     assert found.sizes[-1].useful.value == 0.0
     assert found.recommended == (2, "no size helps: every group ties")

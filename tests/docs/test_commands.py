@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, Block, blocks
+from tokengym.agents.tinker.service import LocalService
 from tokengym.agents.tinker.starting import MODEL_DIR
 
 BIN = Path(sys.executable).parent
@@ -29,6 +30,8 @@ PORT = "8000"
 """The port the pages name; a free one takes its place."""
 
 SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "4"]
+SHARING = {"debate", "measured", "training", "worlds"}
+"""Pages whose jobs share a service; one for every job would take longer than the jobs."""
 HOSTED = re.compile(r"[A-Z]\w*/[\w.-]+")
 INTERPRETER = """
 import sys
@@ -48,6 +51,7 @@ class Reader:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.service: LocalService | None = None
         kept = {name: value for name, value in os.environ.items() if name not in KEYS}
         # Small models gain nothing from threads that wait for each other.
         self.environment = {**kept, "OMP_NUM_THREADS": "1"}
@@ -106,12 +110,12 @@ class Reader:
                 return rule(self, filled[len(start) :])
         raise AssertionError(f"no rule for the command {' '.join(words)!r}")
 
-    def run(self, *words: object, status: int = 0) -> str:
+    def run(self, *words: object, status: int = 0, key: str = "") -> str:
         """Run a program in the folder; it must end with `status`."""
         done = subprocess.run(
             [str(word) for word in words],
             cwd=self.folder,
-            env=self.environment,
+            env={**self.environment, **({KEYS[0]: key} if key else {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -162,7 +166,12 @@ def train(reader: Reader, arguments: list[str]) -> str:
         return reader.run(BIN / "tokengym", "train", *arguments)
     reader.jobs += 1
     run = [] if "--run" in arguments else ["--run", f"runs/job-{reader.jobs}"]
-    shown = reader.run(BIN / "tokengym", "train", *arguments, *SMALL, *run)
+    words = [BIN / "tokengym", "train", *arguments, *SMALL, *run]
+    if reader.service is not None and "--model" not in arguments:
+        words += ["--model", reader.service.model_name, "--base-url", reader.service.base_url]
+        shown = reader.run(*words, key=reader.service.api_key)
+    else:
+        shown = reader.run(*words)
     folder = reader.folder / [*arguments, *run][[*arguments, *run].index("--run") + 1]
     assert (folder / "report.html").is_file()
     return shown
@@ -264,7 +273,11 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 @pytest.mark.filterwarnings("ignore")
-def test_every_block_of_a_page_does_what_it_says(page: Path, reader: Reader) -> None:
+def test_every_block_of_a_page_does_what_it_says(
+    page: Path, reader: Reader, starting_service: LocalService
+) -> None:
+    if page.stem in SHARING:
+        reader.service = starting_service
     found = blocks(page)
     files = [block for block in found if block.name]
     printed = ""

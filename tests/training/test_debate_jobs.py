@@ -49,8 +49,10 @@ def logged(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("separate", [False, True])
-def test_self_play_tells_of_both_roles(tmp_path: Path, separate: bool) -> None:
-    settings = job(self_play=True, separate=separate)
+def test_self_play_tells_of_both_roles(
+    tmp_path: Path, served: dict[str, Any], separate: bool
+) -> None:
+    settings = job(self_play=True, separate=separate, **served)
     outcome, _ = run(settings, tmp_path)
     assert [row["progress/batch"] for row in logged(tmp_path)] == [0, 1]
     for row in logged(tmp_path):
@@ -99,8 +101,10 @@ def test_supervised_then_reinforced_against_the_supervised(tmp_path: Path) -> No
     assert config["dataset_builder"]["agents"]["challenger"]["name"] == str(first)
 
 
-def test_the_challenger_alone_is_trained_against_an_untrained_model(tmp_path: Path) -> None:
-    settings = job(steps=1, role="challenger")
+def test_the_challenger_alone_is_trained_against_an_untrained_model(
+    tmp_path: Path, served: dict[str, Any]
+) -> None:
+    settings = job(steps=1, role="challenger", **served)
     assert settings.opponents("challenger") == {"predictor": "model"}
     outcome, _ = run(settings, tmp_path)
     (row,) = logged(tmp_path)

@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -84,8 +85,10 @@ def test_a_rolling_checkpoint_recorded_after_the_final_one_is_not_resumed(tmp_pa
     assert steps(tmp_path) == [0, 1, 2, 3]
 
 
-def test_every_field_of_the_trainers_config_can_be_set(tmp_path: Path) -> None:
-    settings = replace(SMALL, steps=1, overrides=("loss_fn=ppo", "num_substeps=2"))
+def test_every_field_of_the_trainers_config_can_be_set(
+    tmp_path: Path, served: dict[str, Any]
+) -> None:
+    settings = replace(SMALL, **served, steps=1, overrides=("loss_fn=ppo", "num_substeps=2"))
     run(settings, tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["loss_fn"] == "ppo"
@@ -121,9 +124,11 @@ def test_when_the_service_is_killed_the_job_says_so_and_can_be_resumed(tmp_path:
     assert (tmp_path / "metrics.jsonl").read_text().startswith(before)
 
 
-def test_a_run_without_signal_stops_and_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
+def test_a_run_without_signal_stops_and_keeps_the_last_good_checkpoint(
+    tmp_path: Path, served: dict[str, Any]
+) -> None:
     # Replies of one token are never a forecast: every group is uniform from the first step on.
-    outcome, _ = run(replace(SMALL, steps=30, max_tokens=1), tmp_path)
+    outcome, _ = run(replace(SMALL, **served, steps=30, max_tokens=1), tmp_path)
     assert outcome.collapse is not None
     assert outcome.collapse.since == 0
     assert len(steps(tmp_path)) < 30

@@ -10,7 +10,6 @@ import pytest
 from rich.console import Console
 
 from tokengym.agents.tinker.loop.choices import Choices
-from tokengym.agents.tinker.training.connection import KEY_VARIABLE
 from tokengym.agents.tinker.training.job import run_job
 from tokengym.agents.tinker.training.progress import Progress
 from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings, preset
@@ -21,11 +20,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 TINY: dict[str, Any] = {"steps": 2, "groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2}
 FORECAST = preset("forecast", **TINY)
 ENERGY = preset("energy", **TINY)
-
-
-@pytest.fixture(autouse=True)
-def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(KEY_VARIABLE, raising=False)
 
 
 def run(settings: TrainSettings, folder: Path) -> list[dict[str, Any]]:
@@ -46,9 +40,9 @@ def run(settings: TrainSettings, folder: Path) -> list[dict[str, Any]]:
     ids=["drop", "reinforce++ resample", "remax", "turn", "exact"],
 )
 def test_a_job_of_every_kind_runs_to_its_report(
-    tmp_path: Path, settings: TrainSettings, change: dict[str, Any]
+    tmp_path: Path, served: dict[str, Any], settings: TrainSettings, change: dict[str, Any]
 ) -> None:
-    chosen = replace(settings, **change)
+    chosen = replace(settings, **served, **change)
     assert chosen.own_loop
     rows = run(chosen, tmp_path)
     assert [row["step"] for row in rows] == [0, 1]
@@ -64,8 +58,10 @@ def test_a_job_of_every_kind_runs_to_its_report(
     assert names >= {"config.json", "metrics.jsonl", "checkpoints.jsonl", "outcome.json"}
 
 
-def test_a_job_in_our_own_loop_goes_on_where_it_ended(tmp_path: Path) -> None:
-    settings = replace(FORECAST, loop="own")
+def test_a_job_in_our_own_loop_goes_on_where_it_ended(
+    tmp_path: Path, served: dict[str, Any]
+) -> None:
+    settings = replace(FORECAST, **served, loop="own")
     first = run(settings, tmp_path)
     rows = run(replace(settings, steps=3), tmp_path)
     assert rows[:2] == first

@@ -1,15 +1,13 @@
 """Laws of the starting policy: small, in form in the worlds it speaks, and bad at deciding."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tinker
 
-from tokengym.agents.tinker.service.launch import LocalService
 from tokengym.agents.tinker.starting import MODEL_DIR
-from tokengym.agents.tinker.training.connection import KEY_VARIABLE
 from tokengym.agents.tinker.training.evaluation import (
     Evaluation,
     evaluate_policy,
@@ -24,21 +22,12 @@ EPISODES = {"tokengym/Forecast-v0": 300, "tokengym/Disruption-v0": 150}
 """Episodes played of a world; those of several turns need fewer."""
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
-    patch = pytest.MonkeyPatch()
-    with LocalService(MODEL_DIR, state_dir=tmp_path_factory.mktemp("service")) as started:
-        patch.setenv(KEY_VARIABLE, started.api_key)
-        yield started
-        patch.undo()
-
-
-def play(settings: TrainSettings, service: LocalService) -> Evaluation:
+def play(settings: TrainSettings) -> Evaluation:
     async def sample() -> Evaluation:
-        client = tinker.ServiceClient(base_url=service.base_url)
-        sampler = await client.create_sampling_client(base_model=service.model_name)
+        client = tinker.ServiceClient(base_url=settings.base_url)
+        sampler = await client.create_sampling_client(base_model=settings.model)
         tasks = held_out_tasks(settings)
-        found = await evaluate_policy(settings, service.model_name, sampler, tasks)
+        found = await evaluate_policy(settings, settings.model, sampler, tasks)
         await client.close("success")
         return found
 
@@ -54,16 +43,16 @@ def test_it_weighs_at_most_twelve_megabytes() -> None:
     "world_id",
     [f"tokengym/{name}-v0" for name in ("Forecast", "Energy", "Warehouse", "Disruption")],
 )
-def test_its_replies_are_in_form(world_id: str, service: LocalService) -> None:
-    settings = preset(world_id, evaluation_tasks=EPISODES.get(world_id, 40))
-    assert play(settings, service).figures["malformed"] <= 0.05
+def test_its_replies_are_in_form(world_id: str, served: dict[str, Any]) -> None:
+    settings = preset(world_id, evaluation_tasks=EPISODES.get(world_id, 40), **served)
+    assert play(settings).figures["malformed"] <= 0.05
 
 
 def test_it_forecasts_no_better_than_the_best_constant_but_not_blindly(
-    service: LocalService,
+    served: dict[str, Any],
 ) -> None:
-    settings = replace(preset("forecast"), evaluation_tasks=300)
-    found = play(settings, service)
+    settings = preset("forecast", evaluation_tasks=600, **served)
+    found = play(settings)
     lines = reference_lines(settings, held_out_tasks(settings))
     assert found.returns.low < lines["best constant"].mean
     assert found.figures["discrimination (correlation of stated and label)"] > 0.1
