@@ -195,7 +195,8 @@ class Coordinator:
             return None
         if episode.role != role:
             raise RoleError(f"it is {episode.role!r} who speaks now, not {role!r}")
-        self._watch(role)
+        if not self._alone:
+            self._watch(role)
         self._book(episode.play(tokens, why))
         move = Move(episode.reply, episode.answer)
         if not self._alone:

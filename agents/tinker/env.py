@@ -118,7 +118,8 @@ class Member(Env):
         earned, terms = self.coordinator.collect(self.role)
         metrics: Metrics = dict(turn.metrics)
         if move is not None:
-            metrics.update(move.answer.metrics)
+            if move.answer is not turn:
+                metrics.update(move.answer.metrics)
             metrics["malformed"] = _malformed(move.reply, move.answer)
             logs["reply"] = move.reply.text
         metrics.update(_named(terms))

@@ -1,6 +1,11 @@
 """A Prompt: the tokens of one role as the chunks of Tinker's ModelInputs, grown by appending."""
 
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 from tinker import EncodedTextChunk, ModelInput
+
+M = TypeVar("M", bound=BaseModel)
 
 
 class Prompt:
@@ -18,9 +23,8 @@ class Prompt:
         """Add tokens at the end. The list is kept; do not change it afterwards."""
         # The sampler refuses chunks without tokens.
         if tokens:
-            self._chunks.append(
-                EncodedTextChunk.model_construct(tokens=tokens, type="encoded_text")
-            )
+            fields = {"tokens": tokens, "type": "encoded_text"}
+            self._chunks.append(_made(EncodedTextChunk, fields))
 
     def clear(self) -> None:
         """Start again; ModelInputs handed out before keep what they showed."""
@@ -28,4 +32,15 @@ class Prompt:
 
     def model_input(self) -> ModelInput:
         """Return all tokens so far."""
-        return ModelInput.model_construct(chunks=self._chunks.copy())
+        return _made(ModelInput, {"chunks": self._chunks.copy()})
+
+
+def _made(kind: type[M], fields: dict[str, Any]) -> M:
+    """Return a model with all its fields given: what `model_construct` does, at a third of it."""
+    made = kind.__new__(kind)
+    put = object.__setattr__
+    put(made, "__dict__", fields)
+    put(made, "__pydantic_fields_set__", set(fields))
+    put(made, "__pydantic_extra__", None)
+    put(made, "__pydantic_private__", None)
+    return made

@@ -157,6 +157,7 @@ def test_a_prompt_is_as_good_as_a_checked_model_input(parts: list[list[int]]) ->
         assert built == checked
         assert built.model_dump_json() == checked.model_dump_json()
         assert pickle.loads(pickle.dumps(built)) == checked
+        assert built.model_copy(deep=True) == checked
         assert tinker.ModelInput.model_validate_json(built.model_dump_json()) == checked
         assert built.length == sum(map(len, parts[:count]))
 
