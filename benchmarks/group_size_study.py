@@ -67,9 +67,9 @@ class Plan:
 
 FULL = Plan(
     tasks=48,
-    rollouts={"forecast": 128, "energy": 64, "warehouse": 64, "disruption": 64},
-    steps={"forecast": 60, "energy": 10, "warehouse": 16, "disruption": 24},
-    evaluation={"forecast": 512, "energy": 64, "warehouse": 96, "disruption": 192},
+    rollouts={"forecast": 128, "energy": 48, "warehouse": 64, "disruption": 64},
+    steps={"forecast": 60, "energy": 7, "warehouse": 16, "disruption": 18},
+    evaluation={"forecast": 512, "energy": 48, "warehouse": 96, "disruption": 192},
     seeds=(0, 1),
 )
 PILOT = Plan(
@@ -86,7 +86,7 @@ SECONDS = {
     "noisy": 10.0,
     "start": 25.0,
     "forecast": 110.0,
-    "energy": 210.0,
+    "energy": 200.0,
     "warehouse": 110.0,
     "disruption": 110.0,
 }

@@ -212,7 +212,7 @@ _PRESETS: Mapping[str, Mapping[str, Any]] = {
     "tokengym/Energy-v0": {
         "max_tokens": 10,
         "groups_per_batch": 6,
-        "steps": 24,
+        "steps": 20,
         "learning_rate": 2e-3,
         "evaluation_tasks": 128,
     },
