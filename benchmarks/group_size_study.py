@@ -68,7 +68,7 @@ class Plan:
 FULL = Plan(
     tasks=48,
     rollouts={"forecast": 128, "energy": 48, "warehouse": 64, "disruption": 64},
-    steps={"forecast": 60, "energy": 7, "warehouse": 16, "disruption": 18},
+    steps={"forecast": 48, "energy": 6, "warehouse": 12, "disruption": 14},
     evaluation={"forecast": 512, "energy": 48, "warehouse": 96, "disruption": 192},
     seeds=(0, 1),
 )
@@ -85,10 +85,10 @@ STARTING_SECONDS = 20.0
 SECONDS = {
     "noisy": 10.0,
     "start": 25.0,
-    "forecast": 110.0,
-    "energy": 200.0,
-    "warehouse": 110.0,
-    "disruption": 110.0,
+    "forecast": 90.0,
+    "energy": 160.0,
+    "warehouse": 90.0,
+    "disruption": 90.0,
 }
 """Beyond that, for a cell of the full study, two side by side on two quiet cores."""
 
