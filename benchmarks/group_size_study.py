@@ -68,7 +68,7 @@ class Plan:
 FULL = Plan(
     tasks=48,
     rollouts={"forecast": 128, "energy": 48, "warehouse": 64, "disruption": 64},
-    steps={"forecast": 48, "energy": 6, "warehouse": 12, "disruption": 14},
+    steps={"forecast": 40, "energy": 5, "warehouse": 10, "disruption": 12},
     evaluation={"forecast": 512, "energy": 48, "warehouse": 96, "disruption": 192},
     seeds=(0, 1),
 )
@@ -85,10 +85,10 @@ STARTING_SECONDS = 20.0
 SECONDS = {
     "noisy": 10.0,
     "start": 25.0,
-    "forecast": 90.0,
-    "energy": 160.0,
-    "warehouse": 90.0,
-    "disruption": 90.0,
+    "forecast": 75.0,
+    "energy": 130.0,
+    "warehouse": 75.0,
+    "disruption": 75.0,
 }
 """Beyond that, for a cell of the full study, two side by side on two quiet cores."""
 

@@ -52,6 +52,9 @@ def test_a_job_leaves_a_run_folder_that_holds_it_all(tmp_path: Path, mode: str) 
     assert "tied pairs" in shown
     assert outcome.collapse is None
     assert outcome.after.returns.tasks == 8
+    figures = outcome.after.figures
+    reasons = [share for name, share in figures.items() if name.startswith("stop/")]
+    assert sum(reasons) == pytest.approx(1.0)
     assert TrainSettings.load(tmp_path / SETTINGS_FILE) == settings
     names = {path.name for path in tmp_path.iterdir()}
     assert names >= {"config.json", "metrics.jsonl", "checkpoints.jsonl", "report.html"}

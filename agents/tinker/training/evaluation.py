@@ -10,7 +10,7 @@ import numpy as np
 import tinker
 from tinker_cookbook.completers import TinkerTokenCompleter
 from tinker_cookbook.rl.rollouts import do_group_rollout
-from tinker_cookbook.rl.types import TrajectoryGroup
+from tinker_cookbook.rl.types import STOP_METRIC_PREFIX, TrajectoryGroup
 
 from tokengym.agents.evaluate import Estimate, estimate, evaluate
 from tokengym.agents.tinker.coordinator import Agent
@@ -41,7 +41,7 @@ class Evaluation:
     Attributes:
         returns: mean return with its interval.
         figures: means of what the world reports at the end of an episode, by name; `malformed` is
-            the share of all replies, if there were any.
+            the share of all replies, if there were any, `stop/REASON` of all episodes.
         stated: for forecasts, pairs of (label, stated probability) of the well-formed replies; the
             label is the exact probability where Tasks are scored against it, else the outcome.
         replies: what the policy said on the first Task; empty where the world could not read it.
@@ -116,7 +116,9 @@ async def evaluate_policy(
     last = [group.trajectories_G[0].transitions[-1].metrics for group in groups]
     names = sorted({name for metrics in last for name in metrics})
     figures = {
-        name: statistics.fmean(float(metrics[name]) for metrics in last if name in metrics)
+        name: sum(float(metrics.get(name, 0.0)) for metrics in last) / len(last)
+        if name.startswith(STOP_METRIC_PREFIX)  # an episode names its one reason only
+        else statistics.fmean(float(metrics[name]) for metrics in last if name in metrics)
         for name in names
     }
     # A role whose turn never came has replied nothing.

@@ -214,11 +214,11 @@ def _summary(settings: TrainSettings, steps: Sequence[StepRow]) -> str:
     if settings.sft:
         return (
             f"Supervised: {len(steps)} steps of {settings.groups_per_batch * settings.group_size} "
-            f"demonstrations in {seconds:.0f} s; {tokens:.0f} tokens trained on."
+            f"demonstrations in {seconds:.0f} s; {tokens:,.0f} tokens trained on."
         )
     return (
         f"{len(steps)} steps of {settings.groups_per_batch} groups of {settings.group_size} in "
-        f"{seconds:.0f} s; {tokens:.0f} tokens read and sampled by the rollouts."
+        f"{seconds:.0f} s; {tokens:,.0f} tokens read and sampled by the rollouts."
         f"{_groups(steps)}"
     )
 
