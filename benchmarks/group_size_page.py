@@ -46,7 +46,7 @@ def page(study: Study) -> str:
     )
     shown: str = template.render(
         plan=study["plan"],
-        pilot=len(study["plan"]["seeds"]) < FULL_SEEDS,
+        pilot=max(map(len, study["plan"]["seeds"].values())) < FULL_SEEDS,
         ties={name: ties_table(study, name) for name in ("noisy", "start")},
         smallest={name: smallest(study, name) for name in ("noisy", "start")},
         floors={name: floor_cost(study, name) for name in ("noisy", "start")},
@@ -133,6 +133,7 @@ def lesson(study: Study, world: str, floor: str) -> Mapping[str, Any]:
     return {
         "table": markdown_table(header, rows),
         "fastest": fastest,
+        "seeds": len(pace[fastest]),
         "clear": len(pace[fastest]) > 1 and min(pace[fastest]) > max(rest),
         "pace": {size: float(np.mean(values)) for size, values in pace.items()},
         "after": {size: float(np.mean(values)) for size, values in after.items()},
@@ -202,7 +203,7 @@ def draw_lessons(study: Study, path: Path) -> None:
 
 
 def _runs(study: Study, world: str, floor: str, size: int) -> list[Any]:
-    seeds = study["plan"]["seeds"]
+    seeds = study["plan"]["seeds"][world]
     return [study["cells"][f"{world}-{floor}-G{size}-seed{seed}"] for seed in seeds]
 
 

@@ -7,7 +7,8 @@
 Ties: every world's first level, 48 test Tasks of 16 rollouts, by the scripted noisy policy and by
 the starting policy at temperature 1; each set of rollouts is told with the graded rewards and with
 a flat floor (`tokengym.agents.flat_floors`). Learning: the same rollouts a step and the same steps,
-so about the same tokens, for every group size, each with two seeds, on the local service.
+so about the same tokens, for every group size, on the local service: two seeds of the worlds with
+a floor to compare or quick to train, one of the others.
 
 Each cell of the study is a process of its own with one thread. One that is done is not done again
 unless the starting policy has changed, and a training run that was stopped goes on. What was found
@@ -55,14 +56,14 @@ class Plan:
         rollouts: rollouts of a training step by world, whatever the group size.
         steps: training steps by world.
         evaluation: held-out Tasks of a training run by world.
-        seeds: seeds of a lesson, one run each.
+        seeds: seeds of a world's lessons, one run each.
     """
 
     tasks: int
     rollouts: Mapping[str, int]
     steps: Mapping[str, int]
     evaluation: Mapping[str, int]
-    seeds: Sequence[int]
+    seeds: Mapping[str, Sequence[int]]
 
 
 FULL = Plan(
@@ -70,14 +71,14 @@ FULL = Plan(
     rollouts={"forecast": 128, "energy": 48, "warehouse": 64, "disruption": 64},
     steps={"forecast": 40, "energy": 5, "warehouse": 10, "disruption": 12},
     evaluation={"forecast": 512, "energy": 48, "warehouse": 96, "disruption": 192},
-    seeds=(0, 1),
+    seeds={"forecast": (0, 1), "energy": (0, 1), "warehouse": (0,), "disruption": (0,)},
 )
 PILOT = Plan(
     tasks=4,
     rollouts=dict.fromkeys(WORLDS, 32),
     steps=dict.fromkeys(WORLDS, 2),
     evaluation={"forecast": 32, "energy": 8, "warehouse": 8, "disruption": 16},
-    seeds=(0,),
+    seeds=dict.fromkeys(WORLDS, (0,)),
 )
 
 STARTING_SECONDS = 20.0
@@ -136,10 +137,12 @@ def cells(plan: Plan) -> list[Cell]:
     ties = [Cell(world, policy) for policy in POLICIES for world in WORLDS]
     lessons = [
         Cell(world, floor, size, seed)
-        for seed in plan.seeds
         for world, floor in LESSONS
+        for seed in plan.seeds[world]
         for size in SIZES
     ]
+    # Every lesson has a first seed before any has a second.
+    lessons.sort(key=lambda cell: cell.seed)
     return [*ties, *lessons]
 
 
