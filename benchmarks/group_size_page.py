@@ -134,7 +134,7 @@ def lesson(study: Study, world: str, floor: str) -> Mapping[str, Any]:
         "table": markdown_table(header, rows),
         "fastest": fastest,
         "seeds": len(pace[fastest]),
-        "clear": len(pace[fastest]) > 1 and min(pace[fastest]) > max(rest),
+        "certain": len(pace[fastest]) > 1 and min(pace[fastest]) > max(rest),
         "pace": {size: float(np.mean(values)) for size, values in pace.items()},
         "after": {size: float(np.mean(values)) for size, values in after.items()},
         "before": float(np.mean([run["before"][0] for run in _starts(study, world)])),
@@ -188,8 +188,8 @@ def draw_ties(study: Study, path: Path) -> None:
 def draw_lessons(study: Study, path: Path) -> None:
     """Draw the return by step of each lesson, one line a run."""
     figure = Figure(figsize=(12, 6.4), layout="constrained")
-    every = figure.subplots(2, -(-len(LESSONS) // 2)).flat
-    for axes in list(every)[len(LESSONS) :]:
+    every = list(figure.subplots(2, -(-len(LESSONS) // 2)).flat)
+    for axes in every[len(LESSONS) :]:
         axes.set_axis_off()
     for axes, (world, floor) in zip(every, LESSONS, strict=False):
         for size, colour in zip(SIZES, ("#c46210", "#1f5f99", "#3a7d44"), strict=True):

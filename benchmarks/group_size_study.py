@@ -156,8 +156,7 @@ def measure_ties(cell: Cell, plan: Plan) -> Result:
         from tokengym.agents.tinker.sampled_ties import sampled_study
         from tokengym.agents.tinker.training.settings import preset
 
-        others = dict.fromkeys(world.spec.roles[1:], "null")
-        settings = replace(preset(cell.world), options={}, agents=others, temperature=1.0)
+        settings = replace(preset(cell.world), options={}, temperature=1.0)
         study = sampled_study(settings, tasks, SIZES)
     floor = FLOORS[world.spec.id]
     graded = np.asarray(study.rewards)

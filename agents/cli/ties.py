@@ -151,10 +151,8 @@ def _sampling(
 
     row = spec(world)
     if run is None:
-        settings = preset(row.id, level, **given)
-        others = dict.fromkeys(row.roles[1:], "null")
-        # As with scripted policies: the world's own options, and nobody who argues.
-        return replace(settings, options=options, agents=others), None, weights
+        # The world's own options, as with scripted policies; other roles speak as in training.
+        return replace(preset(row.id, level, **given), options=options), None, weights
     if weights is not None:
         raise OptionError(f"--model-path names weights, and so does the run {run}: give one")
     settings = TrainSettings.load(run / "settings.json")
