@@ -213,9 +213,12 @@ class Coordinator:
     def _book(self, turn: Turn) -> None:
         for role in self.roles:
             self._earned[role] += turn.rewards.get(role, 0.0)
-            terms = self._terms[role]
-            for name, value in turn.terms.get(role, {}).items():
-                terms[name] = terms.get(name, 0.0) + value
+            new, terms = turn.terms.get(role), self._terms[role]
+            if new and not terms:
+                terms.update(new)
+            elif new:
+                for name, value in new.items():
+                    terms[name] = terms.get(name, 0.0) + value
 
     def _pass_on(self, episode: Episode) -> None:
         """Let agents speak as far as they do so at once, then tell the members whose turn it is."""

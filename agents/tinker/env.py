@@ -66,6 +66,7 @@ class Member(Env):
         self.codec = coordinator.codec
         self.rollout_limits = coordinator.rollout_limits
         self._stop: StopCondition = self.codec.stop
+        self._append_only = self.codec.append_only
         self._prompt = Prompt()
         self._shown = 0
         self._read = ""
@@ -89,7 +90,8 @@ class Member(Env):
             return self._observe(turn), self._stop
         self._over = True
         earned, terms = self.coordinator.collect(self.role)
-        metrics: Metrics = {**turn.metrics, **_named(terms), **self._abandoned()}
+        metrics: Metrics = {**turn.metrics, **self._abandoned()}
+        metrics |= {f"term/{name}": value for name, value in terms.items()}
         why = turn.stop_reason or StopReason.COMPLETED
         reason = TinkerStop.MAX_TOKENS if why is StopReason.TOKEN_BUDGET else _STOPS[why]
         metrics[f"{STOP_METRIC_PREFIX}{reason}"] = 1.0
@@ -122,7 +124,8 @@ class Member(Env):
                 metrics.update(move.answer.metrics)
             metrics["malformed"] = _malformed(move.reply, move.answer)
             logs["reply"] = move.reply.text
-        metrics.update(_named(terms))
+        for name, value in terms.items():
+            metrics[f"term/{name}"] = value
         logs["answer"] = turn.text
         if not turn.done:
             return StepResult(earned, False, self._observe(turn), self._stop, metrics, logs)
@@ -137,7 +140,7 @@ class Member(Env):
     def _observe(self, turn: Turn) -> tinker.ModelInput:
         episode = self.coordinator.episode
         self._read = turn.text
-        if not episode.append_only:
+        if not self._append_only:
             self._prompt.clear()
             self._shown = 0
         new = episode.tokens_of(self.role, self._shown)
@@ -194,10 +197,6 @@ class TinkerEnv(Member):
             patience=patience,
         )
         super().__init__(coordinator, role)
-
-
-def _named(terms: Mapping[str, float]) -> Metrics:
-    return {f"term/{name}": value for name, value in terms.items()}
 
 
 def _malformed(reply: Reply, answer: Turn) -> float:
