@@ -134,7 +134,7 @@ class RendererCodec:
 
         A reply is complete if the parser found its end and the sampler does not say `length`.
         """
-        tokens = list(action)
+        tokens = action if isinstance(action, list) else list(action)
         if self._plain is not None:
             start, end = self._plain
             body = tokens[len(start) : len(tokens) - len(end)]

@@ -188,7 +188,7 @@ def _known(tokens: Sequence[int], vocab_size: int) -> list[int]:
 def _pieces(split: re.Pattern[str], text: str) -> list[str]:
     """Split `text` at every match, keeping the matches and what lies between them."""
     found: list[str] = split.findall(text)
-    if sum(map(len, found)) == len(text):
+    if len("".join(found)) == len(text):
         return found
     pieces: list[str] = []
     end = 0
