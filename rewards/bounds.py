@@ -46,6 +46,7 @@ def dyadic(value: float) -> float:
     Raises:
         RewardRangeError: if `value` is NaN or infinite.
     """
-    if not math.isfinite(value):
-        raise RewardRangeError(f"a reward must be finite, got {value!r}")
-    return round(value * GRID) / GRID
+    try:
+        return round(value * GRID) / GRID
+    except (OverflowError, ValueError):
+        raise RewardRangeError(f"a reward must be finite, got {value!r}") from None

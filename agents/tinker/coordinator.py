@@ -8,7 +8,7 @@ episode's end in bounded time.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from tinker_cookbook.rl.rollout_limits import RolloutLimits
@@ -18,7 +18,7 @@ from tokengym.agents.tinker.codec import as_codec
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.envs.core.turn import NOTHING, StopReason, Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import Codec, Reply
 from tokengym.envs.tokens.episode import Episode
@@ -48,11 +48,8 @@ _NOTHING_FITS = 2
 """Room below which no useful reply fits; the cookbook's own runner draws the line there too."""
 
 
-class Move(NamedTuple):
-    """A reply as it was read, and the Turn with which the world answered it."""
-
-    reply: Reply
-    answer: Turn
+Move = tuple[Reply, Turn]
+"""A reply as it was read, and the Turn with which the world answered it."""
 
 
 class Coordinator:
@@ -129,8 +126,8 @@ class Coordinator:
         self._speakers = {role: _speaker(agent) for role, agent in agents.items()}
         self._alone = len(known) == 1
         self._draws = {role: generator(task.fingerprint, role) for role in agents}
-        self._earned = dict.fromkeys(self.roles, 0.0)
-        self._terms: dict[str, dict[str, float]] = {role: {} for role in self.roles}
+        self._turns: list[Turn] = []
+        self._collected = dict.fromkeys(self.roles, 0)
         self._episode: Episode | None = None
         self._joined: set[str] = set()
         self._left: set[str] = set()
@@ -169,7 +166,7 @@ class Coordinator:
                 roles=self.roles,
                 max_tokens=self._max_observation,
             )
-            self._book(self._episode.turn)
+            self._turns.append(self._episode.turn)
             self._pass_on(self._episode)
         elif self._episode.role == role:
             self._tell(self._episode)  # the time to reply begins now
@@ -191,34 +188,30 @@ class Coordinator:
             RoleError: if it is another role's turn.
         """
         episode = self.episode
-        if episode.done:
+        asked = episode.turn
+        if asked.done:
             return None
-        if episode.role != role:
-            raise RoleError(f"it is {episode.role!r} who speaks now, not {role!r}")
+        if asked.role != role:
+            raise RoleError(f"it is {asked.role!r} who speaks now, not {role!r}")
+        self._turns.append(episode.play(tokens, why))
+        move = episode.reply, episode.answer
         if not self._alone:
             self._watch(role)
-        self._book(episode.play(tokens, why))
-        move = Move(episode.reply, episode.answer)
-        if not self._alone:
             self._pass_on(episode)
             await self._turn_of(role)
         return move
 
     def collect(self, role: str) -> tuple[float, dict[str, float]]:
         """Return what a role earned, in all and by term, since it was last asked."""
-        earned, terms = self._earned[role], self._terms[role]
-        self._earned[role], self._terms[role] = 0.0, {}
+        turns = self._turns[self._collected[role] :]
+        self._collected[role] += len(turns)
+        earned = 0.0
+        terms: dict[str, float] = {}
+        for turn in turns:
+            earned += turn.rewards.get(role, 0.0)
+            for name, value in turn.terms.get(role, NOTHING).items():
+                terms[name] = terms.get(name, 0.0) + value
         return earned, terms
-
-    def _book(self, turn: Turn) -> None:
-        for role in self.roles:
-            self._earned[role] += turn.rewards.get(role, 0.0)
-            new, terms = turn.terms.get(role), self._terms[role]
-            if new and not terms:
-                terms.update(new)
-            elif new:
-                for name, value in new.items():
-                    terms[name] = terms.get(name, 0.0) + value
 
     def _pass_on(self, episode: Episode) -> None:
         """Let agents speak as far as they do so at once, then tell the members whose turn it is."""
@@ -246,7 +239,7 @@ class Coordinator:
 
     def _say(self, episode: Episode, said: str | Reply) -> None:
         reply = Reply(said, complete=True) if isinstance(said, str) else said
-        self._book(episode.say(reply.text, complete=reply.complete))
+        self._turns.append(episode.say(reply.text, complete=reply.complete))
 
     def _tell(self, episode: Episode) -> None:
         """Wake all members: the turn has passed, or a role has come or gone."""
@@ -278,7 +271,7 @@ class Coordinator:
         if self._speech is not None:
             self._speech.cancel()
         self.abandoned = True
-        self._book(episode.stop(StopReason.ABANDONED))
+        self._turns.append(episode.stop(StopReason.ABANDONED))
 
     def _watch(self, role: str) -> None:
         """Learn of it when the task that plays a role ends. Nobody waits for a lone member."""

@@ -23,6 +23,7 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import Codec, Reply
+from tokengym.envs.tokens.episode import Episode
 
 _STOPS: Mapping[StopReason, TinkerStop] = {
     StopReason.COMPLETED: TinkerStop.COMPLETED,
@@ -85,13 +86,13 @@ class Member(Env):
             EpisodeStateError: on a second call.
         """
         await self.coordinator.join(self.role)
-        turn = self.coordinator.episode.turn
+        episode = self.coordinator.episode
+        turn = episode.turn
         if not turn.done:
-            return self._observe(turn), self._stop
+            return self._observe(episode), self._stop
         self._over = True
         earned, terms = self.coordinator.collect(self.role)
-        metrics: Metrics = {**turn.metrics, **self._abandoned()}
-        metrics |= {f"term/{name}": value for name, value in terms.items()}
+        metrics: Metrics = {**turn.metrics, **_named(terms), **self._abandoned()}
         why = turn.stop_reason or StopReason.COMPLETED
         reason = TinkerStop.MAX_TOKENS if why is StopReason.TOKEN_BUDGET else _STOPS[why]
         metrics[f"{STOP_METRIC_PREFIX}{reason}"] = 1.0
@@ -116,19 +117,20 @@ class Member(Env):
         why = None if extra is None else extra.get("stop_reason")
         logs: Logs = {"read": self._read}
         move = await self.coordinator.play(self.role, list(action), why)
-        turn = self.coordinator.episode.turn
+        episode = self.coordinator.episode
+        turn = episode.turn
         earned, terms = self.coordinator.collect(self.role)
         metrics: Metrics = dict(turn.metrics)
         if move is not None:
-            if move.answer is not turn:
-                metrics.update(move.answer.metrics)
-            metrics["malformed"] = _malformed(move.reply, move.answer)
-            logs["reply"] = move.reply.text
-        for name, value in terms.items():
-            metrics[f"term/{name}"] = value
+            reply, answer = move
+            if answer is not turn:
+                metrics.update(answer.metrics)
+            metrics["malformed"] = _malformed(reply, answer)
+            logs["reply"] = reply.text
+        metrics.update(_named(terms))
         logs["answer"] = turn.text
         if not turn.done:
-            return StepResult(earned, False, self._observe(turn), self._stop, metrics, logs)
+            return StepResult(earned, False, self._observe(episode), self._stop, metrics, logs)
         self._over = True
         reason = _STOPS[turn.stop_reason or StopReason.COMPLETED]
         if why == "length" and turn.stop_reason is StopReason.MALFORMED:
@@ -137,9 +139,8 @@ class Member(Env):
         metrics[f"{STOP_METRIC_PREFIX}{reason}"] = 1.0
         return StepResult(earned, True, tinker.ModelInput.empty(), self._stop, metrics, logs)
 
-    def _observe(self, turn: Turn) -> tinker.ModelInput:
-        episode = self.coordinator.episode
-        self._read = turn.text
+    def _observe(self, episode: Episode) -> tinker.ModelInput:
+        self._read = episode.turn.text
         if not self._append_only:
             self._prompt.clear()
             self._shown = 0
@@ -199,8 +200,13 @@ class TinkerEnv(Member):
         super().__init__(coordinator, role)
 
 
+def _named(terms: Mapping[str, float]) -> Metrics:
+    return {f"term/{name}": value for name, value in terms.items()}
+
+
 def _malformed(reply: Reply, answer: Turn) -> float:
     """Return 1 if the world refused the reply, by its own word where it gives one, else 0."""
-    if "well_formed" in answer.metrics:
-        return 1.0 - answer.metrics["well_formed"]
+    well_formed = answer.metrics.get("well_formed")
+    if well_formed is not None:
+        return 1.0 - well_formed
     return float(not reply.complete or answer.stop_reason is StopReason.MALFORMED)

@@ -129,7 +129,9 @@ class FastTokenizer:
         allowed = [c for c in _ASCII if c not in openings]
         self._simple = re.compile(f"[{re.escape(''.join(allowed))}]*")
         self._words = _Words(self._encode_whole)
-        self.splits = _word_splits(json.loads(self._backend.to_str()))
+        description = json.loads(self._backend.to_str())
+        self._spelled = _Spelled(self._backend) if _spells_bytes(description) else None
+        self.splits = _word_splits(description)
         if any(self._encode_words(text) != self._encode_whole(text) for text in _TRIALS):
             self.splits = []
 
@@ -141,6 +143,8 @@ class FastTokenizer:
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of `tokens`; see `PlainTokenizer.decode`."""
+        if self._spelled is not None:
+            return b"".join(map(self._spelled.__getitem__, tokens)).decode("utf-8", "replace")
         try:
             text: str = self._backend.decode(tokens, skip_special_tokens=False)
         except OverflowError:
@@ -179,6 +183,35 @@ class _Words(dict[str, list[int]]):
         if len(word) <= _LONGEST_WORD:
             self[word] = tokens
         return tokens
+
+
+class _Spelled(dict[int, bytes]):
+    """The bytes that tokens of a byte-level tokenizer stand for; none for ids of no token."""
+
+    def __init__(self, backend: Any) -> None:
+        super().__init__()
+        self._backend = backend
+        # Byte-level vocabularies write bytes that are no printable Latin-1 as U+0100 and on.
+        printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+        others = [byte for byte in range(256) if byte not in printable]
+        self._bytes = {chr(byte): byte for byte in printable}
+        self._bytes |= {chr(256 + place): byte for place, byte in enumerate(others)}
+
+    def __missing__(self, token: int) -> bytes:
+        written: str | None = self._backend.id_to_token(token) if 0 <= token < 2**32 else None
+        if written is None:
+            return b""
+        if all(character in self._bytes for character in written):
+            self[token] = bytes(self._bytes[character] for character in written)
+        else:  # an added token, spelled as it is
+            self[token] = written.encode()
+        return self[token]
+
+
+def _spells_bytes(description: dict[str, Any]) -> bool:
+    """Whether a tokenizer's text is just the bytes of its tokens, one after the other."""
+    decoder = description["decoder"]
+    return decoder is not None and decoder["type"] == "ByteLevel"
 
 
 def _known(tokens: Sequence[int], vocab_size: int) -> list[int]:

@@ -68,7 +68,7 @@ class Episode:
         self.reply = Reply("", complete=False)
         self.turn = world.start(task)
         self.answer = self.turn
-        self._show()
+        self._show(self.turn)
 
     @property
     def append_only(self) -> bool:
@@ -142,8 +142,9 @@ class Episode:
             RoleError: if the role to speak does so in text.
         """
         self._require_running()
+        transcript = self._transcript(self.turn.role)
         reply = self.codec.read(sampled, stop_reason)
-        self._transcript(self.turn.role).write(reply.text, sampled)
+        transcript.write(reply.text, sampled)
         return self._answer(reply)
 
     def say(self, text: str, *, complete: bool = True) -> Turn:
@@ -180,30 +181,30 @@ class Episode:
 
     def _answer(self, reply: Reply) -> Turn:
         self.reply = reply
-        self.answer = self.turn = self.world.reply(reply.text, complete=reply.complete)
-        if not self.turn.done:
-            self._show()
+        self.answer = self.turn = turn = self.world.reply(reply.text, complete=reply.complete)
+        if not turn.done:
+            self._show(turn)
         return self.turn
 
-    def _show(self) -> None:
+    def _show(self, turn: Turn) -> None:
         """Put the Turn's text before the role that is to speak, or stop where it does not fit."""
-        transcript = self._transcripts.get(self.turn.role)
+        transcript = self._transcripts.get(turn.role)
         if transcript is None:
             return
-        text = self.turn.text
-        appends = transcript.last_action is not None and self.codec.append_only
+        action = transcript.last_action if self.codec.append_only else None
         new: Sequence[int]
-        if appends and transcript.last_action is not None:
-            new = self.codec.extend(transcript.last_action, text)
+        if action is not None:
+            new = self.codec.extend(action, turn.text)
+            kept = len(transcript.tokens)
         else:
-            new = self.codec.render([*transcript.conversation, Message(text, own=False)])
-        kept = len(transcript.tokens) if appends else 0
+            new = self.codec.render([*transcript.conversation, Message(turn.text, own=False)])
+            kept = 0
         if self.max_tokens is not None and kept + len(new) > self.max_tokens:
-            self.turn = self.world.stop(StopReason.TOKEN_BUDGET, after=self.turn)
+            self.turn = self.world.stop(StopReason.TOKEN_BUDGET, after=turn)
             return
-        if not appends:
+        if action is None:
             transcript.clear()
-        transcript.read(text, new)
+        transcript.read(turn.text, new)
 
     def _transcript(self, role: str) -> Transcript:
         try:

@@ -45,12 +45,12 @@ class Transcript:
 
     def read(self, text: str, tokens: Sequence[int]) -> None:
         """Add a text the role reads, as `tokens`."""
-        self.conversation.append(Message(text, own=False))
+        self.conversation.append(Message(text, False))
         self.tokens += tokens
 
     def write(self, text: str, action: list[int]) -> None:
         """Add a reply of the role, as sampled."""
-        self.conversation.append(Message(text, own=True))
+        self.conversation.append(Message(text, True))
         self.tokens += action
         self.last_action = action
 

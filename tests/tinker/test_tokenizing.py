@@ -66,6 +66,21 @@ def test_ids_of_no_token_are_left_out(plain: PlainTokenizer) -> None:
         assert plain.decode([strange, *tokens]) == "abc"
 
 
+@pytest.mark.parametrize("own", ["bpe", "like-qwen", "words"])
+def test_any_ids_are_decoded_as_the_tokenizer_does(
+    own: str, tokenizer_named: Callable[[str], str]
+) -> None:
+    tokenizer = get_tokenizer(tokenizer_named(own))
+    backend = tokenizer.backend_tokenizer
+    plain = plain_tokenizer(tokenizer)
+
+    @given(st.lists(st.integers(0, plain.vocab_size + 3), max_size=12))
+    def law(tokens: list[int]) -> None:
+        assert plain.decode(tokens) == backend.decode(tokens, skip_special_tokens=False)
+
+    law()
+
+
 def test_the_last_id_is_a_token(plain: PlainTokenizer) -> None:
     assert plain.decode([plain.vocab_size - 1])
 
