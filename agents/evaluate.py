@@ -46,9 +46,9 @@ def estimate(values: Sequence[float]) -> Estimate:
     mean = float(array.mean())
     if count == 1:
         return Estimate(mean, mean, mean, 1)
-    from scipy.stats import t  # scipy.stats takes a second to load, and only reports need it
+    from scipy.special import stdtrit  # it takes long to load, and only reports need it
 
-    half = float(t.ppf(0.975, count - 1)) * float(array.std(ddof=1)) / math.sqrt(count)
+    half = float(stdtrit(count - 1, 0.975)) * float(array.std(ddof=1)) / math.sqrt(count)
     return Estimate(mean, mean - half, mean + half, count)
 
 

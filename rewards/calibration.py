@@ -182,15 +182,12 @@ def auc(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> float | None:
     Raises:
         ValueError: if the arrays are empty, of different shapes, or out of range.
     """
-    from scipy.stats import rankdata
-
     forecasts_N, outcomes_N = _checked(forecasts, outcomes)
-    positives = int(outcomes_N.sum())
-    negatives = len(outcomes_N) - positives
-    if not positives or not negatives:
+    yes, no = forecasts_N[outcomes_N == 1.0], np.sort(forecasts_N[outcomes_N == 0.0])
+    if not len(yes) or not len(no):
         return None
-    ranks = float(rankdata(forecasts_N) @ outcomes_N)
-    return (ranks - positives * (positives + 1) / 2.0) / (positives * negatives)
+    below, not_above = (np.searchsorted(no, yes, side) for side in ("left", "right"))
+    return float((below + not_above).sum() / (2.0 * len(yes) * len(no)))
 
 
 def _checked(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> tuple[Floats, Floats]:

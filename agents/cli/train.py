@@ -152,7 +152,9 @@ def train(
 
 def _train(settings: "TrainSettings", folder: Path, progress: "Progress", *, ask: bool) -> None:
     from tokengym.agents.tinker.service.errors import ServiceDiedError
-    from tokengym.agents.tinker.training.connection import wants_local_service
+    from tokengym.agents.tinker.training.connection import resolve_model, wants_local_service
+
+    resolve_model(settings)  # what cannot be reached is refused before much is loaded
     from tokengym.agents.tinker.training.job import run_job, tell_cost
 
     if not wants_local_service(settings):

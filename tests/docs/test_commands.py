@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, Block, blocks
+from tests.docs.warm import run_tokengym
 from tokengym.agents.tinker.service import LocalService
 from tokengym.agents.tinker.starting import MODEL_DIR
 
@@ -30,7 +31,7 @@ PORT = "8000"
 """The port the pages name; a free one takes its place."""
 
 SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "4"]
-SHARING = {"debate", "measured", "training", "worlds"}
+SHARING = {"debate", "measured", "study", "training", "worlds"}
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""
 HOSTED = re.compile(r"[A-Z]\w*/[\w.-]+")
 INTERPRETER = """
@@ -124,6 +125,16 @@ class Reader:
         assert done.returncode == status, f"{words} ended with {done.returncode}:\n{shown}"
         return shown
 
+    def run_job(self, *words: object, status: int = 0, key: str = "") -> str:
+        """Run a subcommand of `tokengym` that loads much; it must end with `status`."""
+        printed = self.folder / "printed.txt"
+        arguments = [str(word) for word in words]
+        environment = {**self.environment, **({KEYS[0]: key} if key else {})}
+        ended = run_tokengym(arguments, self.folder, environment, printed)
+        shown = printed.read_text()
+        assert ended == status, f"{arguments} ended with {ended}:\n{shown[-3000:]}"
+        return shown
+
     def leave(self) -> None:
         """Stop what was started."""
         if self.interpreter is not None:
@@ -151,27 +162,29 @@ def check(reader: Reader, arguments: list[str]) -> str:
 
 
 def ties(reader: Reader, arguments: list[str]) -> str:
-    """A few Tasks; a run is only read."""
+    """A few Tasks; a run is only read, and the policy of one is where it was trained."""
     few = [] if (reader.folder / arguments[0]).is_dir() else ["--tasks", "3"]
-    return tokengym(reader, ["ties", *arguments, *few])
+    there = any((reader.folder / word).is_dir() for word in arguments[1:])
+    key = reader.service.api_key if there and reader.service is not None else ""
+    return reader.run_job("ties", *arguments, *few, key=key)
 
 
 def train(reader: Reader, arguments: list[str]) -> str:
     """One small step; a hosted model gets as far as one gets without a key."""
     if any(HOSTED.fullmatch(word) for word in arguments):
-        shown = reader.run(BIN / "tokengym", "train", *arguments, status=2)
+        shown = reader.run_job("train", *arguments, status=2)
         assert "for hosted models set TINKER_API_KEY" in shown
         return shown
     if "--resume" in arguments:
-        return reader.run(BIN / "tokengym", "train", *arguments)
+        return reader.run_job("train", *arguments)
     reader.jobs += 1
     run = [] if "--run" in arguments else ["--run", f"runs/job-{reader.jobs}"]
-    words = [BIN / "tokengym", "train", *arguments, *SMALL, *run]
+    words = ["train", *arguments, *SMALL, *run]
     if reader.service is not None and "--model" not in arguments:
         words += ["--model", reader.service.model_name, "--base-url", reader.service.base_url]
-        shown = reader.run(*words, key=reader.service.api_key)
+        shown = reader.run_job(*words, key=reader.service.api_key)
     else:
-        shown = reader.run(*words)
+        shown = reader.run_job(*words)
     folder = reader.folder / [*arguments, *run][[*arguments, *run].index("--run") + 1]
     assert (folder / "report.html").is_file()
     return shown
@@ -251,7 +264,7 @@ RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "train"): train,
     ("tokengym", "serve"): serve,
     ("tokengym", "worlds"): lambda reader, rest: tokengym(reader, ["worlds", *rest]),
-    ("tokengym", "compare"): lambda reader, rest: tokengym(reader, ["compare", *rest]),
+    ("tokengym", "compare"): lambda reader, rest: reader.run_job("compare", *rest),
     ("tokengym", "play"): lambda reader, rest: tokengym(reader, ["play", *rest]),
     ("tokengym", "check"): check,
     ("tokengym", "ties"): ties,

@@ -44,8 +44,10 @@ def steps(folder: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("mode", ["sync", "stream", "async"])
-def test_a_job_leaves_a_run_folder_that_holds_it_all(tmp_path: Path, mode: str) -> None:
-    settings = replace(SMALL, mode=mode)  # type: ignore[arg-type]
+def test_a_job_leaves_a_run_folder_that_holds_it_all(
+    tmp_path: Path, served: dict[str, Any], mode: str
+) -> None:
+    settings = replace(SMALL, **served, mode=mode)
     outcome, shown = run(settings, tmp_path)
     assert steps(tmp_path) == [0, 1, 2]
     assert "step 3/3" in shown
@@ -74,8 +76,11 @@ def test_a_finished_job_goes_on_where_it_ended(tmp_path: Path) -> None:
     assert steps(tmp_path) == [0, 1, 2, 3, 4]
 
 
-def test_a_rolling_checkpoint_recorded_after_the_final_one_is_not_resumed(tmp_path: Path) -> None:
-    run(SMALL, tmp_path)
+def test_a_rolling_checkpoint_recorded_after_the_final_one_is_not_resumed(
+    tmp_path: Path, served: dict[str, Any]
+) -> None:
+    settings = replace(SMALL, **served)
+    run(settings, tmp_path)
     # The trainer deletes its rolling checkpoints, but may write the record of the last one late.
     path = tmp_path / "checkpoints.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
@@ -84,7 +89,7 @@ def test_a_rolling_checkpoint_recorded_after_the_final_one_is_not_resumed(tmp_pa
     gone["state_path"] = final["state_path"].replace("final", "000003")
     with path.open("a") as file:
         file.write(json.dumps(gone) + "\n")
-    run(replace(SMALL, steps=4), tmp_path)
+    run(replace(settings, steps=4), tmp_path)
     assert steps(tmp_path) == [0, 1, 2, 3]
 
 
