@@ -152,7 +152,11 @@ def train(
 
 def _train(settings: "TrainSettings", folder: Path, progress: "Progress", *, ask: bool) -> None:
     from tokengym.agents.tinker.service.errors import ServiceDiedError
-    from tokengym.agents.tinker.training.connection import resolve_model, wants_local_service
+    from tokengym.agents.tinker.training.connection import (
+        ServiceRefusedError,
+        resolve_model,
+        wants_local_service,
+    )
 
     resolve_model(settings)  # what cannot be reached is refused before much is loaded
     from tokengym.agents.tinker.training.job import run_job, tell_cost
@@ -163,7 +167,7 @@ def _train(settings: "TrainSettings", folder: Path, progress: "Progress", *, ask
             typer.confirm("start?", abort=True)
     try:
         outcome = run_job(settings, folder, progress)
-    except ServiceDiedError as error:
+    except (ServiceDiedError, ServiceRefusedError) as error:
         progress.say(f"{error}\nEvery completed step is kept: tokengym train --resume {folder}")
         raise typer.Exit(1) from error
     _tell(outcome, settings, progress)

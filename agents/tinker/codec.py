@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+from tinker_cookbook.exceptions import RendererError
 from tinker_cookbook.renderers import Renderer, get_renderer, get_text_content
 from tinker_cookbook.tokenizer_utils import get_tokenizer
 
@@ -50,13 +51,17 @@ class RendererCodec:
         tokenizer: the plain view of its tokenizer.
 
     Raises:
-        OptionError: if a renderer that strips no thinking is told to keep it.
+        OptionError: if no such renderer or tokenizer is to be had, or a renderer that strips no
+            thinking is told to keep it.
     """
 
     def __init__(self, renderer: str, tokenizer: str, *, keep_thinking: bool = False) -> None:
         self.name = f"{renderer}{_KEEPING if keep_thinking else ''}@{tokenizer}"
-        loaded = get_tokenizer(tokenizer)
-        made: Any = get_renderer(renderer, loaded, model_name=tokenizer)
+        try:
+            loaded = get_tokenizer(tokenizer)
+            made: Any = get_renderer(renderer, loaded, model_name=tokenizer)
+        except (OSError, ValueError, RendererError) as error:
+            raise OptionError(f"the codec {self.name!r} could not be made: {error}") from error
         if keep_thinking:
             if not hasattr(made, "strip_thinking_from_history"):
                 raise OptionError(f"the renderer {renderer!r} strips no thinking from history")

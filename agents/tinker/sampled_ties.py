@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import tinker
 from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import TrajectoryGroup
 
@@ -131,28 +130,27 @@ async def _sampled(
     weights: str | None,
 ) -> tuple[list[TrajectoryGroup], float]:
     """Sample the groups; returns them and the seconds that took."""
-    client = tinker.ServiceClient(base_url=connection.base_url)
-    sampler = (
-        await client.create_sampling_client(model_path=weights)
-        if weights
-        else await client.create_sampling_client(base_model=connection.model)
-    )
-    policy = PromptSampler(sampler, settings.max_tokens, settings.temperature)
-    others = settings.opponents(settings.trained[0])
-    agents = await players(settings, others, connection, client)
-    gate = asyncio.Semaphore(GROUPS_AT_ONCE)
+    async with connection.client() as client:
+        sampler = (
+            await client.create_sampling_client(model_path=weights)
+            if weights
+            else await client.create_sampling_client(base_model=connection.model)
+        )
+        policy = PromptSampler(sampler, settings.max_tokens, settings.temperature)
+        others = settings.opponents(settings.trained[0])
+        agents = await players(settings, others, connection, client)
+        gate = asyncio.Semaphore(GROUPS_AT_ONCE)
 
-    async def play(task: Task) -> TrajectoryGroup:
-        async with gate:
-            builder = group_builder(
-                settings, connection.model, task, group_size=size, agents=agents
-            )
-            return await do_group_rollout(builder, policy)
+        async def play(task: Task) -> TrajectoryGroup:
+            async with gate:
+                builder = group_builder(
+                    settings, connection.model, task, group_size=size, agents=agents
+                )
+                return await do_group_rollout(builder, policy)
 
-    begun = time.perf_counter()
-    groups = await asyncio.gather(*(play(task) for task in tasks))
-    seconds = time.perf_counter() - begun
-    await client.close("success")
+        begun = time.perf_counter()
+        groups = await asyncio.gather(*(play(task) for task in tasks))
+        seconds = time.perf_counter() - begun
     return list(groups), seconds
 
 

@@ -1,5 +1,6 @@
 """A renderer codec appends exactly what its renderer would have rendered."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,7 @@ from tinker_cookbook.renderers import get_text_content
 
 from tokengym.agents.tinker import RendererCodec, codec_named
 from tokengym.agents.tinker.framing import CanonicalReplies, rendered, user
+from tokengym.envs.core.errors import OptionError
 from tokengym.envs.tokens.codec import Message
 
 APPENDING = (
@@ -200,3 +202,14 @@ def test_a_reply_cut_anywhere_ends_as_a_canonical_one(codec: RendererCodec) -> N
         assert ended[:cut] == reply[:cut]
         assert after == follow
         assert codec.tokenizer.decode(ended).endswith(end)
+
+
+@pytest.mark.parametrize(
+    "name", ["byt", "role_colon@", "@bpe", "no_such@{bpe}", "role_colon@/no/dir"]
+)
+def test_a_name_of_no_codec_is_refused_and_named(
+    name: str, tokenizer_named: Callable[[str], str]
+) -> None:
+    name = name.format(bpe=tokenizer_named("bpe"))
+    with pytest.raises(OptionError, match=re.escape(repr(name))):
+        codec_named(name)

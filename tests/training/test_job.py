@@ -1,8 +1,10 @@
 """Laws of a training job: its run folder, modes, resume, death of the service, collapse."""
 
+import gc
 import io
 import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -13,8 +15,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from tokengym.agents.cli import run as command_line
 from tokengym.agents.tinker.service.errors import ServiceDiedError
-from tokengym.agents.tinker.training.connection import KEY_VARIABLE
+from tokengym.agents.tinker.training.connection import KEY_VARIABLE, ServiceRefusedError
 from tokengym.agents.tinker.training.job import Outcome, run_job
 from tokengym.agents.tinker.training.progress import Progress
 from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings, preset
@@ -47,7 +50,7 @@ def steps(folder: Path) -> list[int]:
 def test_a_job_leaves_a_run_folder_that_holds_it_all(
     tmp_path: Path, served: dict[str, Any], mode: str
 ) -> None:
-    settings = replace(SMALL, **served, mode=mode)
+    settings = replace(SMALL, **served, mode=mode)  # type: ignore[arg-type]
     outcome, shown = run(settings, tmp_path)
     assert steps(tmp_path) == [0, 1, 2]
     assert "step 3/3" in shown
@@ -141,6 +144,30 @@ def test_a_run_without_signal_stops_and_keeps_the_last_good_checkpoint(
     assert outcome.collapse.since == 0
     assert len(steps(tmp_path)) < 30
     assert "Collapsed at step 0" in (tmp_path / "report.html").read_text()
+
+
+def test_a_service_that_refuses_is_told_in_a_line(
+    tmp_path: Path,
+    served: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    unknown = tmp_path / "unknown"
+    shutil.copytree(served["model"], unknown)
+    folder = tmp_path / "run"
+    with pytest.raises(ServiceRefusedError, match=str(unknown)) as caught:
+        run(replace(SMALL, **{**served, "model": str(unknown)}), folder)
+    assert served["base_url"] in str(caught.value)
+    monkeypatch.setattr("sys.argv", ["tokengym", "train", "--resume", str(folder), "--yes"])
+    with pytest.raises(SystemExit) as ended:
+        command_line()
+    assert ended.value.code == 1
+    shown = capsys.readouterr().out
+    assert served["base_url"] in shown
+    # The SDK's errors hold connections open; that is complained about here, where it is expected.
+    del caught, ended
+    gc.collect()
+    assert f"--resume {folder}" in shown.replace("\n", "")
 
 
 def test_a_key_and_the_starting_policy_do_not_go_together(

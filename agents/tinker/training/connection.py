@@ -1,21 +1,31 @@
 """Where samples and gradients come from: the local service, or a Tinker service by address."""
 
+import asyncio
 import contextlib
 import os
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tokengym.agents.tinker.service.launch import LocalService, guard
 from tokengym.agents.tinker.starting import MODEL_DIR
 from tokengym.agents.tinker.training.settings import STARTING_POLICY, TrainSettings
-from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.errors import OptionError, TokengymError
+
+if TYPE_CHECKING:
+    from tinker import ServiceClient
 
 T = TypeVar("T")
 
 KEY_VARIABLE = "TINKER_API_KEY"
 URL_VARIABLE = "TINKER_BASE_URL"
+
+_CLOSING_SECONDS = 5.0
+
+
+class ServiceRefusedError(TokengymError):
+    """A service that could not be reached, or that answered a request with an error."""
 
 
 def wants_local_service(settings: TrainSettings) -> bool:
@@ -77,6 +87,21 @@ class Connection:
             return await work
         return await guard(self.service, work)
 
+    @contextlib.asynccontextmanager
+    async def client(self) -> AsyncIterator["ServiceClient"]:
+        """Open a client, and end its session afterwards: as a success, or as errored."""
+        import tinker
+
+        client = tinker.ServiceClient(base_url=self.base_url)
+        try:
+            yield client
+        except BaseException:
+            # A courtesy to a hosted service: what failed is what counts, and it may be the service.
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(client.close("errored"), _CLOSING_SECONDS)
+            raise
+        await client.close("success")
+
     @classmethod
     @contextlib.contextmanager
     def open(cls, settings: TrainSettings, folder: Path) -> Iterator["Connection"]:
@@ -85,16 +110,33 @@ class Connection:
         Args:
             settings: the job.
             folder: the run folder; a local service keeps its weights and log there.
+
+        Raises:
+            ServiceRefusedError: from what is done within, in place of the SDK's own errors.
         """
         model = resolve_model(settings)
         if not wants_local_service(settings):
-            yield cls(model, settings.base_url or os.environ.get(URL_VARIABLE), None)
+            address = settings.base_url or os.environ.get(URL_VARIABLE)
+            with _refusals(address or "its own address"):
+                yield cls(model, address, None)
             return
         with (
             LocalService(model, state_dir=folder / "service") as service,
             _environment(KEY_VARIABLE, service.api_key),
+            _refusals(service.base_url),
         ):
             yield cls(service.model_name, service.base_url, service)
+
+
+@contextlib.contextmanager
+def _refusals(address: str) -> Iterator[None]:
+    """Tell an error of the SDK in a line that names the service."""
+    import tinker  # it loads torch, which those who only ask for a model's name need not wait for
+
+    try:
+        yield
+    except tinker.TinkerError as error:
+        raise ServiceRefusedError(f"the service at {address} said: {error}") from error
 
 
 @contextlib.contextmanager

@@ -95,7 +95,7 @@ def run_job(settings: TrainSettings, folder: Path, progress: Progress) -> Outcom
         Connection.open(settings, folder) as connection,
         _console_to(folder / "console.log"),
     ):
-        return asyncio.run(_run(settings, folder, progress, connection))
+        return asyncio.run(_connected(settings, folder, progress, connection))
 
 
 def tell_cost(settings: TrainSettings) -> Cost:
@@ -104,11 +104,21 @@ def tell_cost(settings: TrainSettings) -> Cost:
     return job_cost(settings, codec, held_out_tasks(replace(settings, evaluation_tasks=16)))
 
 
-async def _run(
+async def _connected(
     settings: TrainSettings, folder: Path, progress: Progress, connection: Connection
 ) -> Outcome:
+    async with connection.client() as client:
+        return await _run(settings, folder, progress, connection, client)
+
+
+async def _run(
+    settings: TrainSettings,
+    folder: Path,
+    progress: Progress,
+    connection: Connection,
+    client: tinker.ServiceClient,
+) -> Outcome:
     tasks = held_out_tasks(settings)
-    client = tinker.ServiceClient(base_url=connection.base_url)
     roles = settings.trained
     agents: dict[str, Agents] = {}
     references: dict[str, dict[str, Estimate]] = {}
@@ -139,7 +149,6 @@ async def _run(
     saved = {role: saved_weights(_policy_folder(settings, folder, role)) for role in roles}
     paths = {role: found.sampler or start for role, found in saved.items()}
     after = await connection.guard(evaluation(paths))
-    await client.close("success")
     first = references.pop(roles[0])
     outcome = Outcome(folder, before, after, first, collapse, references)
     steps = StepLog(folder / "metrics.jsonl")
