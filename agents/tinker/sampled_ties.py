@@ -13,6 +13,7 @@ from tinker_cookbook.rl.types import TrajectoryGroup
 
 from tokengym.agents.tie_study import Effort, TieStudy, require_sizes, study_of
 from tokengym.agents.tinker.loop.sampling import PromptSampler
+from tokengym.agents.tinker.loop.session import session
 from tokengym.agents.tinker.training.connection import Connection
 from tokengym.agents.tinker.training.cost import job_cost
 from tokengym.agents.tinker.training.evaluation import group_builder
@@ -130,7 +131,7 @@ async def _sampled(
     weights: str | None,
 ) -> tuple[list[TrajectoryGroup], float]:
     """Sample the groups; returns them and the seconds that took."""
-    async with connection.client() as client:
+    async with session(connection.base_url) as client:
         sampler = (
             await client.create_sampling_client(model_path=weights)
             if weights

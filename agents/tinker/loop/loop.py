@@ -6,16 +6,14 @@ import logging
 from pathlib import Path
 
 import tinker
-from tinker_cookbook import checkpoint_utils
 from tinker_cookbook.rl.metrics import incorporate_kl_penalty
 from tinker_cookbook.rl.train import Config, save_checkpoint_and_get_sampling_client
 from tinker_cookbook.rl.types import RLDatasetBuilder
 from tinker_cookbook.utils import ml_log, trace
-from tinker_cookbook.utils.git_rev import recipe_user_metadata
 
 from tokengym.agents.tinker.loop.choices import Choices
 from tokengym.agents.tinker.loop.drawing import Drawer, Drawn
-from tokengym.agents.tinker.loop.records import forget_deleted_checkpoints
+from tokengym.agents.tinker.loop.session import Learner, learner, training_session
 from tokengym.agents.tinker.loop.updates import submit
 from tokengym.envs.core.errors import OptionError
 
@@ -65,45 +63,23 @@ async def train(config: Config, choices: Choices, spare: RLDatasetBuilder | None
                 "or choose what that loop can do"
             )
     run = Path(config.log_path).name
-    name = config.wandb_name or run
     log = ml_log.setup_logging(
         log_dir=config.log_path,
         wandb_project=config.wandb_project,
-        wandb_name=name,
+        wandb_name=config.wandb_name or run,
         config=config,
     )
-    service = tinker.ServiceClient(
-        base_url=config.base_url,
-        user_metadata=recipe_user_metadata(config.recipe_name),
-        display_name=config.session_name or name,
-    )
-    forget_deleted_checkpoints(Path(config.log_path))
-    resumed = checkpoint_utils.get_last_checkpoint(config.log_path)
-    start = resumed.batch or 0 if resumed else 0
-    client = await training_client(service, config, resumed)
-    dataset, _ = await config.dataset_builder()
-    further = (await spare())[0] if spare is not None else None
-    end = min(len(dataset), config.max_steps or len(dataset))
-    logger.info("%s: steps %d to %d, %s", run, start, end, choices)
-    checkpoints = checkpoint_utils.CheckpointManager(
-        training_client=client,
-        service_client=service,
-        log_path=config.log_path,
-        save_every=config.save_every,
-        ttl_seconds=config.ttl_seconds,
-        rolling_save_every=config.rolling_save_every,
-        rolling_ttl_seconds=config.rolling_ttl_seconds,
-        store=log.store,
-    )
-    drawer = Drawer(config, choices, dataset, further)
-    steps = _Steps(config, drawer, client, await _reference(service, config), checkpoints, log, run)
-    await steps.run(start, end)
-    if start < end:
-        await checkpoints.save_final_async(loop_state={"batch": end})
-    else:
-        await checkpoints.finalize_async()
+    async with training_session(config) as service:
+        policy = await learner(service, config, Path(config.log_path), log.store)
+        dataset, _ = await config.dataset_builder()
+        further = (await spare())[0] if spare is not None else None
+        steps = range(policy.start, min(len(dataset), config.max_steps or len(dataset)))
+        logger.info("%s: steps %d to %d, %s", run, steps.start, steps.stop, choices)
+        drawer = Drawer(config, choices, dataset, further)
+        reference = await _reference(service, config)
+        await _Steps(config, drawer, policy, reference, log, run).run(steps)
+        await policy.finish(steps)
     log.close()
-    await service.close("success")
 
 
 class _Steps:
@@ -113,36 +89,35 @@ class _Steps:
         self,
         config: Config,
         drawer: Drawer,
-        client: tinker.TrainingClient,
+        policy: Learner,
         reference: tinker.SamplingClient | None,
-        checkpoints: checkpoint_utils.CheckpointManager,
         log: ml_log.Logger,
         run: str,
     ) -> None:
         self._config = config
         self._drawer = drawer
-        self._client = client
+        self._client = policy.client
         self._reference = reference
-        self._checkpoints = checkpoints
+        self._checkpoints = policy.checkpoints
         self._log = log
         self._run = run
 
-    async def run(self, start: int, end: int) -> None:
+    async def run(self, steps: range) -> None:
         ahead = self._config.async_config is not None
         sampler = await self._client.save_weights_and_get_sampling_client_async()
         drawing: asyncio.Task[Drawn] | None = None
         try:
-            for step in range(start, end):
+            for step in steps:
                 with trace.trace_iteration(step=step) as window:
                     lag = int(drawing is not None)
                     drawn = await (drawing or self._drawer.draw(step, sampler))
                     drawing = None
-                    if ahead and step + 1 < end:
+                    if ahead and step + 1 in steps:
                         drawing = asyncio.create_task(self._drawer.draw(step + 1, sampler))
                     sampler, metrics = await self._update(step, drawn)
                 metrics |= {
                     "progress/batch": step,
-                    "progress/done_frac": (step + 1) / end,
+                    "progress/done_frac": (step + 1) / steps.stop,
                     "optim/lr": self._config.learning_rate,
                     "sampler/lag": lag,
                     **window.get_timing_metrics(),
@@ -179,27 +154,6 @@ class _Steps:
             step=step + 1, loop_state={"batch": step + 1}
         )
         return sampler, metrics | told
-
-
-async def training_client(
-    service: tinker.ServiceClient,
-    config: Config,
-    resumed: checkpoint_utils.CheckpointRecord | None,
-) -> tinker.TrainingClient:
-    """Return the policy: as it was at the last checkpoint, as it is to start from, or new."""
-    metadata: dict[str, str] = {}
-    checkpoint_utils.add_renderer_name_to_user_metadata(metadata, config.renderer_name)
-    if resumed is not None and resumed.state_path is not None:
-        return await service.create_training_client_from_state_with_optimizer_async(
-            resumed.state_path, user_metadata=metadata
-        )
-    if config.load_checkpoint_path:
-        return await service.create_training_client_from_state_async(
-            config.load_checkpoint_path, user_metadata=metadata
-        )
-    return await service.create_lora_training_client_async(
-        config.model_name, rank=config.lora_rank, user_metadata=metadata
-    )
 
 
 async def _reference(service: tinker.ServiceClient, config: Config) -> tinker.SamplingClient | None:

@@ -1,27 +1,21 @@
 """Where samples and gradients come from: the local service, or a Tinker service by address."""
 
-import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from tokengym.agents.tinker.service.launch import LocalService, guard
 from tokengym.agents.tinker.starting import MODEL_DIR
 from tokengym.agents.tinker.training.settings import STARTING_POLICY, TrainSettings
 from tokengym.envs.core.errors import OptionError, TokengymError
 
-if TYPE_CHECKING:
-    from tinker import ServiceClient
-
 T = TypeVar("T")
 
 KEY_VARIABLE = "TINKER_API_KEY"
 URL_VARIABLE = "TINKER_BASE_URL"
-
-_CLOSING_SECONDS = 5.0
 
 
 class ServiceRefusedError(TokengymError):
@@ -86,21 +80,6 @@ class Connection:
         if self.service is None:
             return await work
         return await guard(self.service, work)
-
-    @contextlib.asynccontextmanager
-    async def client(self) -> AsyncIterator["ServiceClient"]:
-        """Open a client, and end its session afterwards: as a success, or as errored."""
-        import tinker
-
-        client = tinker.ServiceClient(base_url=self.base_url)
-        try:
-            yield client
-        except BaseException:
-            # A courtesy to a hosted service: what failed is what counts, and it may be the service.
-            with contextlib.suppress(Exception):
-                await asyncio.wait_for(client.close("errored"), _CLOSING_SECONDS)
-            raise
-        await client.close("success")
 
     @classmethod
     @contextlib.contextmanager

@@ -4,19 +4,18 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 
 import tinker
 import torch
-from tinker_cookbook import checkpoint_utils
 from tinker_cookbook.rl.train import Config
 from tinker_cookbook.supervised.common import compute_mean_nll, datum_from_model_input_weights
 from tinker_cookbook.utils import ml_log
-from tinker_cookbook.utils.git_rev import recipe_user_metadata
 
 from tokengym.agents.tinker.codec import codec_named
 from tokengym.agents.tinker.coordinator import Agent
 from tokengym.agents.tinker.dataset import DrawnTasks
-from tokengym.agents.tinker.loop.loop import training_client
+from tokengym.agents.tinker.loop.session import learner, training_session
 from tokengym.agents.tinker.training.beside import Said, tell
 from tokengym.agents.tinker.training.settings import TrainSettings
 from tokengym.envs.catalogue import Policy, baselines, load, make_world
@@ -118,53 +117,34 @@ async def imitate(config: Config, demonstrations: Demonstrations, steps: int) ->
         steps: optimizer steps.
     """
     log = ml_log.setup_logging(log_dir=config.log_path, config=config)
-    service = tinker.ServiceClient(
-        base_url=config.base_url,
-        user_metadata=recipe_user_metadata(config.recipe_name),
-        display_name=config.session_name,
-    )
-    resumed = checkpoint_utils.get_last_checkpoint(config.log_path)
-    client = await training_client(service, config, resumed)
-    checkpoints = checkpoint_utils.CheckpointManager(
-        training_client=client,
-        service_client=service,
-        log_path=config.log_path,
-        save_every=config.save_every,
-        ttl_seconds=config.ttl_seconds,
-        rolling_save_every=config.rolling_save_every,
-        rolling_ttl_seconds=config.rolling_ttl_seconds,
-        store=log.store,
-    )
     adam = tinker.AdamParams(
         learning_rate=config.learning_rate, beta1=_BETA1, beta2=_BETA2, eps=_EPSILON
     )
-    start = resumed.batch or 0 if resumed else 0
-    data = await demonstrations.batch(start) if start < steps else []
-    for step in range(start, steps):
-        began = time.monotonic()
-        passed = await client.forward_backward_async(data, loss_fn="cross_entropy")
-        stepped = await client.optim_step_async(adam)
-        # The next examples are written while the service computes.
-        following = await demonstrations.batch(step + 1) if step + 1 < steps else []
-        output, response = await passed.result_async(), await stepped.result_async()
-        await checkpoints.maybe_save_async(step + 1, {"batch": step + 1})
-        metrics = {
-            **(response.metrics or {}),
-            "train/nll": compute_mean_nll(
-                [found["logprobs"] for found in output.loss_fn_outputs],
-                [datum.loss_fn_inputs["weights"] for datum in data],
-            ),
-            "train/tokens": sum(datum.model_input.length for datum in data),
-            "progress/batch": step,
-            "progress/done_frac": (step + 1) / steps,
-            "optim/lr": config.learning_rate,
-            "time/total": time.monotonic() - began,
-        }
-        log.log_metrics(metrics, step=step)
-        data = following
-    if start < steps:
-        await checkpoints.save_final_async(loop_state={"batch": steps})
-    else:
-        await checkpoints.finalize_async()
+    async with training_session(config) as service:
+        policy = await learner(service, config, Path(config.log_path), log.store)
+        start = policy.start
+        data = await demonstrations.batch(start) if start < steps else []
+        for step in range(start, steps):
+            began = time.monotonic()
+            passed = await policy.client.forward_backward_async(data, loss_fn="cross_entropy")
+            stepped = await policy.client.optim_step_async(adam)
+            # The next examples are written while the service computes.
+            following = await demonstrations.batch(step + 1) if step + 1 < steps else []
+            output, response = await passed.result_async(), await stepped.result_async()
+            await policy.checkpoints.maybe_save_async(step + 1, {"batch": step + 1})
+            metrics = {
+                **(response.metrics or {}),
+                "train/nll": compute_mean_nll(
+                    [found["logprobs"] for found in output.loss_fn_outputs],
+                    [datum.loss_fn_inputs["weights"] for datum in data],
+                ),
+                "train/tokens": sum(datum.model_input.length for datum in data),
+                "progress/batch": step,
+                "progress/done_frac": (step + 1) / steps,
+                "optim/lr": config.learning_rate,
+                "time/total": time.monotonic() - began,
+            }
+            log.log_metrics(metrics, step=step)
+            data = following
+        await policy.finish(range(start, steps))
     log.close()
-    await service.close("success")

@@ -21,6 +21,7 @@ from tokengym.agents.tinker.loop.records import (
     forget_checkpoints_from,
     forget_deleted_checkpoints,
 )
+from tokengym.agents.tinker.loop.session import session
 from tokengym.agents.tinker.training.connection import Connection, resolve_model
 from tokengym.agents.tinker.training.cost import Cost, job_cost
 from tokengym.agents.tinker.training.episodes import draw_episodes
@@ -107,7 +108,7 @@ def tell_cost(settings: TrainSettings) -> Cost:
 async def _connected(
     settings: TrainSettings, folder: Path, progress: Progress, connection: Connection
 ) -> Outcome:
-    async with connection.client() as client:
+    async with session(connection.base_url) as client:
         return await _run(settings, folder, progress, connection, client)
 
 
@@ -172,7 +173,6 @@ async def _train(
         policy = _policy_folder(settings, folder, role)
         policy.mkdir(exist_ok=True)
         settings.save(policy / SETTINGS_FILE)
-        forget_deleted_checkpoints(policy)
     groups = _groups(settings, connection, agents)
     config = trainer_config(settings, folder, connection, groups)
     if settings.sft:
@@ -185,6 +185,7 @@ async def _train(
         spare = _further_groups(settings, groups) if settings.filter == "resample" else None
         work = train_own(config, settings.choices, spare)
     else:
+        forget_deleted_checkpoints(folder)
         work = trainer.main(config)
     training = asyncio.ensure_future(work)
     try:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import tinker
-from tinker_cookbook import checkpoint_utils
 from tinker_cookbook.completers import TinkerTokenCompleter, TokenCompleter
 from tinker_cookbook.rl.data_processing import assemble_training_data, compute_advantages
 from tinker_cookbook.rl.metric_util import compute_trajectory_metrics
@@ -18,10 +17,9 @@ from tinker_cookbook.rl.rollouts import do_group_rollout, do_single_rollout
 from tinker_cookbook.rl.train import Config, train_step
 from tinker_cookbook.rl.types import EnvGroupBuilder, TrajectoryGroup
 from tinker_cookbook.utils import logtree, ml_log
-from tinker_cookbook.utils.git_rev import recipe_user_metadata
 
 from tokengym.agents.tinker.env import Member
-from tokengym.agents.tinker.loop.loop import training_client
+from tokengym.agents.tinker.loop.session import Learner, learner, training_session
 from tokengym.agents.tinker.per_role import split_roles
 
 
@@ -48,12 +46,10 @@ class ByRole(RolloutStrategy):
 
 @dataclass
 class _Policy:
-    """One role's policy, on its way."""
+    """One role's policy, on its way, and what samples from it as it is."""
 
-    client: tinker.TrainingClient
+    learner: Learner
     sampler: tinker.SamplingClient
-    checkpoints: checkpoint_utils.CheckpointManager
-    start: int
 
 
 async def train_separately(config: Config, roles: Sequence[str]) -> None:
@@ -71,62 +67,43 @@ async def train_separately(config: Config, roles: Sequence[str]) -> None:
         roles: the trained roles.
     """
     log = ml_log.setup_logging(log_dir=config.log_path, config=config)
-    service = tinker.ServiceClient(
-        base_url=config.base_url,
-        user_metadata=recipe_user_metadata(config.recipe_name),
-        display_name=config.session_name,
-    )
-    dataset, _ = await config.dataset_builder()
-    policies = {role: await _policy(service, config, role) for role in roles}
-    start, end = min(policy.start for policy in policies.values()), len(dataset)
-    for step in range(start, end):
-        began = time.monotonic()
-        builders = dataset.get_batch(step)
-        groups = await _rolled(builders, config, policies)
-        sampled = time.monotonic()
-        by_role = [split_roles(group, roles) for group in groups]
-        updates = await asyncio.gather(
-            *(_update(policies[role], [one[role] for one in by_role], config) for role in roles)
-        )
+    async with training_session(config) as service:
+        dataset, _ = await config.dataset_builder()
+        policies = {role: await _policy(service, config, role) for role in roles}
+        steps = range(min(one.learner.start for one in policies.values()), len(dataset))
+        for step in steps:
+            began = time.monotonic()
+            builders = dataset.get_batch(step)
+            groups = await _rolled(builders, config, policies)
+            sampled = time.monotonic()
+            by_role = [split_roles(group, roles) for group in groups]
+            updates = await asyncio.gather(
+                *(_update(policies[role], [one[role] for one in by_role], config) for role in roles)
+            )
+            for policy in policies.values():
+                await policy.learner.checkpoints.maybe_save_async(step + 1, {"batch": step + 1})
+            metrics = compute_trajectory_metrics(groups, [one.logging_tags() for one in builders])
+            for role, told in zip(roles, updates, strict=True):
+                metrics |= {f"{role}/{name}": value for name, value in told.items()}
+            metrics |= {
+                "progress/batch": step,
+                "progress/done_frac": (step + 1) / steps.stop,
+                "optim/lr": config.learning_rate,
+                "time/sampling": sampled - began,
+                "time/total": time.monotonic() - began,
+            }
+            log.log_metrics(metrics, step=step)
         for policy in policies.values():
-            await policy.checkpoints.maybe_save_async(step + 1, {"batch": step + 1})
-        metrics = compute_trajectory_metrics(groups, [one.logging_tags() for one in builders])
-        for role, told in zip(roles, updates, strict=True):
-            metrics |= {f"{role}/{name}": value for name, value in told.items()}
-        metrics |= {
-            "progress/batch": step,
-            "progress/done_frac": (step + 1) / end,
-            "optim/lr": config.learning_rate,
-            "time/sampling": sampled - began,
-            "time/total": time.monotonic() - began,
-        }
-        log.log_metrics(metrics, step=step)
-    for policy in policies.values():
-        if start < end:
-            await policy.checkpoints.save_final_async(loop_state={"batch": end})
-        else:
-            await policy.checkpoints.finalize_async()
+            await policy.learner.finish(steps)
     log.close()
-    await service.close("success")
 
 
 async def _policy(service: tinker.ServiceClient, config: Config, role: str) -> _Policy:
     """Return a role's policy as it was at its last checkpoint, or new."""
     folder = Path(config.log_path) / role
     folder.mkdir(exist_ok=True)
-    resumed = checkpoint_utils.get_last_checkpoint(str(folder))
-    client = await training_client(service, config, resumed)
-    checkpoints = checkpoint_utils.CheckpointManager(
-        training_client=client,
-        service_client=service,
-        log_path=str(folder),
-        save_every=config.save_every,
-        ttl_seconds=config.ttl_seconds,
-        rolling_save_every=config.rolling_save_every,
-        rolling_ttl_seconds=config.rolling_ttl_seconds,
-    )
-    sampler = await client.save_weights_and_get_sampling_client_async()
-    return _Policy(client, sampler, checkpoints, resumed.batch or 0 if resumed else 0)
+    found = await learner(service, config, folder)
+    return _Policy(found, await found.client.save_weights_and_get_sampling_client_async())
 
 
 async def _rolled(
@@ -148,11 +125,12 @@ async def _rolled(
 async def _update(policy: _Policy, groups: list[TrajectoryGroup], config: Config) -> dict[str, Any]:
     """Train a role's policy on its own rollouts; what it became samples from now on."""
     metrics: dict[str, Any] = {}
+    client = policy.learner.client
     data, _ = assemble_training_data(groups, compute_advantages(groups))
     if data:
         logprobs = await train_step(
             data,
-            policy.client,
+            client,
             config.learning_rate,
             config.num_substeps,
             config.loss_fn,
@@ -160,5 +138,5 @@ async def _update(policy: _Policy, groups: list[TrajectoryGroup], config: Config
             metrics,
         )
         metrics |= compute_kl_sample_train(data, logprobs)
-        policy.sampler = await policy.client.save_weights_and_get_sampling_client_async()
+        policy.sampler = await client.save_weights_and_get_sampling_client_async()
     return metrics
