@@ -107,8 +107,10 @@ def spec(world_id: str) -> WorldSpec:
     if row is not None:
         return row
     near = difflib.get_close_matches(world_id, [*_CATALOGUE, *_by_short_name()], n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise UnknownWorldError(f"no world is called {world_id!r}{hint} Known: {list(_CATALOGUE)}")
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    raise UnknownWorldError(
+        f"no world is called {world_id!r}{hint}; there are {sorted(_CATALOGUE)}"
+    )
 
 
 def make_world(world_id: str, level: str | None = None, **options: Any) -> World:

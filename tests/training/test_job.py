@@ -106,6 +106,24 @@ def test_every_field_of_the_trainers_config_can_be_set(
     assert config["num_substeps"] == 2
 
 
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ("nosuch=3", "nosuch"),
+        ("lora_rank=abc", "lora_rank"),
+        ("lora_rank", "lora_rank"),
+        ("stream_minibatch_config.nosuch=2", "nosuch"),
+    ],
+)
+def test_what_is_no_field_of_the_trainers_config_is_refused_before_anything_starts(
+    tmp_path: Path, override: str, named: str
+) -> None:
+    folder = tmp_path / "run"
+    with pytest.raises(OptionError, match=named):
+        run(replace(SMALL, overrides=(override,)), folder)
+    assert not folder.exists()
+
+
 def test_when_the_service_is_killed_the_job_says_so_and_can_be_resumed(tmp_path: Path) -> None:
     settings = replace(SMALL, steps=40)
 

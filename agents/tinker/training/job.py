@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import chz
+import chz.blueprint
 import tinker
 from tinker_cookbook.rl import train as trainer
 
@@ -44,12 +45,20 @@ from tokengym.agents.tinker.training.report import write_report
 from tokengym.agents.tinker.training.separate import train_separately
 from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings
 from tokengym.agents.tinker.training.watch import Collapse, StepLog, find_collapse
+from tokengym.envs.core.errors import OptionError
 
 OUTCOME_FILE = "outcome.json"
 
 _POLL_SECONDS = 0.3
 _SAVE_EVERY = 20
 _ROLLING_SECONDS = 30 * 24 * 3600  # a job stopped on Friday can go on after a holiday
+_NO_SUCH_SETTING = (
+    ValueError,
+    chz.blueprint.ConstructionException,
+    chz.blueprint.ExtraneousBlueprintArg,
+    chz.blueprint.InvalidBlueprintArg,
+    chz.blueprint.MissingBlueprintArg,
+)
 _TASKS_A_SEED = 1_000_000
 _FURTHER_TASKS = 500_000  # of a seed's Tasks, the last ones stand in for others
 
@@ -85,10 +94,11 @@ def run_job(settings: TrainSettings, folder: Path, progress: Progress) -> Outcom
         progress: where to show how it goes.
 
     Raises:
-        OptionError: if an agent's name is nobody's.
+        OptionError: if an agent's name is nobody's, or an override does not fit the trainer.
         ServiceDiedError: if the local service ended by itself; the run can be resumed.
     """
     check_players(settings)
+    _check_overrides(settings)
     folder.mkdir(parents=True, exist_ok=True)
     settings.save(folder / SETTINGS_FILE)
     progress.say(f"run folder: {folder}")
@@ -223,14 +233,21 @@ async def _cancelled(training: "asyncio.Future[None]") -> None:
             await training
 
 
+def _check_overrides(settings: TrainSettings) -> None:
+    """Make the trainer's configuration for nobody, so that what does not fit fails at once."""
+    nowhere = Connection(resolve_model(settings), None, None)
+    groups = _groups(settings, nowhere, {role: {} for role in settings.trained})
+    trainer_config(replace(settings, start=None), Path(), nowhere, groups)
+
+
 def trainer_config(
     settings: TrainSettings, folder: Path, connection: Connection, groups: TaskDatasetBuilder
 ) -> trainer.Config:
     """Return the cookbook's configuration for a job; `settings.overrides` have the last word.
 
     Raises:
-        chz.ExtraneousBlueprintArg: if an override names no field.
-        OptionError: if the run to start from has saved no weights.
+        OptionError: if an override names no field or has no value for it, or the run to start from
+            has saved no weights.
     """
     start = settings.start and weights_at(settings.start, connection, state=True)
     fields: dict[str, Any] = {
@@ -264,7 +281,11 @@ def trainer_config(
             max_steps_off_policy=2, groups_per_batch=settings.groups_per_batch
         )
     blueprint = chz.Blueprint(trainer.Config).apply(fields)
-    return blueprint.make_from_argv(list(settings.overrides), allow_hyphens=False)
+    try:
+        return blueprint.make_from_argv(list(settings.overrides), allow_hyphens=False)
+    except _NO_SUCH_SETTING as error:
+        reason = str(error).splitlines()[0]
+        raise OptionError(f"{list(settings.overrides)} do not fit the trainer: {reason}") from error
 
 
 def _groups(
