@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 COLLAPSED = 3
 """Exit status of a run that lost its signal."""
+_INTERRUPTED = 130
+"""Exit status of a command that was interrupted, by the shells' convention."""
 
 
 def train(
@@ -167,9 +169,13 @@ def _train(settings: "TrainSettings", folder: Path, progress: "Progress", *, ask
             typer.confirm("start?", abort=True)
     try:
         outcome = run_job(settings, folder, progress)
-    except (ServiceDiedError, ServiceRefusedError) as error:
-        progress.say(f"{error}\nEvery completed step is kept: tokengym train --resume {folder}")
-        raise typer.Exit(1) from error
+    except (ServiceDiedError, ServiceRefusedError, KeyboardInterrupt) as error:
+        asked = isinstance(error, KeyboardInterrupt)
+        progress.say(
+            f"{'stopped' if asked else error}\n"
+            f"Every completed step is kept: tokengym train --resume {folder}"
+        )
+        raise typer.Exit(_INTERRUPTED if asked else 1) from error
     _tell(outcome, settings, progress)
     if outcome.collapse is not None:
         raise typer.Exit(COLLAPSED)

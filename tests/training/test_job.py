@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from rich.console import Console
 
 from tokengym.agents.cli import run as command_line
@@ -122,6 +123,12 @@ def test_what_is_no_field_of_the_trainers_config_is_refused_before_anything_star
     with pytest.raises(OptionError, match=named):
         run(replace(SMALL, overrides=(override,)), folder)
     assert not folder.exists()
+
+
+def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
+    with FileLock(tmp_path / "run.lock"), pytest.raises(OptionError, match="another process"):
+        run(SMALL, tmp_path)
+    assert not (tmp_path / SETTINGS_FILE).exists()
 
 
 def test_when_the_service_is_killed_the_job_says_so_and_can_be_resumed(tmp_path: Path) -> None:

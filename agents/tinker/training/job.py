@@ -12,6 +12,7 @@ from typing import Any
 import chz
 import chz.blueprint
 import tinker
+from filelock import FileLock, Timeout
 from tinker_cookbook.rl import train as trainer
 
 from tokengym.agents.evaluate import Estimate
@@ -94,19 +95,35 @@ def run_job(settings: TrainSettings, folder: Path, progress: Progress) -> Outcom
         progress: where to show how it goes.
 
     Raises:
-        OptionError: if an agent's name is nobody's, or an override does not fit the trainer.
+        OptionError: if an agent's name is nobody's, an override does not fit the trainer, or the
+            run is being trained already.
         ServiceDiedError: if the local service ended by itself; the run can be resumed.
     """
     check_players(settings)
     _check_overrides(settings)
     folder.mkdir(parents=True, exist_ok=True)
-    settings.save(folder / SETTINGS_FILE)
-    progress.say(f"run folder: {folder}")
-    with (
-        Connection.open(settings, folder) as connection,
-        _console_to(folder / "console.log"),
-    ):
-        return asyncio.run(_connected(settings, folder, progress, connection))
+    with _held(folder):
+        settings.save(folder / SETTINGS_FILE)
+        progress.say(f"run folder: {folder}")
+        with (
+            Connection.open(settings, folder) as connection,
+            _console_to(folder / "console.log"),
+        ):
+            return asyncio.run(_connected(settings, folder, progress, connection))
+
+
+@contextlib.contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a run; the lock goes when this one ends, however that happens."""
+    lock = FileLock(folder / "run.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise OptionError(f"{folder} is being trained by another process") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def tell_cost(settings: TrainSettings) -> Cost:
