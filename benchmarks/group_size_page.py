@@ -24,10 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs" / "study.json"
 TEMPLATE = Path(__file__).with_suffix(".md.j2")
 
-SIZES = (4, 8, 16)
 FLOOR_NAMES = ("graded", "flat")
-WORLDS = ("forecast", "energy", "warehouse", "disruption")
-LESSONS = (*((world, "graded") for world in WORLDS), ("energy", "flat"))
 FULL_SEEDS = 2
 _SMOOTHING = 0.8
 
@@ -36,7 +33,9 @@ Study = Mapping[str, Any]
 
 def page(study: Study) -> str:
     """Return the page."""
-    lessons = {f"{world}, {floor} floor": lesson(study, world, floor) for world, floor in LESSONS}
+    lessons = {
+        f"{world}, {floor} floor": lesson(study, world, floor) for world, floor in _lessons(study)
+    }
     template = jinja2.Template(
         TEMPLATE.read_text(encoding="utf-8"),
         trim_blocks=True,
@@ -50,7 +49,7 @@ def page(study: Study) -> str:
         ties={name: ties_table(study, name) for name in ("noisy", "start")},
         smallest={name: smallest(study, name) for name in ("noisy", "start")},
         floors={name: floor_cost(study, name) for name in ("noisy", "start")},
-        rules={world: FLOORS[spec(world).id] for world in WORLDS},
+        rules={world: FLOORS[spec(world).id] for world in _worlds(study)},
         lessons=lessons,
         energy=energy_floors(study),
         minutes=sum(cell["seconds"] for cell in study["cells"].values()) / 60.0,
@@ -60,13 +59,14 @@ def page(study: Study) -> str:
 
 def ties_table(study: Study, policy: str) -> str:
     """Return rates by world, floor and size: dead groups, and tied pairs."""
-    header = ["world", "floor", "below it", *(f"dead, G = {size}" for size in SIZES)]
-    header += [*(f"pairs, G = {size}" for size in SIZES), "enough"]
+    sizes = _sizes(study)
+    header = ["world", "floor", "below it", *(f"dead, G = {size}" for size in sizes)]
+    header += [*(f"pairs, G = {size}" for size in sizes), "enough"]
     rows = []
-    for world in WORLDS:
+    for world in _worlds(study):
         for floor in FLOOR_NAMES:
             told = study["cells"][f"{world}-{policy}"]["floors"][floor]
-            by_size = [told["sizes"][str(size)] for size in SIZES]
+            by_size = [told["sizes"][str(size)] for size in sizes]
             rows.append(
                 [
                     world,
@@ -90,7 +90,8 @@ def smallest(study: Study, policy: str) -> Mapping[str, Mapping[str, str]]:
     """Return the smallest size that is enough, by floor and world."""
     return {
         floor: {
-            world: enough(study["cells"][f"{world}-{policy}"]["floors"][floor]) for world in WORLDS
+            world: enough(study["cells"][f"{world}-{policy}"]["floors"][floor])
+            for world in _worlds(study)
         }
         for floor in FLOOR_NAMES
     }
@@ -98,20 +99,20 @@ def smallest(study: Study, policy: str) -> Mapping[str, Mapping[str, str]]:
 
 def floor_cost(study: Study, policy: str) -> Mapping[str, Mapping[str, float]]:
     """Return by world the share of dead groups of the smallest size, with either floor."""
-    size = str(SIZES[0])
+    size = str(_sizes(study)[0])
     return {
         world: {
             floor: 1
             - study["cells"][f"{world}-{policy}"]["floors"][floor]["sizes"][size]["useful"][0]
             for floor in FLOOR_NAMES
         }
-        for world in WORLDS
+        for world in _worlds(study)
     }
 
 
 def lesson(study: Study, world: str, floor: str) -> Mapping[str, Any]:
     """Return how a lesson went: a table by size, which size was fastest, and how sure that is."""
-    runs = {size: _runs(study, world, floor, size) for size in SIZES}
+    runs = {size: _runs(study, world, floor, size) for size in _sizes(study)}
     pace = {size: [float(np.mean(_reward(run))) for run in found] for size, found in runs.items()}
     after = {size: [run["after"][0] for run in found] for size, found in runs.items()}
     rows = [
@@ -128,8 +129,8 @@ def lesson(study: Study, world: str, floor: str) -> Mapping[str, Any]:
     ]
     header = ["G", "mean return while learning", "held-out return after"]
     header += ["dead groups", "tokens", "seconds", "collapsed"]
-    fastest = max(SIZES, key=lambda size: float(np.mean(pace[size])))
-    rest = [value for size in SIZES if size != fastest for value in pace[size]]
+    fastest = max(pace, key=lambda size: float(np.mean(pace[size])))
+    rest = [value for size, values in pace.items() if size != fastest for value in values]
     return {
         "table": markdown_table(header, rows),
         "fastest": fastest,
@@ -138,7 +139,7 @@ def lesson(study: Study, world: str, floor: str) -> Mapping[str, Any]:
         "pace": {size: float(np.mean(values)) for size, values in pace.items()},
         "after": {size: float(np.mean(values)) for size, values in after.items()},
         "before": float(np.mean([run["before"][0] for run in _starts(study, world)])),
-        "oracle": _runs(study, world, floor, SIZES[0])[0]["oracle"],
+        "oracle": _runs(study, world, floor, _sizes(study)[0])[0]["oracle"],
     }
 
 
@@ -146,7 +147,7 @@ def energy_floors(study: Study) -> Mapping[str, Mapping[str, Any]]:
     """Return what learning on either floor came to in energy, all sizes together."""
     told = {}
     for floor in FLOOR_NAMES:
-        runs = [run for size in SIZES for run in _runs(study, "energy", floor, size)]
+        runs = [run for size in _sizes(study) for run in _runs(study, "energy", floor, size)]
         told[floor] = {
             "after": _reach([run["after"][0] for run in runs]),
             "mean": float(np.mean([run["after"][0] for run in runs])),
@@ -160,16 +161,17 @@ def energy_floors(study: Study) -> Mapping[str, Mapping[str, Any]]:
 
 def draw_ties(study: Study, path: Path) -> None:
     """Draw the pair rate by size for each world, policy and floor."""
+    sizes, worlds = _sizes(study), _worlds(study)
     figure = Figure(figsize=(12, 3.4), layout="constrained")
-    every = figure.subplots(1, len(WORLDS), sharey=True)
-    for axes, world in zip(every, WORLDS, strict=True):
+    every = figure.subplots(1, len(worlds), sharey=True)
+    for axes, world in zip(every, worlds, strict=True):
         for policy, colour in (("noisy", "#1f5f99"), ("start", "#c46210")):
             for floor, style in (("graded", "-"), ("flat", "--")):
                 told = study["cells"][f"{world}-{policy}"]["floors"][floor]["sizes"]
-                pairs = np.array([told[str(size)]["pairs"] for size in SIZES])
+                pairs = np.array([told[str(size)]["pairs"] for size in sizes])
                 reach = np.clip([pairs[:, 0] - pairs[:, 1], pairs[:, 2] - pairs[:, 0]], 0.0, None)
                 axes.errorbar(
-                    SIZES,
+                    sizes,
                     pairs[:, 0],
                     reach,
                     ls=style,
@@ -178,7 +180,7 @@ def draw_ties(study: Study, path: Path) -> None:
                     capsize=3,
                     label=f"{policy}, {floor}",
                 )
-        axes.set(title=world, xlabel="group size", xticks=SIZES)
+        axes.set(title=world, xlabel="group size", xticks=sizes)
     every[0].set(ylabel="tied pairs", ylim=(-0.02, 1.02))
     handles, labels = every[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4)
@@ -188,11 +190,12 @@ def draw_ties(study: Study, path: Path) -> None:
 def draw_lessons(study: Study, path: Path) -> None:
     """Draw the return by step of each lesson, one line a run."""
     figure = Figure(figsize=(12, 6.4), layout="constrained")
-    every = list(figure.subplots(2, -(-len(LESSONS) // 2)).flat)
-    for axes in every[len(LESSONS) :]:
+    lessons = _lessons(study)
+    every = list(figure.subplots(2, -(-len(lessons) // 2)).flat)
+    for axes in every[len(lessons) :]:
         axes.set_axis_off()
-    for axes, (world, floor) in zip(every, LESSONS, strict=False):
-        for size, colour in zip(SIZES, ("#c46210", "#1f5f99", "#3a7d44"), strict=True):
+    for axes, (world, floor) in zip(every, lessons, strict=False):
+        for size, colour in zip(_sizes(study), ("#c46210", "#1f5f99", "#3a7d44"), strict=True):
             for at, run in enumerate(_runs(study, world, floor, size)):
                 reward = _smooth(_reward(run))
                 label = f"G = {size}" if at == 0 else None
@@ -202,6 +205,19 @@ def draw_lessons(study: Study, path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
+def _sizes(study: Study) -> list[int]:
+    return [int(size) for size in study["plan"]["sizes"]]
+
+
+def _worlds(study: Study) -> list[str]:
+    return list(study["plan"]["steps"])
+
+
+def _lessons(study: Study) -> list[tuple[str, str]]:
+    """Worlds and floors that were learned on."""
+    return [(world, floor) for world, floor in study["plan"]["lessons"]]
+
+
 def _runs(study: Study, world: str, floor: str, size: int) -> list[Any]:
     seeds = study["plan"]["seeds"][world]
     return [study["cells"][f"{world}-{floor}-G{size}-seed{seed}"] for seed in seeds]
@@ -209,7 +225,7 @@ def _runs(study: Study, world: str, floor: str, size: int) -> list[Any]:
 
 def _starts(study: Study, world: str) -> list[Any]:
     """Runs that evaluated the starting policy on the graded scale."""
-    return [run for size in SIZES for run in _runs(study, world, "graded", size)]
+    return [run for size in _sizes(study) for run in _runs(study, world, "graded", size)]
 
 
 def _series(run: Mapping[str, Any], name: str) -> list[float]:

@@ -327,7 +327,7 @@ def collected(plan: Plan, folder: Path) -> Result:
     """Return a study as one JSON value."""
     found = {cell.name: folder / f"{cell.name}.json" for cell in cells(plan)}
     return {
-        "plan": asdict(plan),
+        "plan": {**asdict(plan), "sizes": SIZES, "lessons": LESSONS},
         "cells": {name: json.loads(path.read_text()) for name, path in found.items()},
     }
 
