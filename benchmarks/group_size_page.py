@@ -8,6 +8,7 @@ from them; the template beside this script holds what does not depend on them.
 
 import argparse
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,7 @@ def floor_cost(study: Study, policy: str) -> Mapping[str, Mapping[str, float]]:
 
 
 def lesson(study: Study, world: str, floor: str) -> Mapping[str, Any]:
-    """Return how a lesson went: a table by size, which size was fastest, and how sure that is."""
+    """Return how a lesson went: a table by size, which size was fastest, and by what chance."""
     runs = {size: _runs(study, world, floor, size) for size in _sizes(study)}
     pace = {size: [float(np.mean(_reward(run))) for run in found] for size, found in runs.items()}
     after = {size: [run["after"][0] for run in found] for size, found in runs.items()}
@@ -135,7 +136,9 @@ def lesson(study: Study, world: str, floor: str) -> Mapping[str, Any]:
         "table": markdown_table(header, rows),
         "fastest": fastest,
         "seeds": len(pace[fastest]),
-        "certain": len(pace[fastest]) > 1 and min(pace[fastest]) > max(rest),
+        "ahead": len(pace[fastest]) > 1 and min(pace[fastest]) > max(rest),
+        # That some size has all the best runs, if the size makes no difference.
+        "chance": len(pace) / math.comb(len(pace[fastest]) + len(rest), len(pace[fastest])),
         "pace": {size: float(np.mean(values)) for size, values in pace.items()},
         "after": {size: float(np.mean(values)) for size, values in after.items()},
         "before": float(np.mean([run["before"][0] for run in _starts(study, world)])),

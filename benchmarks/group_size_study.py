@@ -7,8 +7,7 @@
 Ties: every world's first level, 48 test Tasks of 16 rollouts, by the scripted noisy policy and by
 the starting policy at temperature 1; each set of rollouts is told with the graded rewards and with
 a flat floor (`tokengym.agents.flat_floors`). Learning: the same rollouts a step and the same steps,
-so about the same tokens, for every group size, on the local service: two seeds of the worlds with
-a floor to compare or quick to train, one of the others.
+so about the same tokens, for every group size, on the local service, two seeds each.
 
 Each cell of the study is a process of its own with one thread. One that is done is not done again
 unless the starting policy has changed, and a training run that was stopped goes on. What was found
@@ -71,7 +70,7 @@ FULL = Plan(
     rollouts={"forecast": 128, "energy": 48, "warehouse": 64, "disruption": 64},
     steps={"forecast": 40, "energy": 5, "warehouse": 10, "disruption": 12},
     evaluation={"forecast": 512, "energy": 48, "warehouse": 96, "disruption": 192},
-    seeds={"forecast": (0, 1), "energy": (0, 1), "warehouse": (0,), "disruption": (0,)},
+    seeds=dict.fromkeys(WORLDS, (0, 1)),
 )
 PILOT = Plan(
     tasks=4,
