@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 # A deadline measures the machine, and machines that run tests are shared: only laws may fail here.
 settings.register_profile("shared", deadline=None)
 settings.load_profile("shared")
+
+# The cookbook leaves sessions open. Their heartbeats outlive a test and its service, and would
+# complain to a stream that is closed by then; only warnings of the SDK's own are lost.
+for name in ("internal_client_holder", "telemetry"):
+    logging.getLogger(f"tinker.lib.{name}").setLevel(logging.ERROR)
 
 
 @pytest.fixture(scope="session")

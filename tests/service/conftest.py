@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import os
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,14 +20,11 @@ if TYPE_CHECKING:
 torch.set_num_threads(1)
 
 
-# Calls that the SDK deprecates and the cookbook makes, what torch says about its own insides, and
-# the connection over which the SDK fetches its configuration and which it never closes.
+# Calls that the SDK deprecates and the cookbook makes, and what torch says about its own insides.
 FOREIGN = [
     "ignore::FutureWarning",
     "ignore::DeprecationWarning",
     "ignore::UserWarning:torch",
-    "ignore::ResourceWarning",
-    "ignore::pytest.PytestUnraisableExceptionWarning",
 ]
 
 
@@ -38,15 +33,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "tests/service/" in item.nodeid:
             for rule in FOREIGN:
                 item.add_marker(pytest.mark.filterwarnings(rule))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _collected() -> Iterator[None]:
-    """Collect what the SDK left open while its warnings are still ours to ignore."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gc.collect()
 
 
 @pytest.fixture(scope="session")

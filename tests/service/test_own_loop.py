@@ -132,7 +132,7 @@ def test_both_loops_make_the_same_updates_of_the_same_data(
             mine = await (await submit(ours, data, given)).metrics()
         after = [await logprobs(client, batch) for client in (theirs, ours)]
         assert np.abs(after[0] - start).max() > 0.01
-        assert after[1] == pytest.approx(after[0], abs=1e-5)
+        assert after[1] == pytest.approx(after[0], abs=1e-4)
         assert mine["optim/grad_norm"] == pytest.approx(told["optim/grad_norm"], rel=1e-4)
 
     asyncio.run(compare())
