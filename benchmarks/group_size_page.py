@@ -46,7 +46,7 @@ def page(study: Study) -> str:
     )
     shown: str = template.render(
         plan=study["plan"],
-        pilot=max(map(len, study["plan"]["seeds"].values())) < FULL_SEEDS,
+        pilot=len(study["plan"]["seeds"]) < FULL_SEEDS,
         ties={name: ties_table(study, name) for name in ("noisy", "start")},
         smallest={name: smallest(study, name) for name in ("noisy", "start")},
         floors={name: floor_cost(study, name) for name in ("noisy", "start")},
@@ -135,7 +135,6 @@ def lesson(study: Study, world: str, floor: str) -> Mapping[str, Any]:
     return {
         "table": markdown_table(header, rows),
         "fastest": fastest,
-        "seeds": len(pace[fastest]),
         "ahead": len(pace[fastest]) > 1 and min(pace[fastest]) > max(rest),
         # That some size has all the best runs, if the size makes no difference.
         "chance": len(pace) / math.comb(len(pace[fastest]) + len(rest), len(pace[fastest])),
@@ -209,7 +208,7 @@ def draw_lessons(study: Study, path: Path) -> None:
 
 
 def _sizes(study: Study) -> list[int]:
-    return [int(size) for size in study["plan"]["sizes"]]
+    return list(study["plan"]["sizes"])
 
 
 def _worlds(study: Study) -> list[str]:
@@ -222,7 +221,7 @@ def _lessons(study: Study) -> list[tuple[str, str]]:
 
 
 def _runs(study: Study, world: str, floor: str, size: int) -> list[Any]:
-    seeds = study["plan"]["seeds"][world]
+    seeds = study["plan"]["seeds"]
     return [study["cells"][f"{world}-{floor}-G{size}-seed{seed}"] for seed in seeds]
 
 

@@ -55,14 +55,14 @@ class Plan:
         rollouts: rollouts of a training step by world, whatever the group size.
         steps: training steps by world.
         evaluation: held-out Tasks of a training run by world.
-        seeds: seeds of a world's lessons, one run each.
+        seeds: seeds of a lesson, one run each.
     """
 
     tasks: int
     rollouts: Mapping[str, int]
     steps: Mapping[str, int]
     evaluation: Mapping[str, int]
-    seeds: Mapping[str, Sequence[int]]
+    seeds: Sequence[int]
 
 
 FULL = Plan(
@@ -70,14 +70,14 @@ FULL = Plan(
     rollouts={"forecast": 128, "energy": 48, "warehouse": 64, "disruption": 64},
     steps={"forecast": 40, "energy": 5, "warehouse": 10, "disruption": 12},
     evaluation={"forecast": 512, "energy": 48, "warehouse": 96, "disruption": 192},
-    seeds=dict.fromkeys(WORLDS, (0, 1)),
+    seeds=(0, 1),
 )
 PILOT = Plan(
     tasks=4,
     rollouts=dict.fromkeys(WORLDS, 32),
     steps=dict.fromkeys(WORLDS, 2),
     evaluation={"forecast": 32, "energy": 8, "warehouse": 8, "disruption": 16},
-    seeds=dict.fromkeys(WORLDS, (0,)),
+    seeds=(0,),
 )
 
 STARTING_SECONDS = 20.0
@@ -136,12 +136,10 @@ def cells(plan: Plan) -> list[Cell]:
     ties = [Cell(world, policy) for policy in POLICIES for world in WORLDS]
     lessons = [
         Cell(world, floor, size, seed)
+        for seed in plan.seeds  # every lesson has a first one before any has a second
         for world, floor in LESSONS
-        for seed in plan.seeds[world]
         for size in SIZES
     ]
-    # Every lesson has a first seed before any has a second.
-    lessons.sort(key=lambda cell: cell.seed)
     return [*ties, *lessons]
 
 

@@ -67,7 +67,6 @@ class Member(Env):
         self.codec = coordinator.codec
         self.rollout_limits = coordinator.rollout_limits
         self._stop: StopCondition = self.codec.stop
-        self._append_only = self.codec.append_only
         self._prompt = Prompt()
         self._shown = 0
         self._read = ""
@@ -141,7 +140,7 @@ class Member(Env):
 
     def _observe(self, episode: Episode) -> tinker.ModelInput:
         self._read = episode.turn.text
-        if not self._append_only:
+        if not self.codec.append_only:
             self._prompt.clear()
             self._shown = 0
         new = episode.tokens_of(self.role, self._shown)

@@ -25,12 +25,9 @@ def test_the_study_has_every_world_policy_floor_size_and_seed_once() -> None:
     )
     lessons = {(cell.world, cell.what, cell.size, cell.seed) for cell in found if cell.size}
     assert lessons == {
-        (*lesson, size, seed)
-        for lesson in LESSONS
-        for size in SIZES
-        for seed in FULL.seeds[lesson[0]]
+        (*lesson, size, seed) for lesson in LESSONS for size in SIZES for seed in FULL.seeds
     }
-    assert len(FULL.seeds["energy"]) >= 2  # whose floors are compared
+    assert len(FULL.seeds) >= 2
 
 
 def test_every_size_has_the_same_rollouts_a_step() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,15 +37,13 @@ async def session(base_url: str | None, **labels: Any) -> AsyncIterator[tinker.S
     await service.close("success")
 
 
-@contextlib.asynccontextmanager
-async def training_session(config: Config) -> AsyncIterator[tinker.ServiceClient]:
+def training_session(config: Config) -> AbstractAsyncContextManager[tinker.ServiceClient]:
     """Open the session of a run, named as the cookbook's loop would name it."""
-    async with session(
+    return session(
         config.base_url,
         user_metadata=recipe_user_metadata(config.recipe_name),
         display_name=config.session_name or config.wandb_name or Path(config.log_path).name,
-    ) as service:
-        yield service
+    )
 
 
 @dataclass(frozen=True)
