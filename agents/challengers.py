@@ -1,8 +1,8 @@
 """Who can speak for a role that is not trained: scripted, a language model, or a trained one.
 
 Scripted agents are named by their names; the other two are made here from a Tinker client. All go
-wherever an agent goes: `TaskGroupBuilder(agents={"challenger": ...})`, `TinkerEnv(agents=...)`; on
-the command line `tokengym train disruption --agent challenger=WHO`.
+wherever an agent goes: `TaskGroupBuilder(opponents={"challenger": ...})`, `TinkerEnv(opponents=...)`;
+on the command line `tokengym train disruption --agent challenger=WHO`.
 """
 
 from pathlib import Path
@@ -13,14 +13,14 @@ from tokengym.envs.disruption.challengers import CHALLENGERS, noisy, null, scrip
 if TYPE_CHECKING:
     import tinker
 
-    from tokengym.agents.tinker.language_model import LanguageModelAgent
+    from tokengym.agents.tinker.language_model import LanguageModelOpponent
 
 __all__ = ["CHALLENGERS", "language_model", "noisy", "null", "scripted", "trained"]
 
 
 def language_model(
     sampler: "tinker.SamplingClient", codec: str, *, max_tokens: int = 512, temperature: float = 1.0
-) -> "LanguageModelAgent":
+) -> "LanguageModelOpponent":
     """Return an agent that says what a sampling client samples.
 
     Args:
@@ -29,12 +29,12 @@ def language_model(
         max_tokens: most tokens of a reply.
         temperature: of sampling.
     """
-    from tokengym.agents.tinker.language_model import LanguageModelAgent
+    from tokengym.agents.tinker.language_model import LanguageModelOpponent
 
-    return LanguageModelAgent(sampler, codec, max_tokens=max_tokens, temperature=temperature)
+    return LanguageModelOpponent(sampler, codec, max_tokens=max_tokens, temperature=temperature)
 
 
-def trained(run: Path | str, client: "tinker.ServiceClient") -> "LanguageModelAgent":
+def trained(run: Path | str, client: "tinker.ServiceClient") -> "LanguageModelOpponent":
     """Return an agent that speaks with the last weights a training run saved.
 
     Args:
@@ -44,6 +44,6 @@ def trained(run: Path | str, client: "tinker.ServiceClient") -> "LanguageModelAg
     Raises:
         OptionError: if the folder holds no run, or one without saved weights.
     """
-    from tokengym.agents.tinker.training.players import trained_agent
+    from tokengym.agents.training.opponents import trained_agent
 
     return trained_agent(Path(run), client)

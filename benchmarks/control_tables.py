@@ -20,16 +20,16 @@ from pathlib import Path
 
 import numpy as np
 
-from tokengym.agents.evaluate import estimate, play_all, play_group
-from tokengym.agents.flat_floors import FLOORS
-from tokengym.agents.page_blocks import markdown_table, write_block
-from tokengym.agents.rollout import Record, play
+from tokengym.agents.analysis.evaluate import estimate, play_all, play_group
+from tokengym.agents.analysis.flat_floors import FLOORS
+from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.envs import World, baselines, make_world
-from tokengym.envs.catalogue import Policy, spec
+from tokengym.envs.core.rollout import Policy, Record, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.energy.oracle import optimum, replay
 from tokengym.envs.energy.world import plant_from
+from tokengym.envs.registry import spec
 from tokengym.rewards.ties import tie_statistics
 
 GROUP_SIZES = (4, 8, 16)

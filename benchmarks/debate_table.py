@@ -20,12 +20,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tokengym.agents.evaluate import estimate, play_all, play_group, well_formed
-from tokengym.agents.page_blocks import markdown_table, write_block
+from tokengym.agents.analysis.evaluate import estimate, play_all, play_group, well_formed
+from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.envs import baselines, make_world
-from tokengym.envs.catalogue import Policy, spec
+from tokengym.envs.core.rollout import Policy
 from tokengym.envs.disruption.challengers import CHALLENGERS
 from tokengym.envs.disruption.world import CHALLENGER, PREDICTOR, TARGETS
+from tokengym.envs.registry import spec
 from tokengym.rewards.ties import tie_statistics
 
 GROUP_SIZES = (4, 8, 16)

@@ -17,9 +17,9 @@ import jinja2
 import numpy as np
 from matplotlib.figure import Figure
 
-from tokengym.agents.flat_floors import FLOORS
-from tokengym.agents.page_blocks import markdown_table
-from tokengym.envs.catalogue import spec
+from tokengym.agents.analysis.flat_floors import FLOORS
+from tokengym.agents.analysis.markdown import markdown_table
+from tokengym.envs.registry import spec
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs" / "study.json"

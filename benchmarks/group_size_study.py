@@ -6,7 +6,7 @@
 
 Ties: every world's first level, 48 test Tasks of 16 rollouts, by the scripted noisy policy and by
 the starting policy at temperature 1; each set of rollouts is told with the graded rewards and with
-a flat floor (`tokengym.agents.flat_floors`). Learning: the same rollouts a step and the same steps,
+a flat floor (`tokengym.agents.analysis.flat_floors`). Learning: the same rollouts and steps,
 so about the same tokens, for every group size, on the local service, two seeds each.
 
 Each cell of the study is a process of its own with one thread. One that is done is not done again
@@ -29,9 +29,9 @@ from typing import Any
 
 import numpy as np
 
-from tokengym.agents.flat_floors import FLOORS
-from tokengym.agents.tie_study import TieStudy, held_out, study_of, tie_study
-from tokengym.agents.tinker.starting import MODEL_DIR
+from tokengym.agents.analysis.flat_floors import FLOORS
+from tokengym.agents.analysis.ties import TieStudy, held_out, study_of, tie_study
+from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs import baselines, make_world
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -150,8 +150,8 @@ def measure_ties(cell: Cell, plan: Plan) -> Result:
     if cell.what == "noisy":
         study = tie_study(world, tasks, baselines(cell.world), "noisy", SIZES)
     else:
-        from tokengym.agents.tinker.sampled_ties import sampled_study
-        from tokengym.agents.tinker.training.settings import preset
+        from tokengym.agents.analysis.sampled_ties import sampled_study
+        from tokengym.agents.training.config import preset
 
         settings = replace(preset(cell.world), options={}, temperature=1.0)
         study = sampled_study(settings, tasks, SIZES)
@@ -197,10 +197,10 @@ def _told(study: TieStudy) -> Result:
 
 def measure_lesson(cell: Cell, plan: Plan, folder: Path) -> Result:
     """Train from the starting policy and tell how it went, held-out returns on the graded scale."""
-    from tokengym.agents.tinker.run_ties import run_ties
-    from tokengym.agents.tinker.training.job import run_job
-    from tokengym.agents.tinker.training.progress import Progress
-    from tokengym.agents.tinker.training.settings import preset
+    from tokengym.agents.analysis.run_ties import run_ties
+    from tokengym.agents.training.config import preset
+    from tokengym.agents.training.job import run_job
+    from tokengym.agents.training.progress import Progress
 
     settings = preset(
         cell.world,
@@ -234,9 +234,9 @@ def _evaluated(settings: Any, folder: Path) -> Any:
 
     import tinker
 
-    from tokengym.agents.tinker.sampled_ties import newest_weights
-    from tokengym.agents.tinker.training.connection import Connection
-    from tokengym.agents.tinker.training.evaluation import evaluate_policy, held_out_tasks
+    from tokengym.agents.analysis.evaluation import evaluate_policy, held_out_tasks
+    from tokengym.agents.analysis.sampled_ties import newest_weights
+    from tokengym.agents.training.connection import Connection
 
     async def evaluation(connection: Connection) -> Any:
         client = tinker.ServiceClient(base_url=connection.base_url)

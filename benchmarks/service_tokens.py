@@ -23,13 +23,13 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from tokengym.agents.tinker.service.adapters import AdapterBank, LoraSpec
-from tokengym.agents.tinker.service.backbone import Backbone, load_backbone
-from tokengym.agents.tinker.service.decoder import SharedDecoder
-from tokengym.agents.tinker.service.draws import Draw, draw_tokens, row_key, uniforms
-from tokengym.agents.tinker.service.forward import packed_forward
-from tokengym.agents.tinker.service.prefixes import PrefixStore
-from tokengym.agents.tinker.service.trainer import Datum, LossRequest, Trainer
+from tokengym.agents.service.adapters import AdapterBank, LoraSpec
+from tokengym.agents.service.backbone import Backbone, load_backbone
+from tokengym.agents.service.decoder import SharedDecoder
+from tokengym.agents.service.draws import Draw, draw_tokens, row_key, uniforms
+from tokengym.agents.service.forward import packed_forward
+from tokengym.agents.service.prefixes import PrefixStore
+from tokengym.agents.service.trainer import Datum, LossRequest, Trainer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

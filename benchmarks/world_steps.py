@@ -19,8 +19,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from tokengym.agents.rollout import Record, play
 from tokengym.envs import World, baselines, make_world, spec, specs
+from tokengym.envs.core.rollout import Record, play
 
 TASKS = 24
 ROUNDS = 7

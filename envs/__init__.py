@@ -4,12 +4,13 @@ Importing this package registers every world with Gymnasium; nothing of a world 
 made. `gymnasium.make("tokengym.envs:tokengym/Forecast-v0")` needs no import.
 """
 
-from tokengym.envs.catalogue import Policy, baselines, make_world, spec, specs
+from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import Optimum, World
 from tokengym.envs.registration import register_all
+from tokengym.envs.registry import baselines, make_world, spec, specs
 from tokengym.envs.tokens.codec import ByteCodec, Codec
 from tokengym.envs.tokens.episode import Episode
 

@@ -2,7 +2,7 @@
 
 import gymnasium
 
-from tokengym.envs.catalogue import specs
+from tokengym.envs.registry import specs
 
 
 def register_all() -> None:
@@ -11,7 +11,7 @@ def register_all() -> None:
         if row.id not in gymnasium.registry:
             gymnasium.register(
                 id=row.id,
-                entry_point="tokengym.envs.faces.gymnasium_env:TextEnv",
-                vector_entry_point="tokengym.envs.faces.vector_env:TextVectorEnv",
+                entry_point="tokengym.envs.adapters.gymnasium_env:TextEnv",
+                vector_entry_point="tokengym.envs.adapters.vector_env:TextVectorEnv",
                 kwargs={"world": row.id},
             )

@@ -11,7 +11,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tokengym.agents.tinker.service import LocalService
+    from tokengym.agents.service import LocalService
 
 # A deadline measures the machine, and machines that run tests are shared: only laws may fail here.
 settings.register_profile("shared", deadline=None)
@@ -27,8 +27,8 @@ for name in ("internal_client_holder", "telemetry"):
 def starting_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
     """Serve the starting policy to every test of this process that does not need its own."""
     # Most tests need neither torch nor a client; those that do pay for the import.
-    from tokengym.agents.tinker.service import LocalService
-    from tokengym.agents.tinker.starting import MODEL_DIR
+    from tokengym.agents.service import LocalService
+    from tokengym.agents.toy_model import MODEL_DIR
 
     state = tmp_path_factory.mktemp("starting") / "service"
     with LocalService(MODEL_DIR, state_dir=state, threads=1) as running:
@@ -38,7 +38,7 @@ def starting_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local
 @pytest.fixture
 def served(starting_service: LocalService, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Settings by which a job trains on that service; its key is in the environment."""
-    from tokengym.agents.tinker.training.connection import KEY_VARIABLE
+    from tokengym.agents.training.connection import KEY_VARIABLE
 
     monkeypatch.setenv(KEY_VARIABLE, starting_service.api_key)
     return {"model": starting_service.model_name, "base_url": starting_service.base_url}

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.check_tables import BLOCKS
+from tokengym.agents.analysis.check_tables import BLOCKS
+from tokengym.agents.analysis.markdown import block_names, write_block
 from tokengym.agents.cli.options import name_values
-from tokengym.agents.page_blocks import block_names, write_block
-from tokengym.envs.catalogue import Policy, baselines, make_world, spec, specs
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.world import World
+from tokengym.envs.registry import baselines, make_world, spec, specs
 from tokengym.rewards.bounds import RewardRangeError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tokengym.agents.check import Certificate
+    from tokengym.agents.analysis.check import Certificate
 
 
 WITHOUT_LUCK = {"tokengym/Forecast-v0": {"label": "expected"}}
@@ -47,8 +48,8 @@ def check(
     """Measure what each level pays, how often it ties and whether it keeps its contracts."""
     from rich.console import Console
 
-    from tokengym.agents.check import Contract
-    from tokengym.agents.check import check as certify
+    from tokengym.agents.analysis.check import Contract
+    from tokengym.agents.analysis.check import check as certify
 
     if (world is None) != every or (every and (level or option)) or (markdown and not every):
         raise OptionError(
@@ -109,7 +110,7 @@ def _blocks_of(page: Path) -> list[str]:
 def _table(found: "Certificate") -> "Table":
     from rich.table import Table
 
-    from tokengym.agents.check import GROUP_SIZES
+    from tokengym.agents.analysis.check import GROUP_SIZES
 
     table = Table(
         "", "", title=f"{found.world} {found.level}, {found.tasks} test Tasks", title_justify="left"

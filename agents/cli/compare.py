@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.evaluate import Estimate
+from tokengym.agents.analysis.evaluate import Estimate
 from tokengym.envs.core.errors import OptionError
 
 if TYPE_CHECKING:
-    from tokengym.agents.tinker.training.settings import TrainSettings
+    from tokengym.agents.training.config import TrainSettings
 
 
 def compare(
@@ -20,8 +20,8 @@ def compare(
     from rich.console import Console
     from rich.table import Table
 
-    from tokengym.agents.tinker.training.job import OUTCOME_FILE
-    from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings
+    from tokengym.agents.training.config import SETTINGS_FILE, TrainSettings
+    from tokengym.agents.training.job import OUTCOME_FILE
 
     read: list[tuple[Path, TrainSettings, dict[str, Any]]] = []
     for folder in runs:
@@ -81,7 +81,7 @@ def _require_one_test(several: "list[TrainSettings]") -> None:
             if ours != theirs:
                 raise OptionError(f"runs to compare need one {name}, got {ours!r} and {theirs!r}")
         for role in {*first.trained} & {*other.trained}:
-            ours, theirs = first.opponents(role), other.opponents(role)
+            ours, theirs = first.opponents_of(role), other.opponents_of(role)
             if ours != theirs:
                 raise OptionError(
                     f"runs to compare need one set of opponents of {role}, got {ours} and {theirs}"

@@ -7,11 +7,11 @@ import numpy as np
 import typer
 
 from tokengym.agents.cli.options import name_values
-from tokengym.agents.pictures.save import check_picture, save_picture
-from tokengym.agents.rollout import Record
-from tokengym.envs.catalogue import Policy, baselines, make_world, policy
+from tokengym.envs.core.rollout import Policy, Record
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
+from tokengym.envs.pictures import check_picture, save_picture
+from tokengym.envs.registry import baselines, make_world, policy
 
 
 def play(

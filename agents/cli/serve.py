@@ -12,6 +12,6 @@ PASS_THROUGH = {
 
 def serve(context: typer.Context) -> None:
     """Serve a model directory over the Tinker protocol; `tokengym serve --help` lists options."""
-    from tokengym.agents.tinker.service.__main__ import main
+    from tokengym.agents.service.__main__ import main
 
     raise typer.Exit(main(context.args))

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.cli.options import name_values
-from tokengym.envs.catalogue import baselines, make_world, spec
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.registry import baselines, make_world, spec
 
 if TYPE_CHECKING:
-    from tokengym.agents.page import Sheet
-    from tokengym.agents.tie_study import TieStudy
-    from tokengym.agents.tinker.training.settings import TrainSettings
+    from tokengym.agents.analysis.page import Sheet
+    from tokengym.agents.analysis.ties import TieStudy
+    from tokengym.agents.training.config import TrainSettings
 
 MODEL = "model"
 """The policy that is a model and not a script or a run."""
@@ -69,14 +69,14 @@ def ties(
     given = {name: value for name, value in sampling.items() if value is not None}
     found: TieStudy | Any
     if _is_run(world):
-        from tokengym.agents.tinker.run_ties import run_ties
+        from tokengym.agents.analysis.run_ties import run_ties
 
         if level or policy or option or given or model_path:
             raise OptionError(f"{world} is a run: only --json, --png and --html go with it")
         found = run_ties(Path(world))
         sheet: Sheet = found.sheet()
     else:
-        from tokengym.agents.tie_sheet import tie_sheet
+        from tokengym.agents.analysis.ties_report import tie_sheet
 
         options = name_values(option or [], "--option")
         sizes = _sizes(group_size)
@@ -128,7 +128,7 @@ def _scripted(
     correct: float | None,
     seed: int,
 ) -> "TieStudy":
-    from tokengym.agents.tie_study import held_out, tie_study
+    from tokengym.agents.analysis.ties import held_out, tie_study
 
     made = make_world(world, level, **options)
     known = baselines(made.spec.id)
@@ -146,8 +146,8 @@ def _sampling(
     given: dict[str, Any],
 ) -> "tuple[TrainSettings, Path | None, str | None]":
     """Return what to sample: settings, the run that holds the weights, and the weights."""
-    from tokengym.agents.tinker.sampled_ties import newest_weights
-    from tokengym.agents.tinker.training.settings import TrainSettings, preset
+    from tokengym.agents.analysis.sampled_ties import newest_weights
+    from tokengym.agents.training.config import TrainSettings, preset
 
     row = spec(world)
     if run is None:
@@ -176,10 +176,10 @@ def _sampled(
     *,
     ask: bool,
 ) -> "TieStudy":
-    from tokengym.agents.tie_study import held_out
+    from tokengym.agents.analysis.sampled_ties import sampled_study, sampling_cost
+    from tokengym.agents.analysis.ties import held_out
     from tokengym.agents.tinker.codec import RendererCodec
-    from tokengym.agents.tinker.sampled_ties import sampled_study, sampling_cost
-    from tokengym.agents.tinker.training.connection import resolve_model, wants_local_service
+    from tokengym.agents.training.connection import resolve_model, wants_local_service
 
     world = make_world(settings.world, settings.level, **settings.options)
     drawn = held_out(world, tasks)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tokengym.agents.cli.options import name_texts, name_values
-from tokengym.envs.catalogue import spec
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.registry import spec
 
 if TYPE_CHECKING:
-    from tokengym.agents.tinker.training.job import Outcome
-    from tokengym.agents.tinker.training.progress import Progress
-    from tokengym.agents.tinker.training.settings import TrainSettings
+    from tokengym.agents.training.config import TrainSettings
+    from tokengym.agents.training.job import Outcome
+    from tokengym.agents.training.progress import Progress
 
 COLLAPSED = 3
 """Exit status of a run that lost its signal."""
@@ -99,8 +99,8 @@ def train(
     Without TINKER_API_KEY or --base-url the small policy that comes with the package trains on a
     local service; with a key, the model you name trains on Tinker.
     """
-    from tokengym.agents.tinker.training.progress import Progress
-    from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings, preset
+    from tokengym.agents.training.config import SETTINGS_FILE, TrainSettings, preset
+    from tokengym.agents.training.progress import Progress
 
     if (world is None) == (resume is None):
         raise OptionError("name a world to train on, or a run folder with --resume, and not both")
@@ -132,7 +132,7 @@ def train(
             mode=mode,
             evaluation_tasks=evaluation_tasks,
             role=role,
-            agents=_agents(agent) if agent else None,
+            opponents=_agents(agent) if agent else None,
             self_play=self_play or None,
             separate=separate or None,
             sft=sft or None,
@@ -153,15 +153,15 @@ def train(
 
 
 def _train(settings: "TrainSettings", folder: Path, progress: "Progress", *, ask: bool) -> None:
-    from tokengym.agents.tinker.service.errors import ServiceDiedError
-    from tokengym.agents.tinker.training.connection import (
+    from tokengym.agents.service.errors import ServiceDiedError
+    from tokengym.agents.training.connection import (
         ServiceRefusedError,
         resolve_model,
         wants_local_service,
     )
 
     resolve_model(settings)  # what cannot be reached is refused before much is loaded
-    from tokengym.agents.tinker.training.job import run_job, tell_cost
+    from tokengym.agents.training.job import run_job, tell_cost
 
     if not wants_local_service(settings):
         progress.say(f"this job will use {tell_cost(settings)}")
@@ -208,7 +208,7 @@ def _agents(pairs: list[str]) -> dict[str, str]:
 
 def _resolved(who: str) -> str:
     """Name a run folder so that a resume finds it from anywhere; leave other names alone."""
-    from tokengym.agents.tinker.training.settings import SETTINGS_FILE
+    from tokengym.agents.training.config import SETTINGS_FILE
 
     return str(Path(who).resolve()) if (Path(who) / SETTINGS_FILE).is_file() else who
 

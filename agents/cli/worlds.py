@@ -2,7 +2,7 @@
 
 import typer
 
-from tokengym.envs.catalogue import specs
+from tokengym.envs.registry import specs
 
 
 def worlds() -> None:

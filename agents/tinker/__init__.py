@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tokengym.agents.tinker.codec import RendererCodec, codec_named
-    from tokengym.agents.tinker.coordinator import Agent, Coordinator
+    from tokengym.agents.tinker.coordinator import Coordinator, Opponent
     from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder
     from tokengym.agents.tinker.env import Member, TinkerEnv
     from tokengym.agents.tinker.groups import TaskGroupBuilder
 
 __all__ = [
-    "Agent",
     "Coordinator",
     "Member",
+    "Opponent",
     "RendererCodec",
     "TaskDataset",
     "TaskDatasetBuilder",
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Agent": "coordinator",
+    "Opponent": "coordinator",
     "Coordinator": "coordinator",
     "Member": "env",
     "RendererCodec": "codec",

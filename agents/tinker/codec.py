@@ -9,7 +9,7 @@ from tinker_cookbook.exceptions import RendererError
 from tinker_cookbook.renderers import Renderer, get_renderer, get_text_content
 from tinker_cookbook.tokenizer_utils import get_tokenizer
 
-from tokengym.agents.tinker.framing import (
+from tokengym.agents.tinker.chat_template import (
     CanonicalReplies,
     Framing,
     assistant,

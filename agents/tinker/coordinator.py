@@ -36,7 +36,7 @@ class Remembering(Protocol):
         ...
 
 
-Agent = Speaker | Remembering
+Opponent = Speaker | Remembering
 """Who speaks for a role that is not trained."""
 
 PATIENCE = 1800.0
@@ -53,7 +53,7 @@ Move = tuple[Reply, Turn]
 
 
 class Coordinator:
-    """One episode of one Task, played by a member for each role in `roles` and by agents.
+    """One episode of one Task, played by a member for each role in `roles` and by opponents.
 
     A role that leaves (the task that plays it raises, is cancelled, or ends its rollout early),
     that does not begin, or that takes longer than `patience` abandons the episode when its turn
@@ -68,7 +68,7 @@ class Coordinator:
         task: what to play.
         codec: a codec or its name, see `codec_named`.
         roles: who reads and writes tokens, at least one.
-        agents: who speaks for the other roles. Their randomness depends on the Task and the role
+        opponents: who speaks for the other roles. Their randomness depends on the Task and the role
             alone, so that it is the same for all episodes of a group.
         max_trajectory_tokens: budget of one role's observations and replies together.
         max_turn_tokens: longest reply; kept free in the trajectory budget.
@@ -91,17 +91,18 @@ class Coordinator:
         codec: Codec | str,
         *,
         roles: Sequence[str],
-        agents: Mapping[str, Agent] | None = None,
+        opponents: Mapping[str, Opponent] | None = None,
         max_trajectory_tokens: int | None = None,
         max_turn_tokens: int | None = None,
         patience: float = PATIENCE,
     ) -> None:
-        agents = dict(agents or {})
+        opponents = dict(opponents or {})
         known = world.spec.roles
-        if not roles or sorted([*roles, *agents]) != sorted(known):
+        if not roles or sorted([*roles, *opponents]) != sorted(known):
             raise RoleError(
-                f"{world.spec.id} has the roles {list(known)}: with {list(roles)} trained, agents "
-                f"must speak for {sorted(set(known) - set(roles))}, got {sorted(agents)}"
+                f"{world.spec.id} has the roles {list(known)}: with {list(roles)} trained, "
+                f"opponents must speak for {sorted(set(known) - set(roles))}, "
+                f"got {sorted(opponents)}"
             )
         reply = _NOTHING_FITS if max_turn_tokens is None else max_turn_tokens
         if reply < 1 or (max_trajectory_tokens is not None and max_trajectory_tokens <= reply):
@@ -123,9 +124,9 @@ class Coordinator:
         self._max_observation = (
             None if max_trajectory_tokens is None else max_trajectory_tokens - reply
         )
-        self._speakers = {role: _speaker(agent) for role, agent in agents.items()}
+        self._speakers = {role: _speaker(agent) for role, agent in opponents.items()}
         self._alone = len(known) == 1
-        self._draws = {role: generator(task.fingerprint, role) for role in agents}
+        self._draws = {role: generator(task.fingerprint, role) for role in opponents}
         self._turns: list[Turn] = []
         self._collected = dict.fromkeys(self.roles, 0)
         self._episode: Episode | None = None
@@ -214,7 +215,7 @@ class Coordinator:
         return earned, terms
 
     def _pass_on(self, episode: Episode) -> None:
-        """Let agents speak as far as they do so at once, then tell the members whose turn it is."""
+        """Let opponents speak as far as they can at once, then wake the members."""
         try:
             while not episode.done and episode.role in self._speakers:
                 role = episode.role
@@ -290,5 +291,5 @@ class Coordinator:
                 self._tell(episode)
 
 
-def _speaker(agent: Agent) -> Speaker:
+def _speaker(agent: Opponent) -> Speaker:
     return agent.begin() if isinstance(agent, Remembering) else agent

@@ -11,10 +11,10 @@ from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
 from tokengym.agents.tinker.codec import as_codec
 from tokengym.agents.tinker.coordinator import PATIENCE
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.envs.catalogue import make_world, spec
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
+from tokengym.envs.registry import make_world, spec
 
 
 class DrawnTasks(Sequence[Task]):
@@ -130,7 +130,7 @@ class TaskDatasetBuilder(RLDatasetBuilder):
     self_play: bool = chz.field(
         default=False, doc="Train every role that no agent speaks for, all on one policy."
     )
-    agents: dict[str, Any] = chz.field(
+    opponents: dict[str, Any] = chz.field(
         default_factory=dict,
         doc="For each other role the name of one of the world's baselines, or an agent.",
     )
@@ -189,7 +189,7 @@ class TaskDatasetBuilder(RLDatasetBuilder):
             size,
             options=dict(self.options),
             role=self._trained(),
-            agents=dict(self.agents),
+            opponents=dict(self.opponents),
             max_trajectory_tokens=self.max_trajectory_tokens,
             max_turn_tokens=self.max_turn_tokens,
             patience=self.patience,
@@ -200,4 +200,4 @@ class TaskDatasetBuilder(RLDatasetBuilder):
             return self.role
         if self.role is not None:
             raise OptionError(f"self_play trains several roles, got role={self.role!r}")
-        return tuple(role for role in spec(self.world).roles if role not in self.agents)
+        return tuple(role for role in spec(self.world).roles if role not in self.opponents)

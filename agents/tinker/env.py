@@ -16,7 +16,7 @@ from tinker_cookbook.rl.types import (
 )
 from tinker_cookbook.rl.types import StopReason as TinkerStop
 
-from tokengym.agents.tinker.coordinator import PATIENCE, Agent, Coordinator
+from tokengym.agents.tinker.coordinator import PATIENCE, Coordinator, Opponent
 from tokengym.agents.tinker.prompt import Prompt
 from tokengym.envs.core.errors import EpisodeStateError
 from tokengym.envs.core.task import Task
@@ -161,7 +161,7 @@ class TinkerEnv(Member):
         task: what to play.
         codec: a codec or its name, see `codec_named`.
         role: who is trained; the world's first role if `None`.
-        agents: who speaks for the other roles. Their randomness depends on the Task and the role
+        opponents: who speaks for the other roles. Their randomness depends on the Task and the role
             alone, so that it is the same for all members of a group.
         max_trajectory_tokens: budget of observations and replies together.
         max_turn_tokens: longest reply; kept free in the trajectory budget, and told to the
@@ -180,7 +180,7 @@ class TinkerEnv(Member):
         codec: Codec | str = "byte",
         *,
         role: str | None = None,
-        agents: Mapping[str, Agent] | None = None,
+        opponents: Mapping[str, Opponent] | None = None,
         max_trajectory_tokens: int | None = None,
         max_turn_tokens: int | None = None,
         patience: float = PATIENCE,
@@ -191,7 +191,7 @@ class TinkerEnv(Member):
             task,
             codec,
             roles=(role,),
-            agents=agents,
+            opponents=opponents,
             max_trajectory_tokens=max_trajectory_tokens,
             max_turn_tokens=max_turn_tokens,
             patience=patience,

@@ -6,12 +6,12 @@ from typing import Any
 
 from tinker_cookbook.rl.types import Env, EnvGroupBuilder, Metrics, Trajectory
 
-from tokengym.agents.tinker.coordinator import PATIENCE, Agent, Coordinator
+from tokengym.agents.tinker.coordinator import PATIENCE, Coordinator, Opponent
 from tokengym.agents.tinker.env import Member
-from tokengym.agents.tinker.per_role import ELIGIBLE, role_rewards
-from tokengym.envs.catalogue import baselines, make_world, spec
+from tokengym.agents.tinker.role_baselines import ELIGIBLE, role_rewards
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.task import Task
+from tokengym.envs.registry import baselines, make_world, spec
 from tokengym.envs.tokens.codec import Codec
 from tokengym.rewards.ties import tie_statistics
 
@@ -20,12 +20,12 @@ from tokengym.rewards.ties import tie_statistics
 class TaskGroupBuilder(EnvGroupBuilder):
     """Builds the environments of one group: all of them play the same Task.
 
-    One trained role: each member has an episode of its own, and agents speak for the other roles.
+    One trained role: each member has an episode of its own, and opponents speak for the others.
     Several trained roles: each episode has a member for every one of them, see `Coordinator`; all
     are sampled from one policy, and each is compared with those of its own role, see
     `role_rewards`.
 
-    It pickles: worlds, codecs named by name and agents named by name are made where they run.
+    It pickles: worlds, codecs named by name and opponents named by name are made where they run.
 
     Tie metrics. The cookbook logs, for each key, the mean over all trajectories that report it, and
     knows no sums. So the statistics of a group are reported by its first member alone: the means
@@ -44,7 +44,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
         group_size: number of episodes, at least 1.
         options: keyword options of the world.
         role: who is trained: one role, several, or the world's first role if `None`.
-        agents: who speaks for each other role: the name of one of the world's baselines, or a
+        opponents: who speaks for each other role: the name of one of the world's baselines, or a
             picklable agent.
         max_trajectory_tokens: see `TinkerEnv`.
         max_turn_tokens: see `TinkerEnv`.
@@ -61,7 +61,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
     group_size: int
     options: Mapping[str, Any] = field(default_factory=dict)
     role: str | tuple[str, ...] | None = None
-    agents: Mapping[str, str | Agent] = field(default_factory=dict)
+    opponents: Mapping[str, str | Opponent] = field(default_factory=dict)
     max_trajectory_tokens: int | None = None
     max_turn_tokens: int | None = None
     groups_in_batch: int = 1
@@ -82,7 +82,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
             RoleError: if a role has nobody to speak for it, or no baseline has the name given.
         """
         task = self.task
-        agents = {role: self._agent(agent) for role, agent in self.agents.items()}
+        opponents = {role: self._agent(agent) for role, agent in self.opponents.items()}
         world = make_world(task.world, task.level, **self.options)
         members: list[Env] = []
         for _ in range(self.group_size):
@@ -91,7 +91,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
                 task,
                 self.codec,
                 roles=self._trained(),
-                agents=agents,
+                opponents=opponents,
                 max_trajectory_tokens=self.max_trajectory_tokens,
                 max_turn_tokens=self.max_turn_tokens,
                 patience=self.patience,
@@ -128,7 +128,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
         role = self.role or spec(self.task.world).roles[0]
         return role if isinstance(role, tuple) else (role,)
 
-    def _agent(self, agent: str | Agent) -> Agent:
+    def _agent(self, agent: str | Opponent) -> Opponent:
         if not isinstance(agent, str):
             return agent
         known = baselines(self.task.world)

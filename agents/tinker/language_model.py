@@ -14,7 +14,7 @@ from tokengym.envs.tokens.transcript import Transcript
 _SEEDS = 2**31
 
 
-class LanguageModelAgent:
+class LanguageModelOpponent:
     """Speaks for a role with what a sampling client samples, by a chat format of its own.
 
     It pickles where its sampling client does, as those of the SDK do.
@@ -60,7 +60,7 @@ class LanguageModelAgent:
 class _Conversation:
     """What one role has read and written in one episode."""
 
-    def __init__(self, agent: LanguageModelAgent) -> None:
+    def __init__(self, agent: LanguageModelOpponent) -> None:
         self._agent = agent
         self._codec = as_codec(agent.codec)
         self._transcript = Transcript()

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tokengym.envs.catalogue import Policy
 from tokengym.envs.core.grammar import complaint, last_match
+from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn

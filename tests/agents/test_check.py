@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.agents.digits import POLICIES, SPEC, Digits
-from tokengym.agents.check import Certificate, Contract, check
+from tokengym.agents.analysis.check import Certificate, Contract, check
+from tokengym.agents.analysis.evaluate import evaluate
 from tokengym.agents.cli import app
-from tokengym.agents.evaluate import evaluate
-from tokengym.envs.catalogue import Policy
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import Optimum, World

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tokengym.agents.analysis.evaluate import Estimate
+from tokengym.agents.analysis.evaluation import Evaluation
 from tokengym.agents.cli import app
 from tokengym.agents.cli.compare import way
-from tokengym.agents.evaluate import Estimate
-from tokengym.agents.tinker.training.evaluation import Evaluation
-from tokengym.agents.tinker.training.job import OUTCOME_FILE
-from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings, preset
+from tokengym.agents.training.config import SETTINGS_FILE, TrainSettings, preset
+from tokengym.agents.training.job import OUTCOME_FILE
 from tokengym.envs.core.errors import OptionError
 
 RL = preset("disruption", evaluation_tasks=8)
@@ -80,7 +80,7 @@ def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
     [
         (replace(RL, level="L1"), "one level"),
         (replace(RL, evaluation_tasks=9), "one evaluation_tasks"),
-        (replace(RL, agents={"challenger": "noisy"}), "opponents of predictor"),
+        (replace(RL, opponents={"challenger": "noisy"}), "opponents of predictor"),
         (preset("forecast", evaluation_tasks=8), "one world"),
     ],
 )

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.agents.evaluate import evaluate, play_group
-from tokengym.agents.flat_floors import FLOORS
-from tokengym.envs.catalogue import baselines, make_world, specs
+from tokengym.agents.analysis.evaluate import evaluate, play_group
+from tokengym.agents.analysis.flat_floors import FLOORS
+from tokengym.envs.registry import baselines, make_world, specs
 
 WORLDS = sorted(specs())
 

@@ -10,8 +10,8 @@ import pytest
 from benchmarks import group_size_page, group_size_study
 from benchmarks.group_size_study import FULL, LESSONS, PILOT, SIZES, Cell
 from tests.agents.test_page_blocks import ROOT
-from tokengym.agents.page_blocks import table_rows
-from tokengym.envs.catalogue import specs
+from tokengym.agents.analysis.markdown import table_rows
+from tokengym.envs.registry import specs
 
 SMALL = replace(PILOT, tasks=3)
 

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.agents.digits import POLICIES, SPEC, Digits
-from tokengym.agents.check import check
-from tokengym.agents.check_tables import BLOCKS, LEVELS_HEADER, WORLDS_HEADER, levels_table
-from tokengym.agents.page_blocks import (
+from tokengym.agents.analysis.check import check
+from tokengym.agents.analysis.check_tables import BLOCKS, LEVELS_HEADER, WORLDS_HEADER, levels_table
+from tokengym.agents.analysis.markdown import (
     block_names,
     markdown_table,
     read_block,
     table_rows,
     write_block,
 )
-from tokengym.envs.catalogue import baselines, specs
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.registry import baselines, specs
 
 ROOT = Path(__file__).parents[2]
 PAGE = "before\n\n<!-- made by a -->\nold\n<!-- end of a -->\nbetween\n<!-- made by b -->\n"
@@ -96,7 +96,7 @@ def test_every_block_of_certificates_is_on_a_page() -> None:
 
 def test_a_row_says_what_the_certificate_says(monkeypatch: pytest.MonkeyPatch) -> None:
     found = check(Digits(SPEC), POLICIES, tasks=12)
-    monkeypatch.setattr("tokengym.agents.check_tables.spec", lambda name: SPEC)
+    monkeypatch.setattr("tokengym.agents.analysis.check_tables.spec", lambda name: SPEC)
     header, row = table_rows(levels_table([found.to_dict()]))
     cells = dict(zip(header, row, strict=True))
     assert cells["declared"] == "0 to 1"

@@ -13,27 +13,28 @@ from hypothesis import strategies as st
 from matplotlib.patches import Rectangle
 from typer.testing import CliRunner
 
+from tokengym.agents.analysis.episode_pictures import draw_episodes
+from tokengym.agents.analysis.evaluate import estimate
+from tokengym.agents.analysis.evaluation import Evaluation
+from tokengym.agents.analysis.report import write_report
 from tokengym.agents.cli import app
-from tokengym.agents.evaluate import estimate
-from tokengym.agents.pictures import energy, warehouse_data
-from tokengym.agents.pictures.floor_plan import tour_path
-from tokengym.agents.pictures.replay import replay
-from tokengym.agents.pictures.save import has_picture, save_picture
-from tokengym.agents.rollout import Record, play
-from tokengym.agents.tinker.training.episodes import draw_episodes
-from tokengym.agents.tinker.training.evaluation import Evaluation
-from tokengym.agents.tinker.training.report import write_report
-from tokengym.agents.tinker.training.settings import preset
-from tokengym.envs.catalogue import Policy, baselines, make_world, spec, specs
+from tokengym.agents.training.config import preset
 from tokengym.envs.core.errors import OptionError, TaskError
+from tokengym.envs.core.replay import replay
+from tokengym.envs.core.rollout import Policy, Record, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
+from tokengym.envs.energy import render as energy
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.plant import TOLERANCE
 from tokengym.envs.energy.world import EnergyWorld, plant_from
+from tokengym.envs.pictures import has_picture, save_picture
+from tokengym.envs.registry import baselines, make_world, spec, specs
+from tokengym.envs.warehouse import render_data as warehouse_data
 from tokengym.envs.warehouse.full import FullSession
 from tokengym.envs.warehouse.layout import AisleLayout, Layout, MapLayout, plain_layout, walks
 from tokengym.envs.warehouse.pick import PickSession
+from tokengym.envs.warehouse.render_plan import tour_path
 from tokengym.envs.warehouse.stock import StockSession
 from tokengym.envs.warehouse.world import WarehouseWorld
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from tokengym.agents.analysis.evaluate import Estimate
+from tokengym.agents.analysis.evaluation import Evaluation
+from tokengym.agents.analysis.run_ties import METRICS_FILE, SERIES, RunTies, run_ties
 from tokengym.agents.cli import app
-from tokengym.agents.evaluate import Estimate
-from tokengym.agents.tinker.run_ties import METRICS_FILE, SERIES, RunTies, run_ties
-from tokengym.agents.tinker.training.evaluation import Evaluation
-from tokengym.agents.tinker.training.job import OUTCOME_FILE
-from tokengym.agents.tinker.training.settings import SETTINGS_FILE, preset
+from tokengym.agents.training.config import SETTINGS_FILE, preset
+from tokengym.agents.training.job import OUTCOME_FILE
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")

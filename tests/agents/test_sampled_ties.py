@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tokengym.agents.analysis.sampled_ties import newest_weights, sampled_study, sampling_cost
+from tokengym.agents.analysis.ties import held_out
 from tokengym.agents.cli import app
-from tokengym.agents.tie_study import held_out
 from tokengym.agents.tinker.codec import RendererCodec
-from tokengym.agents.tinker.sampled_ties import newest_weights, sampled_study, sampling_cost
-from tokengym.agents.tinker.training.connection import KEY_VARIABLE, resolve_model
-from tokengym.agents.tinker.training.job import run_job
-from tokengym.agents.tinker.training.progress import Progress
-from tokengym.agents.tinker.training.settings import preset
-from tokengym.envs.catalogue import make_world
+from tokengym.agents.training.config import preset
+from tokengym.agents.training.connection import KEY_VARIABLE, resolve_model
+from tokengym.agents.training.job import run_job
+from tokengym.agents.training.progress import Progress
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.registry import make_world
 from tokengym.envs.tokens.codec import Message
 
 pytestmark = pytest.mark.filterwarnings("ignore")

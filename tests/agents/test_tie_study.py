@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tests.agents.digits import POLICIES, SPEC, Digits
+from tokengym.agents.analysis.evaluate import play_group
+from tokengym.agents.analysis.ties import WITHIN, Effort, Origin, SizeRow, TieStudy, tie_study
 from tokengym.agents.cli import app
-from tokengym.agents.evaluate import play_group
-from tokengym.agents.tie_study import WITHIN, Effort, Origin, SizeRow, TieStudy, tie_study
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import Optimum

@@ -5,9 +5,9 @@ from functools import cache, partial
 
 import pytest
 
-from tokengym.envs.catalogue import make_world, specs
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
+from tokengym.envs.registry import make_world, specs
 
 CASES = [(row.id, level) for row in specs().values() for level in row.levels]
 

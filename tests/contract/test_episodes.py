@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tokengym.agents.rollout import Record, play
-from tokengym.envs.catalogue import Policy, baselines, make_world
 from tokengym.envs.core.errors import EpisodeStateError, RoleError
+from tokengym.envs.core.rollout import Policy, Record, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
+from tokengym.envs.registry import baselines, make_world
 
 Case = tuple[str, str]
 Draw = Callable[[str, int], Task]

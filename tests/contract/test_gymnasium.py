@@ -15,7 +15,7 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
 import tokengym.envs
-from tokengym.envs.faces.gymnasium_env import TextEnv
+from tokengym.envs.adapters.gymnasium_env import TextEnv
 
 Case = tuple[str, str]
 
@@ -28,7 +28,7 @@ def bound_roles(world_id: str) -> dict[str, str]:
 
 def make(case: tuple[str, str | None], **kwargs: Any) -> gymnasium.Env[Any, Any]:
     world_id, level = case
-    return gymnasium.make(world_id, level=level, bound=bound_roles(world_id), **kwargs)
+    return gymnasium.make(world_id, level=level, opponents=bound_roles(world_id), **kwargs)
 
 
 @pytest.mark.parametrize("mode", ["tokens", "text"])
@@ -89,7 +89,7 @@ def test_wrappers_of_gymnasium_work_around_it(case: Case) -> None:
 
 
 def test_an_env_pickles_and_goes_on(case: Case) -> None:
-    env = TextEnv(case[0], case[1], bound=bound_roles(case[0]))
+    env = TextEnv(case[0], case[1], opponents=bound_roles(case[0]))
     env.reset(seed=5)
     twin = pickle.loads(pickle.dumps(env))
     env.action_space.seed(1)
@@ -106,7 +106,7 @@ def test_a_budget_of_tokens_truncates_within_the_space(case: Case) -> None:
 @pytest.mark.parametrize("world_id", list(tokengym.envs.specs()))
 def test_make_needs_no_import_and_survives_spawn(world_id: str) -> None:
     roles = bound_roles(world_id)
-    build = functools.partial(gymnasium.make, f"tokengym.envs:{world_id}", bound=roles)
+    build = functools.partial(gymnasium.make, f"tokengym.envs:{world_id}", opponents=roles)
     envs = AsyncVectorEnv([build], context="spawn")
     observations, _ = envs.reset(seed=11)
     assert data_equivalence(build().reset(seed=11)[0], observations[0])
@@ -125,7 +125,7 @@ def test_gymnasiums_vector_envs_give_what_single_envs_give(
 @pytest.mark.parametrize("world_id", list(tokengym.envs.specs()))
 @pytest.mark.parametrize("mode", ["tokens", "text"])
 def test_make_vec_gives_the_native_batched_env(world_id: str, mode: str) -> None:
-    envs = gymnasium.make_vec(world_id, num_envs=2, mode=mode, bound=bound_roles(world_id))
+    envs = gymnasium.make_vec(world_id, num_envs=2, mode=mode, opponents=bound_roles(world_id))
     assert type(envs.unwrapped).__name__ == "TextVectorEnv"
     check_vector(world_id, envs, mode)
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from tokengym.envs.catalogue import make_world
 from tokengym.envs.core.errors import OptionError, TaskError
 from tokengym.envs.core.seeding import SPLITS, split_of
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
+from tokengym.envs.registry import make_world
 
 Case = tuple[str, str]
 Draw = Callable[[str, int], Task]

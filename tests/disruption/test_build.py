@@ -14,7 +14,6 @@ from tests.disruption.literature_files import (
     write_pages,
     write_tables,
 )
-from tokengym.envs.catalogue import make_world
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.paper import Paper
@@ -22,6 +21,7 @@ from tokengym.envs.disruption.sources.build import build_papers
 from tokengym.envs.disruption.sources.jsonl import read_papers, write_papers
 from tokengym.envs.disruption.sources.manifest import MANIFEST, read_manifest
 from tokengym.envs.disruption.sources.recipe import Recipe
+from tokengym.envs.registry import make_world
 
 
 def test_labels_and_scores_are_those_of_the_works_in_memory(

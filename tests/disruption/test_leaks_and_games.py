@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.envs.catalogue import baselines, make_world
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.disruption.challengers import CHALLENGERS
 from tokengym.envs.disruption.evidence import FEATURES
@@ -17,6 +16,7 @@ from tokengym.envs.disruption.judge import true_claims
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
 from tokengym.envs.disruption.world import DisruptionWorld
+from tokengym.envs.registry import baselines, make_world
 from tokengym.rewards import debate
 
 BASELINES = baselines("disruption")

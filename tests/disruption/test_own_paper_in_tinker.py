@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from tokengym.envs.catalogue import make_world
 from tokengym.envs.disruption.challengers import CHALLENGERS
 from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.disruption.world import DisruptionWorld
+from tokengym.envs.registry import make_world
 
 PAPER = Paper(
     openalex_id="W2741809807",
@@ -36,7 +36,7 @@ def test_a_paper_made_by_hand_is_debated_in_tokens(challenger: str) -> None:
             world,
             world.task_from_paper(PAPER),
             "byte",
-            agents={"challenger": CHALLENGERS[challenger]},
+            opponents={"challenger": CHALLENGERS[challenger]},
         )
         await env.initial_observation()
         said = "LABEL disruptive\nP 0.8 0.1 0.1"

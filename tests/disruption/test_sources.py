@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.disruption.literature_files import as_openalex, write_part, write_snapshot, write_tables
-from tokengym.envs.catalogue import make_world
+from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.disruption.citations import CitationGraph
 from tokengym.envs.disruption.labels import (
@@ -33,7 +33,7 @@ from tokengym.envs.disruption.sources.openalex import abstract_of, read_snapshot
 from tokengym.envs.disruption.sources.sciscinet import read_graph, read_scores, with_scores
 from tokengym.envs.disruption.sources.work import Work
 from tokengym.envs.disruption.world import DisruptionWorld
-from tokengym.envs.faces.pettingzoo_aec import TextAECEnv
+from tokengym.envs.registry import make_world
 
 PAPER = Paper(
     "W1", "Title", "Abstract é", 2003, 12, 0.31, -0.4, 1.2, "disruptive", "balanced", "Biology",

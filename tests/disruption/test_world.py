@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.envs.catalogue import baselines, make_world
 from tokengym.envs.core.errors import DataError, EpisodeStateError, OptionError, TaskError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.disruption.challengers import CHALLENGERS
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
 from tokengym.envs.disruption.world import DisruptionWorld
+from tokengym.envs.registry import baselines, make_world
 from tokengym.envs.tokens.episode import Episode
 from tokengym.rewards import debate
 

@@ -22,8 +22,8 @@ import pytest
 
 from tests.docs.pages import PAGES, ROOT, Block, blocks
 from tests.docs.warm import run_tokengym
-from tokengym.agents.tinker.service import LocalService
-from tokengym.agents.tinker.starting import MODEL_DIR
+from tokengym.agents.service import LocalService
+from tokengym.agents.toy_model import MODEL_DIR
 
 BIN = Path(sys.executable).parent
 KEYS = ("TINKER_API_KEY", "TINKER_BASE_URL", "TOKENGYM_SERVICE_KEY")

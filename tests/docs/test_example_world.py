@@ -23,7 +23,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "tests/conftest.py"):
         shutil.copy(ROOT / name, copy / name)
     files = {block.name: block.text for block in blocks(ROOT / "docs" / "design.md") if block.name}
-    row = files.pop("envs/catalogue.py")
+    row = files.pop("envs/registry.py")
     catalogue = copy / "envs" / "catalogue.py"
     before = catalogue.read_text()
     assert before.count(_ROWS) == 1

@@ -18,7 +18,7 @@ _CONTEXT.set_forkserver_preload(
         "scipy.special",
         "tinker_cookbook.renderers",
         "tokengym.agents.cli",
-        "tokengym.agents.tinker.training.job",
+        "tokengym.agents.training.job",
         "transformers.models.auto.tokenization_auto",
     ]
 )

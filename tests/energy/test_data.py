@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tokengym.envs.catalogue import baselines
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.task import Task
 from tokengym.envs.energy.readers import (
@@ -18,6 +17,7 @@ from tokengym.envs.energy.readers import (
 )
 from tokengym.envs.energy.series import Series
 from tokengym.envs.energy.world import EnergyWorld
+from tokengym.envs.registry import baselines
 
 WorldOf = Callable[..., EnergyWorld]
 Rows = list[list[object]]

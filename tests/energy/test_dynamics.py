@@ -6,10 +6,10 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.envs.catalogue import spec
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
 from tokengym.envs.energy.plant import TOLERANCE, Plant
+from tokengym.envs.registry import spec
 
 PlantOf = Callable[[str, int], Microgrid | House]
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.envs.catalogue import baselines, spec
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.energy.credit import Values
@@ -18,6 +17,7 @@ from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import UNSAFE, optimum, plan, replay
 from tokengym.envs.energy.rules import reference
 from tokengym.envs.energy.world import EnergyWorld
+from tokengym.envs.registry import baselines, spec
 
 WorldOf = Callable[..., EnergyWorld]
 TaskOf = Callable[[str, int], Task]

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.envs.catalogue import baselines, spec
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, TaskError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.world import EnergyWorld
+from tokengym.envs.registry import baselines, spec
 from tokengym.rewards.control import FLOOR
 
 WorldOf = Callable[..., EnergyWorld]

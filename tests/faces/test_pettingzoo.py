@@ -17,10 +17,10 @@ from pettingzoo.test import (
 from pettingzoo.utils.conversions import parallel_to_aec, turn_based_aec_to_parallel
 from pettingzoo.utils.wrappers import BaseWrapper, OrderEnforcingWrapper
 
-from tokengym.envs.catalogue import baselines, specs
+from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
+from tokengym.envs.adapters.pettingzoo_parallel import TextParallelEnv
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, TokenError
-from tokengym.envs.faces.pettingzoo_aec import TextAECEnv
-from tokengym.envs.faces.pettingzoo_parallel import TextParallelEnv
+from tokengym.envs.registry import baselines, specs
 
 MULTI_ROLE = [row.id for row in specs().values() if len(row.roles) > 1]
 pytestmark = pytest.mark.parametrize("mode", ["tokens", "text"])
@@ -138,14 +138,14 @@ def test_observations_in_tokens_are_append_only(make: Callable[..., TextAECEnv],
 def test_binding_all_roles_but_one_leaves_one_agent(make: Callable[..., TextAECEnv]) -> None:
     world = make().world
     first, *others = world.spec.roles
-    env = make(bound=dict.fromkeys(others, "null"))
+    env = make(opponents=dict.fromkeys(others, "null"))
     env.reset(seed=0)
     assert env.possible_agents == [first]
     assert play(env) == {first: env.world.returns[first]}
     with pytest.raises(RoleError, match="nobody"):
-        make(bound={"nobody": "null"})
+        make(opponents={"nobody": "null"})
     with pytest.raises(RoleError, match="all"):
-        make(bound=dict.fromkeys(world.spec.roles, "null"))
+        make(opponents=dict.fromkeys(world.spec.roles, "null"))
 
 
 def test_wrappers_and_conversions_of_pettingzoo_work_around_it(

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tokengym.envs.catalogue import make_world
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task
 from tokengym.envs.forecasting.world import ForecastWorld
+from tokengym.envs.registry import make_world
 
 
 def plain(number: int, **changes: Any) -> dict[str, Any]:

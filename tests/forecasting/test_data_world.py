@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.forecasting.questions_file import plain, prompts_of, tasks_of, world_of, write_lines
-from tokengym.envs.catalogue import baselines, make_world
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.forecasting.data.neutral import neutral
 from tokengym.envs.forecasting.data.record import Record
 from tokengym.envs.forecasting.data.splits import split
+from tokengym.envs.registry import baselines, make_world
 
 RNG = np.random.default_rng(0)
 

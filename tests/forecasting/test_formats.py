@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.forecasting.questions_file import plain, write_lines
-from tokengym.envs.catalogue import make_world
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task
 from tokengym.envs.forecasting.world import ForecastWorld
+from tokengym.envs.registry import make_world
 
 JANUARY_2025 = 1_735_700_400
 """1 January 2025, 03:00 UTC, in seconds."""

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.envs.catalogue import baselines, make_world
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, TaskError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason
@@ -17,6 +16,7 @@ from tokengym.envs.core.world import World
 from tokengym.envs.forecasting.levels import LEVELS
 from tokengym.envs.forecasting.questions import REPLAYS
 from tokengym.envs.forecasting.world import ForecastWorld
+from tokengym.envs.registry import baselines, make_world
 from tokengym.rewards.scoring import SCORES
 
 GRID = 2.0**-16

@@ -8,9 +8,9 @@ from tinker_cookbook.rl.data_processing import compute_advantages
 from tinker_cookbook.rl.types import TrajectoryGroup
 
 from tests.loop.rollouts import group_of, groups, rollout
-from tokengym.agents.tinker.loop.choices import Choices
-from tokengym.agents.tinker.loop.credit import Played, advantages, spreads
-from tokengym.agents.tinker.loop.data import played
+from tokengym.agents.training.algorithm import Choices
+from tokengym.agents.training.credit import Played, advantages, spreads
+from tokengym.agents.training.datums import played
 from tokengym.rewards.advantages import (
     group_standardised,
     leave_one_out,

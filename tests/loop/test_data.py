@@ -12,7 +12,7 @@ from tinker_cookbook.rl.metrics import compute_kl_sample_train
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup, Transition
 
 from tests.loop.rollouts import group_of, groups, rollout, rollouts, tokens
-from tokengym.agents.tinker.loop.data import (
+from tokengym.agents.training.datums import (
     drift,
     played,
     rollout_data,

@@ -12,8 +12,8 @@ from tinker_cookbook.rl.train import Config
 
 from tests.loop.rollouts import Scripted, noisy
 from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder
-from tokengym.agents.tinker.loop.choices import Choices
-from tokengym.agents.tinker.loop.drawing import Drawer, Drawn
+from tokengym.agents.training.algorithm import Choices
+from tokengym.agents.training.rollouts import Drawer, Drawn
 from tokengym.envs.core.errors import OptionError
 
 GROUPS, SIZE = 6, 4

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.loop.rollouts import group_of
-from tokengym.agents.tinker.loop.choices import Choices
-from tokengym.agents.tinker.loop.credit import advantages, spreads
-from tokengym.agents.tinker.loop.data import played
-from tokengym.agents.tinker.loop.filtering import Verdict, counts, further_groups, judge, tie_levels
+from tokengym.agents.training.algorithm import Choices
+from tokengym.agents.training.credit import advantages, spreads
+from tokengym.agents.training.datums import played
+from tokengym.agents.training.filtering import Verdict, counts, further_groups, judge, tie_levels
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.advantages import MINIMUM_SPREAD, informative_groups
 from tokengym.rewards.bounds import Range

@@ -9,7 +9,7 @@ import tinker
 from tinker_cookbook.completers import TokensWithLogprobs
 
 from tests.loop.rollouts import Scripted
-from tokengym.agents.tinker.loop.sampling import PromptSampler
+from tokengym.agents.training.sampling import PromptSampler
 
 
 def ask(

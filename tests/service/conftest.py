@@ -10,7 +10,7 @@ import tinker
 import torch
 
 from tests.service.toy import make_model
-from tokengym.agents.tinker.service import LocalService
+from tokengym.agents.service import LocalService
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from tokengym.agents.tinker.service.checkpoints import (
+from tokengym.agents.service.checkpoints import (
     CheckpointInfo,
     CheckpointPath,
     CheckpointStore,
@@ -19,7 +19,7 @@ from tokengym.agents.tinker.service.checkpoints import (
     expiry,
     now,
 )
-from tokengym.agents.tinker.service.errors import (
+from tokengym.agents.service.errors import (
     BadRequestError,
     ConflictingNameError,
     UnknownResourceError,
@@ -36,7 +36,7 @@ INFO = CheckpointInfo("model", "f00d", {"rank": 4}, True, now().isoformat())
 KILLER = """
 import os, signal, sys, time, torch
 from pathlib import Path
-from tokengym.agents.tinker.service.checkpoints import *
+from tokengym.agents.service.checkpoints import *
 root, run = Path(sys.argv[1]), sys.argv[2]
 torch.set_num_threads(1)
 path = CheckpointPath(run, "weights", "step-1")

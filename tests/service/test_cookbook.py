@@ -12,10 +12,10 @@ import pytest
 from tinker_cookbook.rl import train
 
 from tests.service.toy import DigitDatasetBuilder
-from tokengym.agents.tinker.service import guard
+from tokengym.agents.service import guard
 
 if TYPE_CHECKING:
-    from tokengym.agents.tinker.service import LocalService
+    from tokengym.agents.service import LocalService
 
 
 def _train(service: LocalService, log: Path, steps: int, **extra: Any) -> list[dict[str, Any]]:

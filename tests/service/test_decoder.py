@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.service.toy import VOCABULARY, make_model
-from tokengym.agents.tinker.service.backbone import Backbone, load_backbone
-from tokengym.agents.tinker.service.decoder import SharedDecoder
-from tokengym.agents.tinker.service.engine import probe
-from tokengym.agents.tinker.service.forward import packed_forward
-from tokengym.agents.tinker.service.plain_decoder import PlainDecoder
-from tokengym.agents.tinker.service.prefixes import PrefixStore
+from tokengym.agents.service.backbone import Backbone, load_backbone
+from tokengym.agents.service.decoder import SharedDecoder
+from tokengym.agents.service.engine import probe
+from tokengym.agents.service.forward import packed_forward
+from tokengym.agents.service.plain_decoder import PlainDecoder
+from tokengym.agents.service.prefixes import PrefixStore
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.agents.tinker.service.draws import Draw, draw_tokens, row_key, uniforms
+from tokengym.agents.service.draws import Draw, draw_tokens, row_key, uniforms
 
 logit_lists = st.lists(st.floats(-5, 5, width=32), min_size=2, max_size=12)
 GRID = 2000

@@ -13,7 +13,7 @@ import tinker
 from tinker.types import AdamParams, Datum, ModelInput
 
 if TYPE_CHECKING:
-    from tokengym.agents.tinker.service import LocalService
+    from tokengym.agents.service import LocalService
 
 
 def _request(

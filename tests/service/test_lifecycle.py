@@ -17,20 +17,20 @@ import pytest
 import tinker
 from tinker.types import AdamParams, Datum, ModelInput, SamplingParams
 
-from tokengym.agents.tinker.service import (
+from tokengym.agents.service import (
     LocalService,
     ServiceDiedError,
     StartupError,
     guard,
 )
-from tokengym.agents.tinker.service.backbone import served_name
-from tokengym.agents.tinker.service.errors import BadRequestError
-from tokengym.agents.tinker.service.settings import Settings
+from tokengym.agents.service.backbone import served_name
+from tokengym.agents.service.errors import BadRequestError
+from tokengym.agents.service.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMAND = [sys.executable, "-m", "tokengym.agents.tinker.service"]
+COMMAND = [sys.executable, "-m", "tokengym.agents.service"]
 TOKENS = list(range(60, 90))
 
 
@@ -136,7 +136,7 @@ def test_the_service_ends_with_the_process_that_started_it(model_dir: Path, tmp_
             sys.executable,
             "-c",
             "import sys, time\n"
-            "from tokengym.agents.tinker.service import LocalService\n"
+            "from tokengym.agents.service import LocalService\n"
             "service = LocalService(sys.argv[1], state_dir=sys.argv[2], threads=1)\n"
             "service.start()\n"
             "print(service.pid, flush=True)\n"

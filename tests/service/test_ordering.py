@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.agents.tinker.service.errors import GoneError, UnknownResourceError
-from tokengym.agents.tinker.service.ordering import Ordering
-from tokengym.agents.tinker.service.promises import KEPT, Promises
+from tokengym.agents.service.errors import GoneError, UnknownResourceError
+from tokengym.agents.service.ordering import Ordering
+from tokengym.agents.service.promises import KEPT, Promises
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

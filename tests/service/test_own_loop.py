@@ -19,18 +19,18 @@ from tinker_cookbook.rl.types import TrajectoryGroup
 from tinker_cookbook.tokenizer_utils import get_tokenizer
 
 from tests.service.toy import DigitDataset, DigitDatasetBuilder
-from tokengym.agents.tinker.loop.choices import Choices
-from tokengym.agents.tinker.loop.credit import advantages
-from tokengym.agents.tinker.loop.data import played, rollout_data
-from tokengym.agents.tinker.loop.loop import train as train_own
-from tokengym.agents.tinker.loop.updates import submit
-from tokengym.agents.tinker.service import guard
+from tokengym.agents.service import guard
+from tokengym.agents.training.algorithm import Choices
+from tokengym.agents.training.credit import advantages
+from tokengym.agents.training.datums import played, rollout_data
+from tokengym.agents.training.loop import train as train_own
+from tokengym.agents.training.updates import submit
 from tokengym.envs.core.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tokengym.agents.tinker.service import LocalService
+    from tokengym.agents.service import LocalService
 
 
 def config(service: LocalService, log: Path, steps: int = 2, **extra: Any) -> train.Config:

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.service.toy import VOCABULARY
-from tokengym.agents.tinker.service.adapters import AdapterBank, LoraSpec
-from tokengym.agents.tinker.service.backbone import load_backbone
-from tokengym.agents.tinker.service.forward import PackedForward, packed_forward, score
-from tokengym.agents.tinker.service.packing import CostModel, batches, plan_rows
-from tokengym.agents.tinker.service.trainer import Datum, LossRequest, Trainer
+from tokengym.agents.service.adapters import AdapterBank, LoraSpec
+from tokengym.agents.service.backbone import load_backbone
+from tokengym.agents.service.forward import PackedForward, packed_forward, score
+from tokengym.agents.service.packing import CostModel, batches, plan_rows
+from tokengym.agents.service.trainer import Datum, LossRequest, Trainer
 
 if TYPE_CHECKING:
     from pathlib import Path

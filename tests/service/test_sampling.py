@@ -13,7 +13,7 @@ from tinker import types
 from tinker.types import AdamParams, Datum, ModelInput, SamplingParams
 
 if TYPE_CHECKING:
-    from tokengym.agents.tinker.service import LocalService
+    from tokengym.agents.service import LocalService
 
 PROMPT = "the price is 7. answer: "
 

@@ -11,16 +11,16 @@ import torch
 from tinker.types import AdamParams, Datum, ModelInput, SamplingParams
 
 from tests.service.toy import make_model
-from tokengym.agents.tinker.service.adapters import AdapterBank, LoraSpec
-from tokengym.agents.tinker.service.backbone import Backbone, load_backbone
-from tokengym.agents.tinker.service.checkpoints import CheckpointStore
-from tokengym.agents.tinker.service.errors import UnknownResourceError
-from tokengym.agents.tinker.service.snapshots import BASE, MERGED, Snapshots
+from tokengym.agents.service.adapters import AdapterBank, LoraSpec
+from tokengym.agents.service.backbone import Backbone, load_backbone
+from tokengym.agents.service.checkpoints import CheckpointStore
+from tokengym.agents.service.errors import UnknownResourceError
+from tokengym.agents.service.snapshots import BASE, MERGED, Snapshots
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tokengym.agents.tinker.service import LocalService
+    from tokengym.agents.service import LocalService
 
 TOKENS = list(range(60, 90))
 

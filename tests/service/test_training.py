@@ -11,13 +11,13 @@ import tinker
 import torch
 from tinker.types import AdamParams, Datum, ModelInput, TensorData
 
-from tokengym.agents.tinker.service.adapters import AdapterBank, LoraSpec, merged_parameters
-from tokengym.agents.tinker.service.backbone import load_backbone
+from tokengym.agents.service.adapters import AdapterBank, LoraSpec, merged_parameters
+from tokengym.agents.service.backbone import load_backbone
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tokengym.agents.tinker.service import LocalService
+    from tokengym.agents.service import LocalService
 
 STEP = AdamParams(learning_rate=1e-3)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tinker_cookbook.renderers import get_text_content
 
 from tokengym.agents.tinker import RendererCodec, codec_named
-from tokengym.agents.tinker.framing import CanonicalReplies, rendered, user
+from tokengym.agents.tinker.chat_template import CanonicalReplies, rendered, user
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.tokens.codec import Message
 

@@ -19,13 +19,13 @@ from tinker_cookbook.rl.rollouts import do_single_rollout
 from tinker_cookbook.rl.types import Trajectory
 
 from tokengym.agents.tinker import Coordinator, Member
-from tokengym.agents.tinker.coordinator import Agent
-from tokengym.envs.catalogue import make_world
+from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.registry import make_world
 from tokengym.envs.tokens.codec import ByteCodec, Reply
 from tokengym.rewards.bounds import Range
 
@@ -72,12 +72,12 @@ class Relay(World):
 
 def table(
     roles: Sequence[str] = ROLES,
-    agents: Mapping[str, Agent] | None = None,
+    opponents: Mapping[str, Opponent] | None = None,
     patience: float = 60.0,
 ) -> list[Member]:
     world = Relay(RELAY)
     task = world.task("train", 0)
-    made = Coordinator(world, task, "byte", roles=roles, agents=agents, patience=patience)
+    made = Coordinator(world, task, "byte", roles=roles, opponents=opponents, patience=patience)
     return [Member(made, role) for role in roles]
 
 
@@ -273,10 +273,10 @@ def test_an_agent_that_hangs_is_given_up() -> None:
         return ""
 
     for roles in (("ada", "cleo"), ("ada",)):
-        agents: dict[str, Agent] = {"ben": hanging}
+        opponents: dict[str, Opponent] = {"ben": hanging}
         if "cleo" not in roles:
-            agents["cleo"] = lambda world, turn, rng: "hm"
-        members = table(roles, agents, patience=0.1)
+            opponents["cleo"] = lambda world, turn, rng: "hm"
+        members = table(roles, opponents, patience=0.1)
         rollouts = asyncio.run(rolled(members, [Says(role) for role in roles]))
         assert [reason(rollout) for rollout in rollouts] == ["rollout_timeout"] * len(roles)
         assert members[0].coordinator.abandoned
@@ -337,12 +337,12 @@ def test_both_sides_of_the_debate_are_paid_what_the_world_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("roles", "agents"),
+    ("roles", "opponents"),
     [((), dict.fromkeys(ROLES)), (ROLES, {"ada": None}), (("ada",), {"ben": None}), (("dan",), {})],
 )
-def test_every_role_has_exactly_one_speaker(roles: Sequence[str], agents: Any) -> None:
-    with pytest.raises(RoleError, match="agents must speak for"):
-        table(roles, agents)
+def test_every_role_has_exactly_one_speaker(roles: Sequence[str], opponents: Any) -> None:
+    with pytest.raises(RoleError, match="opponents must speak for"):
+        table(roles, opponents)
 
 
 def test_a_member_joins_once_and_the_patience_is_positive() -> None:

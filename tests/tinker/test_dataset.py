@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tokengym.agents.tinker import TaskDataset, TaskDatasetBuilder, TaskGroupBuilder
 from tokengym.agents.tinker.dataset import DrawnTasks
-from tokengym.envs.catalogue import make_world
 from tokengym.envs.core.errors import OptionError, UnknownWorldError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
+from tokengym.envs.registry import make_world
 
 
 def build(**fields: Any) -> tuple[TaskDataset, TaskDataset | None]:

@@ -23,7 +23,7 @@ from tinker_cookbook.rl.types import (
 
 from tests.tokens.duet import DUET, Duet
 from tokengym.agents.tinker import TinkerEnv, codec_named
-from tokengym.agents.tinker.coordinator import Agent
+from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.prompt import Prompt
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
 from tokengym.envs.core.task import Task
@@ -273,10 +273,10 @@ async def long_word(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
 @pytest.mark.parametrize("role", DUET.roles)
 @pytest.mark.parametrize("agent", [short_word, long_word])
-def test_agents_speak_for_the_other_roles(role: str, agent: Agent) -> None:
+def test_agents_speak_for_the_other_roles(role: str, agent: Opponent) -> None:
     other = "second" if role == "first" else "first"
     world = Duet(DUET, "short")
-    env = TinkerEnv(world, world.task("train", 0), role=role, agents={other: agent})
+    env = TinkerEnv(world, world.task("train", 0), role=role, opponents={other: agent})
     rollout = roll(env, [BYTE.write("aaaa")] * 3)
     # Before the very first reply nothing was said, so that it is always the longer one.
     outdone = agent is long_word
@@ -292,13 +292,13 @@ def test_agents_are_the_same_for_every_member_of_a_group() -> None:
     task = Duet(DUET, "short").task("train", 0)
     texts = []
     for _ in range(2):
-        env = TinkerEnv(Duet(DUET, "short"), task, role="second", agents={"first": short_word})
+        env = TinkerEnv(Duet(DUET, "short"), task, role="second", opponents={"first": short_word})
         texts.append([step.logs["read"] for step in roll(env, [BYTE.write("x")] * 3).transitions])
     assert texts[0] == texts[1]
 
 
-@pytest.mark.parametrize("agents", [{}, {"first": short_word}, {"third": short_word}])
-def test_every_role_needs_somebody_to_speak_for_it(agents: Any) -> None:
+@pytest.mark.parametrize("opponents", [{}, {"first": short_word}, {"third": short_word}])
+def test_every_role_needs_somebody_to_speak_for_it(opponents: Any) -> None:
     world = Duet(DUET, "short")
     with pytest.raises(RoleError, match="second"):
-        TinkerEnv(world, world.task("train", 0), role="first", agents=agents)
+        TinkerEnv(world, world.task("train", 0), role="first", opponents=opponents)

@@ -18,7 +18,7 @@ from tinker_cookbook.rl.rollouts import (
 from tinker_cookbook.rl.types import TrajectoryGroup
 
 from tokengym.agents.tinker import TaskGroupBuilder
-from tokengym.envs.catalogue import make_world
+from tokengym.envs.registry import make_world
 
 SAMPLER = '''
 import asyncio

@@ -21,9 +21,9 @@ from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import StopReason, Trajectory, TrajectoryGroup, Transition
 
 from tokengym.agents.tinker import Member, TaskGroupBuilder
-from tokengym.envs.catalogue import make_world, specs
 from tokengym.envs.core.errors import OptionError, RoleError, UnknownWorldError
 from tokengym.envs.core.task import Task
+from tokengym.envs.registry import make_world, specs
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.rewards.ties import tie_statistics
 
@@ -108,8 +108,8 @@ def test_every_world_of_the_catalogue_rolls_out_for_every_role(world_id: str) ->
     world = make_world(world_id)
     task = world.task("train", 0)
     for role in row.roles:
-        agents = {other: "random" for other in row.roles if other != role}
-        builder = TaskGroupBuilder(task, "byte", 2, role=role, agents=agents)
+        opponents = {other: "random" for other in row.roles if other != role}
+        builder = TaskGroupBuilder(task, "byte", 2, role=role, opponents=opponents)
         group = asyncio.run(do_group_rollout(builder, Babbler(world.expected_form)))
         limits = row.return_range[role]
         for rollout, total in zip(group.trajectories_G, group.get_total_rewards(), strict=True):
@@ -182,7 +182,7 @@ def test_wrong_names_are_refused(builder: TaskGroupBuilder) -> None:
     with pytest.raises(UnknownWorldError):
         replace(builder, task=alien)
     with pytest.raises(RoleError, match="nobody"):
-        asyncio.run(replace(builder, agents={"forecaster": "nobody"}).make_envs())
+        asyncio.run(replace(builder, opponents={"forecaster": "nobody"}).make_envs())
     with pytest.raises(OptionError, match="codec"):
         asyncio.run(replace(builder, codec="nonsense").make_envs())
     with pytest.raises(OptionError):

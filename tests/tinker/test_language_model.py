@@ -11,9 +11,9 @@ from tinker_cookbook.utils.ml_log import dump_config
 
 from tokengym.agents import challengers
 from tokengym.agents.tinker import TaskGroupBuilder, TinkerEnv
-from tokengym.agents.tinker.language_model import LanguageModelAgent
-from tokengym.envs.catalogue import make_world
+from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.envs.core.turn import Turn
+from tokengym.envs.registry import make_world
 from tokengym.envs.tokens.codec import ByteCodec, Reply
 
 BYTE = ByteCodec()
@@ -43,7 +43,7 @@ class Sampler:
         return tinker.SampleResponse(sequences=[sequence])
 
 
-def agent(sampler: Any, **options: Any) -> LanguageModelAgent:
+def agent(sampler: Any, **options: Any) -> LanguageModelOpponent:
     return challengers.language_model(sampler, "byte", max_tokens=64, **options)
 
 
@@ -51,7 +51,7 @@ async def debate(sampler: Sampler, index: int = 0) -> TinkerEnv:
     """Play the challenger against the model."""
     world = make_world("disruption")
     speaks = {"predictor": agent(sampler)}
-    env = TinkerEnv(world, world.task("train", index), role="challenger", agents=speaks)
+    env = TinkerEnv(world, world.task("train", index), role="challenger", opponents=speaks)
     await env.initial_observation()
     await env.step(BYTE.write("ARGUE disruptive"))
     return env
@@ -101,7 +101,7 @@ def test_a_reply_that_was_cut_off_is_malformed_to_the_world() -> None:
 async def _opened(sampler: Sampler) -> TinkerEnv:
     world = make_world("disruption")
     speaks = {"predictor": agent(sampler)}
-    env = TinkerEnv(world, world.task("train", 0), role="challenger", agents=speaks)
+    env = TinkerEnv(world, world.task("train", 0), role="challenger", opponents=speaks)
     await env.initial_observation()
     return env
 
@@ -109,7 +109,7 @@ async def _opened(sampler: Sampler) -> TinkerEnv:
 def test_it_travels_in_a_builder_and_shows_in_a_config() -> None:
     task = make_world("disruption").task("train", 0)
     speaks = {"challenger": agent(Sampler("ARGUE neutral"), temperature=0.5)}
-    builder = pickle.loads(pickle.dumps(TaskGroupBuilder(task, "byte", 2, agents=speaks)))
+    builder = pickle.loads(pickle.dumps(TaskGroupBuilder(task, "byte", 2, opponents=speaks)))
     (one, _) = asyncio.run(builder.make_envs())
 
     async def play() -> str:
@@ -118,7 +118,7 @@ def test_it_travels_in_a_builder_and_shows_in_a_config() -> None:
         return str(one.coordinator.episode.turn.text)
 
     assert "Challenger: neutral" in asyncio.run(play())
-    shown = dump_config({"agents": speaks})["agents"]["challenger"]
+    shown = dump_config({"opponents": speaks})["opponents"]["challenger"]
     assert shown["temperature"] == 0.5
     assert shown["codec"] == "byte"
 
@@ -133,7 +133,7 @@ def test_a_renderers_model_reads_its_own_chat_format(
     task = world.task("train", 0)
     speaks = challengers.language_model(sampler, name)  # type: ignore[arg-type]
     asyncio.run(speaks.begin()(world.fork(), world.start(task), _rng()))  # type: ignore[arg-type]
-    env = TinkerEnv(world.fork(), task, name, agents={"challenger": challengers.null})
+    env = TinkerEnv(world.fork(), task, name, opponents={"challenger": challengers.null})
     opened = asyncio.run(env.initial_observation())
     assert isinstance(opened, tuple)
     assert sampler.asked[0][0] == opened[0].to_ints()

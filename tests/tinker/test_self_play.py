@@ -18,9 +18,9 @@ from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup, Transition
 
 from tokengym.agents.tinker import Coordinator, Member, TaskDatasetBuilder, TaskGroupBuilder
-from tokengym.agents.tinker.per_role import role_rewards, split_roles
-from tokengym.envs.catalogue import make_world, spec
+from tokengym.agents.tinker.role_baselines import role_rewards, split_roles
 from tokengym.envs.core.errors import OptionError, RoleError
+from tokengym.envs.registry import make_world, spec
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.rewards.ties import tie_statistics
 
@@ -174,5 +174,5 @@ def test_the_dataset_trains_the_roles_that_no_agent_speaks_for() -> None:
 
 
 def test_a_role_is_trained_or_an_agents_but_not_both(builder: TaskGroupBuilder) -> None:
-    with pytest.raises(RoleError, match="agents must speak for"):
-        asyncio.run(replace(builder, agents={"challenger": "null"}).make_envs())
+    with pytest.raises(RoleError, match="opponents must speak for"):
+        asyncio.run(replace(builder, opponents={"challenger": "null"}).make_envs())

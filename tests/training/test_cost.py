@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tokengym.agents.tinker.training.cost import job_cost
-from tokengym.agents.tinker.training.evaluation import held_out_tasks
-from tokengym.agents.tinker.training.settings import preset
+from tokengym.agents.analysis.evaluation import held_out_tasks
+from tokengym.agents.training.config import preset
+from tokengym.agents.training.cost import job_cost
 from tokengym.envs import ByteCodec, Episode, make_world
 
 SETTINGS = preset("forecast", steps=10, groups_per_batch=4, group_size=2, evaluation_tasks=16)

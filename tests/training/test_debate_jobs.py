@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tokengym.agents.tinker.training.connection import KEY_VARIABLE
-from tokengym.agents.tinker.training.job import Outcome, run_job
-from tokengym.agents.tinker.training.players import saved_weights
-from tokengym.agents.tinker.training.progress import Progress
-from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings, preset
+from tokengym.agents.training.config import SETTINGS_FILE, TrainSettings, preset
+from tokengym.agents.training.connection import KEY_VARIABLE
+from tokengym.agents.training.job import Outcome, run_job
+from tokengym.agents.training.opponents import saved_weights
+from tokengym.agents.training.progress import Progress
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -91,21 +91,21 @@ def test_supervised_then_reinforced_against_the_supervised(tmp_path: Path) -> No
     assert len(logged(first)) == 4
 
     second = tmp_path / "second"
-    agents = {"challenger": str(first)}
-    settings = job(steps=1, start=str(first), agents=agents, evaluation_tasks=2)
+    opponents = {"challenger": str(first)}
+    settings = job(steps=1, start=str(first), opponents=opponents, evaluation_tasks=2)
     reinforced, _ = run(settings, second)
     assert len(logged(second)) == 1
     assert reinforced.references["oracle"].tasks == 2
     config = json.loads((second / "config.json").read_text())
     assert config["load_checkpoint_path"] == saved_weights(first).state
-    assert config["dataset_builder"]["agents"]["challenger"]["name"] == str(first)
+    assert config["dataset_builder"]["opponents"]["challenger"]["name"] == str(first)
 
 
 def test_the_challenger_alone_is_trained_against_an_untrained_model(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     settings = job(steps=1, role="challenger", **served)
-    assert settings.opponents("challenger") == {"predictor": "model"}
+    assert settings.opponents_of("challenger") == {"predictor": "model"}
     outcome, _ = run(settings, tmp_path)
     (row,) = logged(tmp_path)
     assert row["env/all/turns_per_episode"] == 1.0
@@ -118,7 +118,7 @@ def test_the_challenger_alone_is_trained_against_an_untrained_model(
     ("changes", "message"),
     [
         ({"role": "judge"}, "has the roles"),
-        ({"agents": {"judge": "null"}}, "has the roles"),
+        ({"opponents": {"judge": "null"}}, "has the roles"),
         ({"self_play": True, "role": "challenger"}, "trains every role"),
         ({"separate": True}, "separate"),
         ({"sft": True, "mode": "async"}, "loop of its own"),
@@ -135,7 +135,7 @@ def test_self_play_needs_several_roles() -> None:
         preset("forecast", self_play=True)
 
 
-@pytest.mark.parametrize("changes", [{"agents": {"challenger": "nobody"}}, {"start": "nowhere"}])
+@pytest.mark.parametrize("changes", [{"opponents": {"challenger": "nobody"}}, {"start": "nowhere"}])
 def test_a_name_that_is_nobodys_is_refused_before_anything_starts(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.agents.rollout import play
 from tokengym.agents.tinker import codec_named
-from tokengym.agents.tinker.starting import MODEL_DIR
-from tokengym.agents.tinker.training.beside import Said, tell
-from tokengym.agents.tinker.training.imitation import Demonstrations, datums, demonstration
-from tokengym.agents.tinker.training.settings import preset
-from tokengym.envs.catalogue import baselines, make_world, specs
+from tokengym.agents.tinker.scripted_rollout import Said, tell
+from tokengym.agents.toy_model import MODEL_DIR
+from tokengym.agents.training.config import preset
+from tokengym.agents.training.sft import Demonstrations, datums, demonstration
+from tokengym.envs.core.rollout import play
 from tokengym.envs.disruption.challengers import scripted
 from tokengym.envs.disruption.demonstrations import SMOOTHING, labelled
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.replies import read_answer
 from tokengym.envs.disruption.world import DisruptionWorld
+from tokengym.envs.registry import baselines, make_world, specs
 from tokengym.envs.tokens.codec import ByteCodec
 
 BYTE = ByteCodec()
@@ -104,8 +104,8 @@ def test_a_format_that_renders_again_makes_a_datum_a_turn() -> None:
 
 def test_a_steps_examples_are_always_the_same_and_no_two_steps_share_any() -> None:
     job = preset("disruption", steps=3, groups_per_batch=1, group_size=2, self_play=True, sft=True)
-    agents = {"predictor": {"challenger": "scripted"}, "challenger": {"predictor": "logistic"}}
-    shown = Demonstrations(job, str(MODEL_DIR), 0, agents)
+    opponents = {"predictor": {"challenger": "scripted"}, "challenger": {"predictor": "logistic"}}
+    shown = Demonstrations(job, str(MODEL_DIR), 0, opponents)
 
     def batch(step: int) -> list[tuple[int, ...]]:
         return [tuple(d.model_input.to_ints()) for d in asyncio.run(shown.batch(step))]

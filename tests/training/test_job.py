@@ -16,12 +16,12 @@ from filelock import FileLock
 from rich.console import Console
 
 from tokengym.agents.cli import run as command_line
-from tokengym.agents.tinker.service.errors import ServiceDiedError
-from tokengym.agents.tinker.training.connection import KEY_VARIABLE, ServiceRefusedError
-from tokengym.agents.tinker.training.job import Outcome, run_job
-from tokengym.agents.tinker.training.progress import Progress
-from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings, preset
-from tokengym.agents.tinker.training.watch import StepLog
+from tokengym.agents.service.errors import ServiceDiedError
+from tokengym.agents.training.config import SETTINGS_FILE, TrainSettings, preset
+from tokengym.agents.training.connection import KEY_VARIABLE, ServiceRefusedError
+from tokengym.agents.training.job import Outcome, run_job
+from tokengym.agents.training.monitor import StepLog
+from tokengym.agents.training.progress import Progress
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tokengym.agents.tinker.loop.choices import Choices
-from tokengym.agents.tinker.training.job import run_job
-from tokengym.agents.tinker.training.progress import Progress
-from tokengym.agents.tinker.training.settings import SETTINGS_FILE, TrainSettings, preset
+from tokengym.agents.training.algorithm import Choices
+from tokengym.agents.training.config import SETTINGS_FILE, TrainSettings, preset
+from tokengym.agents.training.job import run_job
+from tokengym.agents.training.progress import Progress
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")

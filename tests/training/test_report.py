@@ -3,12 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
-from tokengym.agents.evaluate import Estimate
-from tokengym.agents.tinker.training import report
-from tokengym.agents.tinker.training.evaluation import Evaluation
-from tokengym.agents.tinker.training.report import write_report
-from tokengym.agents.tinker.training.settings import preset
-from tokengym.agents.tinker.training.watch import StepRow
+from tokengym.agents.analysis import report
+from tokengym.agents.analysis.evaluate import Estimate
+from tokengym.agents.analysis.evaluation import Evaluation
+from tokengym.agents.analysis.report import write_report
+from tokengym.agents.training.config import preset
+from tokengym.agents.training.monitor import StepRow
 
 BEFORE = Evaluation(Estimate(0.61, 0.6, 0.62, 100), {"malformed": 0.25}, [(0.1, 0.4), (0.9, 0.6)])
 AFTER = Evaluation(Estimate(0.81, 0.8, 0.82, 100), {"malformed": 0.0}, [(0.1, 0.2), (0.9, 0.8)])

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import tinker
 
-from tokengym.agents.tinker.starting import MODEL_DIR
-from tokengym.agents.tinker.training.evaluation import (
+from tokengym.agents.analysis.evaluation import (
     Evaluation,
     evaluate_policy,
     held_out_tasks,
     reference_lines,
 )
-from tokengym.agents.tinker.training.settings import TrainSettings, preset
+from tokengym.agents.toy_model import MODEL_DIR
+from tokengym.agents.training.config import TrainSettings, preset
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

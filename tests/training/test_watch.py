@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.agents.tinker.training.watch import COLLAPSE_STEPS, StepLog, StepRow, find_collapse
+from tokengym.agents.training.monitor import COLLAPSE_STEPS, StepLog, StepRow, find_collapse
 
 
 def line(step: int, reward: float = 0.5, uniform: float = 0.0, malformed: float = 0.0) -> str:

@@ -2,8 +2,8 @@
 
 from functools import cache
 
-from tokengym.envs.catalogue import make_world
 from tokengym.envs.core.task import Task
+from tokengym.envs.registry import make_world
 from tokengym.envs.warehouse.world import WarehouseWorld
 
 

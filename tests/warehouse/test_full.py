@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.warehouse.drawn import task_of, world_of
-from tokengym.agents.rollout import play
-from tokengym.envs.catalogue import baselines
 from tokengym.envs.core.errors import TaskError
+from tokengym.envs.core.rollout import play
+from tokengym.envs.registry import baselines
 from tokengym.envs.warehouse.days import Days
 from tokengym.envs.warehouse.full import FullSession, read_shop
 from tokengym.envs.warehouse.full_oracle import (

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tokengym.agents.rollout import play
-from tokengym.envs.catalogue import baselines, make_world
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.rollout import play
 from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.registry import baselines, make_world
 from tokengym.envs.warehouse.layout import AisleLayout, MapLayout
 from tokengym.envs.warehouse.readers import (
     read,

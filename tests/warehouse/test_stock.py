@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.warehouse.drawn import task_of, world_of
-from tokengym.agents.rollout import play
-from tokengym.envs.catalogue import baselines
+from tokengym.envs.core.rollout import play
 from tokengym.envs.core.task import Task
+from tokengym.envs.registry import baselines
 from tokengym.envs.warehouse.stock import StockSession
 from tokengym.envs.warehouse.world import WarehouseWorld
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.warehouse.drawn import task_of, world_of
-from tokengym.agents.rollout import play
-from tokengym.envs.catalogue import baselines, spec
 from tokengym.envs.core.errors import EpisodeStateError, TaskError
+from tokengym.envs.core.rollout import play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason
+from tokengym.envs.registry import baselines, spec
 from tokengym.envs.warehouse.layout import AisleLayout, MapLayout
 from tokengym.envs.warehouse.levels import LEVELS
 from tokengym.envs.warehouse.orders import Site

@@ -1,0 +1,305 @@
+"""Learnability certificates: what a level promises, what was observed, and which contract broke.
+
+Measured on held-out Tasks of one role, the first, with the world's own scripted policies; no model
+is needed. What only a test can know (every reply whatsoever, other processes) is left to the tests.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokengym.agents.analysis.evaluate import Estimate, estimate, play_all, play_group, well_formed
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.rollout import Policy, Record
+from tokengym.envs.core.seeding import SPLITS, generator
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
+from tokengym.envs.tokens.codec import ByteCodec
+from tokengym.envs.tokens.episode import Episode
+from tokengym.rewards.bounds import GRID, Range
+from tokengym.rewards.ties import Interval, tie_counts
+
+Floats = npt.NDArray[np.float64]
+
+GROUP_SIZES = (2, 4, 8, 16)
+MOST_GROUPS = 40
+LONGEST_REPLY = 64
+"""Most bytes of a random reply."""
+
+_CHANCE = 1e-4
+"""What is less likely than this is not chance."""
+
+
+class Contract(StrEnum):
+    """What every level must keep."""
+
+    RANGE = "range"
+    """Rewards and returns lie in their declared ranges and are multiples of 2⁻¹⁶."""
+    SPLITS = "splits"
+    """No instance occurs in two splits."""
+    DETERMINISM = "determinism"
+    """An index gives the same Task again, and the same replies earn the same again."""
+    ORACLE = "oracle"
+    """No scripted policy earns more on average than the oracle, beyond chance."""
+    OPTIMUM = "optimum"
+    """No scripted policy earns more on average than the stated optimum, beyond chance; where the
+    oracle attains the optimum on every Task, none earns more on any."""
+    MALFORMED = "malformed"
+    """Random bytes never earn more than the null policy on the same Task."""
+    FORM = "form"
+    """Every answer to a reply says in `well_formed` whether the reply was in form."""
+    SIGNAL = "signal"
+    """The oracle does not earn less than random play on average, beyond chance, nor always as much;
+    and not all groups of the noisy policy tie."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was found of one level.
+
+    Attributes:
+        world: id of the world.
+        level: the level.
+        role: whose returns these are.
+        tasks: test Tasks played.
+        declared: lowest and highest return the world declares.
+        observed: lowest and highest return any policy got.
+        returns: what each scripted policy earns.
+        optimum: mean over the Tasks of the best expected return.
+        exact: whether that is the optimum, rather than a bound of it, on every Task.
+        grouped: the policy whose rollouts make the groups: `noisy`, or `random` without one.
+        groups: groups played, each of `max(GROUP_SIZES)` rollouts of one Task.
+        ties: rates of its groups by name, with bootstrap intervals; see `TieCounts.intervals`.
+        malformed: share of replies of random bytes that were not in form; `None` if never told.
+        episode_bytes: bytes read and written in an episode of the grouped policy.
+        instances: Tasks whose fingerprints were compared, over all splits.
+        repeated: how many of them occurred before in the same split, which is allowed.
+        broken: by contract, what broke it.
+    """
+
+    world: str
+    level: str
+    role: str
+    tasks: int
+    declared: tuple[float, float]
+    observed: tuple[float, float]
+    returns: Mapping[str, Estimate]
+    optimum: Estimate
+    exact: bool
+    grouped: str
+    groups: int
+    ties: Mapping[str, Interval]
+    malformed: float | None
+    episode_bytes: Estimate
+    instances: int
+    repeated: int
+    broken: Mapping[Contract, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values; estimates and intervals as mappings."""
+        return asdict(self) | {
+            "returns": {name: value._asdict() for name, value in self.returns.items()},
+            "optimum": self.optimum._asdict(),
+            "ties": {name: value._asdict() for name, value in self.ties.items()},
+            "episode_bytes": self.episode_bytes._asdict(),
+            "broken": {str(contract): what for contract, what in self.broken.items()},
+        }
+
+
+def check(
+    world: World, policies: Mapping[str, Policy], *, tasks: int = 40, seed: int = 0
+) -> Certificate:
+    """Certify one level.
+
+    Args:
+        world: the level; an episode under way in it is dropped.
+        policies: scripted policies of the world, with at least `null`, `random` and `oracle`.
+        tasks: Tasks of each split, at least 2, or all of them where a split holds fewer.
+        seed: seed of the policies' randomness.
+
+    Raises:
+        OptionError: if there are fewer than two test Tasks.
+        RewardRangeError: if a reward leaves its declared range; the world itself refuses it.
+    """
+    drawn = {split: _draw(world, split, tasks) for split in SPLITS}
+    tested = drawn["test"]
+    if len(tested) < 2:
+        raise OptionError(f"a certificate needs at least 2 test Tasks, got {len(tested)}")
+    role = world.spec.roles[0]
+    records = {name: play_all(world, tested, policy, seed) for name, policy in policies.items()}
+    grouped = "noisy" if "noisy" in policies else "random"
+    groups = [
+        play_group(world, task, policies[grouped], max(GROUP_SIZES), seed)
+        for task in tested[:MOST_GROUPS]
+    ]
+    bytes_policies = dict.fromkeys(world.spec.roles, policies["null"]) | {role: random_bytes}
+    noise = play_all(world, tested, bytes_policies, seed)
+    played = [record for runs in (*records.values(), *groups, noise) for record in runs]
+    earned = {name: _returns(runs, role) for name, runs in records.items()}
+    limits = [world.optimum(task)[role] for task in tested]
+    limit_T = np.array([limit.value for limit in limits])
+    ties = tie_counts([_returns(group, role).tolist() for group in groups]).intervals(
+        generator("check", seed), sizes=GROUP_SIZES
+    )
+    lengths, changed = _replays(world, records[grouped], role)
+    told = well_formed(noise, role)
+    declared = world.spec.return_range[role]
+    everything = _returns(played, role)
+    found = {
+        Contract.RANGE: _off_grid(played),
+        Contract.SPLITS: _shared(drawn),
+        Contract.DETERMINISM: changed or _drawn_otherwise(world, tested),
+        Contract.ORACLE: _beats_oracle(earned, declared),
+        Contract.OPTIMUM: _beats_optimum(earned, limit_T, declared, world.turn_limit / GRID),
+        Contract.MALFORMED: _paid_noise(noise, records["null"], role),
+        Contract.FORM: _untold(played, role),
+        Contract.SIGNAL: _silent(earned["oracle"] - earned["random"], ties),
+    }
+    return Certificate(
+        world=world.spec.id,
+        level=world.level,
+        role=role,
+        tasks=len(tested),
+        declared=(declared.low, declared.high),
+        observed=(float(everything.min()), float(everything.max())),
+        returns={name: estimate(values.tolist()) for name, values in earned.items()},
+        optimum=estimate(limit_T.tolist()),
+        exact=all(limit.exact for limit in limits),
+        grouped=grouped,
+        groups=len(groups),
+        ties=ties,
+        malformed=1.0 - float(np.mean(told)) if told else None,
+        episode_bytes=estimate(lengths),
+        instances=sum(map(len, drawn.values())),
+        repeated=sum(
+            len(split) - len({task.fingerprint for task in split}) for split in drawn.values()
+        ),
+        broken={contract: what for contract, what in found.items() if what},
+    )
+
+
+def random_bytes(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    """Answer with up to `LONGEST_REPLY` random bytes, as the byte codec reads them."""
+    sampled = rng.integers(0, 256, int(rng.integers(LONGEST_REPLY + 1))).tolist()
+    return ByteCodec().read(sampled, "stop").text
+
+
+def _draw(world: World, split: str, count: int) -> list[Task]:
+    size = world.size(split)
+    return [
+        world.task(split, index) for index in range(count if size is None else min(size, count))
+    ]
+
+
+def _returns(records: Iterable[Record], role: str) -> Floats:
+    return np.array([record.returns[role] for record in records])
+
+
+def _replays(world: World, records: Sequence[Record], role: str) -> tuple[list[float], str]:
+    """Say all replies again, in tokens: bytes of each episode, and what came out otherwise."""
+    lengths, changed = [], ""
+    for record in records:
+        episode = Episode(world.fork(), record.task, roles=(role,))
+        for reply in record.replies:
+            episode.say(reply)
+        if episode.world.returns != record.returns:
+            changed = f"Task {record.task.index} of test was played again for another return"
+        lengths.append(float(len(episode.observation_of(role))))
+    return lengths, changed
+
+
+def _drawn_otherwise(world: World, tasks: Sequence[Task]) -> str:
+    first = tasks[0]
+    if world.fork().task(first.split, first.index) == first:
+        return ""
+    return f"Task {first.index} of {first.split} is another one when drawn again"
+
+
+def _off_grid(records: Iterable[Record]) -> str:
+    for record in records:
+        for role, value in record.returns.items():
+            if value * GRID != int(value * GRID):
+                return f"{role!r} earned {value!r}, no multiple of 1/{GRID:g}"
+    return ""
+
+
+def _shared(drawn: Mapping[str, Sequence[Task]]) -> str:
+    seen: dict[str, str] = {}
+    for split, tasks in drawn.items():
+        for task in tasks:
+            if seen.setdefault(task.fingerprint, split) != split:
+                return f"{task.fingerprint} occurs in {seen[task.fingerprint]} and {split}"
+    return ""
+
+
+def _beats_oracle(earned: Mapping[str, Floats], declared: Range) -> str:
+    """Compare on the same Tasks, by Hoeffding's inequality.
+
+    Standard errors would not do: of lotteries that hardly ever lose, a sample without a loss has a
+    small one.
+    """
+    best = max(earned, key=lambda name: float(earned[name].mean()))
+    lead = float((earned[best] - earned["oracle"]).mean())
+    reach = 2.0 * (declared.high - declared.low)
+    margin = reach * math.sqrt(-math.log(_CHANCE) / (2.0 * len(earned["oracle"])))
+    if lead <= margin:
+        return ""
+    return f"{best} earns {lead:.4f} more than the oracle, chance explains {margin:.4f}"
+
+
+def _beats_optimum(
+    earned: Mapping[str, Floats], limit_T: Floats, declared: Range, rounding: float
+) -> str:
+    """Compare Task by Task where the oracle leaves nothing to chance, else means by Chernoff."""
+    certain = bool((np.abs(earned["oracle"] - limit_T) <= rounding).all())
+    for name, earned_T in earned.items():
+        excess_T = earned_T - limit_T
+        if certain and excess_T.max() > rounding:
+            return f"{name} earns {excess_T.max():.6f} more than the optimum of a Task"
+        if excess_T.mean() > rounding and _chance(earned_T, limit_T, declared) < _CHANCE:
+            return f"{name} earns {excess_T.mean():.4f} more than the mean optimum"
+    return ""
+
+
+def _chance(earned_T: Floats, limit_T: Floats, declared: Range) -> float:
+    """Bound the chance of so large a mean of independent bounded returns; Hoeffding (1963)."""
+    span = declared.high - declared.low
+    found = min((float(earned_T.mean()) - declared.low) / span, 1.0)
+    least = (float(limit_T.mean()) - declared.low) / span
+    if not 0.0 < least < 1.0:
+        return 0.0
+    exponent = found * math.log(found / least)
+    if found < 1.0:
+        exponent += (1.0 - found) * math.log((1.0 - found) / (1.0 - least))
+    return math.exp(-len(earned_T) * exponent)
+
+
+def _paid_noise(noise: Sequence[Record], null: Sequence[Record], role: str) -> str:
+    for bad, nothing in zip(noise, null, strict=True):
+        if bad.returns[role] > nothing.returns[role]:
+            return (
+                f"random bytes earned {bad.returns[role]!r} on Task {bad.task.index} of test, "
+                f"the null policy {nothing.returns[role]!r}"
+            )
+    return ""
+
+
+def _untold(records: Sequence[Record], role: str) -> str:
+    replies = sum(turn.role == role for record in records for turn in record.turns[:-1])
+    told = len(well_formed(records, role))
+    return "" if told == replies else f"{replies - told} of {replies} answers do not say"
+
+
+def _silent(lead_T: Floats, ties: Mapping[str, Interval]) -> str:
+    lead = estimate(lead_T.tolist())
+    if lead.high <= 0.0:
+        return f"the oracle earns {lead} more than random play"
+    if ties["reward_uniform_group_rate"].value == 1.0:
+        return "every group of the noisy policy ties"
+    return ""

@@ -1,0 +1,97 @@
+"""Certificates as tables of a page: one row a level, or one row a world for its first level."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tokengym.agents.analysis.markdown import markdown_table
+from tokengym.envs.registry import spec
+
+Found = Mapping[str, Any]
+"""A certificate as `Certificate.to_dict` gives it."""
+
+SIZES = (4, 8, 16)
+
+LEVELS_HEADER = (
+    "world",
+    "level",
+    "declared",
+    "observed",
+    "null",
+    "random",
+    "best rule",
+    "oracle",
+    "optimum",
+    "tied pairs",
+    f"dead groups of {'/'.join(map(str, SIZES))}",
+    "malformed",
+    "bytes",
+)
+WORLDS_HEADER = ("world", "what a policy does", "null", "random", "best rule", "optimum")
+
+
+def levels_table(certificates: Sequence[Found]) -> str:
+    """Return the table of levels; the text around it says what the columns are."""
+    return markdown_table(LEVELS_HEADER, [_level_row(found) for found in certificates])
+
+
+def worlds_table(certificates: Sequence[Found]) -> str:
+    """Return the table of worlds, from the certificate of each one's first level."""
+    firsts = [found for found in certificates if found["level"] == spec(found["world"]).levels[0]]
+    return markdown_table(WORLDS_HEADER, [_world_row(found) for found in firsts])
+
+
+BLOCKS: Mapping[str, Callable[[Sequence[Found]], str]] = {
+    "tokengym check, by level": levels_table,
+    "tokengym check, by world": worlds_table,
+}
+"""Blocks of pages that are made of certificates, by name."""
+
+
+def _level_row(found: Found) -> Sequence[str]:
+    returns, ties = found["returns"], found["ties"]
+    dead = [ties[f"zero_advantage_probability_{size}"]["value"] for size in SIZES]
+    malformed = "" if found["malformed"] is None else f"{found['malformed']:.0%}"
+    return (
+        spec(found["world"]).short_name,
+        f"`{found['level']}`",
+        "{:g} to {:g}".format(*found["declared"]),
+        "{:.2f} to {:.2f}".format(*found["observed"]),
+        _interval(returns["null"]),
+        _interval(returns["random"]),
+        _best_rule(found, _interval),
+        _interval(returns["oracle"]),
+        f"{found['optimum']['mean']:.3f}{'' if found['exact'] else ' (bound)'}",
+        f"{ties['reward_tie_pair_rate']['value']:.3f}",
+        " / ".join(f"{rate:.3f}" for rate in dead),
+        malformed,
+        f"{found['episode_bytes']['mean']:,.0f}",
+    )
+
+
+def _world_row(found: Found) -> Sequence[str]:
+    row = spec(found["world"])
+    return (
+        f"`{row.id}`",
+        row.summary,
+        _mean(found["returns"]["null"]),
+        _mean(found["returns"]["random"]),
+        _best_rule(found, _mean),
+        f"{_mean(found['optimum'])}{'' if found['exact'] else ' (bound)'}",
+    )
+
+
+def _best_rule(found: Found, shown: Callable[[Mapping[str, float]], str]) -> str:
+    """The scripted policy of the highest mean; the oracle and its shaken likeness know too much."""
+    rules = {
+        name: value for name, value in found["returns"].items() if name not in ("oracle", "noisy")
+    }
+    best = max(rules, key=lambda name: rules[name]["mean"])
+    return f"{shown(rules[best])} `{best}`"
+
+
+def _interval(value: Mapping[str, float]) -> str:
+    return f"{value['mean']:.3f} ± {(value['high'] - value['low']) / 2:.3f}"
+
+
+def _mean(value: Mapping[str, float]) -> str:
+    return f"{value['mean']:.3f}"

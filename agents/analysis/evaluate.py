@@ -1,0 +1,99 @@
+"""What policies earn on a set of Tasks, with 95 % intervals."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tokengym.envs.core.rollout import Policy, Record, play
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.world import World
+
+
+class Estimate(NamedTuple):
+    """A mean with its 95 % confidence interval.
+
+    Attributes:
+        mean: the mean; NaN of no values.
+        low: lower end of the interval.
+        high: upper end of the interval.
+        tasks: how many independent values it rests on.
+    """
+
+    mean: float
+    low: float
+    high: float
+    tasks: int
+
+    def __str__(self) -> str:
+        """Show mean and half width: `0.812 ± 0.011`."""
+        return f"{self.mean:.3f} ± {(self.high - self.low) / 2:.3f}"
+
+    def overlaps(self, other: "Estimate") -> bool:
+        """Whether the two intervals share a point."""
+        return self.low <= other.high and other.low <= self.high
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Return mean and Student-t 95 % interval of independent values; one value has no width."""
+    count = len(values)
+    if count == 0:
+        return Estimate(math.nan, math.nan, math.nan, 0)
+    array = np.asarray(values, dtype=np.float64)
+    mean = float(array.mean())
+    if count == 1:
+        return Estimate(mean, mean, mean, 1)
+    from scipy.special import stdtrit  # it takes long to load, and only reports need it
+
+    half = float(stdtrit(count - 1, 0.975)) * float(array.std(ddof=1)) / math.sqrt(count)
+    return Estimate(mean, mean - half, mean + half, count)
+
+
+def play_all(
+    world: World, tasks: Iterable[Task], policies: Mapping[str, Policy] | Policy, seed: int = 0
+) -> list[Record]:
+    """Play each Task once; a Task's randomness depends on `seed` and the Task alone."""
+    return [
+        play(world, task, policies, generator("evaluate", seed, task.fingerprint)) for task in tasks
+    ]
+
+
+def play_group(
+    world: World, task: Task, policies: Mapping[str, Policy] | Policy, size: int, seed: int = 0
+) -> list[Record]:
+    """Play `size` rollouts of one Task; their randomness depends on `seed` and the Task alone."""
+    rng = generator("group", seed, task.fingerprint)
+    return [play(world, task, policies, rng) for _ in range(size)]
+
+
+def evaluate(
+    world: World,
+    tasks: Iterable[Task],
+    policies: Mapping[str, Policy] | Policy,
+    *,
+    role: str | None = None,
+    seed: int = 0,
+) -> Estimate:
+    """Return what a role earns on `tasks`, each played once.
+
+    Args:
+        world: the world.
+        tasks: Tasks of it.
+        policies: a policy for each role, or one for all.
+        role: whose return; the first role if `None`.
+        seed: seed of the policies' randomness.
+    """
+    role = world.spec.roles[0] if role is None else role
+    return estimate([record.returns[role] for record in play_all(world, tasks, policies, seed)])
+
+
+def well_formed(records: Iterable[Record], role: str) -> list[float]:
+    """Return, for each of a role's replies whose answer tells, 1 if it was in form, else 0."""
+    return [
+        answer.metrics["well_formed"]
+        for record in records
+        for asked, answer in zip(record.turns, record.turns[1:], strict=False)
+        if asked.role == role and "well_formed" in answer.metrics
+    ]

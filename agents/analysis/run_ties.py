@@ -1,0 +1,190 @@
+"""Ties of a run as it learned: what its log says step by step, read back from the run folder."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import isfinite
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from tokengym.agents.analysis.evaluate import Estimate
+from tokengym.agents.analysis.evaluation import Evaluation
+from tokengym.agents.analysis.page import Sheet
+from tokengym.agents.training.config import SETTINGS_FILE, TrainSettings
+from tokengym.agents.training.job import OUTCOME_FILE
+from tokengym.agents.training.monitor import StepLog, StepRow
+from tokengym.envs.core.errors import OptionError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+METRICS_FILE = "metrics.jsonl"
+
+SERIES: Mapping[str, str] = {
+    "reward/total": "mean return",
+    "reward_uniform_group_rate": "groups without advantage",
+    "reward_tie_pair_rate": "tied pairs",
+    "reward_tie_group_rate": "groups with a tie",
+    "reward_unique_fraction_mean": "distinct rewards / size",
+    "safety_floor_mass": "returns below the safety floor",
+    "floor_tie_pair_rate": "tied pairs on the floor",
+    "interior_tie_pair_rate": "tied pairs above the floor",
+    "malformed": "malformed replies",
+}
+"""Metrics of the log's `env/all/`, and what to call them; those that it has are shown."""
+
+_TENTH = 10
+_NOTE = "Means over the first and last tenth of the steps and over all of them."
+
+
+@dataclass(frozen=True)
+class RunTies:
+    """How a run's groups tied as it learned.
+
+    Attributes:
+        run: name of the folder.
+        world: id of the world.
+        level: the level.
+        group_size: rollouts of a group.
+        steps: the completed steps, by the trainer's number, ascending.
+        series: values at these steps by the keys of `SERIES`; `None` where a step does not tell.
+        tokens: tokens read and sampled by all rollouts, every observation read whole.
+        held_out: mean return on held-out Tasks `before` and `after`, if the run got so far.
+        collapse: how it lost its signal, if it did.
+    """
+
+    run: str
+    world: str
+    level: str
+    group_size: int
+    steps: tuple[int, ...]
+    series: Mapping[str, tuple[float | None, ...]]
+    tokens: float
+    held_out: Mapping[str, Estimate]
+    collapse: str | None
+
+    def mean(self, name: str, part: slice = slice(None)) -> float | None:
+        """Return the mean of a series over part of the steps, `None` if none of them tells."""
+        told = [value for value in self.series.get(name, ())[part] if value is not None]
+        return fmean(told) if told else None
+
+    @property
+    def tenth(self) -> int:
+        """Steps of a tenth of the run, at least one."""
+        return max(1, len(self.steps) // _TENTH)
+
+    @property
+    def verdict(self) -> str:
+        """What the ties cost, and whether the floor made them; the floor is asked about first."""
+        first, last = slice(self.tenth), slice(-self.tenth, None)
+        said = ""
+        before, after = (self.mean("safety_floor_mass", part) for part in (first, last))
+        if before is not None and after is not None:
+            said = (
+                f"The safety floor first: {before:.1%} of the returns lay below it at the start, "
+                f"{after:.1%} at the end"
+            )
+            split = self.mean("interior_tie_pair_rate")
+            said += (
+                "; the log does not split ties by it, `tokengym ties` with this run as --policy "
+                "does. "
+                if split is None
+                else f"; above it {split:.1%} of the pairs tied. "
+            )
+        dead = self.mean("reward_uniform_group_rate") or 0.0
+        pairs = [self.mean("reward_tie_pair_rate", part) or 0.0 for part in (first, last)]
+        return (
+            f"{said}{dead:.1%} of the groups had no advantage, and the tokens spent on them taught "
+            f"nothing. Tied pairs went from {pairs[0]:.1%} to {pairs[1]:.1%}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        held_out = {when: value._asdict() for when, value in self.held_out.items()}
+        return asdict(self) | {"held_out": held_out, "verdict": self.verdict}
+
+    def sheet(self) -> Sheet:
+        """Lay it out."""
+        lines = [self.verdict]
+        if self.collapse is not None:
+            lines.insert(0, f"Collapsed: {self.collapse}.")
+        if self.held_out:
+            told = ", ".join(f"{when} {value}" for when, value in self.held_out.items())
+            lines.append(f"Held-out return: {told}.")
+        lines.append(f"{self.tokens:,.0f} tokens read and sampled by the rollouts.")
+        parts = (slice(self.tenth), slice(-self.tenth, None), slice(None))
+        return Sheet(
+            title=(
+                f"{self.run}: {self.world} {self.level}, {len(self.steps)} steps, groups of "
+                f"{self.group_size}"
+            ),
+            lines=lines,
+            header=("", "first tenth", "last tenth", "all steps"),
+            rows=[
+                (SERIES[name], *(_shown(self.mean(name, part)) for part in parts))
+                for name in self.series
+            ],
+            note=_NOTE,
+            picture=self._picture(),
+        )
+
+    def _picture(self) -> "Figure":
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(9, 3.8), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        for name, values in self.series.items():
+            axes = left if name == "reward/total" else right
+            axes.plot(self.steps, values, lw=1.2, label=SERIES[name])
+        for when, at in (("before", self.steps[0]), ("after", self.steps[-1] + 1)):
+            if when in self.held_out:
+                mean, low, high, _ = self.held_out[when]
+                left.errorbar([at], [mean], [[mean - low], [high - mean]], fmt="ko", capsize=4)
+        left.set(xlabel="step", ylabel="mean return (points: held out)")
+        right.set(xlabel="step", ylabel="rate", ylim=(-0.02, 1.02))
+        figure.suptitle(f"{self.run}: {self.world} {self.level}, groups of {self.group_size}")
+        handles, labels = right.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
+        return figure
+
+
+def run_ties(folder: Path) -> RunTies:
+    """Read a run folder.
+
+    Raises:
+        OptionError: if it is no run's folder, or the run has not completed a step.
+    """
+    settings = TrainSettings.load(folder / SETTINGS_FILE)
+    log = StepLog(folder / METRICS_FILE)
+    log.poll()
+    rows = log.rows
+    if not rows:
+        raise OptionError(f"{folder} has no completed step in {METRICS_FILE}")
+    series = {name: tuple(_value(row, name) for row in rows) for name in SERIES}
+    outcome = folder / OUTCOME_FILE
+    ended = json.loads(outcome.read_text()) if outcome.is_file() else {}
+    return RunTies(
+        run=folder.resolve().name,
+        world=settings.world,
+        level=settings.level,
+        group_size=settings.group_size,
+        steps=tuple(row.step for row in rows),
+        series={name: found for name, found in series.items() if any(v is not None for v in found)},
+        tokens=sum(row.tokens for row in rows),
+        held_out={
+            when: Evaluation.from_dict(ended[when]).returns
+            for when in ("before", "after")
+            if when in ended
+        },
+        collapse=(ended.get("collapse") or {}).get("reason"),
+    )
+
+
+def _value(row: StepRow, name: str) -> float | None:
+    value = row.metrics.get(f"env/all/{name}")
+    return float(value) if isinstance(value, int | float) and isfinite(value) else None
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"

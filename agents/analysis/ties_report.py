@@ -1,0 +1,92 @@
+"""The group-size study laid out: its table, its picture, what it comes to."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tokengym.agents.analysis.page import Sheet
+from tokengym.agents.analysis.ties import TieStudy
+from tokengym.rewards.ties import Interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_NOTE = "95 % intervals over groups. Compare pairs across sizes, not groups with a tie."
+
+
+def tie_sheet(study: TieStudy) -> Sheet:
+    """Lay out a study."""
+    effort = study.effort
+    return Sheet(
+        title=f"{study.world} {study.level}, {study.policy}, {study.groups} groups",
+        lines=(
+            study.verdict,
+            "Recommended group size {}: {}.".format(*study.recommended),
+            f"Mean reward {study.mean_reward:.4f}, correct (above {study.threshold:g}) "
+            f"{study.correct_rate:.1%}.",
+            f"{study.rollouts_per_second:,.1f} rollouts/s, {study.tokens_per_second:,.0f} tokens/s "
+            f"({effort.codec}): {effort.tokens_per_rollout:,.1f} tokens a rollout, "
+            f"{effort.written_per_rollout:,.1f} of them written by the policy.",
+        ),
+        header=("", *(f"size {row.size}" for row in study.sizes)),
+        rows=_rows(study),
+        note=_NOTE,
+        picture=_picture(study),
+    )
+
+
+def _rows(study: TieStudy) -> Sequence[Sequence[str]]:
+    shown = {
+        "tied pairs": "reward_tie_pair_rate",
+        "groups with a tie": "reward_tie_group_rate",
+        "distinct rewards / size": "reward_unique_fraction_mean",
+        "effective group size": "effective_group_size",
+    }
+    if study.floor is not None:
+        shown |= {
+            f"rewards below {study.floor:g}, the floor": "floor_mass",
+            "tied pairs on the floor": "floor_tie_pair_rate",
+            "tied pairs above the floor": "interior_tie_pair_rate",
+        }
+    rows = [("groups with an advantage", *(_shown(row.useful) for row in study.sizes))]
+    for label, name in shown.items():
+        rows.append((label, *(_shown(row.rates[name]) for row in study.sizes)))
+    return rows
+
+
+def _shown(at: Interval) -> str:
+    return f"{at.value:.3f} ({at.low:.3f} to {at.high:.3f})"
+
+
+def _picture(study: TieStudy) -> "Figure":
+    """Rates by size, and where the rewards lie."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    sizes = [row.size for row in study.sizes]
+    for label, found in _curves(study).items():
+        middle = [interval.value for interval in found]
+        below = [max(interval.value - interval.low, 0.0) for interval in found]
+        above = [max(interval.high - interval.value, 0.0) for interval in found]
+        left.errorbar(sizes, middle, yerr=[below, above], marker="o", capsize=3, label=label)
+    left.set(xlabel="group size", ylabel="rate", ylim=(-0.02, 1.02), xticks=sizes)
+    right.hist(np.ravel(study.rewards), bins=40)
+    if study.floor is not None:
+        right.axvline(study.floor, color="black", linestyle="--", label="safety floor")
+    right.set(xlabel="reward", ylabel="rollouts")
+    figure.suptitle(f"{study.world} {study.level}, {study.policy}, {study.groups} groups")
+    figure.legend(loc="outside lower center", ncols=4)
+    return figure
+
+
+def _curves(study: TieStudy) -> Mapping[str, Sequence[Interval]]:
+    return {
+        "groups without advantage": [
+            Interval(1 - row.useful.value, 1 - row.useful.high, 1 - row.useful.low)
+            for row in study.sizes
+        ],
+        "tied pairs": [row.rates["reward_tie_pair_rate"] for row in study.sizes],
+        "groups with any tie": [row.rates["reward_tie_group_rate"] for row in study.sizes],
+    }

@@ -1,0 +1,230 @@
+"""Make the starting policy: a small causal language model trained to imitate demonstrations.
+
+Run `python -m tokengym.agents.toy_model.make --out DIR`. The result depends on the arguments
+and the versions of torch and transformers only.
+"""
+
+import argparse
+import itertools
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+from tokengym.agents.toy_model.demonstrations import Mixture, conversations
+
+log = logging.getLogger("tokengym.starting")
+
+PAD, OPEN, CLOSE = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
+PAD_ID = 0  # special tokens come first, in this order
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}"
+    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+VOCABULARY = 1024
+HEAD = 32
+WIDTH = 160
+LAYERS = 4
+TOKENIZER_TEXTS = 4000
+
+Example = tuple[list[int], list[bool]]
+
+
+def without_route(reply: str) -> str:
+    """Leave the slots out of a trip: copying them takes more than a model of this size learns."""
+    return reply.split(":", 1)[0]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One stretch of training with a learning-rate schedule of its own.
+
+    Attributes:
+        shares: how much of each mixture of demonstrations, relative to the others.
+        steps: optimizer steps.
+        tokens: tokens a batch.
+        learning_rate: the schedule's peak.
+        sensible: share of the steps, the first ones, that imitate the sensible baselines alone.
+    """
+
+    shares: Sequence[tuple[Mixture, float]]
+    steps: int
+    tokens: int
+    learning_rate: float
+    sensible: float = 0.85
+
+
+FORECAST = Mixture("tokengym/Forecast-v0", "easy", "empirical", {"empirical": 2, "random": 3})
+GUESSES = replace(FORECAST, policies={"empirical": 3, "random": 7})
+ENERGY = Mixture("tokengym/Energy-v0", "small", "time_of_use", {"time_of_use": 3, "random": 1})
+ROUTES = Mixture("tokengym/Warehouse-v0", "pick_small", "edd_exact", {"edd_exact": 1, "random": 1})
+TRIPS = replace(ROUTES, policies={"fcfs": 1, "noisy": 2, "random": 2}, said=without_route)
+REPORTS = Mixture("tokengym/Disruption-v0", "L2", "logistic", {"logistic": 1, "random": 1})
+CLAIMS = replace(REPORTS, sensible="scripted", policies={"scripted": 1, "noisy": 2, "random": 1})
+DEBATE = replace(CLAIMS, policies={"scripted": 1, "random": 1})
+COURSE = (
+    Lesson(((FORECAST, 16), (ENERGY, 1), (ROUTES, 1), (REPORTS, 1)), 2400, 4096, 2e-3),
+    # Arithmetic takes the longest; the other worlds are kept from being forgotten.
+    Lesson(((FORECAST, 60), (ENERGY, 1), (ROUTES, 1)), 3000, 2048, 1.5e-3),
+    # Plans and debates are longer to say: with forecasts known they get the most tokens.
+    Lesson(((FORECAST, 4), (ENERGY, 1), (ROUTES, 4), (CLAIMS, 4)), 2400, 4096, 1.5e-3),
+    Lesson(((GUESSES, 3), (ENERGY, 1), (TRIPS, 3), (DEBATE, 5)), 900, 4096, 1.5e-3, 0.5),
+    # Reports must sum to one, which the noise that comes last in a lesson is too short to teach.
+    Lesson(((FORECAST, 3), (ENERGY, 1), (TRIPS, 2), (DEBATE, 6)), 500, 4096, 1.2e-3, 0.0),
+    Lesson(((FORECAST, 5), (ENERGY, 0.5), (TRIPS, 1), (DEBATE, 5)), 400, 4096, 1e-3, 0.4),
+    Lesson(((FORECAST, 5), (ENERGY, 0.5), (TRIPS, 1.5), (DEBATE, 5)), 250, 4096, 8e-4, 0.0),
+    # A shift lead's WAIT is rare and three tokens long: form comes with it said more often.
+    Lesson(((FORECAST, 4), (ENERGY, 0.5), (TRIPS, 4), (DEBATE, 3)), 500, 4096, 8e-4, 0.0),
+)
+
+
+def make_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
+    """Train a byte-level BPE tokenizer in which every digit is a token of its own."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r"[0-9]"), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.train_from_iterator(
+        texts,
+        trainers.BpeTrainer(
+            vocab_size=VOCABULARY,
+            special_tokens=[PAD, OPEN, CLOSE],
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token=CLOSE,
+        pad_token=PAD,
+        additional_special_tokens=[OPEN, CLOSE],
+    )
+    fast.chat_template = CHAT_TEMPLATE
+    return fast
+
+
+def make_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
+    """Return an untrained Qwen3 model of 1.5 million parameters."""
+    fields: dict[str, Any] = {
+        "vocab_size": VOCABULARY,
+        "hidden_size": WIDTH,
+        "intermediate_size": 3 * WIDTH,
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": WIDTH // HEAD,
+        "num_key_value_heads": WIDTH // HEAD,
+        "head_dim": HEAD,
+        "max_position_embeddings": 8192,
+        "tie_word_embeddings": True,
+        "bos_token_id": None,
+        "eos_token_id": tokenizer.convert_tokens_to_ids(CLOSE),
+        "pad_token_id": tokenizer.convert_tokens_to_ids(PAD),
+    }
+    return Qwen3ForCausalLM(Qwen3Config(**fields))
+
+
+def encode(tokenizer: PreTrainedTokenizerFast, messages: list[dict[str, str]]) -> Example:
+    """Return the tokens of a conversation and which of them the policy says."""
+    tokens: list[int] = []
+    own: list[bool] = []
+    for message in messages:
+        speaks = message["role"] == "assistant"
+        head = tokenizer.encode(f"{OPEN}{message['role']}\n", add_special_tokens=False)
+        body = tokenizer.encode(f"{message['content']}{CLOSE}", add_special_tokens=False)
+        tail = tokenizer.encode("\n", add_special_tokens=False)
+        tokens += head + body + tail
+        own += [False] * len(head) + [speaks] * len(body) + [False] * len(tail)
+    return tokens, own
+
+
+def batches(
+    tokenizer: PreTrainedTokenizerFast, lesson: Lesson, seed: int, *, sensible: bool
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Yield padded token ids and labels, both `(batch, length)`; like lengths go together."""
+    told = conversations(lesson.shares, seed, sensible=sensible)
+    stream = (encode(tokenizer, messages) for messages in told)
+    while True:
+        pool = sorted(itertools.islice(stream, 512), key=lambda example: len(example[0]))
+        ready: list[list[Example]] = [[]]
+        for example in pool:
+            if (len(ready[-1]) + 1) * len(example[0]) > lesson.tokens:
+                ready.append([])
+            ready[-1].append(example)
+        order = torch.randperm(len(ready)).tolist()
+        for number in order:
+            yield collate(ready[number], PAD_ID)
+
+
+def collate(examples: list[Example], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Pad examples on the right; labels are -100 wherever the policy does not speak."""
+    length = max(len(tokens) for tokens, _ in examples)
+    ids = torch.full((len(examples), length), pad)
+    labels = torch.full((len(examples), length), -100)
+    for row, (tokens, own) in enumerate(examples):
+        ids[row, : len(tokens)] = torch.tensor(tokens)
+        labels[row, : len(tokens)] = torch.where(torch.tensor(own), torch.tensor(tokens), -100)
+    return ids, labels
+
+
+def train(
+    model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, lesson: Lesson, seed: int
+) -> None:
+    """Imitate: AdamW, a short warm-up, then a cosine down to a tenth."""
+    first, then = (
+        batches(tokenizer, lesson, seed, sensible=sensible) for sensible in (True, False)
+    )
+    sensible_steps = int(lesson.sensible * lesson.steps)
+    data = itertools.chain(itertools.islice(first, sensible_steps), then)
+    peak = lesson.learning_rate
+    optimizer = torch.optim.AdamW(model.parameters(), peak, (0.9, 0.98), weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, peak, total_steps=lesson.steps, pct_start=0.05, final_div_factor=10
+    )
+    model.train()
+    for step, (ids, labels) in enumerate(itertools.islice(data, lesson.steps)):
+        # bfloat16 products halve the time where the processor has them, and are emulated elsewhere.
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss: torch.Tensor = model(input_ids=ids, labels=labels).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        if step % 50 == 0:
+            log.info("step %d of %d: loss %.4f", step, lesson.steps, loss.item())
+
+
+def main() -> None:
+    """Make the policy and write its directory after every lesson."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="directory to write")
+    parser.add_argument("--resume", type=int, default=0, help="lessons that --out has had already")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    for number in range(arguments.resume, len(COURSE)):
+        torch.manual_seed(arguments.seed)
+        if number == 0:
+            talks = conversations(COURSE[0].shares, arguments.seed + 1, sensible=False)
+            told = itertools.islice(talks, TOKENIZER_TEXTS)
+            tokenizer = make_tokenizer([message["content"] for talk in told for message in talk])
+            model = make_model(tokenizer)
+        else:
+            # Through the file and its half precision, so that a resumed course gives the same.
+            tokenizer = PreTrainedTokenizerFast.from_pretrained(arguments.out)
+            model = Qwen3ForCausalLM.from_pretrained(arguments.out, dtype=torch.float32)
+        train(model, tokenizer, COURSE[number], arguments.seed)
+        model.half().save_pretrained(arguments.out)
+        tokenizer.save_pretrained(arguments.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""From rollouts to one advantage a turn: what is compared, by which estimator. Pure numpy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Self
+
+import numpy as np
+
+from tokengym.agents.training.algorithm import Choices
+from tokengym.rewards.advantages import (
+    Flags,
+    Floats,
+    by_turn,
+    group_centred,
+    group_standardised,
+    leave_one_out,
+    reinforce_plus_plus,
+    remax,
+    returns_to_go,
+    turn_rows,
+)
+
+_COMPARING = {
+    "group_centred": group_centred,
+    "group_standardised": group_standardised,
+    "leave_one_out": leave_one_out,
+}
+
+
+@dataclass(frozen=True)
+class Played:
+    """The turns of N groups of at most G rollouts of at most T turns each; 0 where there is none.
+
+    Attributes:
+        rewards_NGT: reward of each turn.
+        taken_NGT: which turns were taken.
+        tokens_NGT: tokens sampled in each turn.
+        credits_NGT: exact credit of each turn, 0 where none was reported.
+        greedy_N: return of the greedy rollout of each group's Task; all 0 if there was none.
+    """
+
+    rewards_NGT: Floats
+    taken_NGT: Flags
+    tokens_NGT: Floats
+    credits_NGT: Floats
+    greedy_N: Floats
+
+    def __getitem__(self, groups: Sequence[int]) -> Self:
+        """Return some of the groups."""
+        rows = np.asarray(groups, np.intp)
+        return replace(
+            self,
+            rewards_NGT=self.rewards_NGT[rows],
+            taken_NGT=self.taken_NGT[rows],
+            tokens_NGT=self.tokens_NGT[rows],
+            credits_NGT=self.credits_NGT[rows],
+            greedy_N=self.greedy_N[rows],
+        )
+
+    def returns_NG(self) -> Floats:
+        """Return of each rollout, shape (N, G)."""
+        returns: Floats = self.rewards_NGT.sum(axis=2)
+        return returns
+
+    def counted_NG(self) -> Flags:
+        """Which rollouts there are, shape (N, G)."""
+        return np.asarray(self.taken_NGT.any(axis=2))
+
+
+def spreads(choices: Choices, played: Played) -> Floats:
+    """Return by how much what is compared spreads in each group, shape (N,).
+
+    With credit by turn that is the spread at the turn where it is largest. Fewer than two rollouts,
+    or two at a turn, have nothing to be compared with: their spread is 0.
+    """
+    values_NGS, counted_NGS = _compared(choices, played)
+    if choices.estimator == "remax":
+        greedy_N11 = played.greedy_N[:, None, None]
+        values_NGS = np.concatenate([values_NGS, greedy_N11], axis=1)
+        counted_NGS = np.concatenate([counted_NGS, np.ones_like(greedy_N11, np.bool_)], axis=1)
+    high_NS = values_NGS.max(axis=1, initial=-np.inf, where=counted_NGS)
+    low_NS = values_NGS.min(axis=1, initial=np.inf, where=counted_NGS)
+    several_NS = counted_NGS.sum(axis=1) >= 2
+    spread_NS = np.subtract(high_NS, low_NS, out=np.zeros_like(high_NS), where=several_NS)
+    spread_N: Floats = spread_NS.max(axis=1, initial=0.0)
+    return spread_N
+
+
+def advantages(choices: Choices, played: Played) -> Floats:
+    """Return the advantage of each turn, shape (N, G, T); 0 for turns that were not taken.
+
+    What `reinforce_plus_plus` standardises by is computed over all groups given, dead ones
+    included: leave them out before where they are to have no vote.
+    """
+    values_NGS, counted_NGS = _compared(choices, played)
+    least = choices.min_spread
+    if choices.estimator == "remax":
+        found_NG = remax(values_NGS[:, :, 0], played.greedy_N, counted_NGS[:, :, 0])
+        # The one estimator without a resolution of its own.
+        live_N = spreads(choices, played) > least
+        found_NGS = np.where(live_N[:, None], found_NG, 0.0)[:, :, None]
+    elif choices.estimator == "reinforce_plus_plus":
+        tokens_NGS = played.tokens_NGT
+        if choices.credit == "episode":
+            tokens_NGS = tokens_NGS.sum(axis=2, keepdims=True)
+        tokens = turn_rows(tokens_NGS)
+        found_NGS = by_turn(
+            lambda values, counted: reinforce_plus_plus(
+                values, tokens, counted, minimum_spread=least
+            ),
+            values_NGS,
+            counted_NGS,
+        )
+    else:
+        estimate = partial(_COMPARING[choices.estimator], minimum_spread=least)
+        found_NGS = by_turn(estimate, values_NGS, counted_NGS)
+    return np.where(played.taken_NGT, found_NGS, 0.0)
+
+
+def _compared(choices: Choices, played: Played) -> tuple[Floats, Flags]:
+    """What is compared and what of it counts, shape (N, G, T), or (N, G, 1) for whole episodes."""
+    if choices.credit == "episode":
+        return played.returns_NG()[:, :, None], played.counted_NG()[:, :, None]
+    if choices.credit == "turn":
+        return returns_to_go(played.rewards_NGT), played.taken_NGT
+    return played.credits_NGT, played.taken_NGT

@@ -1,0 +1,150 @@
+"""The one place where numbers become Tinker's tensors and tensors become numbers."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import tinker
+from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup
+
+from tokengym.agents.training.credit import Played
+from tokengym.rewards.advantages import Floats
+
+CREDIT = "credit"
+"""Name of the metric in which a world reports a turn's exact credit."""
+
+
+def played(groups: Sequence[TrajectoryGroup], greedy: Sequence[float] | None = None) -> Played:
+    """Return the turns of groups as arrays.
+
+    What a group pays beyond its turns (`final_rewards_G`) is earned at the last turn.
+
+    Args:
+        groups: the cookbook's groups; they may differ in size and length.
+        greedy: return of the greedy rollout of each group's Task.
+    """
+    most = max((len(group.trajectories_G) for group in groups), default=0)
+    longest = max(
+        (len(rollout.transitions) for group in groups for rollout in group.trajectories_G),
+        default=1,
+    )
+    shape = (len(groups), most, longest)
+    rewards, credits, tokens = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    taken = np.zeros(shape, np.bool_)
+    for n, group in enumerate(groups):
+        for g, (rollout, final) in enumerate(
+            zip(group.trajectories_G, group.final_rewards_G, strict=True)
+        ):
+            steps, length = rollout.transitions, len(rollout.transitions)
+            rewards[n, g, :length] = [step.reward for step in steps]
+            rewards[n, g, length - 1] += final
+            tokens[n, g, :length] = [len(step.ac.tokens) for step in steps]
+            credits[n, g, :length] = [float(step.metrics.get(CREDIT, 0.0)) for step in steps]
+            taken[n, g, :length] = True
+    return Played(rewards, taken, tokens, credits, np.asarray(greedy or np.zeros(shape[0])))
+
+
+def tokens_of(group: TrajectoryGroup) -> int:
+    """Return the tokens a group's rollouts read and sampled, every observation read whole."""
+    return sum(
+        step.ob.length + len(step.ac.tokens)
+        for rollout in group.trajectories_G
+        for step in rollout.transitions
+    )
+
+
+def rollout_data(rollout: Trajectory, advantages_T: Sequence[float]) -> list[tinker.Datum]:
+    """Return a rollout as training data: one Datum wherever every observation extends the last.
+
+    The layout is the cookbook's `trajectory_to_data`: inputs are all tokens but the last, targets
+    all but the first; `logprobs` (as sampled), `advantages` and `mask` are 0 at what was read. Here
+    every turn has an advantage of its own.
+
+    Args:
+        rollout: of text alone.
+        advantages_T: the advantage of each turn's tokens.
+    """
+    data: list[tinker.Datum] = []
+    tokens: list[int] = []
+    turns: list[tuple[int, list[float], float]] = []
+    for step, advantage in zip(rollout.transitions, advantages_T, strict=True):
+        observed = step.ob.to_ints()
+        if observed[: len(tokens)] != tokens:
+            data.append(_datum(tokens, turns))
+            tokens, turns = [], []
+        tokens = observed + step.ac.tokens
+        turns.append((len(observed), step.ac.logprobs, advantage))
+    if tokens:
+        data.append(_datum(tokens, turns))
+    return data
+
+
+def without_mask(data: Sequence[tinker.Datum]) -> list[tinker.Datum]:
+    """Return data as a service takes it: the mask is for metrics, and no input of a loss."""
+    return [
+        tinker.Datum(
+            model_input=datum.model_input,
+            loss_fn_inputs={
+                name: tensor for name, tensor in datum.loss_fn_inputs.items() if name != "mask"
+            },
+        )
+        for datum in data
+    ]
+
+
+def drift(
+    data: Sequence[tinker.Datum], outputs: Sequence[tinker.ForwardBackwardOutput]
+) -> dict[str, float]:
+    """Return how far the trained policy is from the one that sampled, over sampled tokens.
+
+    Args:
+        data: what was sent, with its masks.
+        outputs: what came back for it, in order.
+
+    Returns:
+        under the cookbook's names: `optim/kl_sample_train_v1`, the mean difference of log
+        probabilities; `optim/kl_sample_train_v2`, half its mean square; `optim/entropy`, minus the
+        mean log probability as sampled. Empty if there is no sampled token.
+    """
+    trained = [_array(row["logprobs"]) for output in outputs for row in output.loss_fn_outputs]
+    masks = [_array(datum.loss_fn_inputs["mask"]) > 0 for datum in data]
+    if not any(mask.any() for mask in masks):
+        return {}
+    sampled = np.concatenate(
+        [_array(datum.loss_fn_inputs["logprobs"])[m] for datum, m in zip(data, masks, strict=True)]
+    )
+    difference = sampled - np.concatenate(
+        [row[mask] for row, mask in zip(trained, masks, strict=True)]
+    )
+    return {
+        "optim/kl_sample_train_v1": float(difference.mean()),
+        "optim/kl_sample_train_v2": float(0.5 * (difference**2).mean()),
+        "optim/entropy": float(-sampled.mean()),
+    }
+
+
+def _datum(tokens: list[int], turns: Sequence[tuple[int, list[float], float]]) -> tinker.Datum:
+    """Lay out a sequence; of each turn where its action begins, log probabilities, advantage."""
+    logprobs, advantages, mask = np.zeros((3, len(tokens)), np.float32)
+    for start, sampled, advantage in turns:
+        end = start + len(sampled)
+        logprobs[start:end] = sampled
+        advantages[start:end] = advantage
+        mask[start:end] = 1.0
+    return tinker.Datum(
+        model_input=tinker.ModelInput.from_ints(tokens[:-1]),
+        loss_fn_inputs={
+            "target_tokens": _tensor(np.array(tokens[1:], np.int64)),
+            "logprobs": _tensor(logprobs[1:]),
+            "advantages": _tensor(advantages[1:]),
+            "mask": _tensor(mask[1:]),
+        },
+    )
+
+
+def _tensor(array: npt.NDArray[np.float32] | npt.NDArray[np.int64]) -> tinker.TensorData:
+    return tinker.TensorData.from_numpy(array)
+
+
+def _array(tensor: tinker.TensorData) -> Floats:
+    return np.asarray(tensor.to_numpy(), np.float64)

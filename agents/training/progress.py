@@ -1,0 +1,103 @@
+"""Showing a run: a live bar on a terminal, a line now and then elsewhere."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+
+from tokengym.agents.training.monitor import StepRow
+
+_LINES = 20
+_RECENT = 10
+
+
+class Bar:
+    """The progress of one run's steps.
+
+    Args:
+        console: where to write.
+        total: steps in all.
+        done: steps that were there before.
+        bar: a live bar, or `None` to write lines.
+    """
+
+    def __init__(
+        self, console: Console, total: int, done: Sequence[StepRow], bar: RichProgress | None
+    ) -> None:
+        self._console = console
+        self._total = total
+        self._recent = deque(done, _RECENT)
+        self._bar = bar
+        self._task = bar.add_task("", total=total, completed=len(done)) if bar else None
+
+    def show(self, row: StepRow) -> None:
+        """Show one more completed step."""
+        self._recent.append(row)
+        text = self._describe(row)
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=row.step + 1, description=text)
+        elif row.step % max(1, self._total // _LINES) == 0 or row.step + 1 == self._total:
+            seconds = sum(item.seconds for item in self._recent) / len(self._recent)
+            left = (self._total - row.step - 1) * seconds
+            self._console.print(f"step {row.step + 1}/{self._total}  {text}  {left:.0f} s left")
+
+    def _describe(self, row: StepRow) -> str:
+        recent = self._recent
+        losses = [item.nll for item in recent if item.nll is not None]
+        if losses:
+            seconds = sum(item.seconds for item in recent) or 1.0
+            rate = sum(item.tokens for item in recent) / seconds
+            return f"loss {sum(losses) / len(losses):.3f}  {rate:,.0f} tokens/s"
+        reward = sum(item.reward for item in recent) / len(recent)
+        ties = sum(item.tie_pair_rate for item in recent) / len(recent)
+        uniform = sum(item.uniform_rate for item in recent) / len(recent)
+        seconds = sum(item.seconds for item in recent) or 1.0
+        rate = sum(item.tokens for item in recent) / seconds
+        return (
+            f"reward {reward:.3f}  tied pairs {ties:.3f}  uniform groups {uniform:.2f}  "
+            f"{rate:,.0f} tokens/s"
+        )
+
+
+class Progress:
+    """Tells a person how a job goes.
+
+    Args:
+        console: where to write; standard output if `None`.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        # Bound now: while the trainer runs, standard output is its log.
+        self._console = Console(highlight=False, soft_wrap=True) if console is None else console
+        self._console.file = self._console.file
+
+    def say(self, text: str) -> None:
+        """Write a line."""
+        self._console.print(text)
+
+    @contextmanager
+    def steps(self, total: int, done: Sequence[StepRow]) -> Iterator[Bar]:
+        """Show steps while the context lasts.
+
+        Args:
+            total: steps in all.
+            done: steps completed before, after a resume.
+        """
+        if not self._console.is_terminal:
+            yield Bar(self._console, total, done, None)
+            return
+        columns = (
+            BarColumn(bar_width=20),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TextColumn("{task.description}"),
+            TimeRemainingColumn(),
+        )
+        # The trainer's own output goes to a file and must not be drawn above the bar.
+        live = RichProgress(
+            *columns, console=self._console, redirect_stdout=False, redirect_stderr=False
+        )
+        with live:
+            yield Bar(self._console, total, done, live)

@@ -1,0 +1,163 @@
+"""What both faces are made with, and the parts of an episode that are alike in both."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from gymnasium.spaces import Space
+
+from tokengym.envs.adapters.spaces import Tokens, UnicodeText
+from tokengym.envs.core.errors import OptionError, RoleError
+from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.registry import make_world, policy
+from tokengym.envs.tokens.codec import Codec, TokenArray, resolve
+from tokengym.envs.tokens.episode import Episode
+
+Observation = TokenArray | str
+Mode = Literal["tokens", "text"]
+
+_MODES = ("tokens", "text")
+_TASK_INDICES = 2**31
+
+
+class Setting:
+    """A world, how it is spoken to, who else speaks, and where its Tasks come from.
+
+    Args:
+        world: id of the world.
+        level: one of the world's levels; the first one if `None`.
+        mode: `tokens` or `text`.
+        codec: `byte`, or a codec object.
+        split: where Tasks are drawn from.
+        max_tokens: budget of one role's conversation in tokens (characters in mode `text`).
+        opponents: a scripted policy, or a baseline's name, for roles that are not to be played.
+        options: options of the world.
+
+    Attributes:
+        world: the world, made.
+        codec: the codec, made.
+        opponents: policies by role.
+        free: the roles that are not bound, in the world's order; at least one.
+
+    Raises:
+        UnknownWorldError: if there is no such world.
+        OptionError: if an argument is not one of those listed.
+        RoleError: if a bound role is not the world's, or none is left to play.
+    """
+
+    def __init__(
+        self,
+        world: str,
+        level: str | None,
+        *,
+        mode: Mode,
+        codec: Codec | str,
+        split: str,
+        max_tokens: int,
+        opponents: Mapping[str, Policy | str] | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        require("mode", mode, _MODES)
+        require("split", split, SPLITS)
+        if max_tokens < 1:
+            raise OptionError(f"max_tokens must be at least 1, got {max_tokens}")
+        self.world = make_world(world, level, **options)
+        self.mode = mode
+        self.codec = resolve(codec)
+        self.split = split
+        self.max_tokens = max_tokens
+        self.opponents = {role: policy(world, who) for role, who in (opponents or {}).items()}
+        roles = self.world.spec.roles
+        if not set(self.opponents) < set(roles):
+            raise RoleError(
+                f"opponents must be some of {list(roles)} but not all, got {[*self.opponents]}"
+            )
+        self.free = [role for role in roles if role not in self.opponents]
+
+    def observation_space(self) -> Space[Any]:
+        """Room for a conversation.
+
+        A budget ends the episode before an observation outgrows it, but the last reply, which the
+        final observation repeats, may itself be as long as the budget.
+        """
+        if self.mode == "tokens":
+            return Tokens(self.codec.vocab_size, 2 * self.max_tokens)
+        return UnicodeText(self.max_tokens)
+
+    def action_space(self) -> Space[Any]:
+        """Room for a reply; any content is legal."""
+        if self.mode == "tokens":
+            return Tokens(self.codec.vocab_size, self.max_tokens)
+        return UnicodeText(self.max_tokens)
+
+    def choose_task(self, rng: np.random.Generator, options: Mapping[str, Any]) -> Task:
+        """Return the Task to play: `task` of `options`, or `index` of `split`, drawn if not given.
+
+        Raises:
+            OptionError: if an option is not of its type.
+        """
+        task = options.get("task")
+        if task is not None:
+            if not isinstance(task, Task):
+                raise OptionError(f"option 'task' must be a Task, got {type(task).__name__}")
+            return task
+        split, index = options.get("split", self.split), options.get("index")
+        if index is None:
+            size = self.world.size(split)
+            # An empty split is refused by `task`, which knows why it is empty.
+            index = int(rng.integers(_TASK_INDICES if size is None else max(size, 1)))
+        return self.world.task(split, index)
+
+    def open(self, task: Task) -> tuple[Episode | None, Turn]:
+        """Open an episode for the free roles: in tokens one of tokens, in text the world's own."""
+        if self.mode == "text":
+            return None, self.world.start(task)
+        episode = Episode(self.world, task, self.codec, roles=self.free, max_tokens=self.max_tokens)
+        return episode, episode.turn
+
+    def speak(self, episode: Episode | None, action: Observation) -> Turn:
+        """Play the reply of a free role: token ids in mode `tokens`, a string in mode `text`.
+
+        Raises:
+            OptionError: if the action is not of the mode.
+            TokenError: if the tokens are not of the action space.
+        """
+        if episode is not None:
+            return episode.act(action)  # type: ignore[arg-type]
+        if not isinstance(action, str):
+            raise OptionError(f"in mode 'text' an action is a string, got {type(action).__name__}")
+        return self.world.reply(action)
+
+    def speak_opponent(
+        self, episode: Episode | None, turn: Turn, rng: np.random.Generator
+    ) -> tuple[str, Turn]:
+        """Let the bound role that is to speak reply: what it says, and the Turn that answers it."""
+        said = self.opponents[turn.role](self.world, turn, rng)
+        return said, self.world.reply(said) if episode is None else episode.say(said)
+
+
+def require(name: str, value: object, known: Sequence[object]) -> None:
+    """Refuse an argument that is none of those known.
+
+    Raises:
+        OptionError: naming the argument, its value and what is known.
+    """
+    if value not in known:
+        raise OptionError(f"{name} must be one of {[*known]}, got {value!r}")
+
+
+def info_of(turn: Turn, task: Task, *, text: str, terms: Mapping[str, float]) -> dict[str, Any]:
+    """Return what a face's `info` tells of a Turn, beside `text` and the `terms` of a reward."""
+    info: dict[str, Any] = {
+        "text": text,
+        "terms": dict(terms),
+        "metrics": dict(turn.metrics),
+        "task": task.fingerprint,
+        "cost": turn.metrics.get("cost", 0.0),
+    }
+    if turn.stop_reason is not None:
+        info["stop_reason"] = turn.stop_reason.value
+    return info

@@ -1,0 +1,50 @@
+"""Energy's exact credit as the reward of every step."""
+
+from typing import Any
+
+import gymnasium
+
+from tokengym.envs.adapters.config import Observation
+from tokengym.envs.core.errors import OptionError
+
+
+class ExactCredit(gymnasium.Wrapper[Observation, Observation, Observation, Observation]):
+    """Pays each step its exact credit, in money, in place of the return at the end.
+
+    A step's credit is how much dearer it made the best that was left: at most 0, and 0 for an
+    optimal step. Over an episode the credits sum to minus its regret, the money (and `UNSAFE` per
+    unit of safety cost) it spent beyond the optimum; see `tokengym.envs.energy.credit`. The world
+    works them out, this wrapper only pays them, those too of the steps that are played at once
+    when the conversation outgrows its budget. The reward it replaces is in `info["return"]`.
+
+        env = ExactCredit(gymnasium.make("tokengym/Energy-v0", credit=True))
+
+    Args:
+        env: Energy-v0, made with `credit=True`.
+
+    Raises:
+        OptionError: at a step, if the environment tells no credit.
+    """
+
+    def __init__(self, env: gymnasium.Env[Observation, Observation]) -> None:
+        super().__init__(env)
+        self._paid = 0.0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode; see the environment."""
+        self._paid = 0.0
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, action: Observation) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Play one reply; the reward is its credit."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        metrics = info["metrics"]
+        if "credit" not in metrics:
+            raise OptionError("exact credit is told by Energy-v0 made with credit=True")
+        earned = metrics["credit"]
+        if terminated or truncated:
+            earned = metrics["total_credit"] - self._paid
+        self._paid += earned
+        return observation, earned, terminated, truncated, {**info, "return": reward}

@@ -1,0 +1,167 @@
+"""The Gymnasium face: a world with one role to play is a `gymnasium.Env`, in tokens or text."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium
+
+from tokengym.envs.adapters.config import Mode, Observation, Setting, info_of, require
+from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
+from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
+from tokengym.envs.tokens.codec import Codec
+from tokengym.envs.tokens.episode import Episode
+
+_RESET_OPTIONS = ("task", "split", "index")
+
+
+class TextEnv(gymnasium.Env[Observation, Observation]):
+    """One world as a Gymnasium environment.
+
+    Description:
+        A policy reads a text and answers with a text. In mode `tokens` an observation is the whole
+        conversation so far as token ids, and it is append-only: the next observation begins with
+        the present one and the action, token for token. In mode `text` it is only what is new.
+    Observation space:
+        `Tokens(codec.vocab_size, max_tokens)` or `UnicodeText`.
+    Action space:
+        `Tokens(codec.vocab_size, max_tokens)` or `UnicodeText`. Any content is a legal reply.
+    Reward:
+        a multiple of 2⁻¹⁶ within the world's declared range.
+    Starting state:
+        a Task of `split`, drawn by the environment's generator, or the one in
+        `reset(options={"task": task})` or `reset(options={"split": ..., "index": ...})`.
+    Episode end:
+        `terminated` by the world's rules; `truncated` when the conversation outgrows `max_tokens`.
+    Info:
+        `text` (what is new), `terms` (named parts of the reward), `metrics`, `task` (fingerprint),
+        `cost` (0 where a world has no safety cost), at the end also `stop_reason`.
+
+    Args:
+        world: id of the world.
+        level: one of the world's levels; the first one if `None`.
+        mode: `tokens` or `text`.
+        codec: `byte`, or a codec object.
+        split: where `reset` draws Tasks from.
+        max_tokens: budget of the conversation in tokens (characters in mode `text`).
+        opponents: in a world of several roles, a scripted policy, or a baseline's name, for each
+            role but one.
+        render_mode: `ansi` for the conversation as text, or `None`.
+        **options: options of the world.
+
+    Raises:
+        UnknownWorldError: if there is no such world.
+        OptionError: if an argument is not one of those listed.
+        RoleError: if not exactly one role is left to play.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}  # type: ignore[misc]
+
+    def __init__(
+        self,
+        world: str,
+        level: str | None = None,
+        mode: Mode = "tokens",
+        codec: Codec | str = "byte",
+        split: str = "train",
+        max_tokens: int = 32768,
+        opponents: Mapping[str, Policy | str] | None = None,
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        require("render_mode", render_mode, (None, "ansi"))
+        self._setting = setting = Setting(
+            world,
+            level,
+            mode=mode,
+            codec=codec,
+            split=split,
+            max_tokens=max_tokens,
+            opponents=opponents,
+            options=options,
+        )
+        if len(setting.free) != 1:
+            raise RoleError(
+                f"a Gymnasium env plays one role; bind all of {list(setting.world.spec.roles)} "
+                f"but one, {setting.free} are free"
+            )
+        self.world: World = setting.world
+        self.mode = mode
+        self.split = split
+        self.max_tokens = max_tokens
+        self.codec: Codec = setting.codec
+        self.render_mode = render_mode
+        self.role = setting.free[0]
+        self.observation_space = setting.observation_space()
+        self.action_space = setting.action_space()
+        self._episode: Episode | None = None
+        self._turn: Turn | None = None
+        self._task: Task | None = None
+        self._transcript: list[str] = []
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode; see the class for `options`.
+
+        Raises:
+            OptionError: if an option is unknown.
+            TaskError: if a given Task belongs to another world.
+        """
+        super().reset(seed=seed)
+        options = options or {}
+        if unknown := sorted(set(options) - set(_RESET_OPTIONS)):
+            raise OptionError(f"reset takes the options {list(_RESET_OPTIONS)}, got {unknown}")
+        self._task = self._setting.choose_task(self.np_random, options)
+        self._transcript = []
+        self._episode, turn = self._setting.open(self._task)
+        turn, _ = self._let_others_speak(turn)
+        return self._present(turn), self._info(turn, {})
+
+    def step(self, action: Observation) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Play one reply.
+
+        Args:
+            action: token ids in mode `tokens`, a string in mode `text`.
+
+        Raises:
+            EpisodeStateError: before `reset` or after the end.
+            TokenError: if the tokens are not of the action space.
+        """
+        if self._turn is None or self._turn.done:
+            raise EpisodeStateError("no episode is under way; call reset()")
+        turn = self._setting.speak(self._episode, action)
+        if self.render_mode is not None:
+            said = action if self._episode is None else self._episode.reply.text
+            self._transcript.append(f"> {said}")
+        turn, earned = self._let_others_speak(turn, turn.rewards.get(self.role, 0.0))
+        terms = dict(turn.terms.get(self.role, {}))
+        return self._present(turn), earned, turn.terminated, turn.truncated, self._info(turn, terms)
+
+    def render(self) -> str | None:
+        """Return the conversation so far as text, or `None` without a render mode."""
+        if self.render_mode is None:
+            return None
+        return "\n".join(self._transcript)
+
+    def _let_others_speak(self, turn: Turn, earned: float = 0.0) -> tuple[Turn, float]:
+        """Play the bound roles until it is our turn again or the episode is over."""
+        while not turn.done and turn.role != self.role:
+            _, turn = self._setting.speak_opponent(self._episode, turn, self.np_random)
+            earned += turn.rewards.get(self.role, 0.0)
+        return turn, earned
+
+    def _present(self, turn: Turn) -> Observation:
+        self._turn = turn
+        if self.render_mode is not None:
+            self._transcript.append(turn.text)
+        if self._episode is not None:
+            # Users keep and change what they are given; the transcript goes on growing.
+            return self._episode.observation_of(self.role).copy()
+        return turn.text
+
+    def _info(self, turn: Turn, terms: Mapping[str, float]) -> dict[str, Any]:
+        assert self._task is not None
+        return info_of(turn, self._task, text=turn.text, terms=terms)

@@ -1,0 +1,226 @@
+"""The PettingZoo face: every role of a world is an agent that speaks in its turn."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from gymnasium.spaces import Space
+from gymnasium.utils import seeding
+from pettingzoo import AECEnv
+
+from tokengym.envs.adapters.config import Mode, Observation, Setting, info_of, require
+from tokengym.envs.core.errors import EpisodeStateError, OptionError
+from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.tokens.codec import Codec
+from tokengym.envs.tokens.episode import Episode
+
+
+class Words(str):
+    """A text that also tells its dtype, which PettingZoo's `api_test` asks of every observation."""
+
+    __slots__ = ()
+    dtype: ClassVar[np.dtype[np.str_]] = np.dtype(str)
+
+
+class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[misc]
+    """One world as a PettingZoo environment; its roles are the agents.
+
+    An agent observes its own conversation: in mode `tokens` all of it as token ids (append-only:
+    the next observation begins with the present one and the action), in mode `text` what is new. An
+    agent that has not been addressed yet observes nothing: no tokens, or the empty string.
+
+    All agents end together. Rewards are multiples of 2^-16 within the world's declared ranges.
+
+    Args:
+        world: id of the world.
+        level: one of the world's levels; the first one if `None`.
+        mode: `tokens` or `text`.
+        codec: `byte`, or a codec object.
+        split: where `reset` draws Tasks from.
+        max_tokens: budget of one agent's conversation in tokens (characters in mode `text`).
+        opponents: scripted policies, or names of baselines, for roles that are not to be agents.
+        render_mode: `human` prints the conversation, `ansi` returns it, `None` does neither.
+        **options: options of the world.
+
+    Raises:
+        UnknownWorldError: if there is no such world.
+        OptionError: if an argument is not one of those listed.
+        RoleError: if a bound role is not the world's, or none is left to play.
+    """
+
+    metadata: dict[str, Any] = {
+        "name": "tokengym_aec",
+        "render_modes": ["human", "ansi"],
+        "is_parallelizable": False,
+    }
+
+    def __init__(
+        self,
+        world: str,
+        level: str | None = None,
+        mode: Mode = "tokens",
+        codec: Codec | str = "byte",
+        split: str = "train",
+        max_tokens: int = 32768,
+        opponents: Mapping[str, Policy | str] | None = None,
+        render_mode: Literal["human", "ansi"] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        require("render_mode", render_mode, ("human", "ansi", None))
+        self._setting = setting = Setting(
+            world,
+            level,
+            mode=mode,
+            codec=codec,
+            split=split,
+            max_tokens=max_tokens,
+            opponents=opponents,
+            options=options,
+        )
+        self.world = setting.world
+        self.mode = mode
+        self.codec: Codec = setting.codec
+        self.split = split
+        self.max_tokens = max_tokens
+        self.render_mode = render_mode
+        self.possible_agents = setting.free
+        self.agents: list[str] = []
+        self.observation_spaces = {agent: setting.observation_space() for agent in setting.free}
+        self.action_spaces = {agent: setting.action_space() for agent in setting.free}
+        self._generator: np.random.Generator | None = None
+        self._task: Task | None = None
+        self._episode: Episode | None = None
+        self._turn: Turn | None = None
+        self._heard: dict[str, Words] = {}
+        self._transcript: list[str] = []
+        self._printed = 0
+
+    def observation_space(self, agent: str) -> Space[Any]:
+        """The space of `agent`'s observations, always the same object."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> Space[Any]:
+        """The space of `agent`'s replies, always the same object. Any content is legal."""
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Start an episode.
+
+        Args:
+            seed: seeds the choice of Tasks and the bound policies; the same seed plays alike.
+            options: `task` (a Task to play), or `split` and `index`. Others are ignored, as
+                PettingZoo's own tests expect.
+
+        Raises:
+            TaskError: if a given Task belongs to another world.
+        """
+        generator = self._generator
+        if seed is not None or generator is None:
+            generator, _ = seeding.np_random(seed)
+        self._generator = generator
+        self._task = self._setting.choose_task(generator, options or {})
+        self.agents = list(self.possible_agents)
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self._heard = dict.fromkeys(self.agents, Words())
+        self._transcript, self._printed = [], 0
+        self._skip_agent_selection = None
+        self._episode, opening = self._setting.open(self._task)
+        self._take(opening)
+        self._let_bound_speak()
+        self._settle()
+        # A budget too small for the opening ends the episode here, and that is paid for as well.
+        self._accumulate_rewards()
+
+    def step(self, action: Observation | None) -> None:
+        """Play one reply of the agent selected.
+
+        Args:
+            action: token ids in mode `tokens`, a string in mode `text`; `None` after the end.
+
+        Raises:
+            EpisodeStateError: before `reset` or after everyone has left.
+            OptionError: if the action is not of the mode.
+            TokenError: if the tokens are not of the action space.
+        """
+        if self._turn is None or not self.agents:
+            raise EpisodeStateError("no episode is under way; call reset()")
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        self._cumulative_rewards[agent] = 0.0
+        self._clear_rewards()
+        self._speak(action)
+        self._let_bound_speak()
+        self._settle()
+        self._accumulate_rewards()
+
+    def observe(self, agent: str) -> Observation:
+        """What `agent` has read and written (tokens) or read last (text)."""
+        if self._episode is not None:
+            return self._episode.observation_of(agent).copy()
+        return self._heard[agent]
+
+    def render(self) -> str | None:
+        """Return the conversation (`ansi`), print what is new of it (`human`), or do nothing."""
+        if self.render_mode == "ansi":
+            return "\n".join(self._transcript)
+        if self.render_mode == "human":
+            for line in self._transcript[self._printed :]:
+                print(line)
+            self._printed = len(self._transcript)
+        return None
+
+    def close(self) -> None:
+        """Drop the episode under way."""
+        self._turn = self._episode = None
+        self.agents = []
+
+    def _speak(self, action: Observation | None) -> None:
+        assert self._turn is not None
+        role = self._turn.role
+        if action is None:
+            raise OptionError(f"{role!r} is still to speak, its action cannot be None")
+        turn = self._setting.speak(self._episode, action)
+        said = action if self._episode is None else self._episode.reply.text
+        self._transcript.append(f"{role}> {said}")
+        self._take(turn)
+
+    def _let_bound_speak(self) -> None:
+        """Play the bound roles until it is an agent's turn or the episode is over."""
+        assert self._generator is not None
+        turn = self._turn
+        while turn is not None and not turn.done and turn.role in self._setting.opponents:
+            role = turn.role
+            said, turn = self._setting.speak_opponent(self._episode, turn, self._generator)
+            self._transcript.append(f"{role}> {said}")
+            self._take(turn)
+
+    def _take(self, turn: Turn) -> None:
+        """Book what a Turn says and pays."""
+        self._turn = turn
+        self._transcript.append(f"[{turn.role}] {turn.text}")
+        if turn.role in self._heard:
+            self._heard[turn.role] = Words(turn.text)
+        for agent in self.agents:
+            self.rewards[agent] += turn.rewards.get(agent, 0.0)
+
+    def _settle(self) -> None:
+        """Say whose turn it is now and what there is to know about it."""
+        assert self._turn is not None
+        turn = self._turn
+        self.terminations = dict.fromkeys(self.agents, turn.terminated)
+        self.truncations = dict.fromkeys(self.agents, turn.truncated)
+        self.infos = {agent: self._info(agent, turn) for agent in self.agents}
+        self.agent_selection = self.agents[0] if turn.done else turn.role
+
+    def _info(self, agent: str, turn: Turn) -> dict[str, Any]:
+        assert self._task is not None
+        terms = turn.terms.get(agent, {})
+        return info_of(turn, self._task, text=str(self._heard[agent]), terms=terms)

@@ -1,0 +1,335 @@
+"""The energy day: power, price, what is stored against what safety asks, violations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MultipleLocator
+
+from tokengym.envs.core.palette import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PALE,
+    PURPLE,
+    RED,
+    SKY,
+    YELLOW,
+    figure,
+)
+from tokengym.envs.core.replay import replay
+from tokengym.envs.core.rollout import Record
+from tokengym.envs.core.world import World
+from tokengym.envs.energy.house import House
+from tokengym.envs.energy.microgrid import Microgrid
+from tokengym.envs.energy.plant import TOLERANCE, Commands
+from tokengym.envs.energy.world import EnergyWorld, plant_from
+
+_MOST_TICKS = 13
+
+
+@dataclass(frozen=True)
+class Day:
+    """What happened in an episode of n steps.
+
+    Attributes:
+        plant: the plant with all that came to pass.
+        stored: battery energy in kWh, or indoor temperature in °C, at the start and after each
+            step: n + 1 numbers.
+        car: kWh charged into the car, n + 1 numbers.
+        done: the powers that physics allowed, kW per device, by step.
+        missed: the safety cost by step: kWh, or K.
+        malformed: steps whose reply was not understood.
+        money: what all of it cost.
+    """
+
+    plant: Microgrid | House
+    stored: tuple[float, ...]
+    car: tuple[float, ...]
+    done: tuple[Commands, ...]
+    missed: tuple[float, ...]
+    malformed: tuple[int, ...]
+    money: float
+
+    @property
+    def edges(self) -> list[float]:
+        """Where steps begin and end, in hours since the midnight before the first, plant-long."""
+        plant = self.plant
+        return [plant.start / 60.0 + plant.dt * step for step in range(plant.steps + 1)]
+
+    def power(self, device: str) -> list[float]:
+        """The power of one device by step, kW."""
+        at = self.plant.devices.index(device)
+        return [powers[at] for powers in self.done]
+
+
+def day(world: World, record: Record) -> Day:
+    """Play a Record again and read off what happened."""
+    if not isinstance(world, EnergyWorld):
+        raise TypeError(f"a day is of the energy world, got {type(world).__name__}")
+    plant = plant_from(record.task.instance)
+    states = [plant.initial]
+    done, missed, malformed = [], [], []
+    money = 0.0
+    for number, step in enumerate(replay(world, record)):
+        outcome = step.after.outcome
+        if outcome is not None:
+            states.append(outcome.state)
+            done.append(outcome.done)
+            missed.append(outcome.safety)
+        money += step.turn.metrics["money_cost"]
+        if not step.turn.metrics["well_formed"]:
+            malformed.append(number)
+    stored, car = zip(*states, strict=True)
+    return Day(plant, stored, car, tuple(done), tuple(missed), tuple(malformed), money)
+
+
+def draw(world: World, record: Record, title: str) -> Figure:
+    """Draw the day of a Record as panels over the same hours."""
+    shown = day(world, record)
+    plant = shown.plant
+    made = figure(11.0, 9.0, f"{title}\n{_verdict(shown)}")
+    panels: list[Axes] = list(
+        made.subplots(4, 1, sharex=True, gridspec_kw={"height_ratios": (3, 2, 1.5, 3)})
+    )
+    if isinstance(plant, Microgrid):
+        _outages(panels, plant, shown.edges)
+        _powers(panels[0], plant, shown)
+        _battery(panels[1], plant, shown)
+        _price(panels[2], shown)
+        _charge(panels[3], plant, shown)
+    else:
+        _weather(panels[0], plant, shown)
+        _heating(panels[1], plant, shown)
+        _price(panels[2], shown)
+        _indoors(panels[3], plant, shown)
+    for axes in panels:
+        axes.grid(color=PALE, lw=0.6)
+        axes.set_axisbelow(True)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
+    _hours(panels[-1], shown.edges)
+    made.align_ylabels(panels)
+    return made
+
+
+def _verdict(shown: Day) -> str:
+    cost = f"cost {100.0 * shown.money:.0f} ct"
+    broken = [missed for missed in shown.missed if missed]
+    if not broken:
+        return f"{cost}, every limit kept"
+    unit = "K" if isinstance(shown.plant, House) else "kWh"
+    return (
+        f"{cost}, limit broken in {len(broken)} of {len(shown.missed)} steps, "
+        f"by up to {max(broken):.2f} {unit}"
+    )
+
+
+def _hours(axes: Axes, edges: Sequence[float]) -> None:
+    """Label the hours, as often as there is room for."""
+    span = edges[-1] - edges[0]
+    pace = next(hours for hours in (1, 2, 3, 6, 12, 24) if span / hours < _MOST_TICKS)
+    axes.xaxis.set_major_locator(MultipleLocator(pace))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda hour, _: f"{hour % 24:.0f}"))
+    axes.set_xlim(edges[0], edges[-1])
+    axes.set_xlabel("hour of the day")
+
+
+def _outages(panels: Sequence[Axes], plant: Microgrid, edges: Sequence[float]) -> None:
+    down = [step for step, up in enumerate(plant.up) if not up]
+    for axes in panels:
+        for step in down:
+            named = axes is panels[0] and step == down[0]
+            axes.axvspan(
+                edges[step],
+                edges[step + 1],
+                color="#c9c9c9",
+                lw=0,
+                zorder=0,
+                label="grid down" if named else None,
+            )
+
+
+def _powers(axes: Axes, plant: Microgrid, shown: Day) -> None:
+    edges = shown.edges
+    axes.stairs(plant.pv, edges, fill=True, color=YELLOW, label="sun")
+    axes.stairs(
+        plant.pv_forecast, edges, baseline=None, color=ORANGE, ls=":", label="sun, first forecast"
+    )
+    axes.stairs(plant.load, edges, baseline=None, color=BLACK, lw=1.8, label="load")
+    axes.stairs(
+        plant.load_forecast, edges, baseline=None, color=GREY, ls=":", label="load, first forecast"
+    )
+    now = edges[: len(shown.done) + 1]
+    for device, name, colour in (("GENSET", "genset", GREEN), ("EV", "car charging", PURPLE)):
+        if device in plant.devices:
+            axes.stairs(shown.power(device), now, baseline=None, color=colour, lw=1.8, label=name)
+    cut = [step for step in range(len(shown.missed)) if _unserved(shown, plant, step)]
+    if cut:
+        axes.plot(
+            [edges[step] + plant.dt / 2 for step in cut],
+            [plant.load[step] for step in cut],
+            "X",
+            color=RED,
+            ms=9,
+            label="critical load\nnot served",
+        )
+    axes.set_ylim(bottom=0.0)
+    axes.set_ylabel("power (kW)")
+
+
+def _unserved(shown: Day, plant: Microgrid, step: int) -> bool:
+    """Whether a violation is one of load not served, beyond the reserve's shortfall."""
+    short = max(plant.reserve[step] - shown.stored[step + 1], 0.0)
+    return shown.missed[step] > short + TOLERANCE
+
+
+def _battery(axes: Axes, plant: Microgrid, shown: Day) -> None:
+    powers = shown.power("BATTERY")
+    charging = [max(power, 0.0) for power in powers]
+    discharging = [min(power, 0.0) for power in powers]
+    _bars(axes, shown, charging, SKY, "charging")
+    _bars(axes, shown, discharging, ORANGE, "discharging")
+    axes.axhline(0.0, color=BLACK, lw=0.8)
+    _misread(axes, shown)
+    axes.set_ylim(-1.08 * plant.power, 1.08 * plant.power)
+    axes.set_ylabel("battery (kW)")
+
+
+def _bars(axes: Axes, shown: Day, powers: Sequence[float], colour: str, name: str) -> None:
+    dt = shown.plant.dt
+    middles = [edge + dt / 2 for edge in shown.edges[: len(powers)]]
+    axes.bar(middles, powers, width=0.9 * dt, color=colour, label=name)
+
+
+def _misread(axes: Axes, shown: Day) -> None:
+    if shown.malformed:
+        middles = [shown.edges[step] + shown.plant.dt / 2 for step in shown.malformed]
+        axes.plot(
+            middles,
+            [0.0] * len(middles),
+            "x",
+            color=BLACK,
+            ms=6,
+            label="reply not understood",
+            clip_on=False,
+        )
+
+
+def _price(axes: Axes, shown: Day) -> None:
+    plant, edges = shown.plant, shown.edges
+    bought = [100.0 * price for price in plant.price]
+    axes.stairs(bought, edges, baseline=None, color=BLUE, lw=1.8, label="buy")
+    if isinstance(plant, Microgrid):
+        sold = [100.0 * price for price in plant.resale]
+        axes.stairs(sold, edges, baseline=None, color=GREEN, lw=1.5, ls="--", label="sell")
+    axes.set_ylim(bottom=0.0)
+    axes.set_ylabel("price (ct/kWh)")
+
+
+def _charge(axes: Axes, plant: Microgrid, shown: Day) -> None:
+    edges = shown.edges
+    axes.axhline(plant.capacity, color=GREY, ls="--", lw=1.2, label="capacity")
+    axes.stairs(plant.reserve, edges, fill=True, color=RED, alpha=0.22)
+    axes.stairs(plant.reserve, edges, baseline=None, color=RED, lw=1.2, label="reserve to keep")
+    now = edges[: len(shown.stored)]
+    axes.plot(now, shown.stored, "-o", color=BLUE, ms=3, lw=1.8, label="in the battery")
+    if plant.car:
+        _car(axes, plant, shown)
+    short = [
+        step
+        for step in range(len(shown.missed))
+        if shown.missed[step] and plant.reserve[step] - shown.stored[step + 1] > TOLERANCE
+    ]
+    _violations(
+        axes,
+        [edges[step + 1] for step in short],
+        [shown.stored[step + 1] for step in short],
+        [plant.reserve[step] for step in short],
+        "below the reserve",
+    )
+    axes.set_ylim(0.0, 1.08 * max(plant.capacity, *(plant.car[2:3] or (0.0,))))
+    axes.set_ylabel("energy (kWh)")
+
+
+def _car(axes: Axes, plant: Microgrid, shown: Day) -> None:
+    arrives, departs, need = int(plant.car[0]), int(plant.car[1]), plant.car[2]
+    edges = shown.edges
+    last = min(departs, len(shown.car) - 1)
+    home = range(arrives, last + 1)
+    axes.plot(
+        [edges[step] for step in home],
+        [shown.car[step] for step in home],
+        "-s",
+        color=PURPLE,
+        ms=3,
+        lw=1.5,
+        label="in the car",
+    )
+    axes.plot(
+        [edges[departs]], [need], "*", color=PURPLE, ms=13, mec=BLACK, mew=0.6, label="car's need"
+    )
+
+
+def _violations(
+    axes: Axes, at: Sequence[float], found: Sequence[float], limit: Sequence[float], name: str
+) -> None:
+    """Mark what was missed, and how far off it was."""
+    if at:
+        axes.vlines(at, found, limit, color=RED, lw=1.5)
+        axes.plot(at, found, "X", color=RED, ms=9, mec="white", mew=0.7, label=name, clip_on=False)
+
+
+def _weather(axes: Axes, plant: House, shown: Day) -> None:
+    edges = shown.edges
+    axes.stairs(plant.outside, edges, baseline=None, color=BLACK, lw=1.8, label="outside")
+    axes.stairs(
+        plant.outside_forecast,
+        edges,
+        baseline=None,
+        color=GREY,
+        ls=":",
+        lw=1.5,
+        label="first forecast",
+    )
+    axes.set_ylabel("outside (°C)")
+
+
+def _heating(axes: Axes, plant: House, shown: Day) -> None:
+    _bars(axes, shown, shown.power("HEAT"), ORANGE, "heat pump, electric")
+    axes.stairs(
+        plant.gain,
+        shown.edges,
+        baseline=None,
+        color=GREEN,
+        lw=1.5,
+        label="heat from sun\nand people",
+    )
+    axes.axhline(plant.power, color=GREY, ls="--", lw=1.2, label="heat pump at most")
+    _misread(axes, shown)
+    axes.set_ylim(bottom=0.0)
+    axes.set_ylabel("power (kW)")
+
+
+def _indoors(axes: Axes, plant: House, shown: Day) -> None:
+    edges = shown.edges
+    highs = [plant.high] * plant.steps
+    axes.stairs(
+        highs, edges, baseline=list(plant.low), fill=True, color=GREEN, alpha=0.2, label="band"
+    )
+    axes.stairs(plant.low, edges, baseline=None, color=GREEN, lw=1.2)
+    axes.axhline(plant.high, color=GREEN, lw=1.2)
+    now = edges[: len(shown.stored)]
+    axes.plot(now, shown.stored, "-o", color=BLUE, ms=3, lw=1.8, label="indoors")
+    broken = [step for step, missed in enumerate(shown.missed) if missed]
+    found = [shown.stored[step + 1] for step in broken]
+    limits = [
+        plant.high if indoor > plant.high else plant.low[step]
+        for step, indoor in zip(broken, found, strict=True)
+    ]
+    _violations(axes, [edges[step + 1] for step in broken], found, limits, "outside the band")
+    axes.set_ylim(min(*plant.low, *shown.stored) - 0.6, max(plant.high, *shown.stored) + 0.6)
+    axes.set_ylabel("indoors (°C)")

@@ -1,0 +1,261 @@
+"""The warehouse episode: floor, tours and deadlines; stock, orders and lost sales by day."""
+
+import textwrap
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from tokengym.envs.core.palette import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    PALE,
+    RED,
+    SKY,
+    figure,
+    tour_style,
+)
+from tokengym.envs.core.rollout import Record
+from tokengym.envs.core.world import World
+from tokengym.envs.warehouse.render_data import Episode, ItemDays, Shift, Tour, episode
+from tokengym.envs.warehouse.render_plan import draw_floor
+
+_WRAP = 52
+_ON_A_SLOT = 6
+_IN_A_ROW = 3
+_ONE_COLUMN = 8
+
+
+def draw(world: World, record: Record, title: str) -> Figure:
+    """Draw a Record of any mode."""
+    shown = episode(world, record)
+    if not shown.shifts:
+        return _draw_stock(shown, title)
+    if not shown.items:
+        return _draw_shift(shown.shifts[0], title)
+    return _draw_days(shown, title)
+
+
+def _draw_shift(shift: Shift, title: str) -> Figure:
+    """One shift: the floor on the left; the deadlines and the trips in words on the right."""
+    made = figure(13.0, 7.5, f"{title}\n{_tally(shift)}")
+    grid = made.add_gridspec(2, 2, width_ratios=(2, 3), height_ratios=(3, 2))
+    floor = made.add_subplot(grid[:, 0])
+    draw_floor(floor, shift.site.layout, _labels(shift), [tour.stops for tour in shift.tours])
+    _deadlines(made.add_subplot(grid[0, 1]), shift, legend_columns=4)
+    words = made.add_subplot(grid[1, 1])
+    words.axis("off")
+    said = _in_words(shift)
+    columns = 1 if len(said) <= _ONE_COLUMN else 2
+    words.legend(handles=said, loc="upper left", ncols=columns, frameon=False, fontsize=8)
+    return made
+
+
+def _draw_days(shown: Episode, title: str) -> Figure:
+    """Days of reordering and picking: a column a day, the items below."""
+    days = len(shown.shifts)
+    made = figure(max(4.0 * days, 12.0), 13.0, f"{title}\n{_served(shown)}")
+    halves = made.subfigures(2, 1, squeeze=False, height_ratios=(3, 2))
+    above, below = halves[0][0], halves[1][0]
+    panels = above.subplots(2, days, squeeze=False, height_ratios=(3, 2))
+    items = {slot: shelf.item.sku for slot, shelf in zip(shown.slots, shown.items, strict=True)}
+    for number, shift in enumerate(shown.shifts):
+        floor, times = panels[0][number], panels[1][number]
+        labels = items | {slot: f"{items[slot]}\n{label}" for slot, label in _labels(shift).items()}
+        draw_floor(floor, shift.site.layout, labels, [tour.stops for tour in shift.tours])
+        floor.set_title(f"Day {number + 1}: {_tally(shift)}", fontsize=9)
+        _deadlines(times, shift, legend_columns=2 if number == 0 else 0)
+    _shelves(below, shown.items)
+    return made
+
+
+def _draw_stock(shown: Episode, title: str) -> Figure:
+    """A stretch of keeping stock: a panel an item."""
+    columns, rows = _grid(len(shown.items))
+    made = figure(max(5.0 * columns, 8.0), 3.4 * rows + 1.2, f"{title}\n{_served(shown)}")
+    _shelves(made, shown.items)
+    return made
+
+
+def _tally(shift: Shift) -> str:
+    """Count what happened, leaving out what did not."""
+    counts = {
+        "refused": len(shift.refusals),
+        "not understood": len(shift.misread),
+        "orders not shipped": len(shift.unshipped),
+    }
+    others = [f", {name}: {count}" for name, count in counts.items() if count]
+    return f"trips: {len(shift.tours)}{''.join(others)}"
+
+
+def _served(shown: Episode) -> str:
+    sold = sum(sum(days.sold) for days in shown.items)
+    lost = sum(sum(days.lost) for days in shown.items)
+    counts = {"refused": shown.refused, "not understood": shown.misread}
+    others = [f", {name}: {count}" for name, count in counts.items() if count]
+    return f"units sold: {sold}, lost: {lost}{''.join(others)}"
+
+
+def _labels(shift: Shift) -> dict[str, str]:
+    """By slot, the orders that ask for it, in lines that fit on it."""
+    wanted: dict[str, list[str]] = {}
+    for order in shift.orders:
+        for slot, units in order.lines:
+            wanted.setdefault(slot, []).append(order.id if units == 1 else f"{units}x{order.id}")
+    return {slot: textwrap.fill(" ".join(names), _ON_A_SLOT) for slot, names in wanted.items()}
+
+
+def _in_words(shift: Shift) -> list[Line2D]:
+    """What a legend says of trips, refusals and what was left."""
+    handles = []
+    for number, tour in enumerate(shift.tours):
+        colour, line = tour_style(number)
+        said = f"trip {number + 1}: t={tour.start} to {tour.finish}, {tour.walked} steps. "
+        said += ", ".join(
+            f"{name} ${value:.1f} ({late} late)" if late else f"{name} ${value:g}"
+            for name, value, late in tour.earned
+        )
+        handles.append(_handle(said, color=colour, ls=line, lw=2.5))
+    for refusal in shift.refusals:
+        said = f"refused at t={refusal.time}: {refusal.reason}"
+        handles.append(_handle(said, color=RED, marker="x", ls=""))
+    if shift.misread:
+        times = ", ".join(map(str, shift.misread))
+        handles.append(_handle(f"not understood at t={times}", color=GREY, marker="+", ls=""))
+    if shift.unshipped:
+        said = f"not shipped: {', '.join(shift.unshipped)}"
+        handles.append(_handle(said, color=BLACK, marker="", ls=""))
+    return handles
+
+
+def _handle(said: str, *, color: str, marker: str = "", ls: str, lw: float = 1.5) -> Line2D:
+    said = textwrap.fill(said, _WRAP).replace("$", r"\$")  # money, not mathematics
+    return Line2D([], [], color=color, marker=marker, ls=ls, lw=lw, label=said)
+
+
+def _deadlines(axes: Axes, shift: Shift, legend_columns: int) -> None:
+    """Draw time from left to right: pickers' trips on top, then each order's release and due."""
+    names = []
+    lanes = _lanes(shift.tours, shift.site.pickers)
+    for lane in range(shift.site.pickers):
+        names.append(f"picker {lane + 1}" if shift.site.pickers > 1 else "trips")
+    for number, (tour, lane) in enumerate(zip(shift.tours, lanes, strict=True)):
+        colour, _ = tour_style(number)
+        axes.barh(lane, tour.finish - tour.start, 0.7, tour.start, color=colour, ec="white")
+        middle = (tour.start + tour.finish) / 2
+        axes.text(
+            middle, lane, str(number + 1), ha="center", va="center", fontsize=7, color="white"
+        )
+    if shift.refusals or shift.misread:
+        row = len(names)
+        names.append("no trip")
+        axes.plot([r.time for r in shift.refusals], [row] * len(shift.refusals), "x", color=RED)
+        axes.plot(shift.misread, [row] * len(shift.misread), "+", color=GREY)
+    _orders(axes, shift, names)
+    axes.set_yticks(range(len(names)), names, fontsize=7.5)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlim(left=-1.0)
+    axes.set_xlabel("time (steps and units handled)")
+    axes.grid(axis="x", color=PALE, lw=0.6)
+    axes.set_axisbelow(True)
+    if legend_columns:
+        axes.legend(
+            handles=[
+                _handle("from release to due", color=GREY, ls="-", lw=3.0),
+                _handle("shipped, in its trip's colour", color=BLACK, marker="o", ls=""),
+                _handle("late", color=RED, ls=":", lw=2.0),
+                _handle("not shipped", color=RED, marker="X", ls=""),
+            ],
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.2),
+            ncols=legend_columns,
+            frameon=False,
+            fontsize=8,
+        )
+
+
+def _orders(axes: Axes, shift: Shift, names: list[str]) -> None:
+    """Add a row an order: when it could be picked, when it was due, when it was shipped."""
+    shipped = {
+        name: (tour.finish, number)
+        for number, tour in enumerate(shift.tours)
+        for name, _, _ in tour.earned
+    }
+    for order in shift.orders:
+        row = len(names)
+        names.append(rf"{order.id}, \${order.value:g}")
+        axes.plot([order.release, order.due], [row, row], color="#c4c4c4", lw=3.0, zorder=1)
+        axes.plot([order.due], [row], "|", color=BLACK, ms=9, mew=1.5, zorder=2)
+        if order.id not in shipped:
+            axes.plot([order.due], [row], "X", color=RED, ms=7, zorder=3)
+            continue
+        finish, number = shipped[order.id]
+        if finish > order.due:
+            axes.plot([order.due, finish], [row, row], ":", color=RED, lw=2.0, zorder=2)
+        axes.plot([finish], [row], "o", color=tour_style(number)[0], ms=6, zorder=3)
+
+
+def _lanes(tours: Sequence[Tour], pickers: int) -> list[int]:
+    """Give each tour, by start, to a picker who is free then."""
+    free = [0] * pickers
+    lanes = []
+    for tour in tours:
+        lane = next(lane for lane, time in enumerate(free) if time <= tour.start)
+        free[lane] = tour.finish
+        lanes.append(lane)
+    return lanes
+
+
+def _grid(count: int) -> tuple[int, int]:
+    """Return columns and rows for `count` panels."""
+    columns = 2 if count == 4 else min(count, _IN_A_ROW)
+    return columns, -(-count // columns)
+
+
+def _shelves(made: Figure | SubFigure, items: Sequence[ItemDays]) -> None:
+    """Draw a panel an item: demand as bars, met and lost; stock in the morning; orders."""
+    columns, rows = _grid(len(items))
+    panels = made.subplots(rows, columns, squeeze=False).flatten().tolist()
+    for axes, days in zip(panels, items, strict=False):
+        _shelf(axes, days)
+    for axes in panels[len(items) :]:
+        axes.axis("off")
+    handles, names = panels[0].get_legend_handles_labels()
+    made.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+
+
+def _shelf(axes: Axes, days: ItemDays) -> None:
+    item = days.item
+    numbers = list(range(1, len(days.on_hand) + 1))
+    axes.bar(numbers, days.sold, 0.7, color=SKY, label="sold")
+    axes.bar(numbers, days.lost, 0.7, days.sold, color=RED, hatch="//", ec="white", label="lost")
+    axes.plot(
+        numbers, days.on_hand, "-o", color=BLACK, ms=4, lw=1.3, label="on hand in the morning"
+    )
+    placed = [(day, units) for day, units in zip(numbers, days.ordered, strict=True) if units]
+    axes.plot(
+        [day for day, _ in placed],
+        [units for _, units in placed],
+        "^",
+        color=GREEN,
+        ms=8,
+        mec=BLUE,
+        label="reordered",
+    )
+    axes.set_title(
+        f"{item.sku}: {item.model.mean:.3g} a day, arrives after {item.model.lead} d, "
+        f"room {item.model.room}",
+        fontsize=9,
+    )
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlim(0.4, len(numbers) + 0.6)
+    axes.set_ylim(bottom=0.0)
+    axes.set_xlabel("day")
+    axes.set_ylabel("units")
+    axes.grid(axis="y", color=PALE, lw=0.6)
+    axes.set_axisbelow(True)

@@ -1,0 +1,195 @@
+"""What happened in a warehouse episode: trips and refusals by shift, stock by item and day."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tokengym.envs.core.replay import Step, replay
+from tokengym.envs.core.rollout import Record
+from tokengym.envs.core.world import World
+from tokengym.envs.warehouse.floor import Floor
+from tokengym.envs.warehouse.full import FullSession
+from tokengym.envs.warehouse.grammar import Trip, read_pick, read_reorder
+from tokengym.envs.warehouse.orders import Order, Site
+from tokengym.envs.warehouse.pick import PickSession
+from tokengym.envs.warehouse.shelf import Item, Shelf, reorder
+from tokengym.envs.warehouse.stock import StockSession
+from tokengym.envs.warehouse.world import WarehouseWorld
+
+
+class Tour(NamedTuple):
+    """A trip that was walked.
+
+    Attributes:
+        stops: slots in walking order.
+        start: time it left the depot.
+        finish: time it was back.
+        walked: steps.
+        earned: id, value earned and lateness of each of its orders.
+    """
+
+    stops: tuple[str, ...]
+    start: int
+    finish: int
+    walked: int
+    earned: tuple[tuple[str, float, int], ...]
+
+
+class Refusal(NamedTuple):
+    """A trip that was refused: when, and why."""
+
+    time: int
+    reason: str
+
+
+@dataclass
+class Shift:
+    """One stretch of picking: an episode of `pick`, a day of `full`.
+
+    Attributes:
+        site: the site.
+        orders: what could be picked.
+        tours: the trips, as they were decided.
+        refusals: trips refused.
+        misread: times of replies that were not understood.
+        unshipped: ids of the orders left.
+    """
+
+    site: Site
+    orders: tuple[Order, ...]
+    tours: list[Tour] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    misread: list[int] = field(default_factory=list)
+    unshipped: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Before the first trip, nothing is shipped."""
+        self.unshipped = tuple(order.id for order in self.orders)
+
+
+@dataclass
+class ItemDays:
+    """One item's days; lists have one entry a day, in units.
+
+    Attributes:
+        item: the item.
+        on_hand: in the morning, with what has just arrived.
+        ordered: reordered that morning.
+        sold: sold.
+        lost: asked for but not there.
+    """
+
+    item: Item
+    on_hand: list[int] = field(default_factory=list)
+    ordered: list[int] = field(default_factory=list)
+    sold: list[int] = field(default_factory=list)
+    lost: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Episode:
+    """What happened in an episode.
+
+    Attributes:
+        shifts: stretches of picking, in order; none in `stock`.
+        items: items kept, none in `pick`.
+        slots: where each item lies, only in `full`.
+        refused: replies refused, trips or reorders.
+        misread: replies that were not understood.
+    """
+
+    shifts: list[Shift] = field(default_factory=list)
+    items: list[ItemDays] = field(default_factory=list)
+    slots: tuple[str, ...] = ()
+    refused: int = 0
+    misread: int = 0
+
+
+def episode(world: World, record: Record) -> Episode:
+    """Play a Record again and read off what happened."""
+    if not isinstance(world, WarehouseWorld):
+        raise TypeError(f"this is drawn of the warehouse world, got {type(world).__name__}")
+    found = Episode()
+    for step in replay(world, record):
+        session, after = step.before.session, step.after.session
+        if isinstance(session, PickSession):
+            problem = session.problem
+            if not found.shifts:
+                found.shifts.append(Shift(problem.site, problem.orders))
+            _pick(found.shifts[-1], session.picking.floor, step.reply)
+        elif isinstance(session, StockSession):
+            _keep_stock(found, session, step.reply)
+        elif isinstance(after, FullSession):
+            _run_shop(found, session, after, step)
+        found.refused = int(after.metrics()["refused"])
+        found.misread = after.malformed
+    return found
+
+
+def _pick(shift: Shift, floor: Floor, reply: str) -> None:
+    """Note what a reply did on a floor, which is this function's own to change."""
+    now = floor.now
+    command = read_pick(reply, complete=True)
+    if command is None:
+        shift.misread.append(now)
+    elif isinstance(command, Trip):
+        outcome = floor.trip(*command)
+        if isinstance(outcome, str):
+            shift.refusals.append(Refusal(now, outcome))
+        else:
+            tour = Tour(outcome.stops, now, outcome.finish, outcome.walked, outcome.earned)
+            shift.tours.append(tour)
+    shift.unshipped = tuple(floor.open)
+
+
+def _keep_stock(found: Episode, session: StockSession, reply: str) -> None:
+    """Note the days of one review cycle; the session is this function's own to change."""
+    problem = session.problem
+    if not found.items:
+        found.items = [ItemDays(item) for item in problem.items]
+    ordered = _ordered(session.shelves, reply)
+    first = session.turns * problem.review
+    for days, shelf, units, path in zip(
+        found.items, session.shelves, ordered, problem.demand, strict=True
+    ):
+        for asked in path[first : first + problem.review]:
+            days.on_hand.append(shelf.on_hand)
+            days.ordered.append(units)
+            shelf.place(units)
+            units = 0
+            sold = min(asked, shelf.on_hand)
+            days.sold.append(sold)
+            days.lost.append(asked - sold)
+            shelf.night(shelf.on_hand - sold)
+
+
+def _run_shop(
+    found: Episode, session: FullSession, after: FullSession, step: Step[WarehouseWorld]
+) -> None:
+    """Note a morning's reorder or a decision of picking, and the evening if the day is over."""
+    shop = session.problem.shop
+    if not found.items:
+        found.items = [ItemDays(item) for item in shop.items]
+        found.slots = shop.slots
+    if session.picking is None:
+        found.shifts.append(Shift(shop.site, shop.books[session.days.day]))
+        ordered = _ordered(session.days.shelves, step.reply)
+        for days, shelf, units in zip(found.items, session.days.shelves, ordered, strict=True):
+            days.on_hand.append(shelf.on_hand)
+            days.ordered.append(units)
+    else:
+        _pick(found.shifts[-1], session.picking.floor, step.reply)
+    if after.days.day == session.days.day:
+        return
+    floor = after.days.floor
+    for days, slot in zip(found.items, found.slots, strict=True):
+        left = days.on_hand[-1] if floor.stock is None else floor.stock[slot]
+        days.sold.append(days.on_hand[-1] - left)
+        lines = [line for order in floor.open.values() for line in order.lines]
+        days.lost.append(sum(units for wanted, units in lines if wanted == slot))
+
+
+def _ordered(shelves: Sequence[Shelf], reply: str) -> list[int]:
+    """Return the units a reply places by shelf."""
+    units, _ = reorder(shelves, read_reorder(reply, complete=True) or [])
+    return units
