@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
-    from tokengym.envs.disruption.sources.recipe import Recipe
+    from tokengym.envs.disruption.data.recipe import Recipe
 
 data = typer.Typer(help="Make sets of real data.", no_args_is_help=True)
 
@@ -72,8 +72,8 @@ def papers(
     """Label, balance, split and audit papers; interrupted, the same command goes on."""
     from rich.console import Console
 
-    from tokengym.envs.disruption.sources.build import build_papers
-    from tokengym.envs.disruption.sources.recipe import Recipe
+    from tokengym.envs.disruption.data.build import build_papers
+    from tokengym.envs.disruption.data.recipe import Recipe
 
     if on_corrupt not in ("refuse", "skip"):
         raise OptionError(f"--on-corrupt must be refuse or skip, got {on_corrupt!r}")
@@ -112,7 +112,7 @@ def _fetch(
     bars: "Progress",
 ) -> None:
     """Fetch pages of the API into the recipe's source."""
-    from tokengym.envs.disruption.sources.openalex_api import ADDRESS, fetch_works
+    from tokengym.envs.disruption.data.openalex_api import ADDRESS, fetch_works
 
     if recipe.kind != "openalex-api":
         raise OptionError(f"--filter goes with --kind openalex-api, got {recipe.kind!r}")

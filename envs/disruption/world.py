@@ -13,6 +13,7 @@ from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
 from tokengym.envs.disruption.docket import Docket, docket_of, likeliest
 from tokengym.envs.disruption.evidence import (
     evidence_of,
@@ -35,7 +36,6 @@ from tokengym.envs.disruption.prompt import (
     rejoinder,
 )
 from tokengym.envs.disruption.replies import Answer, Argument, read_answer, read_argument
-from tokengym.envs.disruption.sources.dataset import labelled, load_papers, split_of_paper
 from tokengym.rewards import debate
 from tokengym.rewards.bounds import Range
 
@@ -88,7 +88,7 @@ class DisruptionWorld(World):
         challenger: what the challenger is paid for: an `adversary` for misleading, a `critic` for
             helping.
         bounded: rescale the predictor's total R to (R + 1) / 2.5, in [0, 1].
-        data: papers to play instead of synthetic ones: files of JSON lines (`sources.jsonl`), or
+        data: papers to play instead of synthetic ones: files of JSON lines (`data.jsonl`), or
             folders that `tokengym data papers` made, with the splits it gave. Papers without a
             label for the target are left out.
 

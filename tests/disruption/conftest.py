@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.disruption.literature_files import LAST_YEAR, WORKS, recipe, write_parts
+from tokengym.envs.disruption.data.assemble import papers_of
+from tokengym.envs.disruption.data.build import build_papers
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.sources.assemble import papers_of
-from tokengym.envs.disruption.sources.build import build_papers
 
 
 @pytest.fixture(scope="session")

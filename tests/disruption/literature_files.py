@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tokengym.envs.disruption.data.dataset import load_papers
+from tokengym.envs.disruption.data.recipe import Recipe
+from tokengym.envs.disruption.data.work import Work
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.sources.dataset import load_papers
-from tokengym.envs.disruption.sources.recipe import Recipe
-from tokengym.envs.disruption.sources.work import Work
 
 FIRST_YEAR, LAST_YEAR = 1995, 2019
 

@@ -15,12 +15,12 @@ from tests.disruption.literature_files import (
     write_tables,
 )
 from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.disruption.data.build import build_papers
+from tokengym.envs.disruption.data.jsonl import read_papers, write_papers
+from tokengym.envs.disruption.data.manifest import MANIFEST, read_manifest
+from tokengym.envs.disruption.data.recipe import Recipe
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.sources.build import build_papers
-from tokengym.envs.disruption.sources.jsonl import read_papers, write_papers
-from tokengym.envs.disruption.sources.manifest import MANIFEST, read_manifest
-from tokengym.envs.disruption.sources.recipe import Recipe
 from tokengym.envs.registry import make_world
 
 

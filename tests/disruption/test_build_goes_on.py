@@ -24,12 +24,12 @@ from tests.disruption.literature_files import (
     write_tables,
 )
 from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.disruption.data.build import build_papers
+from tokengym.envs.disruption.data.dataset import load_papers
+from tokengym.envs.disruption.data.jsonl import write_papers
+from tokengym.envs.disruption.data.manifest import MANIFEST
+from tokengym.envs.disruption.data.recipe import Recipe
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.sources.build import build_papers
-from tokengym.envs.disruption.sources.dataset import load_papers
-from tokengym.envs.disruption.sources.jsonl import write_papers
-from tokengym.envs.disruption.sources.manifest import MANIFEST
-from tokengym.envs.disruption.sources.recipe import Recipe
 
 
 def test_an_interrupted_build_goes_on_and_leaves_the_same_bytes(

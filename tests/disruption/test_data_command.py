@@ -11,8 +11,8 @@ import pytest
 
 from tests.disruption.literature_files import LAST_YEAR, WORKS, as_openalex, papers_in
 from tokengym.envs.core.errors import OptionError, TokengymError
+from tokengym.envs.disruption.data.jsonl import write_papers
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.sources.jsonl import write_papers
 
 pytest.importorskip("httpx")
 pytest.importorskip("rich")

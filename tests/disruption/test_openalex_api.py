@@ -14,7 +14,7 @@ from tokengym.envs.core.errors import DataError
 
 pytest.importorskip("httpx")
 
-from tokengym.envs.disruption.sources.openalex_api import (
+from tokengym.envs.disruption.data.openalex_api import (
     KEY_VARIABLE,
     fetch_works,
     read_pages,

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.disruption.data.audit import audit
+from tokengym.envs.disruption.data.selecting import BALANCES, Candidates, select
 from tokengym.envs.disruption.evidence import Evidence, evidence_of_paper
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.sources.audit import audit
-from tokengym.envs.disruption.sources.selecting import BALANCES, Candidates, select
 
 
 @st.composite
@@ -113,6 +113,6 @@ def test_a_prompt_that_showed_the_future_would_be_caught(monkeypatch: pytest.Mon
         return shown._replace(title=f"{shown.title} {paper.cd_index}")
 
     audit({"train": [sample("W1", 2000, "One")]}, 5)
-    monkeypatch.setattr("tokengym.envs.disruption.sources.audit.evidence_of_paper", leaking)
+    monkeypatch.setattr("tokengym.envs.disruption.data.audit.evidence_of_paper", leaking)
     with pytest.raises(DataError, match="depends on what came of it"):
         audit({"train": [sample("W1", 2000, "One")]}, 5)

@@ -17,6 +17,12 @@ from tests.disruption.literature_files import as_openalex, write_part, write_sna
 from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.disruption.citations import CitationGraph
+from tokengym.envs.disruption.data.assemble import papers_of
+from tokengym.envs.disruption.data.dataset import balanced, split_of_paper
+from tokengym.envs.disruption.data.jsonl import read_papers, write_papers
+from tokengym.envs.disruption.data.openalex import abstract_of, read_snapshot, short_id
+from tokengym.envs.disruption.data.sciscinet import read_graph, read_scores, with_scores
+from tokengym.envs.disruption.data.work import Work
 from tokengym.envs.disruption.labels import (
     LABELS,
     LEAST_CITERS,
@@ -26,12 +32,6 @@ from tokengym.envs.disruption.labels import (
     novelty_label,
 )
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
-from tokengym.envs.disruption.sources.assemble import papers_of
-from tokengym.envs.disruption.sources.dataset import balanced, split_of_paper
-from tokengym.envs.disruption.sources.jsonl import read_papers, write_papers
-from tokengym.envs.disruption.sources.openalex import abstract_of, read_snapshot, short_id
-from tokengym.envs.disruption.sources.sciscinet import read_graph, read_scores, with_scores
-from tokengym.envs.disruption.sources.work import Work
 from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.envs.registry import make_world
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.sources.openalex import read_merged_ids, read_parts
-from tokengym.envs.disruption.sources.parts import refuse
-from tokengym.envs.disruption.sources.sciscinet import read_citations, read_scores
-from tokengym.envs.disruption.sources.work import Work
+from tokengym.envs.disruption.data.openalex import read_merged_ids, read_parts
+from tokengym.envs.disruption.data.parts import refuse
+from tokengym.envs.disruption.data.sciscinet import read_citations, read_scores
+from tokengym.envs.disruption.data.work import Work
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 

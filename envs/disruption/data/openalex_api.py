@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.sources.openalex import read_parts
-from tokengym.envs.disruption.sources.work import Work
+from tokengym.envs.disruption.data.openalex import read_parts
+from tokengym.envs.disruption.data.work import Work
 
 if TYPE_CHECKING:
     import httpx

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.disruption.citations import CitationGraph
+from tokengym.envs.disruption.data.scoring import Corpus, LabelRule, score_year
+from tokengym.envs.disruption.data.work import Work
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.sources.scoring import Corpus, LabelRule, score_year
-from tokengym.envs.disruption.sources.work import Work
 
 
 def papers_of(

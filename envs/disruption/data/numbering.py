@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from tokengym.envs.disruption.citation_files import build_on_disk
 from tokengym.envs.disruption.citations import CitationGraph
-from tokengym.envs.disruption.sources.columns import load
-from tokengym.envs.disruption.sources.scoring import Corpus
+from tokengym.envs.disruption.data.columns import load
+from tokengym.envs.disruption.data.scoring import Corpus
 
 IntArray = npt.NDArray[np.int64]
 

@@ -14,8 +14,7 @@ import numpy.typing as npt
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.citations import CitationGraph
-from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
-from tokengym.envs.disruption.sources.columns import (
+from tokengym.envs.disruption.data.columns import (
     load,
     numbered_works,
     stage_citations,
@@ -23,8 +22,8 @@ from tokengym.envs.disruption.sources.columns import (
     stage_scores,
     stage_works,
 )
-from tokengym.envs.disruption.sources.jsonl import read_papers, write_papers
-from tokengym.envs.disruption.sources.numbering import (
+from tokengym.envs.disruption.data.jsonl import read_papers, write_papers
+from tokengym.envs.disruption.data.numbering import (
     graph_of_citations,
     graph_of_works,
     number_scores,
@@ -32,12 +31,13 @@ from tokengym.envs.disruption.sources.numbering import (
     open_corpus,
     open_papers,
 )
-from tokengym.envs.disruption.sources.parts import refuse
-from tokengym.envs.disruption.sources.recipe import Chosen, Input, Recipe
-from tokengym.envs.disruption.sources.sciscinet import row_groups
-from tokengym.envs.disruption.sources.scoring import LabelRule, Scored, score_year
-from tokengym.envs.disruption.sources.selecting import Candidates, select
-from tokengym.envs.disruption.sources.steps import Done, Progress, Step, run_steps
+from tokengym.envs.disruption.data.parts import refuse
+from tokengym.envs.disruption.data.recipe import Chosen, Input, Recipe
+from tokengym.envs.disruption.data.sciscinet import row_groups
+from tokengym.envs.disruption.data.scoring import LabelRule, Scored, score_year
+from tokengym.envs.disruption.data.selecting import Candidates, select
+from tokengym.envs.disruption.data.steps import Done, Progress, Step, run_steps
+from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
 
 
 class _Line:

@@ -13,20 +13,20 @@ from typing import Any
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
-from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.sources.audit import audit
-from tokengym.envs.disruption.sources.from_papers import choose_papers
-from tokengym.envs.disruption.sources.from_works import choose_works
-from tokengym.envs.disruption.sources.jsonl import write_papers
-from tokengym.envs.disruption.sources.manifest import (
+from tokengym.envs.disruption.data.audit import audit
+from tokengym.envs.disruption.data.from_papers import choose_papers
+from tokengym.envs.disruption.data.from_works import choose_works
+from tokengym.envs.disruption.data.jsonl import write_papers
+from tokengym.envs.disruption.data.manifest import (
     FOLDER_FORMAT,
     MANIFEST,
     checked_files,
     read_manifest,
     write_manifest,
 )
-from tokengym.envs.disruption.sources.recipe import Input, Recipe, inputs_of
-from tokengym.envs.disruption.sources.steps import Progress, no_progress, sha256
+from tokengym.envs.disruption.data.recipe import Input, Recipe, inputs_of
+from tokengym.envs.disruption.data.steps import Progress, no_progress, sha256
+from tokengym.envs.disruption.paper import Paper
 
 STEPS = ".steps"
 

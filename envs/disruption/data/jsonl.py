@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.disruption.data.parts import json_lines, refuse
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
-from tokengym.envs.disruption.sources.parts import json_lines, refuse
 
 
 def write_papers(path: Path | str, papers: Iterable[Paper]) -> int:

@@ -9,10 +9,10 @@ import numpy as np
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.citations import CitationGraph
+from tokengym.envs.disruption.data.openalex import short_id
+from tokengym.envs.disruption.data.work import Work
 from tokengym.envs.disruption.labels import disruption_label_of_score, novelty_label
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.sources.openalex import short_id
-from tokengym.envs.disruption.sources.work import Work
 
 PAPER_COLUMNS = ("paperid", "year", "disruption", "Atyp_Median_Z", "Atyp_10pct_Z")
 REFERENCE_COLUMNS = ("citing_paperid", "cited_paperid")

@@ -7,12 +7,12 @@ from typing import Any
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.disruption.data.columns import tells_of_later, text_hash
 from tokengym.envs.disruption.evidence import TIERS, evidence_of_paper
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.disruption.prompt import challenge_prompt, describe, opening
 from tokengym.envs.disruption.replies import Answer
-from tokengym.envs.disruption.sources.columns import tells_of_later, text_hash
 
 _THIRD = (1 / 3, 1 / 3, 1 / 3)
 _SAID = Answer((2, 2), (_THIRD, _THIRD), ())

@@ -8,12 +8,12 @@ from typing import Any, Self
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS, generator, split_of
 from tokengym.envs.core.task import canonical_json, fingerprint
+from tokengym.envs.disruption.data.jsonl import read_papers
+from tokengym.envs.disruption.data.manifest import MANIFEST, checked_files
+from tokengym.envs.disruption.data.steps import sha256
 from tokengym.envs.disruption.evidence import evidence_of_paper, instance_of
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.sources.jsonl import read_papers
-from tokengym.envs.disruption.sources.manifest import MANIFEST, checked_files
-from tokengym.envs.disruption.sources.steps import sha256
 
 
 class PaperSet:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.disruption.data.openalex import merged_id_files, snapshot_parts
+from tokengym.envs.disruption.data.openalex_api import page_parts
+from tokengym.envs.disruption.data.scoring import LabelRule
+from tokengym.envs.disruption.data.selecting import BALANCES, Balance
+from tokengym.envs.disruption.data.steps import Progress, sha256
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.sources.openalex import merged_id_files, snapshot_parts
-from tokengym.envs.disruption.sources.openalex_api import page_parts
-from tokengym.envs.disruption.sources.scoring import LabelRule
-from tokengym.envs.disruption.sources.selecting import BALANCES, Balance
-from tokengym.envs.disruption.sources.steps import Progress, sha256
 
 Kind = Literal["openalex", "openalex-api", "sciscinet", "jsonl"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.sources.parts import json_lines, refuse
-from tokengym.envs.disruption.sources.work import Work
+from tokengym.envs.disruption.data.parts import json_lines, refuse
+from tokengym.envs.disruption.data.work import Work
 
 
 def read_snapshot(folder: Path | str, skipped: list[str] | None = None) -> Iterator[Work]:

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.disruption.data.columns import tells_of_later, text_hash
+from tokengym.envs.disruption.data.jsonl import read_papers
+from tokengym.envs.disruption.data.recipe import Chosen, Input, Recipe
+from tokengym.envs.disruption.data.selecting import Candidates, select
+from tokengym.envs.disruption.data.steps import Progress
 from tokengym.envs.disruption.labels import LABELS, Target, percentile_labels
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.sources.columns import tells_of_later, text_hash
-from tokengym.envs.disruption.sources.jsonl import read_papers
-from tokengym.envs.disruption.sources.recipe import Chosen, Input, Recipe
-from tokengym.envs.disruption.sources.selecting import Candidates, select
-from tokengym.envs.disruption.sources.steps import Progress
 
 
 def choose_papers(recipe: Recipe, inputs: Sequence[Input], progress: Progress) -> Chosen:
