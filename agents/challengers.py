@@ -1,8 +1,8 @@
 """Who can speak for a role that is not trained: scripted, a language model, or a trained one.
 
-Scripted agents are named by their names; the other two are made here from a Tinker client. All go
-wherever an agent goes: `TaskGroupBuilder(opponents={"challenger": ...})`, `TinkerEnv(opponents=...)`;
-on the command line `tokengym train disruption --agent challenger=WHO`.
+Scripted ones are named by their names; the other two are made here from a Tinker client. All go
+wherever an opponent goes: `TaskGroupBuilder(opponents={"challenger": ...})`, `TinkerEnv`; on the
+command line `tokengym train disruption --agent challenger=WHO`.
 """
 
 from pathlib import Path

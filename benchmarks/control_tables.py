@@ -21,7 +21,6 @@ from pathlib import Path
 import numpy as np
 
 from tokengym.agents.analysis.evaluate import estimate, play_all, play_group
-from tokengym.agents.analysis.flat_floors import FLOORS
 from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.envs import World, baselines, make_world
 from tokengym.envs.core.rollout import Policy, Record, play
@@ -154,7 +153,9 @@ def measure(name: str, level: str, count: int) -> dict[str, Cells]:
     }
     groups = [play_group(world, task, known["noisy"], max(GROUP_SIZES)) for task in tasks[:GROUPS]]
     rewards_NG = np.array([[run.returns[role] for run in group] for group in groups])
-    both = (rewards_NG, FLOORS[world.spec.id].flattened(rewards_NG))
+    floor = world.spec.flat_floor
+    assert floor is not None
+    both = (rewards_NG, floor.flattened(rewards_NG))
     ties = {
         f"ties of {size}": " / ".join(
             f"{tie_statistics(found[:, :size])['reward_tie_pair_rate']:.3f}" for found in both

@@ -17,7 +17,6 @@ import jinja2
 import numpy as np
 from matplotlib.figure import Figure
 
-from tokengym.agents.analysis.flat_floors import FLOORS
 from tokengym.agents.analysis.markdown import markdown_table
 from tokengym.envs.registry import spec
 
@@ -50,7 +49,7 @@ def page(study: Study) -> str:
         ties={name: ties_table(study, name) for name in ("noisy", "start")},
         smallest={name: smallest(study, name) for name in ("noisy", "start")},
         floors={name: floor_cost(study, name) for name in ("noisy", "start")},
-        rules={world: FLOORS[spec(world).id] for world in _worlds(study)},
+        rules={world: spec(world).flat_floor for world in _worlds(study)},
         lessons=lessons,
         energy=energy_floors(study),
         minutes=sum(cell["seconds"] for cell in study["cells"].values()) / 60.0,

@@ -6,7 +6,7 @@
 
 Ties: every world's first level, 48 test Tasks of 16 rollouts, by the scripted noisy policy and by
 the starting policy at temperature 1; each set of rollouts is told with the graded rewards and with
-a flat floor (`tokengym.agents.analysis.flat_floors`). Learning: the same rollouts and steps,
+a flat floor (`WorldSpec.flat_floor`). Learning: the same rollouts and steps,
 so about the same tokens, for every group size, on the local service, two seeds each.
 
 Each cell of the study is a process of its own with one thread. One that is done is not done again
@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 
-from tokengym.agents.analysis.flat_floors import FLOORS
 from tokengym.agents.analysis.ties import TieStudy, held_out, study_of, tie_study
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs import baselines, make_world
@@ -155,7 +154,8 @@ def measure_ties(cell: Cell, plan: Plan) -> Result:
 
         settings = replace(preset(cell.world), options={}, temperature=1.0)
         study = sampled_study(settings, tasks, SIZES)
-    floor = FLOORS[world.spec.id]
+    floor = world.spec.flat_floor
+    assert floor is not None
     graded = np.asarray(study.rewards)
     told = {
         name: study_of(

@@ -1,25 +1,17 @@
 """`save_picture`: an episode as a picture in a file, for the worlds that have one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import Record
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import load, spec
+from tokengym.envs.registry import load, spec, specs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Names only: matplotlib loads when a picture is drawn.
-_DRAWN: Mapping[str, str] = MappingProxyType(
-    {
-        "tokengym/Energy-v0": "tokengym.envs.energy.render:draw",
-        "tokengym/Warehouse-v0": "tokengym.envs.warehouse.render:draw",
-    }
-)
 _SUFFIXES = (".png", ".svg", ".pdf")
 _DOTS_PER_INCH = 110
 
@@ -30,7 +22,7 @@ def has_picture(world_id: str) -> bool:
     Raises:
         UnknownWorldError: if there is no such world.
     """
-    return spec(world_id).id in _DRAWN
+    return bool(spec(world_id).render)
 
 
 def check_picture(world_id: str, path: Path) -> None:
@@ -40,7 +32,8 @@ def check_picture(world_id: str, path: Path) -> None:
         OptionError: if the world has no picture, the format is not known or the folder missing.
     """
     if not has_picture(world_id):
-        raise OptionError(f"{spec(world_id).id} has no picture; drawn are {sorted(_DRAWN)}")
+        drawn = sorted(row.id for row in specs().values() if row.render)
+        raise OptionError(f"{spec(world_id).id} has no picture; drawn are {drawn}")
     if path.suffix.lower() not in _SUFFIXES:
         raise OptionError(f"a picture ends in {', '.join(_SUFFIXES)}, got {str(path)!r}")
     if not path.parent.is_dir():
@@ -62,7 +55,7 @@ def save_picture(world: World, record: Record, path: Path, who: str = "") -> Non
         TaskError: if the Record is not of this world or was played with other options.
     """
     check_picture(world.spec.id, path)
-    draw: Callable[[World, Record, str], Figure] = load(_DRAWN[world.spec.id])
+    draw: Callable[[World, Record, str], Figure] = load(world.spec.render)
     draw(world, record, _title(record, who)).savefig(path, dpi=_DOTS_PER_INCH)
 
 

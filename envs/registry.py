@@ -1,4 +1,4 @@
-"""The catalogue: one row a world. Strings only, so that nothing loads until a world is made."""
+"""Every world by id. Worlds declare themselves in their folders; none loads until it is made."""
 
 import difflib
 import importlib
@@ -8,76 +8,13 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+from tokengym.envs import disruption, energy, forecasting, warehouse
 from tokengym.envs.core.errors import OptionError, UnknownWorldError
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.world import World
-from tokengym.rewards import debate
-from tokengym.rewards.bounds import Range
 
-_UNIT = Range(0.0, 1.0)
-
-_ROWS = (
-    WorldSpec(
-        id="tokengym/Forecast-v0",
-        summary="One question, one probability, scored by a strictly proper rule.",
-        entry_point="tokengym.envs.forecasting.world:ForecastWorld",
-        baselines="tokengym.envs.forecasting.baselines:BASELINES",
-        roles=("forecaster",),
-        turn_limits={"easy": 1, "medium": 1, "hard": 1, "update": 2},
-        step_range={"forecaster": _UNIT},
-        return_range={"forecaster": _UNIT},
-    ),
-    WorldSpec(
-        id="tokengym/Warehouse-v0",
-        summary="A shift lead batches orders, routes trips and reorders stock, exactly scored.",
-        entry_point="tokengym.envs.warehouse.world:WarehouseWorld",
-        baselines="tokengym.envs.warehouse.baselines:BASELINES",
-        roles=("lead",),
-        turn_limits={
-            "pick_small": 6,
-            "pick": 12,
-            "pick_large": 24,
-            "pick_online": 24,
-            "stock_small": 8,
-            "stock": 12,
-            "stock_large": 12,
-            "full": 18,
-            "full_pickers": 28,
-        },
-        step_range={"lead": _UNIT},
-        return_range={"lead": _UNIT},
-    ),
-    WorldSpec(
-        id="tokengym/Energy-v0",
-        summary="Run a battery or a heat pump at least cost above a graded safety floor.",
-        entry_point="tokengym.envs.energy.world:EnergyWorld",
-        baselines="tokengym.envs.energy.baselines:BASELINES",
-        roles=("operator",),
-        turn_limits={
-            "small": 12,
-            "day": 24,
-            "two_days": 48,
-            "soma": 96,
-            "outages": 24,
-            "genset": 24,
-            "ev": 24,
-            "comfort": 24,
-        },
-        step_range={"operator": _UNIT},
-        return_range={"operator": _UNIT},
-    ),
-    WorldSpec(
-        id="tokengym/Disruption-v0",
-        summary="Predict whether a paper is disruptive, be challenged, and answer again.",
-        entry_point="tokengym.envs.disruption.world:DisruptionWorld",
-        baselines="tokengym.envs.disruption.baselines:BASELINES",
-        roles=("predictor", "challenger"),
-        turn_limits={"L2": 2, "L1": 2, "L0": 2},
-        step_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
-        return_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
-    ),
-)
+_ROWS = (forecasting.SPEC, warehouse.SPEC, energy.SPEC, disruption.SPEC)
 _CATALOGUE: Mapping[str, WorldSpec] = MappingProxyType({row.id: row for row in _ROWS})
 
 
@@ -109,7 +46,7 @@ def make_world(world_id: str, level: str | None = None, **options: Any) -> World
     """Make a world, ready for `.task(split, index)` and `.start(task)`.
 
     Args:
-        world_id: an id of the catalogue, or its short name.
+        world_id: an id, or its short name.
         level: one of the spec's levels; the first one if `None`.
         **options: what this world takes; its class documents them.
 
@@ -151,6 +88,13 @@ def policy(world_id: str, who: Policy | str) -> Policy:
     if who not in known:
         raise OptionError(f"{world_id} has the baselines {sorted(known)}, got {who!r}")
     return known[who]
+
+
+def scripted_opponent(world_id: str, role: str) -> str:
+    """Return the baseline that plays `role` when nobody was named for it: see `WorldSpec`."""
+    row, known = spec(world_id), baselines(world_id)
+    usual = (row.opponents.get(role, ""), "scripted", "random")
+    return next((name for name in usual if name in known), "null")
 
 
 @cache

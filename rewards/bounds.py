@@ -40,6 +40,10 @@ class Range:
         raise RewardRangeError(f"{what} is {value!r}, outside its range [{self.low}, {self.high}]")
 
 
+UNIT = Range(0.0, 1.0)
+"""The range of most worlds' rewards."""
+
+
 def dyadic(value: float) -> float:
     """Round `value` to the nearest multiple of 2⁻¹⁶ (ties to even).
 

@@ -6,8 +6,14 @@ themselves by how deep they went, safe episodes among themselves by what they co
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from tokengym.rewards.bounds import GRID, dyadic
+
+Floats = npt.NDArray[np.float64]
 
 FLOOR = 0.2
 """Share of the return below which every violation scores and no safe episode does."""
@@ -77,6 +83,31 @@ def floor_return(score: float, depth: float | None, *, flat: bool = False) -> fl
     if not 0.0 <= depth <= 1.0:
         raise ValueError(f"the depth of a violation lies in [0, 1], got {depth!r}")
     return 0.0 if flat else min(dyadic(FLOOR * (1.0 - depth)), _LAST_VIOLATION)
+
+
+@dataclass(frozen=True)
+class FlatFloor:
+    """A rule that pays all episodes below a threshold alike, to compare graded rewards with.
+
+    Where a world has it as an option, the rule pays what the option pays. Elsewhere it says what
+    the same rollouts would have earned if everything short of a plain reference were paid alike,
+    as in many a reward.
+
+    Attributes:
+        below: episodes that earn less than this fall to the floor.
+        pays: what they earn there.
+        what: who falls, in words.
+        option: whether the world has it as its own option `flat_floor`.
+    """
+
+    below: float
+    pays: float
+    what: str
+    option: bool = False
+
+    def flattened(self, rewards: Floats) -> Floats:
+        """Return what these graded returns, of any shape, are worth on the flat floor."""
+        return np.where(rewards < self.below, self.pays, rewards)
 
 
 _FIRST_SAFE = math.ceil(FLOOR * GRID) / GRID

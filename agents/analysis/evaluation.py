@@ -20,16 +20,13 @@ from tokengym.agents.training.config import TrainSettings
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
-from tokengym.envs.forecasting.world import ForecastWorld
-from tokengym.envs.registry import baselines, make_world
+from tokengym.envs.registry import baselines, load, make_world, spec
 from tokengym.envs.tokens.codec import ByteCodec
 
 _AT_ONCE = 256
 _BYTES = ByteCodec()
 
 _BESIDE_MODELS = ("null", "random", "scripted", "oracle")
-
-BEST_CONSTANT = "best constant"
 
 Opponents = Mapping[str, str | Opponent]
 """Who speaks for which role: a baseline's name or an agent."""
@@ -131,10 +128,11 @@ async def evaluate_policy(
     ]
     if refused:
         figures["malformed"] = statistics.fmean(refused)
+    names_of = spec(settings.world).calibration
     stated = [
-        (float(metrics["label"]), float(metrics["probability"]))
+        (float(metrics[names_of[0]]), float(metrics[names_of[1]]))
         for metrics in last
-        if "label" in metrics and "probability" in metrics
+        if names_of is not None and set(names_of) <= set(metrics)
     ]
     if stated:
         figures["discrimination (correlation of stated and label)"] = _correlation(stated)
@@ -205,9 +203,9 @@ def reference_lines(
 ) -> dict[str, Estimate]:
     """Return what the world's scripted policies earn on the same Tasks, by name.
 
-    Other roles are played by the job's opponents, which must be scripted. For forecasts there is
-    also the constant that is best on these very Tasks: what a policy reaches that has learned no
-    discrimination.
+    Other roles are played by the job's opponents, which must be scripted. Where the spec has blind
+    policies, the one that is best on these very Tasks is there too: what a policy reaches that has
+    learned no discrimination.
     """
     role = settings.trained[0] if role is None else role
     world = make_world(settings.world, settings.level, **settings.options)
@@ -217,10 +215,12 @@ def reference_lines(
         name: evaluate(world, tasks, {**others, role: policy}, role=role)
         for name, policy in known.items()
     }
-    if isinstance(world, ForecastWorld):
-        constants = (_constant(share / 40) for share in range(1, 40))
-        found = (evaluate(world, tasks, constant) for constant in constants)
-        lines[BEST_CONSTANT] = max(found, key=lambda value: value.mean)
+    if world.spec.blind:
+        blind: Mapping[str, Policy] = load(world.spec.blind)(world)
+        found = (
+            evaluate(world, tasks, {**others, role: policy}, role=role) for policy in blind.values()
+        )
+        lines[world.spec.blind_name] = max(found, key=lambda value: value.mean)
     return lines
 
 
@@ -252,8 +252,3 @@ async def references_beside(
     for name in (name for name in _BESIDE_MODELS if name in known):
         lines[name] = estimate(await asyncio.gather(*(play(known[name], task) for task in tasks)))
     return lines
-
-
-def _constant(probability: float) -> Policy:
-    reply = f"Probability: {probability:.3f}"
-    return lambda world, turn, rng: reply

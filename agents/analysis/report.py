@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jinja2
 
 from tokengym.agents.analysis.evaluate import Estimate
-from tokengym.agents.analysis.evaluation import BEST_CONSTANT, Evaluation
+from tokengym.agents.analysis.evaluation import Evaluation
 from tokengym.agents.training.config import TrainSettings
 from tokengym.agents.training.monitor import StepRow
+from tokengym.envs.registry import spec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,6 +71,7 @@ class Side(NamedTuple):
         references: scripted policies on the same test Tasks, by name.
         before: the policy as it was.
         after: the policy as it became, or `None`.
+        blind: name of the best policy that ignores the Task.
     """
 
     title: str
@@ -78,6 +80,7 @@ class Side(NamedTuple):
     references: Mapping[str, Estimate]
     before: Evaluation
     after: Evaluation | None
+    blind: str
 
     @property
     def rows(self) -> list[tuple[str, Estimate]]:
@@ -102,11 +105,12 @@ def sides(
     others: Mapping[str, Mapping[str, Estimate]],
 ) -> list[Side]:
     """Return what there is to tell of each trained role, in order; see `write_report`."""
+    blind = spec(settings.world).blind_name
     if len(settings.trained) == 1:
         rewards = [row.reward for row in steps if row.nll is None]
         uniform = [row.uniform_rate for row in steps if row.nll is None]
         title = f"{settings.world} ({settings.level})"
-        return [Side(title, rewards, uniform, references, before, after)]
+        return [Side(title, rewards, uniform, references, before, after, blind)]
     found = []
     for role in settings.trained:
         lines = others.get(role, references)
@@ -122,6 +126,7 @@ def sides(
                 lines,
                 before.others.get(role, before),
                 now,
+                blind,
             )
         )
     return found
@@ -162,7 +167,7 @@ def _draw_curve(axes: "Axes", numbers: Sequence[int], side: Side) -> None:
             mean, low, high, _ = found.returns
             spread = [[mean - low], [high - mean]]
             axes.errorbar([at], [mean], spread, fmt="o", color="k", capsize=4)
-    names = ("null", "random", BEST_CONSTANT, "oracle")
+    names = ("null", "random", side.blind, "oracle")
     for name in (name for name in names if name in side.references):
         mean = side.references[name].mean
         axes.axhline(mean, ls="--", lw=1, color="#777")

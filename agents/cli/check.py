@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from tokengym.agents.analysis.check import Certificate
 
 
-WITHOUT_LUCK = {"tokengym/Forecast-v0": {"label": "expected"}}
-"""Options that the tables of all worlds are made with: returns not shaken by single outcomes."""
-
-
 def check(
     world: Annotated[
         str | None, typer.Argument(help="id or short name, such as forecast; not with --all")
@@ -60,7 +56,7 @@ def check(
     options = name_values(option or [], "--option")
     policies = _policies(rows, without or ())
     made = [
-        make_world(row.id, name, **(WITHOUT_LUCK.get(row.id, {}) if every else options))
+        make_world(row.id, name, **(row.check_options if every else options))
         for row in rows
         for name in level or row.levels
     ]

@@ -14,7 +14,7 @@ from tokengym.agents.training.algorithm import (
     Filter,
 )
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.registry import baselines, spec
+from tokengym.envs.registry import scripted_opponent, spec
 from tokengym.rewards.advantages import MINIMUM_SPREAD
 
 Mode = Literal["sync", "stream", "async"]
@@ -27,8 +27,6 @@ STARTING_POLICY = "tokengym-start"
 
 SETTINGS_FILE = "settings.json"
 """Where a run folder keeps what its job is."""
-_USUAL_OPPONENTS = ("scripted", "random")
-"""Baselines that speak for a role nobody else was named for: the first that the world has."""
 
 
 @dataclass(frozen=True)
@@ -132,10 +130,11 @@ class TrainSettings:
 
     def opponents_of(self, role: str) -> dict[str, str]:
         """Return who speaks for the other roles where `role` alone is played."""
-        known = baselines(self.world)
-        usual = next((name for name in _USUAL_OPPONENTS if name in known), "null")
         others = (other for other in spec(self.world).roles if other != role)
-        return {other: self.opponents.get(other, usual) for other in others}
+        return {
+            other: self.opponents.get(other) or scripted_opponent(self.world, other)
+            for other in others
+        }
 
     @property
     def choices(self) -> Choices:
@@ -207,35 +206,8 @@ class TrainSettings:
         return cls(**{**data, "overrides": tuple(data.get("overrides", ()))})
 
 
-_PRESETS: Mapping[str, Mapping[str, Any]] = {
-    "tokengym/Forecast-v0": {"options": {"label": "expected"}, "max_tokens": 12},
-    "tokengym/Energy-v0": {
-        "max_tokens": 10,
-        "groups_per_batch": 6,
-        "steps": 20,
-        "learning_rate": 2e-3,
-        "evaluation_tasks": 128,
-    },
-    "tokengym/Warehouse-v0": {
-        "max_tokens": 48,
-        "groups_per_batch": 12,
-        "steps": 40,
-        "learning_rate": 2e-3,
-        "evaluation_tasks": 256,
-    },
-    "tokengym/Disruption-v0": {
-        # Scripted predictors do not change their minds: a challenger would have nothing to learn.
-        "opponents": {"challenger": "scripted", "predictor": "model"},
-        "max_tokens": 96,
-        "groups_per_batch": 8,
-        "steps": 50,
-        "learning_rate": 2e-3,
-        "evaluation_tasks": 256,
-    },
-}
-"""What a world's job starts from where it differs from the defaults above."""
 _SELF_PLAY: Mapping[str, Any] = {"steps": 20}
-"""What self-play starts from beyond that: every episode is several rollouts."""
+"""What self-play starts from beyond the world's own: every episode is several rollouts."""
 
 
 def preset(world: str, level: str | None = None, **changes: Any) -> TrainSettings:
@@ -247,7 +219,9 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainSetting
     """
     row = spec(world)
     given = {name: value for name, value in changes.items() if value is not None}
-    start = {**_PRESETS.get(row.id, {}), **(_SELF_PLAY if given.get("self_play") else {})}
+    start = {**row.training, "opponents": row.opponents}
+    if given.get("self_play"):
+        start |= _SELF_PLAY
     base = TrainSettings(world=row.id, level=level or row.levels[0], **start)
     if "opponents" in given:
         given["opponents"] = {**base.opponents, **given["opponents"]}

@@ -21,27 +21,18 @@ from tokengym.agents.training.session import learner, training_session
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
-from tokengym.envs.registry import baselines, load, make_world
+from tokengym.envs.registry import baselines, load, make_world, spec
 from tokengym.envs.tokens.codec import Codec
 
-_DEMONSTRATIONS = {
-    "tokengym/Disruption-v0": "tokengym.envs.disruption.demonstrations:labelled",
-}
-"""Worlds whose labelled data say what to answer."""
 _BETA1, _BETA2, _EPSILON = 0.9, 0.95, 1e-8
 """The cookbook's constants of Adam, as for reinforcement learning."""
 
 
 def demonstration(world_id: str) -> Policy:
-    """Return the policy a supervised learner imitates.
-
-    In the debate that is `envs.disruption.demonstrations.labelled`: the gold label with honest
-    claims. Elsewhere it is the world's oracle.
-    """
-    if world_id in _DEMONSTRATIONS:
-        policy: Policy = load(_DEMONSTRATIONS[world_id])
-        return policy
-    return baselines(world_id)["oracle"]
+    """Return the policy a supervised learner imitates: the spec's, or else the world's oracle."""
+    path = spec(world_id).demonstrations
+    policy: Policy = load(path) if path else baselines(world_id)["oracle"]
+    return policy
 
 
 def datums(turns: Sequence[Said], *, append_only: bool) -> list[tinker.Datum]:

@@ -1,14 +1,19 @@
 """What a world declares about itself before anything of it is loaded."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from tokengym.rewards.bounds import Range
+from tokengym.rewards.control import FlatFloor
 
 
 @dataclass(frozen=True)
 class WorldSpec:
-    """One row of the catalogue.
+    """The one declaration of a world: everything others must know without loading it.
+
+    Objects of the world are named as `module:name`, so that declaring a world imports nothing.
+    `Policy`, `Record` and `World` are those of `tokengym.envs`.
 
     Attributes:
         id: registered name, such as `tokengym/Forecast-v0`.
@@ -19,6 +24,23 @@ class WorldSpec:
         turn_limits: by level (the first level is the default), the most turns one role can speak.
         step_range: by role, the range of one step's reward.
         return_range: by role, the range of a whole episode's return.
+        render: `module:function` from (World, Record, title) to the matplotlib Figure of an
+            episode; empty if the world has no picture.
+        demonstrations: `module:policy` that supervised learning imitates in every role; the
+            `oracle` baseline if empty.
+        blind: `module:function` from World to policies by name that ignore the Task. The best of
+            them on given Tasks is what a learner reaches without reading; empty if there are none.
+        blind_name: what reports call the best of them.
+        training: fields of a training configuration, such as `max_tokens`, where this world starts
+            from other values than the trainer's defaults.
+        opponents: by role, who plays it when nobody was named for it: a baseline's name, or `model`
+            for the trainer's untrained model. Else the first of `scripted`, `random`, `null` that
+            is a baseline.
+        check_options: options of the world in the tables of `tokengym check --all`, such as those
+            that take chance out of its returns.
+        flat_floor: a rule that pays all bad episodes alike, to compare the graded rewards with.
+        calibration: names of the two end-of-episode metrics that hold what a forecast is scored
+            against and what was stated, both in [0, 1]; `None` where nothing is forecast.
     """
 
     id: str
@@ -29,6 +51,15 @@ class WorldSpec:
     turn_limits: Mapping[str, int]
     step_range: Mapping[str, Range]
     return_range: Mapping[str, Range]
+    render: str = ""
+    demonstrations: str = ""
+    blind: str = ""
+    blind_name: str = "best blind"
+    training: Mapping[str, Any] = field(default_factory=dict)
+    opponents: Mapping[str, str] = field(default_factory=dict)
+    check_options: Mapping[str, Any] = field(default_factory=dict)
+    flat_floor: FlatFloor | None = None
+    calibration: tuple[str, str] | None = None
 
     @property
     def levels(self) -> tuple[str, ...]:

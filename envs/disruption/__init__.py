@@ -1,1 +1,27 @@
 """Disruption and novelty: citation metrics, paper records, and the adversarial debate over them."""
+
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.rewards import debate
+from tokengym.rewards.control import FlatFloor
+
+SPEC = WorldSpec(
+    id="tokengym/Disruption-v0",
+    summary="Predict whether a paper is disruptive, be challenged, and answer again.",
+    entry_point="tokengym.envs.disruption.world:DisruptionWorld",
+    baselines="tokengym.envs.disruption.baselines:BASELINES",
+    roles=("predictor", "challenger"),
+    turn_limits={"L2": 2, "L1": 2, "L0": 2},
+    step_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
+    return_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
+    demonstrations="tokengym.envs.disruption.demonstrations:labelled",
+    training={
+        "max_tokens": 96,
+        "groups_per_batch": 8,
+        "steps": 50,
+        "learning_rate": 2e-3,
+        "evaluation_tasks": 256,
+    },
+    # Scripted predictors do not change their minds: a challenger would have nothing to learn.
+    opponents={"challenger": "scripted", "predictor": "model"},
+    flat_floor=FlatFloor(0.0, -1.0, "a wrong final label earns -1, whatever its reasons"),
+)

@@ -1,1 +1,34 @@
 """Energy control with a safety floor: a microgrid with a reserve, and a heated house."""
+
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.rewards.bounds import UNIT
+from tokengym.rewards.control import FLOOR, FlatFloor
+
+SPEC = WorldSpec(
+    id="tokengym/Energy-v0",
+    summary="Run a battery or a heat pump at least cost above a graded safety floor.",
+    entry_point="tokengym.envs.energy.world:EnergyWorld",
+    baselines="tokengym.envs.energy.baselines:BASELINES",
+    roles=("operator",),
+    turn_limits={
+        "small": 12,
+        "day": 24,
+        "two_days": 48,
+        "soma": 96,
+        "outages": 24,
+        "genset": 24,
+        "ev": 24,
+        "comfort": 24,
+    },
+    step_range={"operator": UNIT},
+    return_range={"operator": UNIT},
+    render="tokengym.envs.energy.render:draw",
+    training={
+        "max_tokens": 10,
+        "groups_per_batch": 6,
+        "steps": 20,
+        "learning_rate": 2e-3,
+        "evaluation_tasks": 128,
+    },
+    flat_floor=FlatFloor(FLOOR, 0.0, "an episode that breaks the reserve earns 0", option=True),
+)

@@ -1,1 +1,25 @@
 """Forecast-v0: one question, one probability, scored by a strictly proper rule."""
+
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.rewards.bounds import UNIT, dyadic
+from tokengym.rewards.control import FlatFloor
+
+SPEC = WorldSpec(
+    id="tokengym/Forecast-v0",
+    summary="One question, one probability, scored by a strictly proper rule.",
+    entry_point="tokengym.envs.forecasting.world:ForecastWorld",
+    baselines="tokengym.envs.forecasting.baselines:BASELINES",
+    roles=("forecaster",),
+    turn_limits={"easy": 1, "medium": 1, "hard": 1, "update": 2},
+    step_range={"forecaster": UNIT},
+    return_range={"forecaster": UNIT},
+    blind="tokengym.envs.forecasting.baselines:constants",
+    blind_name="best constant",
+    training={"options": {"label": "expected"}, "max_tokens": 12},
+    check_options={"label": "expected"},
+    # One half earns 0.05 + 0.95 · 0.75 by the Brier score, whatever the label.
+    flat_floor=FlatFloor(
+        dyadic(0.05 + 0.95 * 0.75), 0.0, "a forecast worse than stating one half earns 0"
+    ),
+    calibration=("label", "probability"),
+)

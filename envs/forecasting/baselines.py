@@ -75,11 +75,21 @@ def state(forecast: Forecast, question: Question, *, decimals: int = 3) -> str:
     return "Probabilities: " + ", ".join(f"{name} {p:.{decimals}f}" for name, p in cells)
 
 
+def constants(world: World) -> Mapping[str, Callable[[World, Turn, np.random.Generator], str]]:
+    """Return the policies that state k/40 for k = 1 to 39, whatever is asked, by what they say."""
+    replies = [f"Probability: {share / 40:.3f}" for share in range(1, 40)]
+    return {reply: _saying(reply) for reply in replies}
+
+
 def base_rate(world: ForecastWorld) -> Forecast:
     """Return how often each outcome of the world's yes/no questions comes; uniform over several."""
     if world.question.options:
         return _uniform(world.question)
     return yes(world.base_rate)
+
+
+def _saying(reply: str) -> Callable[[World, Turn, np.random.Generator], str]:
+    return lambda world, turn, rng: reply
 
 
 def _informed(world: World) -> Forecast:

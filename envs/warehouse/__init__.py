@@ -1,1 +1,37 @@
 """A warehouse in text: which orders to pick together and how to walk, and what to reorder when."""
+
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.rewards.bounds import UNIT
+from tokengym.rewards.control import FlatFloor, bounded_score
+
+SPEC = WorldSpec(
+    id="tokengym/Warehouse-v0",
+    summary="A shift lead batches orders, routes trips and reorders stock, exactly scored.",
+    entry_point="tokengym.envs.warehouse.world:WarehouseWorld",
+    baselines="tokengym.envs.warehouse.baselines:BASELINES",
+    roles=("lead",),
+    turn_limits={
+        "pick_small": 6,
+        "pick": 12,
+        "pick_large": 24,
+        "pick_online": 24,
+        "stock_small": 8,
+        "stock": 12,
+        "stock_large": 12,
+        "full": 18,
+        "full_pickers": 28,
+    },
+    step_range={"lead": UNIT},
+    return_range={"lead": UNIT},
+    render="tokengym.envs.warehouse.render:draw",
+    training={
+        "max_tokens": 48,
+        "groups_per_batch": 12,
+        "steps": 40,
+        "learning_rate": 2e-3,
+        "evaluation_tasks": 256,
+    },
+    flat_floor=FlatFloor(
+        bounded_score(0.0), 0.0, "a shift worse than one order at a time, in order, earns 0"
+    ),
+)

@@ -6,15 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.agents.analysis.evaluate import evaluate, play_group
-from tokengym.agents.analysis.flat_floors import FLOORS
-from tokengym.envs.registry import baselines, make_world, specs
+from tokengym.envs.registry import baselines, make_world, spec, specs
+from tokengym.rewards.control import FlatFloor
 
 WORLDS = sorted(specs())
 
 
+def floor_of(world: str) -> FlatFloor:
+    floor = spec(world).flat_floor
+    assert floor is not None
+    return floor
+
+
 def test_every_world_has_a_flat_floor_to_compare_with() -> None:
-    assert sorted(FLOORS) == WORLDS
-    assert [name for name in WORLDS if FLOORS[name].option] == ["tokengym/Energy-v0"]
+    assert [name for name in WORLDS if floor_of(name).option] == ["tokengym/Energy-v0"]
 
 
 @pytest.mark.parametrize("level", ["small", "comfort"])
@@ -27,14 +32,14 @@ def test_energys_rule_pays_what_its_option_pays(level: str) -> None:
             np.array([run.returns["operator"] for run in play_group(world, task, policy, 6)])
             for world in (graded, flat)
         ]
-        assert FLOORS["tokengym/Energy-v0"].flattened(rewards[0]).tolist() == rewards[1].tolist()
+        assert floor_of("tokengym/Energy-v0").flattened(rewards[0]).tolist() == rewards[1].tolist()
 
 
 @given(st.sampled_from(WORLDS), st.lists(st.floats(-1, 1.5), min_size=2, max_size=8))
 def test_below_the_threshold_all_earn_alike_and_above_it_nothing_changes(
     world: str, rewards: list[float]
 ) -> None:
-    floor = FLOORS[world]
+    floor = floor_of(world)
     flat = floor.flattened(np.array(rewards))
     for before, after in zip(rewards, flat, strict=True):
         assert after == (before if before >= floor.below else floor.pays)
@@ -47,13 +52,13 @@ def test_the_reference_itself_does_not_fall(world: str, reference: str) -> None:
     made = make_world(world)
     tasks = [made.task("test", index) for index in range(12)]
     earned = evaluate(made, tasks, baselines(world)[reference]).mean
-    assert FLOORS[made.spec.id].flattened(np.array([earned])) == earned
-    assert earned - FLOORS[made.spec.id].below < 0.21
+    assert floor_of(made.spec.id).flattened(np.array([earned])) == earned
+    assert earned - floor_of(made.spec.id).below < 0.21
 
 
 def test_a_wrong_final_label_falls_and_a_right_one_does_not() -> None:
     made = make_world("disruption")
-    floor = FLOORS[made.spec.id]
+    floor = floor_of(made.spec.id)
     policies = {
         "predictor": baselines("disruption")["random"],
         "challenger": baselines("disruption")["null"],
