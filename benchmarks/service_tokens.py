@@ -23,13 +23,18 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from tokengym.agents.service.adapters import AdapterBank, LoraSpec
-from tokengym.agents.service.backbone import Backbone, load_backbone
-from tokengym.agents.service.decoder import SharedDecoder
-from tokengym.agents.service.draws import Draw, draw_tokens, row_key, uniforms
-from tokengym.agents.service.forward import packed_forward
-from tokengym.agents.service.prefixes import PrefixStore
-from tokengym.agents.service.trainer import Datum, LossRequest, Trainer
+from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
+from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
+from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
+from tokengym.agents.service.generation.decoder import SharedPromptDecoder
+from tokengym.agents.service.generation.prefix_cache import PrefixCache
+from tokengym.agents.service.generation.token_sampling import (
+    TokenSampling,
+    sample_tokens,
+    sequence_key,
+    uniforms,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +45,7 @@ GROUPS, SIZE = 16, 8
 VOCABULARY = 1024
 
 
-def make_backbone(hidden: int, layers: int) -> Backbone:
+def make_base_model(hidden: int, layers: int) -> BaseModel:
     """A random Qwen3-like model of the asked size."""
     with tempfile.TemporaryDirectory() as folder:
         words = {f"w{token}": token for token in range(VOCABULARY)}
@@ -63,23 +68,23 @@ def make_backbone(hidden: int, layers: int) -> Backbone:
             pad_token_id=eos,
         )
         Qwen3ForCausalLM(config).save_pretrained(folder)
-        return load_backbone(Path(folder))
+        return load_base_model(Path(folder))
 
 
-def sample_ours(backbone: Backbone, prompts: list[NDArray[np.int32]], tokens: int) -> None:
+def sample_ours(base_model: BaseModel, prompts: list[NDArray[np.int32]], tokens: int) -> None:
     """Sample `SIZE` sequences for each prompt, as the service does."""
     rows = [prompt for prompt in prompts for _ in range(SIZE)]
-    decoder = SharedDecoder(backbone.sampled, PrefixStore(1 << 28), "base")
-    draws = [Draw(seed=row) for row in range(len(rows))]
-    keys = np.array([row_key(row, 0) for row in range(len(rows))], np.uint64)
+    decoder = SharedPromptDecoder(base_model.sampled, PrefixCache(1 << 28), "base")
+    samplings = [TokenSampling(seed=row) for row in range(len(rows))]
+    keys = np.array([sequence_key(row, 0) for row in range(len(rows))], np.uint64)
     logits = decoder.admit(rows)
     for step in range(tokens):
-        drawn, _, _ = draw_tokens(logits, draws, uniforms(keys, np.full(len(rows), step)))
+        drawn, _, _ = sample_tokens(logits, samplings, uniforms(keys, np.full(len(rows), step)))
         if step + 1 < tokens:
             logits = decoder.step(drawn)
 
 
-def sample_generate(backbone: Backbone, prompts: list[NDArray[np.int32]], tokens: int) -> None:
+def sample_generate(base_model: BaseModel, prompts: list[NDArray[np.int32]], tokens: int) -> None:
     """The same with `transformers.generate`, left-padded as its documentation asks."""
     longest = max(len(prompt) for prompt in prompts)
     ids = torch.zeros(len(prompts), longest, dtype=torch.long)
@@ -87,11 +92,11 @@ def sample_generate(backbone: Backbone, prompts: list[NDArray[np.int32]], tokens
     for line, prompt in enumerate(prompts):
         ids[line, longest - len(prompt) :] = torch.from_numpy(prompt.astype(np.int64))
         mask[line, longest - len(prompt) :] = 1
-    model: Any = backbone.sampled
+    model: Any = base_model.sampled
     with torch.inference_mode():
         model.generate(
-            input_ids=ids.to(backbone.device),
-            attention_mask=mask.to(backbone.device),
+            input_ids=ids.to(base_model.device),
+            attention_mask=mask.to(base_model.device),
             do_sample=True,
             top_k=0,
             num_return_sequences=SIZE,
@@ -145,35 +150,36 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=12, help="sampled tokens of each sequence")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
-    chosen = parser.parse_args()
-    torch.set_num_threads(chosen.threads)
-    backbone = make_backbone(chosen.hidden, chosen.layers)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    base_model = make_base_model(arguments.hidden, arguments.layers)
     generator = np.random.default_rng(0)
     lengths = generator.integers(60, 121, GROUPS)
     prompts = [generator.integers(5, VOCABULARY, length).astype(np.int32) for length in lengths]
-    weights = sum(parameter.numel() for parameter in backbone.sampled.parameters())
+    weights = sum(parameter.numel() for parameter in base_model.sampled.parameters())
     print(
-        f"{weights / 1e6:.1f} M parameters, {GROUPS} prompts x {SIZE}, {chosen.tokens} tokens each"
+        f"{weights / 1e6:.1f} M parameters, {GROUPS} prompts x {SIZE}, "
+        f"{arguments.tokens} tokens each"
     )
 
     print("sampling, sampled tokens:")
     compare(
         ("shared prompts (ours)", "transformers.generate"),
         (
-            lambda: sample_ours(backbone, prompts, chosen.tokens),
-            lambda: sample_generate(backbone, prompts, chosen.tokens),
+            lambda: sample_ours(base_model, prompts, arguments.tokens),
+            lambda: sample_generate(base_model, prompts, arguments.tokens),
         ),
-        GROUPS * SIZE * chosen.tokens,
-        chosen.turns,
+        GROUPS * SIZE * arguments.tokens,
+        arguments.turns,
     )
 
-    data = make_data(prompts, chosen.tokens)
+    data = make_data(prompts, arguments.tokens)
     request = LossRequest(data, "importance_sampling")
     trainers = []
     for name, share in (("shared", True), ("plain", False)):
-        own = make_backbone(chosen.hidden, chosen.layers)
+        own = make_base_model(arguments.hidden, arguments.layers)
         forward = packed_forward(own.trained, own.device, share=share)
-        trainer = Trainer(AdapterBank(own.trained), forward, own.vocabulary, own.context)
+        trainer = Trainer(LoraAdapters(own.trained), forward, own.vocabulary, own.context)
         trainer.create(name, LoraSpec(32, seed=1))
         trainers.append(trainer)
     print("forward_backward, all tokens:")
@@ -184,7 +190,7 @@ def main() -> None:
             lambda: void(trainers[1].forward_backward("plain", request)),
         ),
         sum(len(datum.tokens) for datum in data),
-        chosen.turns,
+        arguments.turns,
     )
 
 

@@ -153,7 +153,7 @@ def train(
 
 
 def _train(settings: "TrainSettings", folder: Path, progress: "Progress", *, ask: bool) -> None:
-    from tokengym.agents.service.errors import ServiceDiedError
+    from tokengym.agents.service import ServiceDiedError
     from tokengym.agents.training.connection import (
         ServiceRefusedError,
         resolve_model,

@@ -6,34 +6,42 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tokengym.agents.service.client import LocalService, guard
+from tokengym.agents.service.config import CHECKPOINT_SCHEME, ServiceConfig
 from tokengym.agents.service.errors import (
     ModelDirectoryError,
     ServiceDiedError,
     ServiceError,
     StartupError,
+    UnknownResourceError,
 )
-from tokengym.agents.service.launch import LocalService, guard
 
 if TYPE_CHECKING:
-    from tokengym.agents.service.server import serve
+    from tokengym.agents.service.engine.checkpoints import copy_checkpoint
+    from tokengym.agents.service.http.server import serve
 
 __all__ = [
+    "CHECKPOINT_SCHEME",
     "LocalService",
     "ModelDirectoryError",
+    "ServiceConfig",
     "ServiceDiedError",
     "ServiceError",
     "StartupError",
+    "UnknownResourceError",
+    "copy_checkpoint",
     "guard",
     "serve",
 ]
 
+# These need torch, which takes seconds to load.
+_LAZY = {"copy_checkpoint": "engine.checkpoints", "serve": "http.server"}
+
 
 def __getattr__(name: str) -> Any:
-    # Only the process that serves needs torch, which takes seconds to load.
-    if name == "serve":
-        from tokengym.agents.service.server import serve
-
-        return serve
+    if name in _LAZY:
+        return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

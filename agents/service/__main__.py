@@ -7,12 +7,19 @@ import os
 import sys
 from pathlib import Path
 
+from tokengym.agents.service.config import (
+    DTYPES,
+    KEY_VARIABLE,
+    MEBIBYTE,
+    ServiceConfig,
+    check_model_directory,
+    make_api_key,
+)
 from tokengym.agents.service.errors import ServiceError
-from tokengym.agents.service.settings import check_model_directory
 
 KEY_HELP = (
-    "The API key is read from the environment variable TOKENGYM_SERVICE_KEY (it must start with "
-    "tml-); without one a key is made up and shown in the ready line."
+    f"The API key is read from the environment variable {KEY_VARIABLE} (it must start with "
+    "tml-); without one a random key is used and shown in the ready line."
 )
 
 
@@ -50,11 +57,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--dtype",
         default="auto",
-        choices=["auto", "float32", "bfloat16"],
+        choices=DTYPES,
         help="number type of weights; auto: float32 on a CPU, bfloat16 on a GPU (%(default)s)",
     )
     parser.add_argument(
-        "--threads", type=int, default=0, help="torch threads, 0 for torch's own choice"
+        "--threads", type=int, default=0, help="torch threads, 0 for torch's default"
     )
     parser.add_argument(
         "--max-body-mb", type=int, default=64, help="largest request accepted, in MiB (%(default)s)"
@@ -68,37 +75,37 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--parent", type=int, default=None, metavar="PID", help="end when this parent process ends"
     )
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
 
-    # The cores are shared with the client. OpenMP's waiting threads spin by default, and where a
-    # core is taken that makes every small operation wait for the scheduler: fivefold slower.
+    # The cores are shared with the client. Idle OpenMP threads spin by default; on a busy core
+    # every small operation then waits for the scheduler, which is five times slower.
     for name, value in (("OMP_WAIT_POLICY", "PASSIVE"), ("GOMP_SPINCOUNT", "0")):
         os.environ.setdefault(name, value)
 
+    key = os.environ.get(KEY_VARIABLE)
     try:
-        for model in chosen.model:
+        for model in options.model:
             check_model_directory(Path(model))
-        # Imported here, because torch takes seconds and neither --help nor a typing error should.
-        from tokengym.agents.service.server import KEY_VARIABLE, serve
-
-        serve(
-            chosen.model,
-            host=chosen.host,
-            port=chosen.port,
-            state_dir=chosen.state_dir,
-            api_key=os.environ.get(KEY_VARIABLE),
-            device=chosen.device,
-            dtype=chosen.dtype,
-            threads=chosen.threads,
-            max_body_bytes=chosen.max_body_mb << 20,
-            log_level=chosen.log_level,
-            parent=chosen.parent,
+        config = ServiceConfig(
+            models=tuple(Path(model) for model in options.model),
+            state_dir=Path(options.state_dir),
+            api_key=key or make_api_key(),
+            host=options.host,
+            port=options.port,
+            device=options.device,
+            dtype=options.dtype,
+            threads=options.threads,
+            max_body_bytes=options.max_body_mb * MEBIBYTE,
         )
+        # Imported here because torch takes seconds, and neither --help nor a typo should wait.
+        from tokengym.agents.service.http.server import serve
+
+        serve(config, log_level=options.log_level, parent=options.parent, show_key=not key)
     except ServiceError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"error: cannot listen on {chosen.host}:{chosen.port}: {error}", file=sys.stderr)
+        print(f"error: cannot listen on {options.host}:{options.port}: {error}", file=sys.stderr)
         return 2
     return 0
 

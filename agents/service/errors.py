@@ -1,6 +1,6 @@
-"""The errors of the local service: the value that was wrong and the rule it broke.
+"""The errors of the local service; each message gives the value and the rule it breaks.
 
-Each one carries the HTTP status it is answered with and inherits from the matching built-in type.
+Each class has the HTTP status of its response and inherits from the matching built-in type.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class ServiceError(Exception):
 
 
 class BadRequestError(ServiceError, ValueError):
-    """The request is understood and breaks a rule; the message names the value and the rule."""
+    """A well-formed request with a value that breaks a rule."""
 
     status = 400
 
@@ -27,7 +27,7 @@ class UnauthorizedError(ServiceError, PermissionError):
 
 
 class UnknownResourceError(ServiceError, LookupError):
-    """A session, training run, sampler or checkpoint that this service does not hold."""
+    """A session, training run, sampler or checkpoint that this service does not have."""
 
     status = 404
 
@@ -35,25 +35,25 @@ class UnknownResourceError(ServiceError, LookupError):
 class ConflictingNameError(ServiceError, FileExistsError):
     """A checkpoint of that name exists and the caller did not ask to overwrite it."""
 
-    # Not 409: the SDK repeats a request answered 409 for five minutes.
+    # Not 409: the SDK retries a 409 for five minutes.
     status = 400
 
 
 class GoneError(ServiceError, LookupError):
-    """The result of a request that this service no longer holds."""
+    """A result that this service no longer holds."""
 
     status = 410
 
 
 class UnsupportedError(ServiceError, NotImplementedError):
-    """Something the hosted service offers and this one does not."""
+    """A feature of the hosted service that this one does not have."""
 
-    # Not 501: the SDK takes every 5xx for a passing failure and tries again.
+    # Not 501: the SDK retries every 5xx.
     status = 400
 
 
 class OverloadedError(ServiceError, RuntimeError):
-    """Too many samples are queued; the SDK backs off and sends the request again."""
+    """Too many sequences are queued; the SDK backs off and retries."""
 
     status = 429
 
@@ -63,8 +63,8 @@ class ModelDirectoryError(ServiceError, ValueError):
 
 
 class StartupError(ServiceError, RuntimeError):
-    """The service process ended, or said nothing, before it was ready."""
+    """The service process ended or stayed silent before it was ready."""
 
 
 class ServiceDiedError(ServiceError, ConnectionError):
-    """The service process ended while somebody still needed it."""
+    """The service process ended while it was still needed."""

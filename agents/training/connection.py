@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tokengym.agents.service.launch import LocalService, guard
+from tokengym.agents.service import LocalService, guard
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import STARTING_POLICY, TrainSettings
 from tokengym.envs.core.errors import OptionError, TokengymError

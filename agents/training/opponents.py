@@ -11,8 +11,7 @@ from typing import NamedTuple
 import tinker
 from tinker_cookbook.checkpoint_utils import load_checkpoints_file
 
-from tokengym.agents.service.checkpoints import SCHEME, CheckpointPath, copy_checkpoint
-from tokengym.agents.service.errors import UnknownResourceError
+from tokengym.agents.service import CHECKPOINT_SCHEME, UnknownResourceError, copy_checkpoint
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.agents.toy_model import MODEL_DIR
@@ -98,7 +97,7 @@ def weights_at(who: str, connection: Connection, *, state: bool) -> str:
     Raises:
         OptionError: if the run has saved none, or lost them.
     """
-    if who.startswith(SCHEME):
+    if who.startswith(CHECKPOINT_SCHEME):
         return who
     run = Path(who)
     saved = saved_weights(run)
@@ -110,7 +109,7 @@ def weights_at(who: str, connection: Connection, *, state: bool) -> str:
     )
     if connection.service is not None and kept is not None:
         try:
-            copy_checkpoint(CheckpointPath.parse(path), kept, connection.service.state_dir)
+            copy_checkpoint(path, kept, connection.service.state_dir)
         except UnknownResourceError as error:
             raise OptionError(f"{run} has lost its weights: {error}") from error
     return path
@@ -161,5 +160,5 @@ def _agent(
 
 
 def _require_weights(who: str, rule: str) -> None:
-    if not who.startswith(SCHEME) and not (Path(who) / SETTINGS_FILE).is_file():
-        raise OptionError(f"{rule} a run folder or a {SCHEME} path, got {who!r}")
+    if not who.startswith(CHECKPOINT_SCHEME) and not (Path(who) / SETTINGS_FILE).is_file():
+        raise OptionError(f"{rule} a run folder or a {CHECKPOINT_SCHEME} path, got {who!r}")

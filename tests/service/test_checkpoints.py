@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from tokengym.agents.service.checkpoints import (
+from tokengym.agents.service.engine.checkpoints import (
     CheckpointInfo,
     CheckpointPath,
     CheckpointStore,
@@ -36,7 +36,7 @@ INFO = CheckpointInfo("model", "f00d", {"rank": 4}, True, now().isoformat())
 KILLER = """
 import os, signal, sys, time, torch
 from pathlib import Path
-from tokengym.agents.service.checkpoints import *
+from tokengym.agents.service.engine.checkpoints import *
 root, run = Path(sys.argv[1]), sys.argv[2]
 torch.set_num_threads(1)
 path = CheckpointPath(run, "weights", "step-1")
@@ -152,11 +152,11 @@ def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
 def test_a_copy_is_a_checkpoint_of_another_store(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     with pytest.raises(UnknownResourceError, match="step-1 does not exist"):
-        copy_checkpoint(PATH, here, there)
+        copy_checkpoint(PATH.uri, here, there)
     theirs, store = CheckpointStore(there), CheckpointStore(here)
     store.save(PATH, {"x": torch.ones(2)}, INFO, overwrite=False)
     store.write_run(RUN, {"training_run_id": RUN, "created": INFO.created})
-    copy_checkpoint(PATH, here, there)
+    copy_checkpoint(PATH.uri, here, there)
     loaded, info = theirs.load(PATH)
     assert info == INFO
     assert loaded["x"].tolist() == [1.0, 1.0]

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.service.toy import VOCABULARY, make_model
-from tokengym.agents.service.backbone import Backbone, load_backbone
-from tokengym.agents.service.decoder import SharedDecoder
-from tokengym.agents.service.engine import probe
-from tokengym.agents.service.forward import packed_forward
-from tokengym.agents.service.plain_decoder import PlainDecoder
-from tokengym.agents.service.prefixes import PrefixStore
+from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
+from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.generation.decoder import SharedPromptDecoder
+from tokengym.agents.service.generation.plain_decoder import PlainDecoder
+from tokengym.agents.service.generation.prefix_cache import PrefixCache
+from tokengym.agents.service.generation.prompt_sharing import supports_shared_prompts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,8 +35,8 @@ rounds = st.lists(
 
 
 @pytest.fixture(scope="module")
-def backbone(model_dir: Path) -> Backbone:
-    return load_backbone(model_dir, "cpu")
+def base_model(model_dir: Path) -> BaseModel:
+    return load_base_model(model_dir, "cpu")
 
 
 def _alone(model: Any, sequence: list[int]) -> np.ndarray:
@@ -74,22 +74,26 @@ def _live(model: Any, decoder: Any, life: list[tuple[list[list[int]], int, list[
 @settings(max_examples=20, deadline=None)
 @given(rounds)
 def test_rows_that_join_and_leave_do_not_disturb_the_others(
-    backbone: Backbone, life: list[tuple[list[list[int]], int, list[int]]]
+    base_model: BaseModel, life: list[tuple[list[list[int]], int, list[int]]]
 ) -> None:
-    _live(backbone.sampled, SharedDecoder(backbone.sampled, PrefixStore(1 << 24), "w"), life)
+    _live(
+        base_model.sampled, SharedPromptDecoder(base_model.sampled, PrefixCache(1 << 24), "w"), life
+    )
 
 
 @settings(max_examples=5, deadline=None)
 @given(rounds)
 def test_the_plain_decoder_keeps_the_same_law(
-    backbone: Backbone, life: list[tuple[list[list[int]], int, list[int]]]
+    base_model: BaseModel, life: list[tuple[list[list[int]], int, list[int]]]
 ) -> None:
-    _live(backbone.sampled, PlainDecoder(backbone.sampled), life)
+    _live(base_model.sampled, PlainDecoder(base_model.sampled), life)
 
 
-def test_a_prompt_that_goes_on_from_a_reply_computes_only_what_is_new(backbone: Backbone) -> None:
-    store = PrefixStore(1 << 24)
-    first = SharedDecoder(backbone.sampled, store, "w")
+def test_a_prompt_that_goes_on_from_a_reply_computes_only_what_is_new(
+    base_model: BaseModel,
+) -> None:
+    store = PrefixCache(1 << 24)
+    first = SharedPromptDecoder(base_model.sampled, store, "w")
     prompt = list(range(20))
     first.admit([np.array(prompt, np.int32)])
     for token in (30, 31, 32):
@@ -100,17 +104,17 @@ def test_a_prompt_that_goes_on_from_a_reply_computes_only_what_is_new(backbone: 
     found = store.find("w", longer)
     assert found is not None
     assert found.length == len(talk)
-    logits = SharedDecoder(backbone.sampled, store, "w").admit([longer])
+    logits = SharedPromptDecoder(base_model.sampled, store, "w").admit([longer])
     np.testing.assert_allclose(
-        logits[0].numpy(), _alone(backbone.sampled, longer.tolist()), atol=3e-4
+        logits[0].numpy(), _alone(base_model.sampled, longer.tolist()), atol=3e-4
     )
     assert store.find("other weights", longer) is None
 
 
-def test_the_prefix_store_holds_no_more_than_its_bytes(backbone: Backbone) -> None:
-    store = PrefixStore(200_000)
+def test_the_prefix_store_holds_no_more_than_its_bytes(base_model: BaseModel) -> None:
+    store = PrefixCache(200_000)
     for start in range(40):
-        decoder = SharedDecoder(backbone.sampled, store, "w")
+        decoder = SharedPromptDecoder(base_model.sampled, store, "w")
         decoder.admit([np.arange(start, start + 30, dtype=np.int32)])
         assert store.nbytes <= 200_000
     assert 0 < len(store) < 40
@@ -122,11 +126,14 @@ def test_the_prefix_store_holds_no_more_than_its_bytes(backbone: Backbone) -> No
 def test_every_architecture_is_served_and_windows_are_never_shared(
     tmp_path: Path, kind: str, shares: bool
 ) -> None:
-    served = load_backbone(make_model(tmp_path / kind, kind), "cpu")
-    assert probe(served, packed_forward(served.sampled, served.device, share=True)) is shares
+    served = load_base_model(make_model(tmp_path / kind, kind), "cpu")
+    assert (
+        supports_shared_prompts(served, packed_forward(served.sampled, served.device, share=True))
+        is shares
+    )
     life = [([list(range(30)), [5] * 12], 4, [0]), ([[7, 8, 9]], 3, [])]
     decoder: Any = (
-        SharedDecoder(served.sampled, PrefixStore(1 << 24), "w")
+        SharedPromptDecoder(served.sampled, PrefixCache(1 << 24), "w")
         if shares
         else PlainDecoder(served.sampled)
     )

@@ -170,7 +170,7 @@ def test_finishing_a_session_frees_what_it_owned(service: LocalService) -> None:
     assert session.training_run_ids == [run.model_id]
     during = _request(service, "GET", "/api/v1/status")[1]
     assert during["sessions"] == before["sessions"] + 1
-    runs = [status["engines"][0]["training_runs"] for status in (before, during)]
+    runs = [status["models"][0]["training_runs"] for status in (before, during)]
     assert runs[1] == runs[0] + 1
     own.close("success").result()
     other = tinker.ServiceClient(base_url=service.base_url, api_key=service.api_key)
@@ -178,7 +178,7 @@ def test_finishing_a_session_frees_what_it_owned(service: LocalService) -> None:
     after = _request(service, "GET", "/api/v1/status")[1]
     assert after["sessions"] == before["sessions"] + 1
     assert after["samplers"] == before["samplers"]
-    assert after["engines"][0]["training_runs"] == runs[0] + 1
+    assert after["models"][0]["training_runs"] == runs[0] + 1
     held = sampler.get_sampler_handle()
     name = json.loads(base64.urlsafe_b64decode(held))["sampling_session_id"]
     assert _request(service, "GET", f"/api/v1/samplers/{name}")[0] == 404

@@ -23,9 +23,9 @@ from tokengym.agents.service import (
     StartupError,
     guard,
 )
-from tokengym.agents.service.backbone import served_name
+from tokengym.agents.service.config import ServiceConfig
+from tokengym.agents.service.engine.base_model import served_name
 from tokengym.agents.service.errors import BadRequestError
-from tokengym.agents.service.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -212,9 +212,9 @@ def test_a_bad_setting_is_refused_without_showing_the_key(
         "state_dir": tmp_path,
         "api_key": "tml-abcdefgh",
     }
-    Settings(**good)
+    ServiceConfig(**good)
     with pytest.raises(BadRequestError, match=said) as caught:
-        Settings(**{**good, **change})
+        ServiceConfig(**{**good, **change})
     assert "secret-key" not in str(caught.value)
     assert isinstance(caught.value, ValueError)
 

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tokengym.agents.service.engine.losses import LOSSES, check_inputs, loss_rule, token_losses
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
-from tokengym.agents.service.losses import LOSSES, check_inputs, loss_rule, token_losses
 
 numbers = st.lists(
     st.tuples(st.floats(-6, 0), st.floats(-6, 0), st.floats(-3, 3)), min_size=1, max_size=20

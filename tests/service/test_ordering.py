@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokengym.agents.service.errors import GoneError, UnknownResourceError
-from tokengym.agents.service.ordering import Ordering
-from tokengym.agents.service.promises import KEPT, Promises
+from tokengym.agents.service.state.futures import KEPT, FutureStore
+from tokengym.agents.service.state.ordering import Ordering
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -34,21 +34,21 @@ def test_any_order_of_arrival_is_performed_in_order_and_once(
     arrival: list[int], repeated: list[int]
 ) -> None:
     async def play() -> None:
-        promises = Promises()
-        ordering = Ordering(promises)
+        futures = FutureStore()
+        ordering = Ordering(futures)
         done: list[int] = []
         ids = {n: ordering.admit("run", n, _work(n, done)) for n in arrival}
         for number in repeated:
             assert ordering.admit("run", number, _work(number, done)) == ids[number]
         assert done == list(range(1, 8))
-        assert [await promises.get(ids[n]) for n in range(1, 8)] == list(range(1, 8))
+        assert [await futures.get(ids[n]) for n in range(1, 8)] == list(range(1, 8))
 
     asyncio.run(play())
 
 
 def test_runs_do_not_wait_for_each_other() -> None:
     async def play() -> None:
-        ordering = Ordering(Promises())
+        ordering = Ordering(FutureStore())
         done: list[int] = []
         ordering.admit("one", 5, _work(5, done))
         ordering.admit("two", 1, _work(1, done))
@@ -60,13 +60,13 @@ def test_runs_do_not_wait_for_each_other() -> None:
 
 def test_a_number_that_never_comes_is_passed_over() -> None:
     async def play() -> None:
-        promises = Promises()
-        ordering = Ordering(promises, gap_s=0.05)
+        futures = FutureStore()
+        ordering = Ordering(futures, gap_s=0.05)
         done: list[int] = []
         ordering.admit("run", 1, _work(1, done))
         late = ordering.admit("run", 3, _work(3, done))
         assert done == [1]
-        assert await promises.get(late) == 3
+        assert await futures.get(late) == 3
         assert done == [1, 3]
 
     asyncio.run(play())
@@ -74,21 +74,21 @@ def test_a_number_that_never_comes_is_passed_over() -> None:
 
 def test_results_are_kept_for_a_second_question_but_not_for_ever() -> None:
     async def play() -> None:
-        promises = Promises()
+        futures = FutureStore()
 
         async def work() -> bytes:
             return b"x"
 
-        first = promises.add(work())
-        assert await promises.get(first) == await promises.get(first) == b"x"
+        first = futures.add(work())
+        assert await futures.get(first) == await futures.get(first) == b"x"
         for _ in range(KEPT):
-            await promises.get(promises.add(work()))
+            await futures.get(futures.add(work()))
         with pytest.raises(GoneError, match="no longer held"):
-            promises.get(first)
+            futures.get(first)
         with pytest.raises(GoneError, match="earlier run"):
-            promises.get(f"00000000{first[8:]}" if first[:8] != "00000000" else "11111111-0")
+            futures.get(f"00000000{first[8:]}" if first[:8] != "00000000" else "11111111-0")
         for unknown in ("nonsense", f"{first[:8]}-999999"):
             with pytest.raises(UnknownResourceError, match="unknown"):
-                promises.get(unknown)
+                futures.get(unknown)
 
     asyncio.run(play())

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.service.toy import VOCABULARY
-from tokengym.agents.service.adapters import AdapterBank, LoraSpec
-from tokengym.agents.service.backbone import load_backbone
-from tokengym.agents.service.forward import PackedForward, packed_forward, score
-from tokengym.agents.service.packing import CostModel, batches, plan_rows
-from tokengym.agents.service.trainer import Datum, LossRequest, Trainer
+from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
+from tokengym.agents.service.engine.base_model import load_base_model
+from tokengym.agents.service.engine.forward import PackedForward, packed_forward, score
+from tokengym.agents.service.engine.packing import CostModel, batches, plan_rows
+from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,8 +36,8 @@ def _sequences(drawn: list[tuple[list[int], list[list[int]]]]) -> list[np.ndarra
 
 @pytest.fixture(scope="module")
 def forward(model_dir: Path) -> PackedForward:
-    backbone = load_backbone(model_dir, "cpu")
-    return packed_forward(backbone.sampled, backbone.device, share=True)
+    base_model = load_base_model(model_dir, "cpu")
+    return packed_forward(base_model.sampled, base_model.device, share=True)
 
 
 @settings(deadline=None)
@@ -125,12 +125,12 @@ def test_losses_and_gradients_are_the_same_with_and_without_sharing(
             data.append(Datum(whole[:-1], inputs))
     outcomes = []
     for share in (False, True):
-        backbone = load_backbone(model_dir, "cpu")
+        base_model = load_base_model(model_dir, "cpu")
         trainer = Trainer(
-            AdapterBank(backbone.trained),
-            packed_forward(backbone.trained, backbone.device, share=share),
-            backbone.vocabulary,
-            backbone.context,
+            LoraAdapters(base_model.trained),
+            packed_forward(base_model.trained, base_model.device, share=share),
+            base_model.vocabulary,
+            base_model.context,
         )
         trainer.create("run", LoraSpec(4, seed=3))
         # B starts at zero, and so would the gradient of A.

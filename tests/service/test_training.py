@@ -11,8 +11,8 @@ import tinker
 import torch
 from tinker.types import AdamParams, Datum, ModelInput, TensorData
 
-from tokengym.agents.service.adapters import AdapterBank, LoraSpec, merged_parameters
-from tokengym.agents.service.backbone import load_backbone
+from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec, merged_parameters
+from tokengym.agents.service.engine.base_model import load_base_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,15 +89,15 @@ def test_optimizer_steps_are_torch_adamw(
         run.optim_step(params)
     served = _loss(run)
 
-    backbone = load_backbone(model_dir, "cpu")
-    bank = AdapterBank(backbone.trained)
-    bank.create("own", LoraSpec(4, seed=9))
-    weights = list(bank.parameters("own").values())
+    base_model = load_base_model(model_dir, "cpu")
+    adapters = LoraAdapters(base_model.trained)
+    adapters.create("own", LoraSpec(4, seed=9))
+    weights = list(adapters.parameters("own").values())
     optimizer = torch.optim.AdamW(weights, lr=2e-3, betas=(0.8, 0.9), eps=1e-8, weight_decay=0.1)
     ids, targets = torch.tensor([TALK[:-1]]), torch.tensor(TALK[1:])
 
     def loss() -> torch.Tensor:
-        logits = backbone.trained(input_ids=ids).logits[0]
+        logits = base_model.trained(input_ids=ids).logits[0]
         return torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
 
     for _ in range(3):
@@ -120,35 +120,35 @@ def test_optimizer_steps_are_torch_adamw(
 def test_flags_and_rank_choose_what_is_trained(
     model_dir: Path, flags: dict[str, bool], parts: set[str]
 ) -> None:
-    backbone = load_backbone(model_dir, "cpu")
-    bank = AdapterBank(backbone.trained)
-    bank.create("run", LoraSpec(3, seed=1, **flags))
-    names = bank.parameters("run")
+    base_model = load_base_model(model_dir, "cpu")
+    adapters = LoraAdapters(base_model.trained)
+    adapters.create("run", LoraSpec(3, seed=1, **flags))
+    names = adapters.parameters("run")
     assert {part for part in ("self_attn", "mlp", "lm_head") for n in names if part in n} == parts
     assert all(min(parameter.shape) == 3 for parameter in names.values())
-    trained = {id(p) for p in backbone.trained.parameters() if p.requires_grad}
+    trained = {id(p) for p in base_model.trained.parameters() if p.requires_grad}
     assert trained == {id(p) for p in names.values()}
 
 
 def test_a_seed_fixes_the_adapter_and_merging_adds_it(model_dir: Path) -> None:
-    backbone = load_backbone(model_dir, "cpu")
-    bank = AdapterBank(backbone.trained)
+    base_model = load_base_model(model_dir, "cpu")
+    adapters = LoraAdapters(base_model.trained)
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        bank.create(name, LoraSpec(4, seed=seed))
-    first, same, other = (bank.parameters(name) for name in "abc")
+        adapters.create(name, LoraSpec(4, seed=seed))
+    first, same, other = (adapters.parameters(name) for name in "abc")
     assert all(torch.equal(first[n], same[n]) for n in first)
     assert any(not torch.equal(first[n], other[n]) for n in first)
     for parameter in first.values():
         torch.nn.init.normal_(parameter, std=0.05)
-    bank.activate("a")
+    adapters.activate("a")
     ids = torch.arange(20)[None]
-    adapted = backbone.trained(input_ids=ids).logits.detach()
-    plain = backbone.sampled(input_ids=ids).logits.detach()
+    adapted = base_model.trained(input_ids=ids).logits.detach()
+    plain = base_model.sampled(input_ids=ids).logits.detach()
     for name, weight in merged_parameters(
-        backbone.sampled, bank.copy_out("a", LoraSpec(4, seed=1))
+        base_model.sampled, adapters.export("a", LoraSpec(4, seed=1))
     ).items():
-        backbone.sampled.get_submodule(name).weight = weight
-    merged = backbone.sampled(input_ids=ids).logits.detach()
+        base_model.sampled.get_submodule(name).weight = weight
+    merged = base_model.sampled(input_ids=ids).logits.detach()
     assert float((adapted - plain).abs().max()) > 0.01
     assert float((adapted - merged).abs().max()) < 1e-4
 
@@ -178,7 +178,7 @@ def test_several_targets_a_token_are_weighted_each(run: Any) -> None:
 
 
 def test_dpo_through_forward_backward_custom_prefers_the_chosen(run: Any, client: Any) -> None:
-    chosen, rejected = _datum(TALK), _datum([*TALK[:15], *range(120, 135)])
+    target_logprobs, rejected = _datum(TALK), _datum([*TALK[:15], *range(120, 135)])
     base = client.create_sampling_client(base_model=run.get_info().model_name).result()
     reference = [
         sum(base.compute_logprobs(ModelInput.from_ints(tokens)).result()[1:])
@@ -192,7 +192,7 @@ def test_dpo_through_forward_backward_custom_prefers_the_chosen(run: Any, client
 
     margins, losses = [], []
     for _ in range(5):
-        future = run.forward_backward_custom([chosen, rejected], dpo)
+        future = run.forward_backward_custom([target_logprobs, rejected], dpo)
         run.optim_step(STEP)
         metrics = future.result().metrics
         margins.append(metrics["margin"])

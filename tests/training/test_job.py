@@ -16,7 +16,7 @@ from filelock import FileLock
 from rich.console import Console
 
 from tokengym.agents.cli import run as command_line
-from tokengym.agents.service.errors import ServiceDiedError
+from tokengym.agents.service import ServiceDiedError
 from tokengym.agents.training.config import SETTINGS_FILE, TrainSettings, preset
 from tokengym.agents.training.connection import KEY_VARIABLE, ServiceRefusedError
 from tokengym.agents.training.job import Outcome, run_job

@@ -1,0 +1,248 @@
+"""Run the service as a child process: start it, wait for it, watch it and stop it.
+
+The SDK takes a refused connection for a transient failure and retries for five minutes or more.
+When the child crashes, the parent therefore listens at the same address and answers every request
+with a non-retryable error that names the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from tokengym.agents.service.config import KEY_VARIABLE, make_api_key
+from tokengym.agents.service.errors import ServiceDiedError, StartupError
+from tokengym.agents.service.http.tombstone import Tombstone
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from types import TracebackType
+    from typing import Any
+
+T = TypeVar("T")
+
+WATCH_S = 0.25
+STOP_S = 15.0
+LOG_TAIL = 2000
+
+
+class LocalService:
+    """A service for one model in a child process; a context manager.
+
+    Args:
+        model_dir: directory of a causal language model and its tokenizer.
+        state_dir: where training runs and checkpoints are kept; also the log's default place.
+        port: TCP port, 0 for a free one.
+        api_key: key for the clients, starting with `tml-`; random by default.
+        device: `auto`, `cpu` or a torch device.
+        dtype: `auto`, `float32` or `bfloat16`.
+        threads: torch threads of the service; 0 keeps torch's default.
+        log_path: where the child's log goes.
+        startup_s: seconds to wait until it is ready.
+
+    Raises:
+        StartupError: from `start`, if it does not become ready; gives the reason.
+    """
+
+    def __init__(
+        self,
+        model_dir: str | Path,
+        *,
+        state_dir: str | Path,
+        port: int = 0,
+        api_key: str | None = None,
+        device: str = "auto",
+        dtype: str = "auto",
+        threads: int = 0,
+        log_path: str | Path | None = None,
+        startup_s: float = 300.0,
+    ) -> None:
+        self.model_dir = Path(model_dir)
+        self.state_dir = Path(state_dir)
+        self.api_key = api_key or make_api_key()
+        self.log_path = Path(log_path) if log_path else self.state_dir / "service.log"
+        self.base_url = ""
+        self.model_name = ""
+        self._options = {
+            "--model": str(self.model_dir),
+            "--state-dir": str(self.state_dir),
+            "--port": str(port),
+            "--device": device,
+            "--dtype": dtype,
+            "--threads": str(threads),
+            "--parent": str(os.getpid()),
+        }
+        self._startup_s = startup_s
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopping = threading.Event()
+        self._tombstone: Tombstone | None = None
+        self._watcher: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        """Start the service."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop the service."""
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """The child's process id."""
+        return self._running().pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The child's exit code, negative for a signal; None while it runs."""
+        return self._running().poll()
+
+    def start(self) -> None:
+        """Start the child and wait until it listens."""
+        self.state_dir.mkdir(parents=True, exist_ok=True)
+        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "tokengym.agents.service"]
+        for option, value in self._options.items():
+            command += [option, value]
+        # The key goes through the environment: a command line is visible to every user.
+        environment = {**os.environ, KEY_VARIABLE: self.api_key}
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                # Ctrl-C is meant for the parent, which then stops the child cleanly.
+                start_new_session=True,
+            )
+        line = self._ready_line(self._process)
+        self.base_url = line["url"]
+        self.model_name = line["models"][0]
+        self._watcher = threading.Thread(target=self._watch, name="service-watch", daemon=True)
+        self._watcher.start()
+
+    def stop(self) -> None:
+        """Stop the child: SIGTERM, and SIGKILL if it does not end in time."""
+        self._stopping.set()
+        process = self._process
+        if process is not None:
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(STOP_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+        if self._watcher is not None:
+            self._watcher.join()
+        if self._tombstone is not None:
+            self._tombstone.close()
+
+    def raise_if_dead(self) -> None:
+        """Raise if the child has ended on its own.
+
+        Raises:
+            ServiceDiedError: with the exit code and the log's path.
+        """
+        if self._stopping.is_set() or self.returncode is None:
+            return
+        raise ServiceDiedError(self._death_notice())
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise StartupError("the service must be started first")
+        return self._process
+
+    def _ready_line(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+        assert process.stdout is not None
+        deadline = time.monotonic() + self._startup_s
+        buffer = b""
+        while b"\n" not in buffer:
+            readable, _, _ = select.select([process.stdout], [], [], 0.1)
+            if readable:
+                chunk = os.read(process.stdout.fileno(), 65536)
+                buffer += chunk
+                if not chunk:
+                    process.wait()
+                    process.stdout.close()
+                    raise StartupError(
+                        f"the service ended with exit code {process.returncode} before it was "
+                        f"ready; {self._last_log_line()}"
+                    )
+            elif time.monotonic() > deadline:
+                process.kill()
+                process.wait()
+                process.stdout.close()
+                raise StartupError(
+                    f"the service must be ready within {self._startup_s:g} s and was not; "
+                    f"{self._last_log_line()}"
+                )
+        line: dict[str, Any] = json.loads(buffer.split(b"\n", 1)[0])
+        return line
+
+    def _watch(self) -> None:
+        process = self._running()
+        while not self._stopping.wait(WATCH_S):
+            if process.poll() is not None:
+                # A restarted service may have taken the address: then that one answers.
+                with suppress(OSError):
+                    self._tombstone = Tombstone(self.base_url, self._death_notice())
+                return
+
+    def _death_notice(self) -> str:
+        code = self.returncode
+        how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+        return f"the local service at {self.base_url} ended with {how}; its log is {self.log_path}"
+
+    def _last_log_line(self) -> str:
+        text = self.log_path.read_text(errors="replace")[-LOG_TAIL:].strip()
+        last = text.splitlines()[-1] if text else "it logged nothing"
+        return f"its last line in {self.log_path}: {last}"
+
+
+async def guard(service: LocalService, work: Coroutine[Any, Any, T], grace_s: float = 10.0) -> T:
+    """Await `work`, such as a training run, while the service lives.
+
+    Args:
+        service: the service that `work` needs.
+        work: a coroutine; cancelled when the service dies.
+        grace_s: seconds `work` gets to end after that.
+
+    Raises:
+        ServiceDiedError: if the service dies first, whatever `work` raised because of it.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        while not task.done():
+            await asyncio.wait([task], timeout=WATCH_S)
+            if not task.done():
+                service.raise_if_dead()
+    except (ServiceDiedError, asyncio.CancelledError):
+        task.cancel()
+        await asyncio.wait([task], timeout=grace_s)
+        if task.done() and not task.cancelled():
+            # Retrieved, so that asyncio does not report it as lost.
+            task.exception()
+        raise
+    if not task.cancelled() and task.exception() is not None:
+        # If the service died, that explains the client's error better than the error itself.
+        await asyncio.sleep(2 * WATCH_S)
+        service.raise_if_dead()
+    return task.result()

@@ -1,0 +1,97 @@
+"""The configuration of a service: frozen, checked once, shared by all parts."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tokengym.agents.service.errors import BadRequestError, ModelDirectoryError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHECKPOINT_SCHEME = "tinker://"
+KEY_PREFIX = "tml-"
+KEY_VARIABLE = "TOKENGYM_SERVICE_KEY"
+DTYPES = ("auto", "float32", "bfloat16")
+MEBIBYTE = 1 << 20
+
+
+def make_api_key() -> str:
+    """Return a random API key."""
+    return f"{KEY_PREFIX}local-{secrets.token_urlsafe(24)}"
+
+
+@dataclass(frozen=True)
+class ServiceConfig:
+    """All options of a service.
+
+    Attributes:
+        models: directories of Hugging Face causal language models with their tokenizers.
+        state_dir: where training runs and checkpoints live; survives the service.
+        api_key: the key every request must carry, starting with `tml-`; random by default.
+        host: address to listen on; anything but a loopback address exposes the service.
+        port: TCP port; 0 takes a free one.
+        device: `auto`, `cpu` or a torch device such as `cuda:0`.
+        dtype: `auto` (float32 on a CPU, bfloat16 on a GPU), `float32` or `bfloat16`.
+        threads: torch threads; 0 keeps torch's default.
+        max_body_bytes: largest request body accepted, in bytes.
+        max_queued_samples: sequences queued or running before further requests get a 429.
+        resident_adapters: adapters for sampling held in memory; older ones are spilled to disk.
+        spilled_adapters: unnamed adapters held on disk; older ones are forgotten.
+        prefix_cache_bytes: memory for the keys and values of earlier prompts.
+
+    Raises:
+        BadRequestError: if an option is out of range.
+    """
+
+    models: tuple[Path, ...]
+    state_dir: Path
+    api_key: str = field(default_factory=make_api_key, repr=False)
+    host: str = "127.0.0.1"
+    port: int = 0
+    device: str = "auto"
+    dtype: str = "auto"
+    threads: int = 0
+    max_body_bytes: int = 64 * MEBIBYTE
+    max_queued_samples: int = 8192
+    resident_adapters: int = 8
+    spilled_adapters: int = 256
+    prefix_cache_bytes: int = 256 * MEBIBYTE
+
+    def __post_init__(self) -> None:
+        """Check every option."""
+        if not self.models:
+            raise BadRequestError("models must name at least one directory, got none")
+        check_api_key(self.api_key)
+        if not 0 <= self.port <= 65535:
+            raise BadRequestError(f"port must be between 0 and 65535, got {self.port}")
+        if self.dtype not in DTYPES:
+            raise BadRequestError(f"dtype must be auto, float32 or bfloat16, got {self.dtype!r}")
+        for name in ("resident_adapters", "spilled_adapters", "max_body_bytes"):
+            if getattr(self, name) < 1:
+                raise BadRequestError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("threads", "prefix_cache_bytes", "max_queued_samples"):
+            if getattr(self, name) < 0:
+                raise BadRequestError(f"{name} must not be negative, got {getattr(self, name)}")
+
+
+def check_model_directory(directory: Path) -> None:
+    """Raise `ModelDirectoryError` if `directory` cannot hold a model, without loading torch."""
+    if not directory.is_dir():
+        raise ModelDirectoryError(f"model must be a directory, got {str(directory)!r}")
+    if not (directory / "config.json").is_file():
+        raise ModelDirectoryError(
+            f"model directory must hold a config.json, {str(directory)!r} has none"
+        )
+
+
+def check_api_key(key: str) -> None:
+    """Raise `BadRequestError` if the SDK would not accept `key` as an API key."""
+    if not key.startswith(KEY_PREFIX) or len(key) < len(KEY_PREFIX) + 4:
+        # The key itself is a secret and stays out of the message.
+        raise BadRequestError(
+            f"api_key must start with {KEY_PREFIX!r} and go on for at least 4 characters, "
+            f"got {len(key)} characters"
+        )

@@ -1,0 +1,1 @@
+"""Training: the base model, LoRA adapters, packed forward passes, losses and checkpoints."""

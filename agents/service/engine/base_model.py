@@ -1,0 +1,171 @@
+"""A Hugging Face causal language model read from a directory: weights, tokenizer and limits.
+
+Two modules share every tensor: `trained` carries the LoRA adapters, `sampled` has its weight
+matrices swapped for merged ones.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from tokengym.agents.service.config import check_model_directory
+from tokengym.agents.service.errors import ModelDirectoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from torch import nn
+
+DEFAULT_CONTEXT = 4096
+FINGERPRINT_BYTES = 1 << 16
+
+
+@dataclass
+class BaseModel:
+    """A served base model.
+
+    Attributes:
+        name: the name clients use, a path.
+        trained: the module that LoRA adapters are attached to.
+        sampled: a second module over the same tensors.
+        tokenizer: the tokenizer of the directory.
+        eos: token ids that end a sample when the request names no stop.
+        context: longest sequence, in tokens.
+        vocabulary: number of token ids.
+        device: where the tensors live.
+        fingerprint: hash of the weights' shapes and first bytes; a checkpoint fits if it is equal.
+    """
+
+    name: str
+    trained: nn.Module
+    sampled: nn.Module
+    tokenizer: Any
+    eos: frozenset[int]
+    context: int
+    vocabulary: int
+    device: torch.device
+    fingerprint: str
+
+
+def load_base_model(directory: Path, device: str = "auto", dtype: str = "auto") -> BaseModel:
+    """Read the model in `directory`.
+
+    Raises:
+        ModelDirectoryError: if the directory is missing or does not hold a causal language model
+            and its tokenizer.
+    """
+    check_model_directory(directory)
+    where = torch.device(
+        ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    )
+    kind = {"float32": torch.float32, "bfloat16": torch.bfloat16}.get(
+        dtype, torch.bfloat16 if where.type == "cuda" else torch.float32
+    )
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
+        model = _read_model(directory, kind)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise ModelDirectoryError(
+            f"model directory must hold a causal language model and its tokenizer, "
+            f"{str(directory)!r} does not: {reason}"
+        ) from error
+    model.to(where).eval().requires_grad_(False)
+    return BaseModel(
+        name=served_name(directory),
+        trained=model,
+        sampled=share_tensors(model),
+        tokenizer=tokenizer,
+        eos=_end_tokens(model, tokenizer),
+        context=int(getattr(model.config, "max_position_embeddings", None) or DEFAULT_CONTEXT),
+        vocabulary=int(model.get_input_embeddings().weight.shape[0]),
+        device=where,
+        fingerprint=_fingerprint(model),
+    )
+
+
+def served_name(directory: Path) -> str:
+    """Return the name a directory is served under: a path where the SDK finds the tokenizer.
+
+    The SDK reads a name with exactly two slashes as `organisation/model/variant` and drops the
+    last part, so such a path gets a redundant third slash.
+    """
+    name = str(directory)
+    return name.replace("/", "/./", 1) if name.count("/") == 2 else name
+
+
+def share_tensors(model: nn.Module) -> nn.Module:
+    """Return a second module over the same parameter and buffer tensors."""
+    shared = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
+    return copy.deepcopy(model, memo=dict(shared))
+
+
+@contextmanager
+def logits_at(model: Any, index: torch.Tensor) -> Iterator[None]:
+    """Within the block, `model` computes logits only at `index` of its flattened positions.
+
+    The gather happens in front of the unembedding, so whatever an architecture does to its logits
+    afterwards (scaling, capping) still happens. Logits come out with shape [1, len(index), vocab].
+    """
+
+    def pick(_module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        hidden = inputs[0]
+        return (hidden.reshape(-1, hidden.shape[-1])[index].unsqueeze(0), *inputs[1:])
+
+    handle = model.get_output_embeddings().register_forward_pre_hook(pick)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def set_attention(model: Any, implementation: str) -> str:
+    """Set the attention function of `model`; returns the name of the former one."""
+    former = str(model.config._attn_implementation)
+    model.config._attn_implementation = implementation
+    return former
+
+
+def _read_model(directory: Path, dtype: torch.dtype) -> Any:
+    for attention in ("sdpa", "eager"):
+        try:
+            return AutoModelForCausalLM.from_pretrained(
+                directory, local_files_only=True, dtype=dtype, attn_implementation=attention
+            )
+        except ValueError as error:
+            # An architecture without sdpa says so with a ValueError that names it.
+            if attention == "eager" or "scaled_dot_product_attention" not in str(error):
+                raise
+    raise AssertionError("unreachable: eager either returned or raised")
+
+
+def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
+    found: set[int] = set()
+    generation = getattr(model, "generation_config", None)
+    for value in (
+        getattr(generation, "eos_token_id", None),
+        getattr(model.config, "eos_token_id", None),
+        tokenizer.eos_token_id,
+    ):
+        if isinstance(value, int):
+            found.add(value)
+        elif value is not None:
+            found.update(int(token) for token in value)
+    return frozenset(found)
+
+
+def _fingerprint(model: nn.Module) -> str:
+    digest = hashlib.sha256()
+    for name, tensor in model.named_parameters():
+        digest.update(f"{name}{tuple(tensor.shape)}".encode())
+        head = tensor.detach().flatten()[:FINGERPRINT_BYTES].float().cpu().contiguous()
+        digest.update(head.numpy().tobytes())
+    return digest.hexdigest()[:32]

@@ -1,0 +1,301 @@
+"""Checkpoints on disk: one file each, written atomically.
+
+A file is written under a temporary name, flushed to disk and renamed, so a process killed at any
+moment leaves either the old checkpoint or the new one. Metadata is in the file's own header, so a
+name and its contents cannot disagree.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from safetensors import safe_open
+from safetensors.torch import save
+
+from tokengym.agents.service.config import CHECKPOINT_SCHEME
+from tokengym.agents.service.errors import (
+    BadRequestError,
+    ConflictingNameError,
+    UnknownResourceError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    import torch
+
+KINDS = {"weights": "training", "sampler_weights": "sampler"}
+NAME_RULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}\Z")
+RUN_RULE = re.compile(r"[A-Za-z0-9-]{1,64}:train:[0-9]{1,9}\Z")
+MIN_TTL, MAX_TTL = 3600, 10 * 366 * 86400
+SUFFIX = ".safetensors"
+RECORD = "run.json"
+
+
+@dataclass(frozen=True)
+class CheckpointPath:
+    """A parsed `tinker://run/kind/name`."""
+
+    run_id: str
+    kind: str
+    name: str
+
+    @classmethod
+    def parse(cls, uri: str) -> CheckpointPath:
+        """Parse and check a path.
+
+        Raises:
+            BadRequestError: if it is not a checkpoint path.
+        """
+        parts = uri.removeprefix(CHECKPOINT_SCHEME).split("/")
+        if not uri.startswith(CHECKPOINT_SCHEME) or len(parts) != 3:
+            raise BadRequestError(f"path must look like tinker://run/weights/name, got {uri!r}")
+        return cls(*parts)
+
+    def __post_init__(self) -> None:
+        """Check every part before it can name a file."""
+        if not RUN_RULE.match(self.run_id):
+            raise BadRequestError(
+                f"training run must look like session:train:0, got {self.run_id!r}"
+            )
+        if self.kind not in KINDS:
+            raise BadRequestError(
+                f"checkpoint kind must be one of {', '.join(KINDS)}, got {self.kind!r}"
+            )
+        if not NAME_RULE.match(self.name):
+            raise BadRequestError(
+                "checkpoint name must be 1 to 128 letters, digits, '.', '_' or '-' and not start "
+                f"with '.' or '-', got {self.name!r}"
+            )
+
+    @property
+    def uri(self) -> str:
+        """The path as the SDK writes it."""
+        return f"{CHECKPOINT_SCHEME}{self.run_id}/{self.kind}/{self.name}"
+
+
+@dataclass(frozen=True)
+class CheckpointInfo:
+    """A checkpoint's metadata, readable without its tensors.
+
+    Attributes:
+        base_model: name of the model it belongs to.
+        fingerprint: hash of that model's weights.
+        lora: the adapter's specification as plain data.
+        has_optimizer: whether optimizer state is in it.
+        created: ISO 8601 time.
+        expires: ISO 8601 time, or None for never.
+        user_metadata: what the caller attached.
+    """
+
+    base_model: str
+    fingerprint: str
+    lora: dict[str, Any]
+    has_optimizer: bool
+    created: str
+    expires: str | None = None
+    user_metadata: dict[str, str] | None = None
+
+    @property
+    def expired(self) -> bool:
+        """Whether its time to live is over."""
+        return self.expires is not None and datetime.fromisoformat(self.expires) <= now()
+
+
+class CheckpointStore:
+    """The checkpoints and run records below one directory."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root / "runs"
+        self._root.mkdir(parents=True, exist_ok=True)
+        for leftover in self._root.rglob("*.part-*"):
+            leftover.unlink()
+
+    def save(
+        self,
+        path: CheckpointPath,
+        tensors: Mapping[str, torch.Tensor],
+        info: CheckpointInfo,
+        *,
+        overwrite: bool,
+    ) -> None:
+        """Write a checkpoint.
+
+        Raises:
+            ConflictingNameError: if the name is taken and `overwrite` is false.
+        """
+        target = self._file(path)
+        if target.exists() and not overwrite and not self.info(path, allow_expired=True).expired:
+            raise ConflictingNameError(
+                f"checkpoint name must be new unless overwrite is set, {path.uri} exists"
+            )
+        header = {"checkpoint": json.dumps(asdict(info))}
+        write_atomically(target, save(dict(tensors), metadata=header))
+
+    def load(self, path: CheckpointPath) -> tuple[dict[str, torch.Tensor], CheckpointInfo]:
+        """Read a checkpoint.
+
+        Raises:
+            UnknownResourceError: if there is none or it has expired.
+        """
+        info = self.info(path)
+        with safe_open(self._file(path), framework="pt") as opened:
+            return {name: opened.get_tensor(name) for name in opened.keys()}, info  # noqa: SIM118
+
+    def info(self, path: CheckpointPath, *, allow_expired: bool = False) -> CheckpointInfo:
+        """Read a checkpoint's metadata."""
+        target = self._file(path)
+        if not target.is_file():
+            raise UnknownResourceError(f"checkpoint {path.uri} does not exist")
+        with safe_open(target, framework="pt") as opened:
+            found = CheckpointInfo(**json.loads(opened.metadata()["checkpoint"]))
+        if found.expired and not allow_expired:
+            raise UnknownResourceError(f"checkpoint {path.uri} expired at {found.expires}")
+        return found
+
+    def set_ttl(self, path: CheckpointPath, seconds: int | None) -> None:
+        """Change or remove the expiry of a checkpoint."""
+        tensors, info = self.load(path)
+        self.save(path, tensors, replace(info, expires=expiry(seconds)), overwrite=True)
+
+    def delete(self, path: CheckpointPath) -> None:
+        """Remove a checkpoint.
+
+        Raises:
+            UnknownResourceError: if there is none.
+        """
+        target = self._file(path)
+        if not target.is_file():
+            raise UnknownResourceError(f"checkpoint {path.uri} does not exist")
+        target.unlink()
+        _sync_directory(target.parent)
+
+    def listing(self, run_id: str | None = None) -> list[tuple[CheckpointPath, CheckpointInfo]]:
+        """List the checkpoints of a run, or of all, newest first; removes expired ones."""
+        found: list[tuple[CheckpointPath, CheckpointInfo]] = []
+        for path in self._paths(run_id):
+            info = self.info(path, allow_expired=True)
+            if info.expired:
+                self.delete(path)
+            else:
+                found.append((path, info))
+        return sorted(found, key=lambda item: item[1].created, reverse=True)
+
+    def size(self, path: CheckpointPath) -> int:
+        """Return a checkpoint's size on disk in bytes."""
+        return self._file(path).stat().st_size
+
+    def write_run(self, run_id: str, record: Mapping[str, Any]) -> None:
+        """Write a training run's record."""
+        write_atomically(self._folder(run_id) / RECORD, json.dumps(dict(record)).encode())
+
+    def read_run(self, run_id: str) -> dict[str, Any]:
+        """Read a training run's record.
+
+        Raises:
+            UnknownResourceError: if there is none.
+        """
+        if not RUN_RULE.match(run_id):
+            raise BadRequestError(f"training run must look like session:train:0, got {run_id!r}")
+        file = self._folder(run_id) / RECORD
+        if not file.is_file():
+            raise UnknownResourceError(f"training run {run_id!r} does not exist")
+        record: dict[str, Any] = json.loads(file.read_bytes())
+        return record
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Return the records of all training runs, newest first."""
+        records = [json.loads(file.read_bytes()) for file in self._root.glob(f"*/{RECORD}")]
+        return sorted(records, key=lambda record: str(record["created"]), reverse=True)
+
+    def _paths(self, run_id: str | None) -> Iterator[CheckpointPath]:
+        folders = [self._folder(run_id)] if run_id else sorted(self._root.iterdir())
+        for folder in folders:
+            for kind in KINDS:
+                for file in sorted((folder / kind).glob(f"*{SUFFIX}")):
+                    yield CheckpointPath(folder.name.replace("+", ":"), kind, file.stem)
+
+    def _folder(self, run_id: str) -> Path:
+        return _run_folder(self._root, run_id)
+
+    def _file(self, path: CheckpointPath) -> Path:
+        return _checkpoint_file(self._root, path)
+
+
+def copy_checkpoint(uri: str, source: Path, target: Path) -> None:
+    """Copy a checkpoint and its run's record from one state directory to another.
+
+    Services may be running on either.
+
+    Args:
+        uri: the checkpoint, `tinker://run/kind/name`.
+        source: state directory to copy from.
+        target: state directory to copy into.
+
+    Raises:
+        BadRequestError: if `uri` is not a checkpoint path.
+        UnknownResourceError: if `source` does not have it.
+    """
+    path = CheckpointPath.parse(uri)
+    source, target = source / "runs", target / "runs"
+    if not _checkpoint_file(source, path).is_file():
+        raise UnknownResourceError(f"checkpoint {path.uri} does not exist below {source}")
+    record = _run_folder(source, path.run_id) / RECORD
+    for file in (_checkpoint_file(source, path), record):
+        write_atomically(target / file.relative_to(source), file.read_bytes())
+
+
+def _run_folder(root: Path, run_id: str) -> Path:
+    return root / run_id.replace(":", "+")
+
+
+def _checkpoint_file(root: Path, path: CheckpointPath) -> Path:
+    return _run_folder(root, path.run_id) / path.kind / f"{path.name}{SUFFIX}"
+
+
+def now() -> datetime:
+    """Return the current time, in UTC."""
+    return datetime.now(UTC)
+
+
+def expiry(ttl_seconds: int | None) -> str | None:
+    """Return when something created now expires, as ISO 8601 text, or None for never.
+
+    Raises:
+        BadRequestError: if the time to live is not between one hour and ten years.
+    """
+    if ttl_seconds is None:
+        return None
+    if not MIN_TTL <= ttl_seconds <= MAX_TTL:
+        raise BadRequestError(
+            f"ttl_seconds must be between {MIN_TTL} and {MAX_TTL}, got {ttl_seconds}"
+        )
+    return (now() + timedelta(seconds=ttl_seconds)).isoformat()
+
+
+def write_atomically(target: Path, content: bytes) -> None:
+    """Write a file so that it holds either its old content or all of the new."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part-{secrets.token_hex(4)}")
+    with part.open("wb") as opened:
+        opened.write(content)
+        opened.flush()
+        os.fsync(opened.fileno())
+    part.replace(target)
+    _sync_directory(target.parent)
+
+
+def _sync_directory(folder: Path) -> None:
+    # Without this a power cut can undo the rename although the file itself is on disk.
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

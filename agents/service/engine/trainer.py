@@ -1,0 +1,283 @@
+"""Training runs of one base model: forward, backward, optimizer step and their state.
+
+Compute thread only. A request that fails leaves its run unchanged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from tokengym.agents.service.engine.forward import target_logprobs
+from tokengym.agents.service.engine.losses import check_inputs, loss_rule, token_losses
+from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
+    from tokengym.agents.service.engine.forward import PackedForward
+    from tokengym.agents.service.engine.packing import Tokens
+
+
+ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
+
+
+@dataclass(frozen=True)
+class Datum:
+    """One training sequence: token ids int32 [n] and loss inputs [n] or [n, k]."""
+
+    tokens: Tokens
+    inputs: Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class LossRequest:
+    """A forward_backward request."""
+
+    data: Sequence[Datum]
+    loss_fn: str
+    config: Mapping[str, float | str] = field(default_factory=dict)
+    forward_only: bool = False
+
+
+@dataclass(frozen=True)
+class LossResult:
+    """Log-probabilities and losses of every datum's target tokens, and the summed metrics."""
+
+    logprobs: list[NDArray[np.float32]]
+    losses: list[NDArray[np.float32]]
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class AdamStep:
+    """The settings of one AdamW step, as the SDK's `AdamParams` has them."""
+
+    learning_rate: float = 1e-4
+    beta1: float = 0.9
+    beta2: float = 0.95
+    eps: float = 1e-12
+    weight_decay: float = 0.0
+    grad_clip_norm: float = 0.0
+
+
+@dataclass
+class Run:
+    """One training run: its adapter's name and spec, its trained tensors and their optimizer."""
+
+    adapter: str
+    spec: LoraSpec
+    parameters: dict[str, torch.nn.Parameter]
+    optimizer: torch.optim.AdamW = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Create the optimizer."""
+        self.reset_optimizer()
+
+    def reset_optimizer(self, tensors: Mapping[str, torch.Tensor] = MappingProxyType({})) -> None:
+        """Clear gradients and moments, then load the moments that are among `tensors`."""
+        for parameter in self.parameters.values():
+            parameter.grad = None
+        self.optimizer = torch.optim.AdamW(self.parameters.values(), lr=0.0)
+        for name, parameter in self.parameters.items():
+            held = {
+                part: tensors[f"adam.{name}.{part}"]
+                for part in ADAM_STATE
+                if f"adam.{name}.{part}" in tensors
+            }
+            if held:
+                self.optimizer.state[parameter] = {
+                    # AdamW wants its step counter on the CPU.
+                    part: tensor if part == "step" else tensor.to(parameter)
+                    for part, tensor in held.items()
+                }
+
+    def optimizer_tensors(self) -> dict[str, torch.Tensor]:
+        """Return the optimizer's state on the CPU, by parameter and part."""
+        return {
+            f"adam.{name}.{part}": value.detach().cpu().contiguous()
+            for name, parameter in self.parameters.items()
+            for part, value in self.optimizer.state.get(parameter, {}).items()
+        }
+
+
+class Trainer:
+    """All training runs of one base model."""
+
+    def __init__(
+        self, adapters: LoraAdapters, forward: PackedForward, vocabulary: int, context: int
+    ) -> None:
+        self._adapters = adapters
+        self._forward = forward
+        self._vocabulary = vocabulary
+        self._context = context
+        self._runs: dict[str, Run] = {}
+        self._created = 0
+
+    def create(self, run_id: str, spec: LoraSpec) -> None:
+        """Create a run with a fresh adapter."""
+        if run_id in self._runs:
+            raise BadRequestError(f"training run must be new, {run_id!r} exists")
+        adapter = f"run{self._created}"
+        self._created += 1
+        self._adapters.create(adapter, spec)
+        parameters = self._adapters.parameters(adapter)
+        self._runs[run_id] = Run(adapter, spec, parameters)
+
+    def delete(self, run_id: str) -> None:
+        """Free a run, if it is held."""
+        run = self._runs.pop(run_id, None)
+        if run is not None:
+            self._adapters.delete(run.adapter)
+
+    def run(self, run_id: str) -> Run:
+        """Return a run.
+
+        Raises:
+            UnknownResourceError: if there is none.
+        """
+        if run_id not in self._runs:
+            raise UnknownResourceError(f"training run {run_id!r} is not held by this service")
+        return self._runs[run_id]
+
+    def has(self, run_id: str) -> bool:
+        """Return whether a run is held."""
+        return run_id in self._runs
+
+    @property
+    def count(self) -> int:
+        """The number of runs."""
+        return len(self._runs)
+
+    def forward_backward(self, run_id: str, request: LossRequest) -> LossResult:
+        """Compute the targets' log-probabilities and losses; unless forward_only, add gradients."""
+        run = self.run(run_id)
+        self._check(request)
+        self._adapters.activate(run.adapter)
+        kept = {name: parameter.grad for name, parameter in run.parameters.items()}
+        for parameter in run.parameters.values():
+            parameter.grad = None
+        try:
+            result = self._compute(request)
+        except BaseException:
+            for name, parameter in run.parameters.items():
+                parameter.grad = kept[name]
+            raise
+        for name, parameter in run.parameters.items():
+            before = kept[name]
+            if parameter.grad is None:
+                parameter.grad = before
+            elif before is not None:
+                parameter.grad.add_(before)
+        return result
+
+    def optim_step(self, run_id: str, step: AdamStep) -> dict[str, float]:
+        """Take one AdamW step with the accumulated gradients, then clear them.
+
+        Raises:
+            BadRequestError: if the gradient is not finite; the weights stay as they were.
+        """
+        run = self.run(run_id)
+        gradients = [p.grad for p in run.parameters.values() if p.grad is not None]
+        norm = float(torch.nn.utils.get_total_norm(gradients)) if gradients else 0.0
+        if not np.isfinite(norm):
+            run.optimizer.zero_grad(set_to_none=True)
+            raise BadRequestError(
+                f"optim_step needs a finite gradient, its norm is {norm}; the gradient was "
+                "cleared and the weights were left as they were"
+            )
+        if step.grad_clip_norm > 0.0 and norm > step.grad_clip_norm:
+            for gradient in gradients:
+                gradient.mul_(step.grad_clip_norm / norm)
+        for group in run.optimizer.param_groups:
+            group.update(
+                lr=step.learning_rate,
+                betas=(step.beta1, step.beta2),
+                eps=step.eps,
+                weight_decay=step.weight_decay,
+            )
+        run.optimizer.step()
+        run.optimizer.zero_grad(set_to_none=True)
+        return {"optim/grad_norm": norm}
+
+    def _check(self, request: LossRequest) -> None:
+        rule = loss_rule(request.loss_fn, request.config)
+        if not request.data:
+            raise BadRequestError("data must hold at least one datum, got none")
+        for index, datum in enumerate(request.data):
+            length = len(datum.tokens)
+            if not 1 <= length <= self._context:
+                raise BadRequestError(
+                    f"datum {index}: model_input must have 1 to {self._context} tokens, "
+                    f"got {length}"
+                )
+            check_inputs(request.loss_fn, rule, datum.inputs, length, index)
+            for name, ids in (
+                ("model_input", datum.tokens),
+                ("target_tokens", datum.inputs["target_tokens"]),
+            ):
+                if ids.min() < 0 or ids.max() >= self._vocabulary:
+                    raise BadRequestError(
+                        f"datum {index}: {name} must be token ids below {self._vocabulary}, "
+                        f"got {int(ids.min())} to {int(ids.max())}"
+                    )
+
+    def _compute(self, request: LossRequest) -> LossResult:
+        count = len(request.data)
+        logprobs: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count
+        losses: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count
+        total = 0.0
+        with torch.set_grad_enabled(not request.forward_only):
+            for rows in self._forward.plan([datum.tokens for datum in request.data]):
+                batch, logits = self._forward.logits(rows)
+                members = list(batch.node_of)
+                data = [request.data[member] for member in members]
+                picked = target_logprobs(
+                    logits,
+                    _tensor([_spread(batch.node_of[m], request.data[m]) for m in members], logits),
+                    _tensor([datum.inputs["target_tokens"].ravel() for datum in data], logits),
+                )
+                names = {name for datum in data for name in datum.inputs} - {"target_tokens"}
+                if request.loss_fn == "cross_entropy":
+                    names.add("weights")
+                inputs = {
+                    name: _tensor([_input(datum, name) for datum in data], logits).float()
+                    for name in sorted(names)
+                }
+                each = token_losses(request.loss_fn, picked, inputs, request.config)
+                if not request.forward_only:
+                    each.sum().backward()
+                values, shares = picked.detach().cpu().numpy(), each.detach().cpu().numpy()
+                total += float(shares.sum(dtype=np.float64))
+                at = 0
+                for member, datum in zip(members, data, strict=True):
+                    shape = datum.inputs["target_tokens"].shape
+                    end = at + int(np.prod(shape))
+                    logprobs[member] = values[at:end].reshape(shape)
+                    losses[member] = shares[at:end].reshape(shape)
+                    at = end
+        return LossResult(logprobs, losses, {"loss:sum": total})
+
+
+def _spread(nodes: NDArray[np.int64], datum: Datum) -> NDArray[np.int64]:
+    shape = datum.inputs["target_tokens"].shape
+    return np.repeat(nodes, shape[1]) if len(shape) == 2 else nodes
+
+
+def _input(datum: Datum, name: str) -> NDArray[Any]:
+    if name in datum.inputs:
+        return datum.inputs[name].ravel()
+    if name == "weights":
+        return np.ones(datum.inputs["target_tokens"].size, np.float32)
+    raise BadRequestError(f"{name} must be in every datum's loss_fn_inputs or in none")
+
+
+def _tensor(parts: list[NDArray[Any]], like: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(np.concatenate(parts)).to(like.device)

@@ -1,0 +1,1 @@
+"""Sampling: continuous batching over shared prompts, the prefix cache and adapter cache."""

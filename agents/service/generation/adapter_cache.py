@@ -1,0 +1,186 @@
+"""The weights that sampling clients use: the base model, saved adapters and unnamed copies.
+
+Adapters are small and many, merged weight matrices large and few; of both only the most recently
+used stay in memory. A named adapter is reloaded from its checkpoint, an unnamed one from a spill
+file that lives as long as its session. An adapter with unfinished requests is never dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from safetensors.torch import load_file, save
+
+from tokengym.agents.service.config import CHECKPOINT_SCHEME
+from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights, merged_parameters
+from tokengym.agents.service.engine.checkpoints import (
+    SUFFIX,
+    CheckpointPath,
+    CheckpointStore,
+    write_atomically,
+)
+from tokengym.agents.service.errors import UnknownResourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from torch import nn
+
+BASE = "base"
+MERGED = 3
+
+log = logging.getLogger(__name__)
+
+
+class AdapterCache:
+    """Weights for sampling, by key: `base`, a checkpoint path or a sampling session's id.
+
+    Compute thread only.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        checkpoints: CheckpointStore,
+        spill: Path,
+        resident: int,
+        spilled: int,
+        on_drop: Callable[[str], None],
+    ) -> None:
+        self._model = model
+        self._checkpoints = checkpoints
+        self._spill = spill
+        self._limits = (resident, spilled)
+        self._on_drop = on_drop
+        self._adapters: OrderedDict[str, LoraWeights] = OrderedDict()
+        self._merged: OrderedDict[str, dict[str, nn.Parameter]] = OrderedDict()
+        self._on_disk: OrderedDict[str, tuple[Path, LoraSpec]] = OrderedDict()
+        self._pins: Counter[str] = Counter()
+        self._replaced: dict[str, nn.Parameter] = {}
+        self._current = BASE
+        self._files = 0
+        spill.mkdir(parents=True, exist_ok=True)
+        # Unnamed adapters belong to sessions, and no session outlives the service.
+        for old in spill.glob(f"*{SUFFIX}"):
+            old.unlink()
+
+    def put(self, key: str, weights: LoraWeights) -> None:
+        """Hold an unnamed adapter under `key`."""
+        self._adapters[key] = weights
+        self._trim()
+
+    def acquire(self, key: str) -> None:
+        """Pin the weights under `key` for a request, until it calls `release`.
+
+        Raises:
+            UnknownResourceError: if the weights are gone.
+        """
+        if key != BASE:
+            self._adapter(key)
+        self._pins[key] += 1
+        self._trim()
+
+    def release(self, key: str) -> None:
+        """Unpin the weights under `key`: a request for them has ended."""
+        self._pins[key] -= 1
+        if self._pins[key] <= 0:
+            del self._pins[key]
+        self._trim()
+
+    def drop(self, key: str) -> None:
+        """Forget an unnamed adapter, or the copy of a deleted checkpoint."""
+        self._adapters.pop(key, None)
+        self._unmerge(key)
+        held = self._on_disk.pop(key, None)
+        if held is not None:
+            held[0].unlink(missing_ok=True)
+
+    def use(self, key: str) -> None:
+        """Switch the sampled module to the weights under `key`."""
+        if key == self._current:
+            return
+        merged: dict[str, nn.Parameter] = {}
+        if key != BASE:
+            if key not in self._merged:
+                self._merged[key] = merged_parameters(self._plain(), self._adapter(key))
+            self._merged.move_to_end(key)
+            merged = self._merged[key]
+        self._restore()
+        for name, parameter in merged.items():
+            module: Any = self._model.get_submodule(name)
+            self._replaced[name] = module.weight
+            module.weight = parameter
+        self._current = key
+        self._trim()
+
+    def status(self) -> dict[str, int]:
+        """Return counts for the status route."""
+        return {
+            "resident_adapters": len(self._adapters),
+            "resident_bytes": sum(weights.nbytes for weights in self._adapters.values()),
+            "merged_weights": len(self._merged),
+            "spilled_adapters": len(self._on_disk),
+        }
+
+    def _adapter(self, key: str) -> LoraWeights:
+        if key in self._adapters:
+            self._adapters.move_to_end(key)
+        elif key in self._on_disk:
+            file, spec = self._on_disk[key]
+            self._on_disk.move_to_end(key)
+            self._adapters[key] = LoraWeights.from_tensors(load_file(file), spec)
+        elif key.startswith(CHECKPOINT_SCHEME):
+            tensors, info = self._checkpoints.load(CheckpointPath.parse(key))
+            self._adapters[key] = LoraWeights.from_tensors(tensors, LoraSpec(**info.lora))
+        else:
+            raise UnknownResourceError(
+                f"sampler {key!r} is no longer held: its session ended, or more than "
+                f"{sum(self._limits)} newer adapter_cache were made since it was last used"
+            )
+        return self._adapters[key]
+
+    def _trim(self) -> None:
+        resident, spilled = self._limits
+        for key in self._idle(self._adapters, resident):
+            weights = self._adapters.pop(key)
+            self._unmerge(key)
+            if not key.startswith(CHECKPOINT_SCHEME) and key not in self._on_disk:
+                self._write_out(key, weights)
+        for key in self._idle(self._merged, MERGED):
+            self._unmerge(key)
+        for key in self._idle(self._on_disk, spilled):
+            log.info("adapter %s is forgotten: %d newer ones are held", key, spilled)
+            self.drop(key)
+
+    def _idle(self, held: OrderedDict[str, Any], limit: int) -> list[str]:
+        over = len(held) - limit
+        if over <= 0:
+            return []
+        return [key for key in held if key not in self._pins][:over]
+
+    def _write_out(self, key: str, weights: LoraWeights) -> None:
+        file = self._spill / f"{self._files}{SUFFIX}"
+        self._files += 1
+        write_atomically(file, save(weights.to_tensors()))
+        self._on_disk[key] = (file, weights.spec)
+
+    def _unmerge(self, key: str) -> None:
+        if key == self._current:
+            self._restore()
+        self._merged.pop(key, None)
+        self._on_drop(key)
+
+    def _restore(self) -> None:
+        for name, parameter in self._replaced.items():
+            module: Any = self._model.get_submodule(name)
+            module.weight = parameter
+        self._replaced = {}
+        self._current = BASE
+
+    def _plain(self) -> nn.Module:
+        """Return the module with the base weights in place, to merge an adapter onto."""
+        self._restore()
+        return self._model

@@ -1,0 +1,307 @@
+"""Continuous batching: one batch of sampling requests per set of weights, rows join and leave.
+
+Compute thread only. `submit` queues a request; each `step` admits queued requests and appends one
+token to every running sequence. A request that fails takes no other down with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict, deque
+from concurrent.futures import InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tokengym.agents.service.engine.forward import PackedForward, score
+from tokengym.agents.service.generation.token_sampling import (
+    TokenSampling,
+    sample_tokens,
+    sequence_key,
+    uniforms,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    import torch
+    from numpy.typing import NDArray
+
+    from tokengym.agents.service.engine.packing import Tokens
+    from tokengym.agents.service.generation.decoder import Decoder
+
+MAX_ROWS = 1024
+# Decoding this many tokens is enough to see any stop string that ends in the newest one.
+STOP_WINDOW = 64
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SampleRequest:
+    """A checked sampling request.
+
+    Attributes:
+        weights: key of the weights to sample from.
+        prompt: token ids, at least one.
+        count: number of sequences.
+        sampling: temperature, top-k, top-p and seed.
+        max_tokens: longest sequence, at least one token.
+        stop_tokens: ids that end a sequence (the id itself is part of it).
+        stop_strings: texts that end a sequence once they occur in it.
+        score: whether log-probabilities of the prompt are wanted.
+        topk_prompt: likeliest tokens wanted at each place of the prompt.
+        topk_sample: likeliest tokens wanted at each sampled place.
+    """
+
+    weights: str
+    prompt: Tokens
+    count: int
+    sampling: TokenSampling
+    max_tokens: int
+    stop_tokens: frozenset[int]
+    stop_strings: tuple[str, ...] = ()
+    score: bool = False
+    topk_prompt: int = 0
+    topk_sample: int = 0
+
+
+@dataclass
+class Sequence:
+    """One sampled sequence as it grows."""
+
+    key: int
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    topk_ids: list[NDArray[np.int64]] = field(default_factory=list)
+    topk_logprobs: list[NDArray[np.float32]] = field(default_factory=list)
+    stopped: bool = False
+
+
+@dataclass
+class SampleResult:
+    """The result of a sampling request."""
+
+    sequences: list[Sequence]
+    prompt_logprobs: NDArray[np.float32] | None = None
+    prompt_topk: tuple[NDArray[np.int32], NDArray[np.float32]] | None = None
+
+
+@dataclass(eq=False)
+class Job:
+    """A request in progress."""
+
+    request: SampleRequest
+    future: Future[SampleResult]
+    result: SampleResult = field(init=False)
+    open: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Create the empty sequences."""
+        seed = self.request.sampling.seed
+        count = self.request.count
+        self.result = SampleResult([Sequence(sequence_key(seed, i)) for i in range(count)])
+        self.open = count
+
+    def close_one(self) -> None:
+        """Note that one of the sequences has ended; the last one completes the request."""
+        self.open -= 1
+        if self.open == 0:
+            # A cancelled request is already done.
+            with suppress(InvalidStateError):
+                self.future.set_result(self.result)
+
+    def fail(self, error: Exception) -> None:
+        """End the request with an error, unless it has ended already."""
+        with suppress(InvalidStateError):
+            self.future.set_exception(error)
+
+
+@dataclass
+class _Batch:
+    decoder: Decoder
+    rows: list[tuple[Job, Sequence]] = field(default_factory=list)
+
+
+class Sampler:
+    """All sampling of one base model."""
+
+    def __init__(
+        self,
+        forward: PackedForward,
+        decoder: Callable[[str], Decoder],
+        use_weights: Callable[[str], None],
+        decode_text: Callable[[list[int]], str],
+    ) -> None:
+        self._forward = forward
+        self._new_decoder = decoder
+        self._use_weights = use_weights
+        self._decode_text = decode_text
+        self._waiting: OrderedDict[str, deque[Job]] = OrderedDict()
+        self._batches: OrderedDict[str, _Batch] = OrderedDict()
+        self._turn = 0
+
+    def submit(self, request: SampleRequest, future: Future[SampleResult]) -> None:
+        """Queue a request; `future` gets its result or error."""
+        self._waiting.setdefault(request.weights, deque()).append(Job(request, future))
+
+    @property
+    def busy(self) -> bool:
+        """Whether any request is queued or running."""
+        return bool(self._waiting or self._batches)
+
+    def step(self) -> None:
+        """Admit queued requests for one set of weights and append one token to its rows."""
+        keys = list(dict.fromkeys([*self._batches, *self._waiting]))
+        # The sets of weights take turns.
+        self._turn += 1
+        weights = keys[self._turn % len(keys)]
+        try:
+            self._use_weights(weights)
+            self._admit(weights)
+            self._advance(weights)
+        except Exception as error:
+            log.warning("sampling from %s failed", weights, exc_info=True)
+            self._fail(weights, error)
+
+    def _fail(self, weights: str, error: Exception) -> None:
+        """Fail every request for these weights, and no other."""
+        batch = self._batches.pop(weights, None)
+        for job, _ in batch.rows if batch else ():
+            job.fail(error)
+        for job in self._waiting.pop(weights, ()):
+            job.fail(error)
+
+    def _admit(self, weights: str) -> None:
+        waiting = self._waiting.get(weights)
+        if not waiting:
+            return
+        batch = self._batches.get(weights)
+        room = MAX_ROWS - (len(batch.rows) if batch else 0)
+        jobs: list[Job] = []
+        # One request always fits, however many sequences it asks for, once the batch is empty.
+        while waiting and (waiting[0].request.count <= room or not (jobs or batch)):
+            job = waiting.popleft()
+            if not job.future.done():
+                jobs.append(job)
+                room -= job.request.count
+        if not waiting:
+            del self._waiting[weights]
+        try:
+            self._start(weights, jobs)
+        except Exception as error:
+            for job in jobs:
+                job.fail(error)
+            raise
+
+    def _start(self, weights: str, jobs: list[Job]) -> None:
+        scored = [job for job in jobs if job.request.score or job.request.topk_prompt]
+        if scored:
+            self._score(scored)
+        growing = [job for job in jobs if job.request.max_tokens > 1 or job not in scored]
+        rows = [(job, sequence) for job in growing for sequence in job.result.sequences]
+        if rows:
+            batch = self._batches.get(weights) or _Batch(self._new_decoder(weights))
+            self._batches[weights] = batch
+            before = len(batch.rows)
+            batch.rows.extend(rows)
+            logits = batch.decoder.admit([job.request.prompt for job, _ in rows])
+            ended = self._append(rows, logits)
+            self._retire(weights, batch, {before + row for row in ended}, fed=False)
+
+    def _score(self, jobs: list[Job]) -> None:
+        results = score(
+            self._forward,
+            [job.request.prompt for job in jobs],
+            [job.request.topk_prompt for job in jobs],
+        )
+        for job, (logprobs, last, best) in zip(jobs, results, strict=True):
+            if job.request.score:
+                job.result.prompt_logprobs = logprobs
+            job.result.prompt_topk = best
+            if job.request.max_tokens == 1:
+                # Scoring already gave the logits that the only token is sampled from.
+                rows = [(job, sequence) for sequence in job.result.sequences]
+                for _ in self._append(rows, last.expand(len(rows), -1)):
+                    job.close_one()
+
+    def _advance(self, weights: str) -> None:
+        batch = self._batches.get(weights)
+        if batch is None:
+            return
+        gone = {row for row, (job, _) in enumerate(batch.rows) if job.future.done()}
+        if gone:
+            self._retire(weights, batch, gone, fed=False)
+        if not batch.rows:
+            return
+        tokens = np.array([sequence.tokens[-1] for _, sequence in batch.rows], np.int64)
+        logits = batch.decoder.step(tokens)
+        self._retire(weights, batch, set(self._append(batch.rows, logits)), fed=True)
+
+    def _append(self, rows: list[tuple[Job, Sequence]], logits: torch.Tensor) -> list[int]:
+        """Append a token to every row; returns the rows that have ended."""
+        keys = np.array([sequence.key for _, sequence in rows], np.uint64)
+        positions = np.array([len(sequence.tokens) for _, sequence in rows], np.int64)
+        samplings = [job.request.sampling for job, _ in rows]
+        tokens, logprobs, every = sample_tokens(logits, samplings, uniforms(keys, positions))
+        for row, (job, sequence) in enumerate(rows):
+            if job.request.topk_sample:
+                best = every[row].topk(job.request.topk_sample)
+                sequence.topk_ids.append(best.indices.cpu().numpy())
+                sequence.topk_logprobs.append(best.values.cpu().numpy())
+        ended: list[int] = []
+        for row, ((job, sequence), token, logprob) in enumerate(
+            zip(rows, tokens.tolist(), logprobs.tolist(), strict=True)
+        ):
+            sequence.tokens.append(token)
+            sequence.logprobs.append(logprob)
+            request = job.request
+            sequence.stopped = token in request.stop_tokens or (
+                bool(request.stop_strings) and self._has_stop(sequence, request.stop_strings)
+            )
+            if sequence.stopped or len(sequence.tokens) >= request.max_tokens:
+                ended.append(row)
+        return ended
+
+    def _has_stop(self, sequence: Sequence, stops: tuple[str, ...]) -> bool:
+        window = max(STOP_WINDOW, 2 * max(len(stop) for stop in stops))
+        text = self._decode_text(sequence.tokens[-window:])
+        return any(stop in text for stop in stops)
+
+    def _retire(self, weights: str, batch: _Batch, ended: set[int], *, fed: bool) -> None:
+        if ended:
+            for row in sorted(ended):
+                job, sequence = batch.rows[row]
+                if fed and not job.future.done():
+                    given = np.array(sequence.tokens[:-1], np.int32)
+                    batch.decoder.remember(row, np.concatenate([job.request.prompt, given]))
+                job.close_one()
+            left = _filled(len(batch.rows), ended)
+            batch.rows = [batch.rows[row] for row in left]
+            if left:
+                batch.decoder.keep(left)
+        if not batch.rows:
+            self._batches.pop(weights, None)
+
+    def status(self) -> dict[str, Any]:
+        """Return counts for the status route."""
+        return {
+            "waiting_requests": sum(len(jobs) for jobs in self._waiting.values()),
+            "running_sequences": sum(len(batch.rows) for batch in self._batches.values()),
+        }
+
+
+def _filled(rows: int, ended: set[int]) -> list[int]:
+    """Return the rows that go on, the last ones moved into the slots of those that ended.
+
+    Moving few rows matters: each carries the keys and values of all its tokens.
+    """
+    count = rows - len(ended)
+    order = list(range(count))
+    spare = [row for row in range(count, rows) if row not in ended]
+    for place in sorted(row for row in ended if row < count):
+        order[place] = spare.pop()
+    return order

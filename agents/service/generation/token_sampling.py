@@ -1,0 +1,126 @@
+"""Sample one token per row of logits, with a temperature, top-k, top-p and seed for each row.
+
+A row's random number is a hash of (seed, sample, position) alone, so its tokens do not depend on
+which other rows are in the batch.
+
+The log-probability returned is that of the model's own distribution: temperature, top-k and
+top-p shape the choice, not the number. forward_backward computes the same number for the same
+token, so the importance ratio of a fresh sample is one at every temperature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# splitmix64: the increment and the two multipliers of its finaliser.
+_STEP, _MIX_1, _MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class TokenSampling:
+    """How the tokens of a sequence are sampled.
+
+    Attributes:
+        seed: 64-bit seed of the request.
+        temperature: 0 takes the likeliest token.
+        top_k: keep this many tokens; 0 or less keeps all.
+        top_p: keep the likeliest tokens that together have this probability.
+    """
+
+    seed: int
+    temperature: float = 1.0
+    top_k: int = -1
+    top_p: float = 1.0
+
+    @property
+    def filtered(self) -> bool:
+        """Whether top-k or top-p removes any token."""
+        return self.temperature > 0 and (self.top_k > 0 or self.top_p < 1.0)
+
+
+def sequence_key(seed: int, sample: int) -> int:
+    """Return the 64-bit key of one sample of a request."""
+    return _mix_int(_mix_int(seed & _MASK) ^ _mix_int((sample + 1) * _STEP & _MASK))
+
+
+def uniforms(keys: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return a number in [0, 1) for each (key, position)."""
+    mixed = keys + (positions.astype(np.uint64) + np.uint64(1)) * np.uint64(_STEP)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(_MIX_1)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(_MIX_2)
+    mixed ^= mixed >> np.uint64(31)
+    return np.asarray((mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
+def sample_tokens(
+    logits: torch.Tensor,
+    samplings: list[TokenSampling],
+    numbers: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.float32], torch.Tensor]:
+    """Sample a token for every row.
+
+    Args:
+        logits: float32 [R, vocab].
+        samplings: how each row is sampled.
+        numbers: a uniform number in [0, 1) for each row.
+
+    Returns:
+        token ids [R], their log-probabilities [R] and all log-probabilities [R, vocab].
+    """
+    logprobs = torch.log_softmax(logits, dim=-1)
+    temperature = np.array([one.temperature for one in samplings])
+    greedy = np.flatnonzero(temperature == 0)
+    if np.all(temperature == 1.0):
+        weights = torch.exp(logprobs)
+    else:
+        divisor = torch.from_numpy(np.where(temperature == 0, 1.0, temperature)).to(logits)
+        weights = torch.softmax(logits / divisor[:, None], dim=-1)
+    cut = [row for row, one in enumerate(samplings) if one.filtered]
+    if cut:
+        index = torch.tensor(cut, device=logits.device)
+        weights[index] = _filtered(weights[index], [samplings[row] for row in cut])
+    # Double precision: single would make tokens of probability below 1e-7 unreachable.
+    cumulative = torch.cumsum(weights, dim=-1, dtype=torch.float64)
+    target = torch.from_numpy(numbers).to(cumulative) * cumulative[:, -1]
+    tokens = torch.searchsorted(cumulative, target[:, None], right=True).squeeze(-1)
+    tokens.clamp_(max=logits.shape[-1] - 1)
+    if len(greedy):
+        index = torch.from_numpy(greedy).to(logits.device)
+        tokens[index] = torch.argmax(logits[index], dim=-1)
+    picked = logprobs.gather(-1, tokens[:, None]).squeeze(-1)
+    return tokens.cpu().numpy(), picked.cpu().numpy(), logprobs
+
+
+def _filtered(weights: torch.Tensor, samplings: list[TokenSampling]) -> torch.Tensor:
+    vocabulary = weights.shape[-1]
+    ordered, order = torch.sort(weights, dim=-1, descending=True, stable=True)
+    k = torch.tensor(
+        [one.top_k if 0 < one.top_k < vocabulary else vocabulary for one in samplings],
+        device=weights.device,
+    )
+    p = torch.tensor([one.top_p for one in samplings], device=weights.device, dtype=torch.float64)
+    rank = torch.arange(vocabulary, device=weights.device)
+    ordered = torch.where(rank < k[:, None], ordered, 0.0)
+    before = torch.cumsum(ordered, dim=-1, dtype=torch.float64)
+    total = before[:, -1:].clone()
+    before -= ordered
+    # A token stays while those likelier than it have less than p; the likeliest always stays.
+    keep = (before < p[:, None] * total) | (rank == 0)
+    # Back in vocabulary order: in sorted order two near-equal tokens could change places with
+    # the rounding of another batch, and the sampled token with them.
+    return torch.zeros_like(weights).scatter(-1, order, torch.where(keep, ordered, 0.0))
+
+
+def _mix_int(value: int) -> int:
+    value = (value + _STEP) & _MASK
+    value = ((value ^ (value >> 30)) * _MIX_1) & _MASK
+    value = ((value ^ (value >> 27)) * _MIX_2) & _MASK
+    return value ^ (value >> 31)

@@ -1,0 +1,99 @@
+"""The HTTP application: authentication, error responses and the route table."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+import time
+from typing import TYPE_CHECKING
+
+import pydantic
+from aiohttp import web
+
+from tokengym.agents.service.errors import ServiceError, UnauthorizedError
+from tokengym.agents.service.http import rest_routes, sampling_routes, training_routes
+from tokengym.agents.service.http.json_api import SERVICE, error_response, unknown_route
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from tokengym.agents.service.state.service import Service
+
+    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+SESSION_CHECK_S = 60.0
+KEY_HEADER = "X-API-Key"
+
+log = logging.getLogger(__name__)
+
+
+def build_app(service: Service) -> web.Application:
+    """Build the application; it starts and stops the service's compute thread."""
+    app = web.Application(
+        client_max_size=service.config.max_body_bytes, middlewares=[_handle_errors, _authenticate]
+    )
+    app[SERVICE] = service
+    for routes in (rest_routes.ROUTES, sampling_routes.ROUTES, training_routes.ROUTES):
+        for method, path, handler in routes:
+            app.router.add_route(method, f"/api/v1/{path}", handler)
+    app.router.add_route("*", "/{tail:.*}", unknown_route)
+    app.cleanup_ctx.append(_lifetime)
+    return app
+
+
+async def _lifetime(app: web.Application) -> AsyncIterator[None]:
+    service = app[SERVICE]
+    service.start()
+    reaper = asyncio.create_task(_end_silent_sessions(service))
+    yield
+    reaper.cancel()
+    await asyncio.to_thread(service.stop)
+
+
+async def _end_silent_sessions(service: Service) -> None:
+    while True:
+        await asyncio.sleep(SESSION_CHECK_S)
+        for session_id in service.registry.silent_sessions():
+            log.info("session %s has been silent and is ended", session_id)
+            service.finish_session(session_id, "no heartbeat")
+
+
+@web.middleware
+async def _handle_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    start = time.perf_counter()
+    try:
+        response = await handler(request)
+    except ServiceError as error:
+        response = error_response(error.status, str(error))
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "body"
+        response = error_response(422, f"{where}: {first['msg']}, got {first['input']!r}"[:1000])
+    except json.JSONDecodeError as error:
+        response = error_response(400, f"body must be JSON: {error}")
+    except web.HTTPRequestEntityTooLarge:
+        limit = request.app[SERVICE].config.max_body_bytes
+        response = error_response(413, f"body must be at most {limit} bytes, got more")
+    except web.HTTPException as error:
+        response = error_response(error.status, error.reason)
+    except Exception as error:
+        log.exception("%s %s failed", request.method, request.path)
+        # 422 and not 500: the SDK would repeat the request for minutes, to the same end.
+        response = error_response(422, f"internal error: {type(error).__name__}: {error}")
+    elapsed = 1000 * (time.perf_counter() - start)
+    log.debug("%s %s %d %.1f ms", request.method, request.path, response.status, elapsed)
+    return response
+
+
+@web.middleware
+async def _authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
+    expected = request.app[SERVICE].config.api_key
+    given = request.headers.get(KEY_HEADER, "")
+    if not hmac.compare_digest(given.encode(), expected.encode()):
+        raise UnauthorizedError(
+            f"{KEY_HEADER} must be the key this service was started with, got "
+            f"{'another one' if given else 'none'}"
+        )
+    return await handler(request)

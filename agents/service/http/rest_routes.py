@@ -1,0 +1,265 @@
+"""Routes for configuration, sessions, training runs and checkpoints."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+from tinker import types
+
+from tokengym.agents.service.engine.checkpoints import KINDS, CheckpointPath
+from tokengym.agents.service.errors import BadRequestError, UnsupportedError
+from tokengym.agents.service.http.json_api import (
+    Route,
+    read_body,
+    read_field,
+    refuse,
+    service_of,
+)
+
+if TYPE_CHECKING:
+    from tokengym.agents.service.engine.checkpoints import CheckpointInfo
+    from tokengym.agents.service.state.service import Service
+
+MAX_PAGE = 1000
+
+
+async def _client_config(_request: web.Request) -> web.StreamResponse:
+    return web.json_response(
+        {
+            # One connection's requests arrive in order; parallel chunks would not.
+            "parallel_fwdbwd_chunks": False,
+            # A third less of the client's time for each request than its other transport.
+            "use_pyqwest_transport": True,
+            # On loopback a chunk's size costs nothing, and one chunk shares more prompts.
+            "fwdbwd_max_chunk_bytes_count": 16_000_000,
+        }
+    )
+
+
+async def _dynamic_config(_request: web.Request) -> web.StreamResponse:
+    return web.json_response({"sample_cancel_enabled": True})
+
+
+async def _capabilities(request: web.Request) -> web.StreamResponse:
+    models = [
+        {
+            "model_name": model.name,
+            "max_context_length": model.base_model.context,
+            "trainable": True,
+            "sampleable": True,
+        }
+        for model in service_of(request).models
+    ]
+    return web.json_response({"supported_models": models})
+
+
+async def _health(_request: web.Request) -> web.StreamResponse:
+    return web.json_response({"status": "ok"})
+
+
+async def _status(request: web.Request) -> web.StreamResponse:
+    return web.json_response(service_of(request).status())
+
+
+async def _telemetry(_request: web.Request) -> web.StreamResponse:
+    # Accepted because the SDK insists; nothing of it is read_body or kept.
+    return web.json_response({"status": "accepted"})
+
+
+async def _create_session(request: web.Request) -> web.StreamResponse:
+    body = await read_body(request, types.CreateSessionRequest)
+    session = service_of(request).registry.open_session(body.user_metadata, body.display_name)
+    return web.json_response({"session_id": session.id, "type": "create_session"})
+
+
+async def _heartbeat(request: web.Request) -> web.StreamResponse:
+    body = await read_body(request, types.SessionHeartbeatRequest)
+    service_of(request).registry.session(body.session_id)
+    return web.json_response({"type": "session_heartbeat"})
+
+
+async def _finish_session(request: web.Request) -> web.StreamResponse:
+    reason = await read_field(request, "reason")
+    kind = str(reason.get("type")) if isinstance(reason, dict) else "finished"
+    service_of(request).finish_session(request.match_info["session"], kind)
+    return web.Response(status=204)
+
+
+async def _get_session(request: web.Request) -> web.StreamResponse:
+    session = service_of(request).registry.session(request.match_info["session"])
+    return web.json_response(
+        {
+            "training_run_ids": session.runs,
+            "sampler_ids": session.samplers,
+            "user_metadata": session.user_metadata,
+            "display_name": session.display_name,
+        }
+    )
+
+
+async def _list_sessions(request: web.Request) -> web.StreamResponse:
+    limit, offset = _page(request)
+    sessions = service_of(request).registry.sessions()
+    return web.json_response(
+        {"sessions": [session.id for session in sessions[offset : offset + limit]]}
+    )
+
+
+async def _get_run(request: web.Request) -> web.StreamResponse:
+    service = service_of(request)
+    record = service.checkpoints.read_run(request.match_info["run"])
+    return web.json_response(_run_json(service, record))
+
+
+async def _list_runs(request: web.Request) -> web.StreamResponse:
+    limit, offset = _page(request)
+    service = service_of(request)
+    records = service.checkpoints.runs()
+    shown = [_run_json(service, record) for record in records[offset : offset + limit]]
+    cursor = {"offset": offset, "limit": limit, "total_count": len(records)}
+    return web.json_response({"training_runs": shown, "cursor": cursor})
+
+
+async def _list_checkpoints(request: web.Request) -> web.StreamResponse:
+    service = service_of(request)
+    run_id = request.match_info["run"]
+    service.checkpoints.read_run(run_id)
+    found = service.checkpoints.listing(run_id)
+    return web.json_response({"checkpoints": [_checkpoint_json(service, *item) for item in found]})
+
+
+async def _list_all_checkpoints(request: web.Request) -> web.StreamResponse:
+    limit, offset = _page(request)
+    service = service_of(request)
+    found = service.checkpoints.listing()
+    shown = [_checkpoint_json(service, *item) for item in found[offset : offset + limit]]
+    cursor = {"offset": offset, "limit": limit, "total_count": len(found)}
+    return web.json_response({"checkpoints": shown, "cursor": cursor})
+
+
+async def _delete_checkpoint(request: web.Request) -> web.StreamResponse:
+    service, path = service_of(request), _path(request)
+    service.checkpoints.delete(path)
+    for model in service.models:
+        await service.call(partial(model.adapter_cache.drop, path.uri))
+    return web.Response(status=204)
+
+
+async def _set_ttl(request: web.Request) -> web.StreamResponse:
+    seconds = await read_field(request, "ttl_seconds")
+    if seconds is not None and not isinstance(seconds, int):
+        raise BadRequestError(f"ttl_seconds must be a whole number or null, got {seconds!r}")
+    service, path = service_of(request), _path(request)
+    await service.call(lambda: service.checkpoints.set_ttl(path, seconds))
+    return web.Response(status=204)
+
+
+async def _weights_info(request: web.Request) -> web.StreamResponse:
+    uri = await read_field(request, "tinker_path")
+    if not isinstance(uri, str):
+        raise BadRequestError(f"tinker_path must be text, got {uri!r}")
+    info = service_of(request).checkpoints.info(CheckpointPath.parse(uri))
+    return web.json_response(
+        {
+            "base_model": info.base_model,
+            "is_lora": True,
+            "lora_rank": info.lora["rank"],
+            "train_unembed": info.lora["train_unembed"],
+            "train_mlp": info.lora["train_mlp"],
+            "train_attn": info.lora["train_attn"],
+        }
+    )
+
+
+def _path(request: web.Request) -> CheckpointPath:
+    kind, _, name = request.match_info["checkpoint"].partition("/")
+    return CheckpointPath(request.match_info["run"], kind, name)
+
+
+def _page(request: web.Request) -> tuple[int, int]:
+    found: list[int] = []
+    for name, default, lowest in (("limit", 100, 1), ("offset", 0, 0)):
+        text = request.query.get(name, str(default))
+        if not text.isdigit() or int(text) < lowest:
+            raise BadRequestError(f"{name} must be a number of at least {lowest}, got {text!r}")
+        found.append(int(text))
+    return min(found[0], MAX_PAGE), found[1]
+
+
+def _run_json(service: Service, record: dict[str, Any]) -> dict[str, Any]:
+    run_id = record["training_run_id"]
+    found = service.checkpoints.listing(run_id)
+    last = {
+        kind: next((_checkpoint_json(service, *i) for i in found if i[0].kind == kind), None)
+        for kind in KINDS
+    }
+    return {
+        "training_run_id": run_id,
+        "base_model": record["base_model"],
+        "model_owner": "local",
+        "is_lora": True,
+        "lora_rank": record["lora"]["rank"],
+        "last_request_time": found[0][1].created if found else record["created"],
+        "last_checkpoint": last["weights"],
+        "last_sampler_checkpoint": last["sampler_weights"],
+        "user_metadata": record["user_metadata"],
+    }
+
+
+def _checkpoint_json(
+    service: Service, path: CheckpointPath, info: CheckpointInfo
+) -> dict[str, Any]:
+    return {
+        "checkpoint_id": f"{path.kind}/{path.name}",
+        "checkpoint_type": KINDS[path.kind],
+        "time": info.created,
+        "tinker_path": path.uri,
+        "size_bytes": service.checkpoints.size(path),
+        "public": False,
+        "user_metadata": info.user_metadata,
+        "expires_at": info.expires,
+    }
+
+
+def _unsupported(what: str) -> Any:
+    return refuse(UnsupportedError(f"{what} is not supported by the local service"))
+
+
+ROUTES: list[Route] = [
+    ("POST", "client/config", _client_config),
+    ("POST", "client/dynamic_config", _dynamic_config),
+    ("GET", "get_server_capabilities", _capabilities),
+    ("GET", "healthz", _health),
+    ("GET", "status", _status),
+    ("POST", "telemetry", _telemetry),
+    ("POST", "create_session", _create_session),
+    ("POST", "session_heartbeat", _heartbeat),
+    ("POST", "sessions/{session}/finish", _finish_session),
+    ("GET", "sessions", _list_sessions),
+    ("GET", "sessions/{session}", _get_session),
+    ("GET", "training_runs", _list_runs),
+    ("GET", "training_runs/{run}", _get_run),
+    ("GET", "training_runs/{run}/checkpoints", _list_checkpoints),
+    ("PUT", "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}/ttl", _set_ttl),
+    (
+        "*",
+        "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}/publish",
+        _unsupported("publishing a checkpoint"),
+    ),
+    (
+        "GET",
+        "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}/archive",
+        _unsupported("downloading a checkpoint as an archive"),
+    ),
+    (
+        "GET",
+        "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}/external_weights_urls",
+        _unsupported("downloading a checkpoint by signed URLs"),
+    ),
+    ("DELETE", "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}", _delete_checkpoint),
+    ("GET", "checkpoints", _list_all_checkpoints),
+    ("POST", "weights_info", _weights_info),
+    ("POST", "copy_weights", _unsupported("copying weights between projects")),
+]

@@ -1,0 +1,100 @@
+"""Routes for sampling and for retrieving results."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+from tinker import types
+
+from tokengym.agents.service.errors import BadRequestError, ServiceError
+from tokengym.agents.service.http.json_api import Route, pending, read_body, read_field, service_of
+from tokengym.agents.service.http.wire import sample_request, sample_response
+
+if TYPE_CHECKING:
+    from typing import Any
+
+# Below the 45 s after which the SDK gives a poll up.
+POLL_S = 20.0
+
+log = logging.getLogger(__name__)
+
+
+async def _create_sampling_session(request: web.Request) -> web.StreamResponse:
+    body = await read_body(request, types.CreateSamplingSessionRequest)
+    record = service_of(request).open_sampler(
+        body.session_id, body.sampling_session_seq_id, body.base_model, body.model_path
+    )
+    return web.json_response({"sampling_session_id": record.id, "type": "create_sampling_session"})
+
+
+async def _get_sampler(request: web.Request) -> web.StreamResponse:
+    record = service_of(request).registry.sampler(request.match_info["sampler"])
+    return web.json_response(
+        {
+            "sampler_id": record.id,
+            "base_model": record.model.name,
+            "model_path": record.model_path,
+        }
+    )
+
+
+async def _sample(request: web.Request) -> web.StreamResponse:
+    body = await read_body(request, types.SampleRequest)
+    service = service_of(request)
+    record = service.registry.sampler(body.sampling_session_id)
+    checked = sample_request(body, record.weights, record.model.base_model)
+    last = body.prompt_logprobs_last_n
+    if last is not None and not (body.prompt_logprobs and 1 <= last < len(checked.prompt)):
+        raise BadRequestError(
+            f"prompt_logprobs_last_n must be 1 to {len(checked.prompt) - 1} and come with "
+            f"prompt_logprobs, got {last}"
+        )
+    request_id = service.sample(record, checked, partial(sample_response, last=last))
+    ids = [f"{request_id}:{index}" for index in range(checked.count)]
+    return pending(request_id, sample_sequence_ids=ids)
+
+
+async def _retrieve(request: web.Request) -> web.StreamResponse:
+    body = await read_body(request, types.FutureRetrieveRequest)
+    future = service_of(request).futures.get(body.request_id)
+    await asyncio.wait([future], timeout=POLL_S)
+    if not future.done():
+        waiting = {"type": "try_again", "request_id": body.request_id, "queue_state": "active"}
+        return web.json_response(waiting, status=408)
+    if future.cancelled():
+        return web.json_response({"error": "the request was cancelled", "category": "user"})
+    error = future.exception()
+    if error is not None:
+        return web.json_response(_error(error))
+    result: Any = future.result()
+    if isinstance(result, bytes):
+        return web.Response(body=result, content_type="application/x-protobuf")
+    return web.json_response(result)
+
+
+def _error(error: BaseException) -> dict[str, str]:
+    if isinstance(error, ServiceError) and error.status < 500:
+        return {"error": str(error), "category": "user"}
+    log.error("a request failed: %s", error, exc_info=error)
+    return {"error": f"{type(error).__name__}: {error}", "category": "server"}
+
+
+async def _cancel(request: web.Request) -> web.StreamResponse:
+    request_id = await read_field(request, "request_id")
+    if not isinstance(request_id, str):
+        raise BadRequestError(f"request_id must be text, got {request_id!r}")
+    service_of(request).cancel(request_id)
+    return web.Response(status=204)
+
+
+ROUTES: list[Route] = [
+    ("POST", "create_sampling_session", _create_sampling_session),
+    ("GET", "samplers/{sampler}", _get_sampler),
+    ("POST", "asample", _sample),
+    ("POST", "retrieve_future", _retrieve),
+    ("POST", "cancel_future", _cancel),
+]

@@ -1,0 +1,120 @@
+"""Run a service in this process: logging, signals, the ready line and the parent process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TextIO
+
+import torch
+from aiohttp import web
+
+from tokengym.agents.service.http.app import build_app
+from tokengym.agents.service.state.service import Service
+
+if TYPE_CHECKING:
+    from tokengym.agents.service.config import ServiceConfig
+
+PARENT_CHECK_S = 0.5
+SHUTDOWN_S = 5.0
+
+log = logging.getLogger(__name__)
+
+
+def serve(
+    config: ServiceConfig,
+    *,
+    log_level: str = "info",
+    parent: int | None = None,
+    ready: TextIO | None = None,
+    show_key: bool = False,
+) -> None:
+    """Serve models over the Tinker protocol until SIGTERM or SIGINT.
+
+    Once the service listens, it writes one line of JSON to `ready`:
+    `{"event": "ready", "url": ..., "pid": ..., "models": [...]}`, with `"api_key"` if `show_key`.
+
+    Args:
+        config: the service's options.
+        log_level: `debug`, `info`, `warning` or `error`.
+        parent: the service stops when the process with this id ends; None for never.
+        ready: where the ready line goes, standard output by default.
+        show_key: whether the ready line shows the API key.
+
+    Raises:
+        ModelDirectoryError: if a directory does not hold a causal language model.
+    """
+    set_up_logging(log_level)
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    key = {"api_key": config.api_key} if show_key else {}
+    asyncio.run(_run(Service(config), parent, ready or sys.stdout, key))
+
+
+async def _run(service: Service, parent: int | None, ready: TextIO, key: dict[str, str]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    runner = web.AppRunner(
+        build_app(service), access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_S
+    )
+    await runner.setup()
+    site = web.TCPSite(runner, service.config.host, service.config.port)
+    await site.start()
+    address = runner.addresses[0]
+    url = f"http://{address[0]}:{address[1]}"
+    names = [model.name for model in service.models]
+    line = {"event": "ready", "url": url, "pid": os.getpid(), "models": names, **key}
+    ready.write(json.dumps(line) + "\n")
+    ready.flush()
+    log.info("serving %s at %s", ", ".join(names), url)
+    parent_check = asyncio.create_task(_stop_with_parent(parent, stop))
+    await stop.wait()
+    log.info("stopping")
+    parent_check.cancel()
+    with suppress(asyncio.CancelledError):
+        await parent_check
+    await runner.cleanup()
+    log.info("stopped")
+
+
+async def _stop_with_parent(parent: int | None, stop: asyncio.Event) -> None:
+    # A killed parent cannot stop its child, which the system then gives to another process.
+    while parent is not None:
+        if os.getppid() != parent:
+            log.warning("process %d, which started this service, has ended", parent)
+            stop.set()
+            return
+        await asyncio.sleep(PARENT_CHECK_S)
+
+
+class _JsonLines(logging.Formatter):
+    """Format a record as one JSON object: time, level, logger, message and any error."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            entry["error"] = self.formatException(record.exc_info)
+        return json.dumps(entry)
+
+
+def set_up_logging(level: str) -> None:
+    """Log to standard error as lines of JSON."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonLines())
+    logger = logging.getLogger("tokengym.agents.service")
+    logger.handlers = [handler]
+    logger.setLevel(level.upper())
+    logger.propagate = False

@@ -1,0 +1,63 @@
+"""A stub server that answers for a crashed service with a non-retryable error."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+# The SDK retries refused connections, 408, 409, 429 and every 5xx; it gives up on this one.
+STATUS = 424
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+
+class Tombstone:
+    """Answers at a crashed service's address until closed.
+
+    Args:
+        url: the service's base URL.
+        message: the error that every request gets.
+
+    Raises:
+        OSError: if the address is taken.
+    """
+
+    def __init__(self, url: str, message: str) -> None:
+        place = urlsplit(url)
+        body = json.dumps({"detail": message}).encode()
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _respond(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                # Refused telemetry makes the SDK log a traceback for each batch.
+                quiet = self.path.endswith("/telemetry")
+                text = b'{"status": "accepted"}' if quiet else body
+                self.send_response(200 if quiet else STATUS)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_POST = do_PUT = do_DELETE = _respond
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Log nothing: the client gets the message."""
+
+        self._server = _Server((place.hostname or "127.0.0.1", place.port or 80), Handler)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="service-tombstone", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

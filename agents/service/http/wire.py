@@ -1,0 +1,259 @@
+"""Convert between the SDK's messages (protobuf and JSON) and the service's types."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from tinker.proto import tinker_public_pb2 as pb
+
+from tokengym.agents.service.engine.trainer import Datum, LossRequest
+from tokengym.agents.service.errors import BadRequestError, UnsupportedError
+from tokengym.agents.service.generation.sampler import SampleRequest
+from tokengym.agents.service.generation.token_sampling import TokenSampling
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence as Many
+
+    from numpy.typing import NDArray
+    from tinker import types
+
+    from tokengym.agents.service.engine.base_model import BaseModel
+    from tokengym.agents.service.engine.packing import Tokens
+    from tokengym.agents.service.engine.trainer import LossResult
+    from tokengym.agents.service.generation.sampler import SampleResult
+
+_DTYPES: dict[int, type[np.generic]] = {pb.DTYPE_FLOAT32: np.float32, pb.DTYPE_INT64: np.int64}
+MAX_SAMPLES = 1024
+MAX_TOPK = 1024
+
+
+def read_loss_request(body: bytes) -> tuple[str, int, LossRequest]:
+    """Decode a forward_backward body into training run, sequence number and request.
+
+    Raises:
+        BadRequestError: if the body is not such a message.
+    """
+    message = pb.ForwardBackwardRequest()
+    try:
+        message.ParseFromString(body)
+    except DecodeError as error:
+        raise BadRequestError(
+            f"body must be a ForwardBackwardRequest message, got {len(body)} other bytes"
+        ) from error
+    config: dict[str, float | str] = dict(message.loss_fn_config)
+    for key, value in message.loss_fn_config_v2.items():
+        config[key] = value.text if value.WhichOneof("value") == "text" else value.number
+    data = [
+        Datum(
+            tokens=_proto_tokens(datum, index),
+            inputs={
+                name: _proto_array(tensor, f"datum {index}: {name}")
+                for name, tensor in datum.loss_fn_inputs.items()
+            },
+        )
+        for index, datum in enumerate(message.data)
+    ]
+    request = LossRequest(data, message.loss_fn, config, message.forward_only)
+    return message.model_id, message.seq_id, request
+
+
+def loss_response(result: LossResult) -> bytes:
+    """Encode log-probabilities, losses and metrics."""
+    message = pb.ForwardBackwardOutput(loss_fn_output_type="ArrayRecord")
+    for name, value in result.metrics.items():
+        message.metrics[name] = value
+    # A record is rectangular: data with one target a token and with k lie in different ones.
+    start = 0
+    while start < len(result.logprobs):
+        trailing = result.logprobs[start].shape[1:]
+        end = start
+        while end < len(result.logprobs) and result.logprobs[end].shape[1:] == trailing:
+            end += 1
+        record = message.loss_fn_outputs.add(num_datums=end - start)
+        for name, arrays in (
+            ("logprobs", result.logprobs[start:end]),
+            ("elementwise_loss", result.losses[start:end]),
+        ):
+            record.fields[name].CopyFrom(_batched(arrays, trailing))
+        start = end
+    return message.SerializeToString()
+
+
+def sample_request(sent: types.SampleRequest, weights: str, base_model: BaseModel) -> SampleRequest:
+    """Convert a sampling request after checking it against the model.
+
+    Raises:
+        BadRequestError: naming the value and the rule.
+        UnsupportedError: for features that only the hosted service has.
+    """
+    for name in ("target_prompt_logprobs", "prompt_alt_tokens_k"):
+        if getattr(sent, name):
+            raise UnsupportedError(f"{name} is not supported by the local service")
+    params = sent.sampling_params
+    prompt = _json_tokens(sent.prompt)
+    if not 1 <= len(prompt) < base_model.context:
+        raise BadRequestError(
+            f"prompt must have 1 to {base_model.context - 1} tokens, got {len(prompt)}"
+        )
+    if prompt.min() < 0 or prompt.max() >= base_model.vocabulary:
+        raise BadRequestError(
+            f"prompt must be token ids below {base_model.vocabulary}, "
+            f"got {int(prompt.min())} to {int(prompt.max())}"
+        )
+    room = base_model.context - len(prompt)
+    max_tokens = room if params.max_tokens is None else params.max_tokens
+    if not 1 <= max_tokens <= room:
+        raise BadRequestError(
+            f"max_tokens must be 1 to {room} after a prompt of {len(prompt)} tokens (the context "
+            f"is {base_model.context}), got {max_tokens}"
+        )
+    if not 1 <= sent.num_samples <= MAX_SAMPLES:
+        raise BadRequestError(f"num_samples must be 1 to {MAX_SAMPLES}, got {sent.num_samples}")
+    for name in ("topk_prompt_logprobs", "topk_sample_logprobs"):
+        limit = min(MAX_TOPK, base_model.vocabulary)
+        if not 0 <= getattr(sent, name) <= limit:
+            raise BadRequestError(f"{name} must be 0 to {limit}, got {getattr(sent, name)}")
+    if not (np.isfinite(params.temperature) and params.temperature >= 0):
+        raise BadRequestError(f"temperature must be at least 0, got {params.temperature}")
+    if not 0 < params.top_p <= 1:
+        raise BadRequestError(f"top_p must be above 0 and at most 1, got {params.top_p}")
+    stop_tokens, stop_strings = _stops(params.stop, base_model.eos)
+    return SampleRequest(
+        weights=weights,
+        prompt=prompt,
+        count=sent.num_samples,
+        sampling=TokenSampling(
+            seed=secrets.randbits(64) if params.seed is None else params.seed,
+            temperature=float(params.temperature),
+            top_k=params.top_k,
+            top_p=float(params.top_p),
+        ),
+        max_tokens=max_tokens,
+        stop_tokens=stop_tokens,
+        stop_strings=stop_strings,
+        score=bool(sent.prompt_logprobs),
+        topk_prompt=sent.topk_prompt_logprobs,
+        topk_sample=sent.topk_sample_logprobs,
+    )
+
+
+def sample_response(result: SampleResult, last: int | None) -> bytes:
+    """Encode sampled sequences; of the prompt only the last `last` tokens' values, if given."""
+    message = pb.SampleResponse()
+    for sequence in result.sequences:
+        sampled = message.sequences.add(
+            stop_reason=pb.STOP_REASON_STOP if sequence.stopped else pb.STOP_REASON_LENGTH,
+            tokens=np.array(sequence.tokens, np.int32).tobytes(),
+            logprobs=np.array(sequence.logprobs, np.float32).tobytes(),
+        )
+        if sequence.topk_ids:
+            ids = np.stack(sequence.topk_ids).astype(np.int32)
+            sampled.topk_sampled_logprobs.CopyFrom(_topk(ids, np.stack(sequence.topk_logprobs)))
+    if result.prompt_logprobs is not None:
+        numbers = result.prompt_logprobs
+        if last is not None:
+            numbers = numbers.copy()
+            numbers[: len(numbers) - last] = np.nan
+        message.prompt_logprobs = numbers.tobytes()
+    if result.prompt_topk is not None:
+        best, values = result.prompt_topk[0].copy(), result.prompt_topk[1].copy()
+        if last is not None:
+            best[: len(best) - last], values[: len(best) - last] = 0, -99999.0
+        message.topk_prompt_logprobs.CopyFrom(_topk(best, values))
+    return message.SerializeToString()
+
+
+def _stops(stop: Any, eos: frozenset[int]) -> tuple[frozenset[int], tuple[str, ...]]:
+    if stop is None:
+        return eos, ()
+    given = [stop] if isinstance(stop, str) else list(stop)
+    if any(item == "" for item in given):
+        raise BadRequestError("stop strings must not be empty")
+    ids = frozenset(item for item in given if isinstance(item, int))
+    return ids, tuple(item for item in given if isinstance(item, str))
+
+
+def _json_tokens(prompt: types.ModelInput) -> Tokens:
+    parts: list[int] = []
+    for chunk in prompt.chunks:
+        if chunk.type != "encoded_text":
+            raise UnsupportedError(
+                f"prompt chunks must be encoded_text on the local service, got {chunk.type}"
+            )
+        parts.extend(chunk.tokens)
+    # Through int64 first: an id too large for int32 must meet the rule about ids.
+    return np.clip(np.array(parts, np.int64), -1, 2**31 - 1).astype(np.int32)
+
+
+def _proto_tokens(datum: pb.Datum, index: int) -> Tokens:
+    parts: list[NDArray[np.int32]] = []
+    for chunk in datum.model_input:
+        if chunk.WhichOneof("chunk") != "encoded_text":
+            raise UnsupportedError(
+                f"datum {index}: model_input chunks must be encoded_text on the local service, "
+                f"got {chunk.WhichOneof('chunk')}"
+            )
+        parts.append(_frombuffer(chunk.encoded_text.tokens, np.int32, f"datum {index}: tokens"))
+    return np.concatenate(parts) if parts else np.empty(0, np.int32)
+
+
+def _proto_array(tensor: pb.Tensor, what: str) -> NDArray[Any]:
+    if tensor.dtype not in _DTYPES:
+        raise BadRequestError(f"{what} must be float32 or int64, got dtype {tensor.dtype}")
+    kind = _DTYPES[tensor.dtype]
+    shape = tuple(tensor.shape)
+    if tensor.WhichOneof("encoding") == "sparse_csr":
+        return _from_csr(tensor.sparse_csr, kind, shape, what)
+    array = _frombuffer(tensor.dense, kind, what)
+    if shape and int(np.prod(shape)) != array.size:
+        raise BadRequestError(f"{what} must have {shape} values, got {array.size}")
+    return array.reshape(shape) if shape else array
+
+
+def _from_csr(
+    csr: pb.SparseCsr, kind: type[np.generic], shape: tuple[int, ...], what: str
+) -> NDArray[Any]:
+    values = _frombuffer(csr.values, kind, what)
+    ends = _frombuffer(csr.crow_indices, np.int64, what)
+    columns = _frombuffer(csr.col_indices, np.int64, what)
+    counts = np.diff(ends)
+    if (
+        len(shape) != 2
+        or len(ends) != shape[0] + 1
+        or (counts < 0).any()
+        or int(counts.sum()) != len(values)
+        or len(columns) != len(values)
+        or (len(columns) > 0 and not (columns.min() >= 0 and columns.max() < shape[1]))
+    ):
+        raise BadRequestError(f"{what} must be a sound CSR matrix of shape {shape}")
+    dense = np.zeros(shape, kind)
+    dense[np.repeat(np.arange(shape[0]), counts), columns] = values
+    return dense
+
+
+def _frombuffer(data: bytes, kind: type[np.generic], what: str) -> NDArray[Any]:
+    if len(data) % np.dtype(kind).itemsize:
+        raise BadRequestError(f"{what} must be whole {kind.__name__} values, got {len(data)} bytes")
+    return np.frombuffer(data, kind)
+
+
+def _batched(arrays: Many[NDArray[np.float32]], trailing: tuple[int, ...]) -> pb.BatchedTensor:
+    sizes = np.array([0, *(array.nbytes for array in arrays)], np.int64)
+    return pb.BatchedTensor(
+        data=b"".join(array.tobytes() for array in arrays),
+        offsets=np.cumsum(sizes).tobytes(),
+        dtype=pb.DTYPE_FLOAT32,
+        trailing_shape=trailing,
+    )
+
+
+def _topk(ids: NDArray[np.int32], logprobs: NDArray[np.float32]) -> pb.TopkLogprobs:
+    return pb.TopkLogprobs(
+        token_ids=ids.tobytes(),
+        logprobs=logprobs.astype(np.float32).tobytes(),
+        k=ids.shape[1],
+        length=ids.shape[0],
+    )

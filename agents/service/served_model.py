@@ -1,0 +1,149 @@
+"""One served model with everything that runs on it: training, sampling and the weights between."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec, LoraWeights
+from tokengym.agents.service.engine.base_model import load_base_model
+from tokengym.agents.service.engine.checkpoints import (
+    CheckpointInfo,
+    CheckpointPath,
+    CheckpointStore,
+    expiry,
+    now,
+)
+from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.trainer import Trainer
+from tokengym.agents.service.errors import BadRequestError
+from tokengym.agents.service.generation.adapter_cache import AdapterCache
+from tokengym.agents.service.generation.decoder import Decoder, SharedPromptDecoder
+from tokengym.agents.service.generation.plain_decoder import PlainDecoder
+from tokengym.agents.service.generation.prefix_cache import PrefixCache
+from tokengym.agents.service.generation.prompt_sharing import supports_shared_prompts
+from tokengym.agents.service.generation.sampler import Sampler
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tokengym.agents.service.config import ServiceConfig
+
+
+class ServedModel:
+    """A base model, its training runs and its sampler. Compute thread only, once constructed."""
+
+    def __init__(
+        self, directory: Path, config: ServiceConfig, checkpoints: CheckpointStore
+    ) -> None:
+        self.base_model = base = load_base_model(directory, config.device, config.dtype)
+        self.name = base.name
+        self._checkpoints = checkpoints
+        self._prefixes = PrefixCache(config.prefix_cache_bytes)
+        scoring = packed_forward(base.sampled, base.device, share=True)
+        self.shares = supports_shared_prompts(base, scoring)
+        self.adapters = LoraAdapters(base.trained)
+        self.trainer = Trainer(
+            self.adapters,
+            packed_forward(base.trained, base.device, share=self.shares),
+            base.vocabulary,
+            base.context,
+        )
+        self.adapter_cache = AdapterCache(
+            base.sampled,
+            checkpoints,
+            config.state_dir / "unnamed" / base.fingerprint,
+            config.resident_adapters,
+            config.spilled_adapters,
+            self._prefixes.forget,
+        )
+        self.sampler = Sampler(
+            dataclasses.replace(scoring, share=self.shares),
+            self._new_decoder,
+            self.adapter_cache.use,
+            self._decode_text,
+        )
+
+    def save(
+        self,
+        path: CheckpointPath,
+        *,
+        ttl_seconds: int | None,
+        overwrite: bool,
+        user_metadata: dict[str, str] | None,
+    ) -> str:
+        """Write a run's adapter (and, for `weights`, its optimizer state) to disk."""
+        run = self.trainer.run(path.run_id)
+        tensors = self.adapters.export(run.adapter, run.spec).to_tensors()
+        training = path.kind == "weights"
+        if training:
+            tensors.update(run.optimizer_tensors())
+        info = CheckpointInfo(
+            base_model=self.name,
+            fingerprint=self.base_model.fingerprint,
+            lora=run.spec.as_json(),
+            has_optimizer=training,
+            created=now().isoformat(),
+            expires=expiry(ttl_seconds),
+            user_metadata=user_metadata,
+        )
+        self._checkpoints.save(path, tensors, info, overwrite=overwrite)
+        self.adapter_cache.drop(path.uri)
+        return path.uri
+
+    def copy_adapter(self, run_id: str, key: str) -> None:
+        """Copy a run's adapter into the cache, to sample from under `key`."""
+        run = self.trainer.run(run_id)
+        self.adapter_cache.put(key, self.adapters.export(run.adapter, run.spec))
+
+    def load(self, run_id: str, path: CheckpointPath, *, optimizer: bool) -> LoraSpec:
+        """Load a checkpoint's adapter, and its optimizer state if asked, into a run.
+
+        The run is created if it does not exist.
+        """
+        tensors, info = self._checkpoints.load(path)
+        if info.fingerprint != self.base_model.fingerprint:
+            raise BadRequestError(
+                f"checkpoint must belong to the served model {self.name!r}, "
+                f"{path.uri} was made for {info.base_model!r} with other weights"
+            )
+        if optimizer and not info.has_optimizer:
+            raise BadRequestError(
+                f"{path.uri} must hold optimizer state to be resumed with it; it was saved for "
+                "sampling only"
+            )
+        spec = LoraSpec(**info.lora)
+        weights = LoraWeights.from_tensors(tensors, spec)
+        fresh = not self.trainer.has(run_id)
+        if fresh:
+            self.trainer.create(run_id, spec)
+        try:
+            run = self.trainer.run(run_id)
+            self.adapters.load(run.adapter, weights)
+            run.reset_optimizer(tensors if optimizer else {})
+        except BaseException:
+            if fresh:
+                self.trainer.delete(run_id)
+            raise
+        return spec
+
+    def status(self) -> dict[str, Any]:
+        """Return counts for the status route."""
+        return {
+            "model": self.name,
+            "shared_prompts": self.shares,
+            "training_runs": self.trainer.count,
+            "prefix_cache_bytes": self._prefixes.nbytes,
+            "prefix_cache_entries": len(self._prefixes),
+            **self.adapter_cache.status(),
+            **self.sampler.status(),
+        }
+
+    def _new_decoder(self, weights: str) -> Decoder:
+        if self.shares:
+            return SharedPromptDecoder(self.base_model.sampled, self._prefixes, weights)
+        return PlainDecoder(self.base_model.sampled)
+
+    def _decode_text(self, tokens: list[int]) -> str:
+        text: str = self.base_model.tokenizer.decode(tokens, skip_special_tokens=False)
+        return text

@@ -1,0 +1,80 @@
+"""Pending and finished results, which `retrieve_future` looks up by request id."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from tokengym.agents.service.errors import GoneError, UnknownResourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+# Finished results stay for a client that lost the connection and asks again.
+KEPT = 4096
+KEPT_BYTES = 256 << 20
+
+
+class FutureStore:
+    """Futures by request id. Event loop only."""
+
+    def __init__(self) -> None:
+        # The service's own tag tells a request of an earlier process from one that never was.
+        self._tag = secrets.token_hex(4)
+        self._numbers = itertools.count()
+        self._issued = 0
+        self._open: dict[str, asyncio.Future[Any]] = {}
+        self._done: OrderedDict[str, asyncio.Future[Any]] = OrderedDict()
+        self._bytes = 0
+
+    def add(self, work: Awaitable[Any]) -> str:
+        """Schedule `work`; returns the request id of its result."""
+        number = next(self._numbers)
+        self._issued = number + 1
+        request_id = f"{self._tag}-{number}"
+        future = asyncio.ensure_future(work)
+        self._open[request_id] = future
+        future.add_done_callback(lambda _: self._finish(request_id))
+        return request_id
+
+    def get(self, request_id: str) -> asyncio.Future[Any]:
+        """Return the future of a request.
+
+        Raises:
+            GoneError: if its result was dropped or belongs to an earlier service process.
+            UnknownResourceError: if there was never such a request.
+        """
+        found = self._open.get(request_id) or self._done.get(request_id)
+        if found is not None:
+            return found
+        tag, _, number = request_id.partition("-")
+        if len(tag) != len(self._tag) or not number.isdigit():
+            raise UnknownResourceError(f"request {request_id!r} is unknown")
+        if tag != self._tag:
+            raise GoneError(f"request {request_id!r} belongs to an earlier run of this service")
+        if int(number) < self._issued:
+            raise GoneError(f"the result of request {request_id!r} is no longer held")
+        raise UnknownResourceError(f"request {request_id!r} is unknown")
+
+    def __len__(self) -> int:
+        """Return the number of unfinished requests."""
+        return len(self._open)
+
+    def _finish(self, request_id: str) -> None:
+        future = self._open.pop(request_id)
+        self._done[request_id] = future
+        self._bytes += _size(future)
+        while len(self._done) > KEPT or (self._bytes > KEPT_BYTES and len(self._done) > 1):
+            _, old = self._done.popitem(last=False)
+            self._bytes -= _size(old)
+
+
+def _size(future: asyncio.Future[Any]) -> int:
+    # Asking for the exception also marks it as seen: not every client comes back for its result.
+    if future.cancelled() or future.exception() is not None:
+        return 0
+    result = future.result()
+    return len(result) if isinstance(result, bytes) else 0

@@ -1,0 +1,140 @@
+"""Sessions and the training runs and samplers they own, in memory; event loop only."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tokengym.agents.service.errors import (
+    BadRequestError,
+    GoneError,
+    UnknownResourceError,
+)
+
+if TYPE_CHECKING:
+    from tokengym.agents.service.served_model import ServedModel
+
+# The SDK sends a heartbeat every ten seconds; a laptop may sleep for a while.
+SILENCE_S = 3600.0
+
+
+@dataclass
+class Session:
+    """A client's session and what it owns."""
+
+    id: str
+    user_metadata: dict[str, Any] | None
+    display_name: str | None
+    runs: list[str] = field(default_factory=list)
+    samplers: list[str] = field(default_factory=list)
+    last_seen: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True)
+class SamplerRecord:
+    """A sampling session: the model it samples from and the key of the weights."""
+
+    id: str
+    model: ServedModel
+    weights: str
+    model_path: str | None = None
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A training run held by a model."""
+
+    id: str
+    model: ServedModel
+    rank: int
+
+
+class Registry:
+    """All sessions, training runs and samplers of this process, by id."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, Session] = {}
+        self._finished: dict[str, str] = {}
+        self.runs: dict[str, RunRecord] = {}
+        self.samplers: dict[str, SamplerRecord] = {}
+
+    def open_session(self, metadata: dict[str, Any] | None, name: str | None) -> Session:
+        """Open a new session."""
+        session = Session(str(uuid.uuid4()), metadata, name)
+        self._sessions[session.id] = session
+        return session
+
+    def session(self, session_id: str) -> Session:
+        """Return a session and note that its client is alive.
+
+        Raises:
+            GoneError: if it has finished.
+            UnknownResourceError: if it never existed or belongs to an earlier service process.
+        """
+        if session_id in self._finished:
+            raise GoneError(f"session {session_id!r} has finished: {self._finished[session_id]}")
+        if session_id not in self._sessions:
+            raise UnknownResourceError(
+                f"session {session_id!r} is unknown; the service may have been started anew"
+            )
+        session = self._sessions[session_id]
+        session.last_seen = time.monotonic()
+        return session
+
+    def sessions(self) -> list[Session]:
+        """Return all open sessions, newest first."""
+        return list(reversed(self._sessions.values()))
+
+    def close_session(self, session_id: str, reason: str) -> Session | None:
+        """Remove a session; returns it, so that the caller can free what it owned."""
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._finished[session_id] = reason
+            while len(self._finished) > 4096:
+                del self._finished[next(iter(self._finished))]
+        return session
+
+    def silent_sessions(self) -> list[str]:
+        """Return the ids of sessions whose heartbeat has stopped."""
+        limit = time.monotonic() - SILENCE_S
+        return [session.id for session in self._sessions.values() if session.last_seen < limit]
+
+    def add_run(self, session_id: str, record: RunRecord) -> None:
+        """Add a training run to a session."""
+        self.runs[record.id] = record
+        self.session(session_id).runs.append(record.id)
+
+    def add_sampler(self, session_id: str, record: SamplerRecord) -> None:
+        """Add a sampler to a session."""
+        self.samplers[record.id] = record
+        self.session(session_id).samplers.append(record.id)
+
+    def run(self, run_id: str) -> RunRecord:
+        """Return a training run.
+
+        Raises:
+            UnknownResourceError: if it is not held.
+        """
+        if run_id not in self.runs:
+            raise UnknownResourceError(
+                f"training run {run_id!r} is not held: its session ended or the service was "
+                "started anew; resume from a checkpoint"
+            )
+        return self.runs[run_id]
+
+    def sampler(self, sampler_id: str | None) -> SamplerRecord:
+        """Return a sampler.
+
+        Raises:
+            UnknownResourceError: if it is not held.
+        """
+        if not sampler_id:
+            raise BadRequestError("sampling_session_id must be given, got none")
+        if sampler_id not in self.samplers:
+            raise UnknownResourceError(
+                f"sampler {sampler_id!r} is not held: its session ended or the service was "
+                "started anew; create a sampling client again"
+            )
+        return self.samplers[sampler_id]

@@ -1,0 +1,271 @@
+"""The service behind the routes: carries out each request on the served models."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tokengym.agents.service.engine.adapters import LoraSpec
+from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore, now
+from tokengym.agents.service.engine.compute_thread import ComputeThread
+from tokengym.agents.service.errors import (
+    BadRequestError,
+    GoneError,
+    OverloadedError,
+)
+from tokengym.agents.service.generation.adapter_cache import BASE
+from tokengym.agents.service.served_model import ServedModel
+from tokengym.agents.service.state.futures import FutureStore
+from tokengym.agents.service.state.ordering import Ordering
+from tokengym.agents.service.state.registry import Registry, RunRecord, SamplerRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tokengym.agents.service.config import ServiceConfig
+    from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Service:
+    """All state of a running service. Call its methods on the event loop only."""
+
+    def __init__(self, config: ServiceConfig) -> None:
+        self.config = config
+        self.checkpoints = CheckpointStore(config.state_dir)
+        self.models = [ServedModel(path, config, self.checkpoints) for path in config.models]
+        self.compute = ComputeThread()
+        self.futures = FutureStore()
+        self.ordering = Ordering(self.futures)
+        self.registry = Registry()
+        self._samples: dict[str, Future[SampleResult]] = {}
+        self._creations: dict[str, str] = {}
+        self._queued = 0
+        self._started = time.monotonic()
+
+    def start(self) -> None:
+        """Start the compute thread."""
+        self.compute.start([model.sampler for model in self.models])
+
+    def stop(self) -> None:
+        """Stop the compute thread after its current operation."""
+        self.compute.stop()
+
+    def model(self, name: str | None) -> ServedModel:
+        """Return the model served under `name`, or read from that path.
+
+        Raises:
+            BadRequestError: if it is not served.
+        """
+        for model in self.models:
+            if name and (name == model.name or Path(name).resolve() == Path(model.name).resolve()):
+                return model
+        raise BadRequestError(
+            f"base_model must be one of those served ({self._names}), got {name!r}"
+        )
+
+    def create_run(
+        self, run_id: str, session_id: str, model: ServedModel, spec: LoraSpec, metadata: Any
+    ) -> str:
+        """Create a training run; returns the request id of `{"model_id": ...}`."""
+        session = self.registry.session(session_id)
+        if run_id in self._creations:
+            # The SDK sends a request again when its answer was lost.
+            return self._creations[run_id]
+        self.registry.add_run(session.id, RunRecord(run_id, model, spec.rank))
+
+        def work() -> dict[str, Any]:
+            model.trainer.create(run_id, spec)
+            self._write_run(run_id, model, spec, metadata)
+            return {"model_id": run_id, "type": "create_model"}
+
+        return self._create(run_id, work)
+
+    def load_run(
+        self, run_id: str, session_id: str, path: CheckpointPath, *, optimizer: bool, metadata: Any
+    ) -> str:
+        """Create a training run from a checkpoint; returns the request id of the result."""
+        info = self.checkpoints.info(path)
+        model = self._model_of(path)
+        session = self.registry.session(session_id)
+        if run_id in self._creations:
+            return self._creations[run_id]
+        rank = LoraSpec(**info.lora).rank
+        self.registry.add_run(session.id, RunRecord(run_id, model, rank))
+
+        def work() -> dict[str, Any]:
+            spec = model.load(run_id, path, optimizer=optimizer)
+            self._write_run(run_id, model, spec, metadata)
+            return {"path": path.uri, "model_id": run_id, "type": "load_weights"}
+
+        return self._create(run_id, work)
+
+    def train(self, run_id: str, seq_id: int | None, work: Callable[[ServedModel], Any]) -> str:
+        """Run `work` on a run's model when its turn comes; returns the request id of the result."""
+        model = self.registry.run(run_id).model
+        return self.ordering.admit(run_id, seq_id, lambda: self.call(partial(work, model)))
+
+    def open_sampler(
+        self, session_id: str, seq_id: int, name: str | None, model_path: str | None
+    ) -> SamplerRecord:
+        """Open a sampling session over the base model or over saved weights."""
+        sampler_id = f"{session_id}:sample:{seq_id}"
+        if model_path:
+            path = CheckpointPath.parse(model_path)
+            record = SamplerRecord(sampler_id, self._model_of(path), path.uri, path.uri)
+        else:
+            record = SamplerRecord(sampler_id, self.model(name), BASE)
+        self.registry.add_sampler(session_id, record)
+        return record
+
+    def save_unnamed(self, run_id: str, seq_id: int | None, sampler_seq_id: int) -> str:
+        """Copy a run's weights for a new sampling session; returns the request id of its id."""
+        session_id = run_id.split(":", 1)[0]
+        sampler_id = f"{session_id}:sample:{sampler_seq_id}"
+
+        def work(model: ServedModel) -> dict[str, Any]:
+            model.copy_adapter(run_id, sampler_id)
+            return {"sampling_session_id": sampler_id, "type": "save_weights_for_sampler"}
+
+        async def start() -> dict[str, Any]:
+            model = self.registry.run(run_id).model
+            answer = await self.call(partial(work, model))
+            self.registry.add_sampler(session_id, SamplerRecord(sampler_id, model, sampler_id))
+            return answer
+
+        self.registry.run(run_id)
+        return self.ordering.admit(run_id, seq_id, lambda: asyncio.ensure_future(start()))
+
+    def sample(
+        self,
+        record: SamplerRecord,
+        request: SampleRequest,
+        encode: Callable[[SampleResult], bytes],
+    ) -> str:
+        """Queue a sampling request; returns the request id of its encoded result.
+
+        Raises:
+            OverloadedError: if too many sequences are queued.
+        """
+        if self._queued and self._queued + request.count > self.config.max_queued_samples:
+            raise OverloadedError(
+                f"at most {self.config.max_queued_samples} sequences may be queued, "
+                f"{self._queued} are"
+            )
+        future: Future[SampleResult] = Future()
+        model = record.model
+        self._queued += request.count
+
+        def submit() -> None:
+            try:
+                model.adapter_cache.acquire(request.weights)
+            except Exception as error:
+                with suppress(InvalidStateError):
+                    future.set_exception(error)
+                return
+            future.add_done_callback(
+                lambda _: self.compute.post(partial(model.adapter_cache.release, request.weights))
+            )
+            model.sampler.submit(request, future)
+
+        async def finish() -> bytes:
+            try:
+                return encode(await asyncio.wrap_future(future))
+            finally:
+                self._queued -= request.count
+
+        request_id = self.futures.add(finish())
+        self._samples[request_id] = future
+        future.add_done_callback(lambda _: self._samples.pop(request_id, None))
+        self.compute.post(submit)
+        return request_id
+
+    def cancel(self, request_id: str) -> None:
+        """Cancel a sampling request; does nothing if it has finished or is unknown."""
+        future = self._samples.get(request_id)
+        if future is not None:
+            with suppress(InvalidStateError):
+                future.set_exception(GoneError(f"request {request_id!r} was cancelled"))
+
+    def finish_session(self, session_id: str, reason: str) -> None:
+        """End a session and free its training runs and unnamed adapters."""
+        session = self.registry.close_session(session_id, reason)
+        if session is None:
+            return
+        for run_id in session.runs:
+            self.unload(run_id)
+        for sampler_id in session.samplers:
+            record = self.registry.samplers.pop(sampler_id, None)
+            if record is not None and record.weights == sampler_id:
+                self.call(partial(record.model.adapter_cache.drop, sampler_id))
+
+    def unload(self, run_id: str) -> None:
+        """Free a training run; its checkpoints stay on disk."""
+        record = self.registry.runs.pop(run_id, None)
+        self._creations.pop(run_id, None)
+        self.ordering.forget(run_id)
+        if record is not None:
+            self.call(partial(record.model.trainer.delete, run_id))
+
+    def call(self, operation: Callable[[], T]) -> asyncio.Future[T]:
+        """Run `operation` on the compute thread, after every operation called before it."""
+        return asyncio.wrap_future(self.compute.call(operation))
+
+    def status(self) -> dict[str, Any]:
+        """Return counts for the status route."""
+        return {
+            "uptime_s": round(time.monotonic() - self._started, 1),
+            "sessions": len(self.registry.sessions()),
+            "samplers": len(self.registry.samplers),
+            "open_requests": len(self.futures),
+            "queued_sequences": self._queued,
+            "models": [model.status() for model in self.models],
+        }
+
+    @property
+    def _names(self) -> str:
+        return ", ".join(model.name for model in self.models)
+
+    def _model_of(self, path: CheckpointPath) -> ServedModel:
+        info = self.checkpoints.info(path)
+        for model in self.models:
+            if model.base_model.fingerprint == info.fingerprint:
+                return model
+        raise BadRequestError(
+            f"checkpoint must belong to a served model ({self._names}), {path.uri} was made for "
+            f"{info.base_model!r} with other weights"
+        )
+
+    def _write_run(self, run_id: str, model: ServedModel, spec: LoraSpec, metadata: Any) -> None:
+        self.checkpoints.write_run(
+            run_id,
+            {
+                "training_run_id": run_id,
+                "base_model": model.name,
+                "lora": spec.as_json(),
+                "user_metadata": metadata,
+                "created": now().isoformat(),
+            },
+        )
+
+    def _create(self, run_id: str, work: Callable[[], Any]) -> str:
+        request_id = self.futures.add(self._forget_on_failure(run_id, self.call(work)))
+        self._creations[run_id] = request_id
+        return request_id
+
+    async def _forget_on_failure(self, run_id: str, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except BaseException:
+            self.registry.runs.pop(run_id, None)
+            self._creations.pop(run_id, None)
+            raise

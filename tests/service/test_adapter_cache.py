@@ -1,0 +1,122 @@
+"""Adapters for sampling: as many as needed, no more memory than allowed, none lost in use."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from tinker.types import AdamParams, Datum, ModelInput, SamplingParams
+
+from tests.service.toy import make_model
+from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
+from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
+from tokengym.agents.service.engine.checkpoints import CheckpointStore
+from tokengym.agents.service.errors import UnknownResourceError
+from tokengym.agents.service.generation.adapter_cache import BASE, MERGED, AdapterCache
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tokengym.agents.service import LocalService
+
+TOKENS = list(range(60, 90))
+
+
+def _status(service: LocalService) -> Any:
+    request = urllib.request.Request(
+        f"{service.base_url}/api/v1/status", headers={"X-API-Key": service.api_key}
+    )
+    with urllib.request.urlopen(request, timeout=10) as response:
+        return json.loads(response.read())["models"][0]
+
+
+def test_many_sampling_clients_do_not_grow_what_is_held(service: LocalService, run: Any) -> None:
+    datum = Datum(
+        model_input=ModelInput.from_ints(TOKENS[:-1]),
+        loss_fn_inputs={"target_tokens": TOKENS[1:], "weights": [1.0] * 29},
+    )
+    prompt = ModelInput.from_ints(TOKENS)
+    samplers, scores = [], []
+    for _ in range(20):
+        run.forward_backward([datum], "cross_entropy")
+        run.optim_step(AdamParams(learning_rate=1e-3))
+        sampler = run.save_weights_and_get_sampling_client().result()
+        samplers.append(sampler)
+        scores.append(sampler.compute_logprobs(prompt).result()[1:])
+        held = _status(service)
+        assert held["resident_adapters"] <= 8
+        assert held["merged_weights"] <= MERGED
+    assert held["spilled_adapters"] >= 12
+    # The oldest still samples, with its own weights.
+    again = [sampler.compute_logprobs(prompt).result()[1:] for sampler in samplers]
+    for before, after in zip(scores, again, strict=True):
+        assert after == pytest.approx(before, abs=1e-5)
+    assert scores[0] != pytest.approx(scores[-1], abs=1e-2)
+    for _ in range(3):
+        samplers[0].sample(prompt, 1, SamplingParams(max_tokens=2)).result()
+    assert _status(service)["resident_adapters"] <= 8
+
+
+@pytest.fixture
+def base_model(tmp_path: Path) -> BaseModel:
+    return load_base_model(make_model(tmp_path / "model"), "cpu")
+
+
+def _held(base_model: BaseModel, root: Path, dropped: list[str]) -> AdapterCache:
+    return AdapterCache(
+        base_model.sampled, CheckpointStore(root), root / "unnamed", 2, 3, dropped.append
+    )
+
+
+def test_what_is_in_use_is_never_dropped(base_model: BaseModel, tmp_path: Path) -> None:
+    dropped: list[str] = []
+    adapter_cache = _held(base_model, tmp_path, dropped)
+    adapters = LoraAdapters(base_model.trained)
+    adapters.create("run", LoraSpec(2, seed=1))
+    for number in range(10):
+        adapter_cache.put(f"s:{number}", adapters.export("run", LoraSpec(2, seed=1)))
+        if number < 4:
+            adapter_cache.acquire(f"s:{number}")
+    dropped.clear()
+    for number in range(4):
+        adapter_cache.use(f"s:{number}")
+    # Four in use are four held, although two are allowed; three more wait on the disk.
+    assert adapter_cache.status()["resident_adapters"] == 4
+    assert adapter_cache.status()["spilled_adapters"] == 3
+    assert not {"s:0", "s:1", "s:2", "s:3"} & set(dropped)
+    with pytest.raises(UnknownResourceError, match=r"s:5.*no longer held"):
+        adapter_cache.acquire("s:5")
+    for number in range(4):
+        adapter_cache.release(f"s:{number}")
+    assert adapter_cache.status()["resident_adapters"] == 2
+    adapter_cache.acquire("s:3")
+    assert len(list((tmp_path / "unnamed").iterdir())) == adapter_cache.status()["spilled_adapters"]
+    for number in range(10):
+        adapter_cache.drop(f"s:{number}")
+    assert list((tmp_path / "unnamed").iterdir()) == []
+
+
+def test_the_base_weights_are_what_they_were_after_any_use(
+    base_model: BaseModel, tmp_path: Path
+) -> None:
+    ids = torch.arange(12)[None]
+    before = base_model.sampled(input_ids=ids).logits.detach().clone()
+    adapter_cache = _held(base_model, tmp_path, [])
+    adapters = LoraAdapters(base_model.trained)
+    adapters.create("run", LoraSpec(2, seed=1))
+    for number in range(5):
+        for parameter in adapters.parameters("run").values():
+            torch.nn.init.normal_(parameter, std=0.1)
+        adapter_cache.put(f"s:{number}", adapters.export("run", LoraSpec(2, seed=1)))
+    seen = []
+    for key in ("s:0", "s:4", "s:2", BASE, "s:0"):
+        adapter_cache.acquire(key)
+        adapter_cache.use(key)
+        seen.append(base_model.sampled(input_ids=ids).logits.detach().clone())
+        adapter_cache.release(key)
+    assert torch.equal(seen[3], before)
+    assert torch.equal(seen[0], seen[4])
+    assert len({float(logits.sum()) for logits in seen[:4]}) == 4

@@ -1,0 +1,118 @@
+"""A draw follows the shaped distribution, depends on its own seed, and reports the raw one."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokengym.agents.service.generation.token_sampling import (
+    TokenSampling,
+    sample_tokens,
+    sequence_key,
+    uniforms,
+)
+
+logit_lists = st.lists(st.floats(-5, 5, width=32), min_size=2, max_size=12)
+GRID = 2000
+
+
+def _shares(logits: list[float], draw: TokenSampling) -> np.ndarray:
+    """The share of each token when the uniform numbers are an even grid: no luck involved."""
+    rows = torch.tensor([logits]).expand(GRID, -1)
+    tokens, _, _ = sample_tokens(rows, [draw] * GRID, (np.arange(GRID) + 0.5) / GRID)
+    return np.bincount(tokens, minlength=len(logits)) / GRID
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    weights = np.exp(logits - logits.max())
+    return np.asarray(weights / weights.sum())
+
+
+@settings(deadline=None)
+@given(logit_lists, st.floats(0.3, 3.0))
+def test_tokens_are_drawn_from_the_tempered_distribution(
+    logits: list[float], temperature: float
+) -> None:
+    expected = _softmax(np.array(logits) / temperature)
+    got = _shares(logits, TokenSampling(0, temperature=temperature))
+    np.testing.assert_allclose(got, expected, atol=1.5 / GRID)
+
+
+@settings(deadline=None)
+@given(logit_lists, st.integers(1, 14))
+def test_top_k_keeps_the_k_likeliest_in_proportion(logits: list[float], k: int) -> None:
+    # In the draw's own precision, where two logits a hair apart are equally likely.
+    weights = torch.log_softmax(torch.tensor(logits), -1).exp().double().numpy()
+    kept = np.argsort(-weights, kind="stable")[:k]
+    expected = np.zeros(len(logits))
+    expected[kept] = weights[kept] / weights[kept].sum()
+    np.testing.assert_allclose(
+        _shares(logits, TokenSampling(0, top_k=k)), expected, atol=1.5 / GRID
+    )
+
+
+@settings(deadline=None)
+@given(logit_lists, st.floats(0.05, 1.0))
+def test_top_p_keeps_the_fewest_likeliest_that_reach_p(logits: list[float], p: float) -> None:
+    weights = _softmax(np.array(logits))
+    shares = _shares(logits, TokenSampling(0, top_p=p))
+    kept = np.flatnonzero(shares)
+    unlikeliest = weights[kept].min()
+    # Without the least likely token kept, the others do not reach p.
+    above = weights[weights > unlikeliest + 1e-6].sum()
+    assert above < p + 1e-4
+    np.testing.assert_allclose(shares[kept], weights[kept] / weights[kept].sum(), atol=2.5 / GRID)
+
+
+@settings(deadline=None)
+@given(logit_lists)
+def test_temperature_zero_takes_the_likeliest(logits: list[float]) -> None:
+    tokens, _, _ = sample_tokens(
+        torch.tensor([logits]), [TokenSampling(0, temperature=0)], np.array([0.99])
+    )
+    seen = np.array(logits, np.float32)
+    assert seen[int(tokens[0])] == seen.max()
+
+
+@settings(deadline=None)
+@given(logit_lists, st.floats(0.0, 2.0), st.integers(1, 4))
+def test_the_reported_number_is_the_models_own_log_probability(
+    logits: list[float], temperature: float, k: int
+) -> None:
+    draw = TokenSampling(0, temperature=temperature, top_k=k, top_p=0.9)
+    tokens, logprobs, _ = sample_tokens(torch.tensor([logits]), [draw], np.array([0.3]))
+    expected = np.log(_softmax(np.array(logits)))[tokens[0]]
+    np.testing.assert_allclose(logprobs[0], expected, atol=1e-5)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**64 - 1), st.integers(1, 30))
+def test_a_row_draws_the_same_in_every_batch(seed: int, others: int) -> None:
+    generator = np.random.default_rng(others)
+    logits = torch.from_numpy(generator.normal(size=(others + 1, 50)).astype(np.float32))
+    keys = np.array(
+        [sequence_key(seed, 0), *(sequence_key(1, i) for i in range(others))], np.uint64
+    )
+    places = np.full(others + 1, 3)
+    samplings = [TokenSampling(seed, top_p=0.9)] + [
+        TokenSampling(1, temperature=0.5, top_k=5)
+    ] * others
+    together, _, _ = sample_tokens(logits, samplings, uniforms(keys, places))
+    alone, _, _ = sample_tokens(logits[:1], samplings[:1], uniforms(keys[:1], places[:1]))
+    assert together[0] == alone[0]
+
+
+def test_random_numbers_are_even_and_differ_by_seed_sample_and_position() -> None:
+    keys = np.array(
+        [sequence_key(seed, sample) for seed in range(50) for sample in range(8)], np.uint64
+    )
+    assert len(set(keys.tolist())) == len(keys)
+    grid = np.concatenate([uniforms(keys, np.full(len(keys), place)) for place in range(25)])
+    assert len(np.unique(grid)) == len(grid)
+    assert grid.min() >= 0
+    assert grid.max() < 1
+    # 10,000 numbers: the standard error of a tenth's share is 0.003.
+    shares = np.histogram(grid, bins=10, range=(0, 1))[0] / len(grid)
+    np.testing.assert_allclose(shares, 0.1, atol=0.015)
