@@ -203,7 +203,7 @@ class Coordinator:
         return move
 
     def collect(self, role: str) -> tuple[float, dict[str, float]]:
-        """Return what a role earned, in all and by term, since it was last asked."""
+        """Return a role's reward since the last call: the sum, and each part as `term/NAME`."""
         turns = self._turns[self._collected[role] :]
         self._collected[role] += len(turns)
         earned = 0.0
@@ -211,7 +211,8 @@ class Coordinator:
         for turn in turns:
             earned += turn.rewards.get(role, 0.0)
             for name, value in turn.terms.get(role, NOTHING).items():
-                terms[name] = terms.get(name, 0.0) + value
+                key = f"term/{name}"
+                terms[key] = terms.get(key, 0.0) + value
         return earned, terms
 
     def _pass_on(self, episode: Episode) -> None:

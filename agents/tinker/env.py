@@ -91,7 +91,7 @@ class Member(Env):
             return self._observe(episode), self._stop
         self._over = True
         earned, terms = self.coordinator.collect(self.role)
-        metrics: Metrics = {**turn.metrics, **_named(terms), **self._abandoned()}
+        metrics: Metrics = {**turn.metrics, **terms, **self._abandoned()}
         why = turn.stop_reason or StopReason.COMPLETED
         reason = TinkerStop.MAX_TOKENS if why is StopReason.TOKEN_BUDGET else _STOPS[why]
         metrics[f"{STOP_METRIC_PREFIX}{reason}"] = 1.0
@@ -126,7 +126,7 @@ class Member(Env):
                 metrics.update(answer.metrics)
             metrics["malformed"] = _malformed(reply, answer)
             logs["reply"] = reply.text
-        metrics.update(_named(terms))
+        metrics.update(terms)
         logs["answer"] = turn.text
         if not turn.done:
             return StepResult(earned, False, self._observe(episode), self._stop, metrics, logs)
@@ -197,10 +197,6 @@ class TinkerEnv(Member):
             patience=patience,
         )
         super().__init__(coordinator, role)
-
-
-def _named(terms: Mapping[str, float]) -> Metrics:
-    return {f"term/{name}": value for name, value in terms.items()}
 
 
 def _malformed(reply: Reply, answer: Turn) -> float:
