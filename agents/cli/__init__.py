@@ -7,6 +7,7 @@ import typer
 from tokengym.agents.cli.check import check
 from tokengym.agents.cli.compare import compare
 from tokengym.agents.cli.data import data
+from tokengym.agents.cli.models import models
 from tokengym.agents.cli.play import play
 from tokengym.agents.cli.serve import PASS_THROUGH, serve
 from tokengym.agents.cli.ties import ties
@@ -28,6 +29,7 @@ app.command()(ties)
 app.command()(train)
 app.command()(compare)
 app.add_typer(data, name="data")
+app.add_typer(models, name="models")
 app.command(context_settings=PASS_THROUGH)(serve)
 
 

