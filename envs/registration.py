@@ -1,17 +1,134 @@
-"""Registering the catalogue with Gymnasium, as strings only."""
+"""Which worlds there are: those of this package, of `register`, and of other installed packages.
+
+A package declares its worlds as entry points of the group `tokengym.worlds`. An entry point names a
+`WorldSpec`, an iterable of them, or a function without arguments that returns either:
+
+    [project.entry-points."tokengym.worlds"]
+    "acme/Change-v0" = "acme_change:SPEC"
+
+Named by the id of its world it is loaded when a world is looked up that is not known yet; by any
+other name already when `tokengym` is imported, since Gymnasium must know the ids by then.
+"""
+
+import sys
+import warnings
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
+from threading import RLock
+from typing import Any
 
 import gymnasium
 
-from tokengym.envs.registry import specs
+from tokengym.envs import disruption, energy, forecasting, warehouse
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.spec import WORLD_ID, WorldSpec
+
+GROUP = "tokengym.worlds"
+"""The group of entry points by which a package declares its worlds."""
+
+BY_ID: dict[str, WorldSpec] = {}
+"""Every world registered so far."""
+BY_SHORT_NAME: dict[str, WorldSpec] = {}
+"""The newest version of each, by short name."""
+FAILURES: list[str] = []
+"""What kept worlds of other packages from being registered."""
+
+_waiting: list[EntryPoint] = []
+_lock = RLock()
 
 
-def register_all() -> None:
-    """Register every id of the catalogue that is not yet registered."""
-    for row in specs().values():
-        if row.id not in gymnasium.registry:
-            gymnasium.register(
-                id=row.id,
-                entry_point="tokengym.envs.adapters.gymnasium_env:TextEnv",
-                vector_entry_point="tokengym.envs.adapters.vector_env:TextVectorEnv",
-                kwargs={"world": row.id},
+def register(spec: WorldSpec) -> None:
+    """Make a world known by its id and short name, here and to Gymnasium.
+
+    Registering an equal spec again changes nothing. Other processes know the world only if they
+    register it too, or if its package declares it as an entry point of the group `tokengym.worlds`.
+
+    Args:
+        spec: the world's declaration.
+
+    Raises:
+        OptionError: if the spec names no class or baselines, if its id is registered with another
+            declaration, or if another world has its short name.
+    """
+    for field, path in (("entry_point", spec.entry_point), ("baselines", spec.baselines)):
+        module, _, name = path.partition(":")
+        if not module or not name:
+            raise OptionError(f"{spec.id}: {field} reads module:name, got {path!r}")
+    with _lock:
+        known = BY_ID.get(spec.id)
+        if known == spec:
+            return
+        if known is not None:
+            raise OptionError(f"{spec.id} is already registered with another declaration")
+        rival = BY_SHORT_NAME.get(spec.short_name)
+        if rival is not None and rival.unversioned != spec.unversioned:
+            raise OptionError(
+                f"{spec.id} has the short name {spec.short_name!r}, which is that of {rival.id}"
             )
+        BY_ID[spec.id] = spec
+        if rival is None or rival.version < spec.version:
+            BY_SHORT_NAME[spec.short_name] = spec
+        _register_with_gymnasium(spec.id)
+
+
+def find_entry_points() -> None:
+    """Find the worlds of other packages; to be called once, at the end of importing `tokengym`."""
+    _waiting.extend(entry_points(group=GROUP))
+    ids = [point.name for point in _waiting if WORLD_ID.fullmatch(point.name)]
+    for world_id in ids:
+        _register_with_gymnasium(world_id)
+    load_entry_points(point for point in tuple(_waiting) if point.name not in ids)
+
+
+def load_entry_points(points: Iterable[EntryPoint] | None = None) -> None:
+    """Register what entry points declare, each once; one that fails is a warning.
+
+    Args:
+        points: which of those not loaded yet; all if `None`. One whose module is being imported
+            at this moment waits for the next call.
+    """
+    with _lock:
+        for point in tuple(_waiting) if points is None else points:
+            if point in _waiting and not _being_imported(point.module):
+                _waiting.remove(point)
+                _load(point)
+
+
+def _load(point: EntryPoint) -> None:
+    try:
+        found: Any = point.load()
+        if callable(found):
+            found = found()
+        for spec in (found,) if isinstance(found, WorldSpec) else tuple(found):
+            if not isinstance(spec, WorldSpec):
+                raise TypeError(f"{point.value} must give a WorldSpec, got {type(spec).__name__}")
+            register(spec)
+        if WORLD_ID.fullmatch(point.name) and point.name not in BY_ID:
+            raise LookupError(f"{point.value} does not declare {point.name}")
+    except Exception as error:
+        package = point.dist.name if point.dist is not None else point.module
+        why = f"{type(error).__name__}: {error}"
+        FAILURES.append(f"the package {package} failed to declare {point.name!r} ({why})")
+        warnings.warn(FAILURES[-1], RuntimeWarning, stacklevel=2)
+
+
+def _being_imported(module: str) -> bool:
+    """Whether a module or a package around it has begun to be imported and not finished."""
+    parts = module.split(".")
+    around = (sys.modules.get(".".join(parts[:count])) for count in range(1, len(parts) + 1))
+    specs = (getattr(found, "__spec__", None) for found in around)
+    return any(getattr(spec, "_initializing", False) for spec in specs)
+
+
+def _register_with_gymnasium(world_id: str) -> None:
+    if world_id not in gymnasium.registry:
+        gymnasium.register(
+            id=world_id,
+            entry_point="tokengym.envs.adapters.gymnasium_env:TextEnv",
+            vector_entry_point="tokengym.envs.adapters.vector_env:TextVectorEnv",
+            kwargs={"world": world_id},
+        )
+
+
+for _spec in (forecasting.SPEC, warehouse.SPEC, energy.SPEC, disruption.SPEC):
+    register(_spec)

@@ -1,45 +1,45 @@
-"""Every world by id. Worlds declare themselves in their folders; none loads until it is made."""
+"""Looking worlds up by name: their declaration, the world itself, its policies."""
 
 import difflib
 import importlib
 import inspect
 from collections.abc import Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
-from tokengym.envs import disruption, energy, forecasting, warehouse
 from tokengym.envs.core.errors import OptionError, UnknownWorldError
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.world import World
-
-_ROWS = (forecasting.SPEC, warehouse.SPEC, energy.SPEC, disruption.SPEC)
-_CATALOGUE: Mapping[str, WorldSpec] = MappingProxyType({row.id: row for row in _ROWS})
+from tokengym.envs.registration import BY_ID, BY_SHORT_NAME, FAILURES, load_entry_points
 
 
 def specs() -> Mapping[str, WorldSpec]:
-    """Return every world's declaration by id."""
-    return _CATALOGUE
+    """Return the declarations of all worlds by id: our own, then those of other packages."""
+    load_entry_points()
+    return dict(BY_ID)
 
 
 def spec(world_id: str) -> WorldSpec:
     """Return the declaration of one world.
 
     Args:
-        world_id: an id such as `tokengym/Forecast-v0`, or its short name `forecast`.
+        world_id: an id such as `tokengym/Forecast-v0`, or a short name such as `forecast`, which
+            is the newest version registered.
 
     Raises:
         UnknownWorldError: if there is none, with the nearest id.
     """
-    row = _CATALOGUE.get(world_id) or _by_short_name().get(world_id)
+    row = BY_ID.get(world_id) or BY_SHORT_NAME.get(world_id)
+    if row is None:
+        load_entry_points()
+        row = BY_ID.get(world_id) or BY_SHORT_NAME.get(world_id)
     if row is not None:
         return row
-    near = difflib.get_close_matches(world_id, [*_CATALOGUE, *_by_short_name()], n=1, cutoff=0.4)
+    near = difflib.get_close_matches(world_id, [*BY_ID, *BY_SHORT_NAME], n=1, cutoff=0.4)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    raise UnknownWorldError(
-        f"no world is called {world_id!r}{hint}; there are {sorted(_CATALOGUE)}"
-    )
+    message = f"no world is called {world_id!r}{hint}; there are {sorted(BY_ID)}"
+    raise UnknownWorldError("; ".join([message, *FAILURES]))
 
 
 def make_world(world_id: str, level: str | None = None, **options: Any) -> World:
@@ -102,8 +102,3 @@ def load(path: str) -> Any:
     """Return the object that `module:name` points to."""
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
-
-
-@cache
-def _by_short_name() -> Mapping[str, WorldSpec]:
-    return {row.short_name: row for row in _ROWS}

@@ -1,1 +1,1 @@
-"""The faces of a world: Gymnasium for one agent, PettingZoo for several."""
+"""A world as an environment of other libraries: Gymnasium for one agent, PettingZoo for several."""

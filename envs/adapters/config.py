@@ -1,4 +1,4 @@
-"""What both faces are made with, and the parts of an episode that are alike in both."""
+"""What the Gymnasium and PettingZoo environments have in common."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -12,8 +12,8 @@ from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
-from tokengym.envs.registry import make_world, policy
-from tokengym.envs.tokens.codec import Codec, TokenArray, resolve
+from tokengym.envs.registry import make_world, policy, scripted_opponent, spec
+from tokengym.envs.tokens.codec import Codec, Reply, TokenArray, resolve
 from tokengym.envs.tokens.episode import Episode
 
 Observation = TokenArray | str
@@ -23,8 +23,8 @@ _MODES = ("tokens", "text")
 _TASK_INDICES = 2**31
 
 
-class Setting:
-    """A world, how it is spoken to, who else speaks, and where its Tasks come from.
+class EnvConfig:
+    """A world, its observation mode, its opponents, and where its Tasks come from.
 
     Args:
         world: id of the world.
@@ -40,12 +40,12 @@ class Setting:
         world: the world, made.
         codec: the codec, made.
         opponents: policies by role.
-        free: the roles that are not bound, in the world's order; at least one.
+        played: the roles that have no opponent, in the world's order; at least one.
 
     Raises:
         UnknownWorldError: if there is no such world.
         OptionError: if an argument is not one of those listed.
-        RoleError: if a bound role is not the world's, or none is left to play.
+        RoleError: if an opponent's role is not the world's, or no role is left to play.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Setting:
             raise RoleError(
                 f"opponents must be some of {list(roles)} but not all, got {[*self.opponents]}"
             )
-        self.free = [role for role in roles if role not in self.opponents]
+        self.played = [role for role in roles if role not in self.opponents]
 
     def observation_space(self) -> Space[Any]:
         """Room for a conversation.
@@ -111,32 +111,51 @@ class Setting:
             index = int(rng.integers(_TASK_INDICES if size is None else max(size, 1)))
         return self.world.task(split, index)
 
-    def open(self, task: Task) -> tuple[Episode | None, Turn]:
-        """Open an episode for the free roles: in tokens one of tokens, in text the world's own."""
+    def start(self, task: Task) -> tuple[Episode | None, Turn]:
+        """Start an episode of `task`: an `Episode` in mode `tokens`, the world alone in `text`."""
         if self.mode == "text":
             return None, self.world.start(task)
-        episode = Episode(self.world, task, self.codec, roles=self.free, max_tokens=self.max_tokens)
+        episode = Episode(
+            self.world, task, self.codec, roles=self.played, max_tokens=self.max_tokens
+        )
         return episode, episode.turn
 
-    def speak(self, episode: Episode | None, action: Observation) -> Turn:
-        """Play the reply of a free role: token ids in mode `tokens`, a string in mode `text`.
+    def reply(self, episode: Episode | None, action: Observation) -> tuple[Reply, Turn]:
+        """Play an action: token ids in mode `tokens`, a string in mode `text`.
+
+        Returns:
+            the reply as it was read, and the Turn that answers it.
 
         Raises:
             OptionError: if the action is not of the mode.
             TokenError: if the tokens are not of the action space.
         """
         if episode is not None:
-            return episode.act(action)  # type: ignore[arg-type]
+            turn = episode.act(action)  # type: ignore[arg-type]
+            return episode.reply, turn
         if not isinstance(action, str):
             raise OptionError(f"in mode 'text' an action is a string, got {type(action).__name__}")
-        return self.world.reply(action)
+        return Reply(action, complete=True), self.world.reply(action)
 
-    def speak_opponent(
+    def reply_opponent(
         self, episode: Episode | None, turn: Turn, rng: np.random.Generator
-    ) -> tuple[str, Turn]:
-        """Let the bound role that is to speak reply: what it says, and the Turn that answers it."""
-        said = self.opponents[turn.role](self.world, turn, rng)
-        return said, self.world.reply(said) if episode is None else episode.say(said)
+    ) -> tuple[Reply, Turn]:
+        """Let the opponent whose turn it is reply: its reply, and the Turn that answers it."""
+        text = self.opponents[turn.role](self.world, turn, rng)
+        answer = self.world.reply(text) if episode is None else episode.say(text)
+        return Reply(text, complete=True), answer
+
+
+def opponents_of_one(
+    world: str, opponents: Mapping[str, Policy | str] | None
+) -> dict[str, Policy | str]:
+    """Return opponents that leave one role to play: `opponents` and, for the others, the usual one.
+
+    The first role that `opponents` does not name is the one to play.
+    """
+    named = dict(opponents or {})
+    others = [role for role in spec(world).roles if role not in named][1:]
+    return {**named, **{role: scripted_opponent(world, role) for role in others}}
 
 
 def require(name: str, value: object, known: Sequence[object]) -> None:
@@ -150,7 +169,7 @@ def require(name: str, value: object, known: Sequence[object]) -> None:
 
 
 def info_of(turn: Turn, task: Task, *, text: str, terms: Mapping[str, float]) -> dict[str, Any]:
-    """Return what a face's `info` tells of a Turn, beside `text` and the `terms` of a reward."""
+    """Return the `info` of a Turn, with the text one role reads and the `terms` of its reward."""
     info: dict[str, Any] = {
         "text": text,
         "terms": dict(terms),

@@ -1,12 +1,19 @@
-"""The Gymnasium face: a world with one role to play is a `gymnasium.Env`, in tokens or text."""
+"""A world with one role to play as a `gymnasium.Env`, in tokens or text."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import gymnasium
 
-from tokengym.envs.adapters.config import Mode, Observation, Setting, info_of, require
-from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
+from tokengym.envs.adapters.config import (
+    EnvConfig,
+    Mode,
+    Observation,
+    info_of,
+    opponents_of_one,
+    require,
+)
+from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
@@ -46,15 +53,16 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         codec: `byte`, or a codec object.
         split: where `reset` draws Tasks from.
         max_tokens: budget of the conversation in tokens (characters in mode `text`).
-        opponents: in a world of several roles, a scripted policy, or a baseline's name, for each
-            role but one.
+        opponents: in a world of several roles, a scripted policy, or a baseline's name, by role.
+            Of the roles not named the first is played here; the others are played by the world's
+            usual opponent, see `WorldSpec.opponents`.
         render_mode: `ansi` for the conversation as text, or `None`.
         **options: options of the world.
 
     Raises:
         UnknownWorldError: if there is no such world.
         OptionError: if an argument is not one of those listed.
-        RoleError: if not exactly one role is left to play.
+        RoleError: if an opponent's role is not the world's, or no role is left to play.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}  # type: ignore[misc]
@@ -72,30 +80,25 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         **options: Any,
     ) -> None:
         require("render_mode", render_mode, (None, "ansi"))
-        self._setting = setting = Setting(
+        self._config = config = EnvConfig(
             world,
             level,
             mode=mode,
             codec=codec,
             split=split,
             max_tokens=max_tokens,
-            opponents=opponents,
+            opponents=opponents_of_one(world, opponents),
             options=options,
         )
-        if len(setting.free) != 1:
-            raise RoleError(
-                f"a Gymnasium env plays one role; bind all of {list(setting.world.spec.roles)} "
-                f"but one, {setting.free} are free"
-            )
-        self.world: World = setting.world
+        self.world: World = config.world
         self.mode = mode
         self.split = split
         self.max_tokens = max_tokens
-        self.codec: Codec = setting.codec
+        self.codec: Codec = config.codec
         self.render_mode = render_mode
-        self.role = setting.free[0]
-        self.observation_space = setting.observation_space()
-        self.action_space = setting.action_space()
+        (self.role,) = config.played
+        self.observation_space = config.observation_space()
+        self.action_space = config.action_space()
         self._episode: Episode | None = None
         self._turn: Turn | None = None
         self._task: Task | None = None
@@ -114,10 +117,10 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         options = options or {}
         if unknown := sorted(set(options) - set(_RESET_OPTIONS)):
             raise OptionError(f"reset takes the options {list(_RESET_OPTIONS)}, got {unknown}")
-        self._task = self._setting.choose_task(self.np_random, options)
+        self._task = self._config.choose_task(self.np_random, options)
         self._transcript = []
-        self._episode, turn = self._setting.open(self._task)
-        turn, _ = self._let_others_speak(turn)
+        self._episode, turn = self._config.start(self._task)
+        turn, _ = self._play_opponents(turn)
         return self._present(turn), self._info(turn, {})
 
     def step(self, action: Observation) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -132,11 +135,10 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         """
         if self._turn is None or self._turn.done:
             raise EpisodeStateError("no episode is under way; call reset()")
-        turn = self._setting.speak(self._episode, action)
+        reply, turn = self._config.reply(self._episode, action)
         if self.render_mode is not None:
-            said = action if self._episode is None else self._episode.reply.text
-            self._transcript.append(f"> {said}")
-        turn, earned = self._let_others_speak(turn, turn.rewards.get(self.role, 0.0))
+            self._transcript.append(f"> {reply.text}")
+        turn, earned = self._play_opponents(turn, turn.rewards.get(self.role, 0.0))
         terms = dict(turn.terms.get(self.role, {}))
         return self._present(turn), earned, turn.terminated, turn.truncated, self._info(turn, terms)
 
@@ -146,10 +148,10 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
             return None
         return "\n".join(self._transcript)
 
-    def _let_others_speak(self, turn: Turn, earned: float = 0.0) -> tuple[Turn, float]:
-        """Play the bound roles until it is our turn again or the episode is over."""
+    def _play_opponents(self, turn: Turn, earned: float = 0.0) -> tuple[Turn, float]:
+        """Let the opponents reply until it is our turn again or the episode is over."""
         while not turn.done and turn.role != self.role:
-            _, turn = self._setting.speak_opponent(self._episode, turn, self.np_random)
+            _, turn = self._config.reply_opponent(self._episode, turn, self.np_random)
             earned += turn.rewards.get(self.role, 0.0)
         return turn, earned
 

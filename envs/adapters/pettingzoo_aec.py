@@ -1,4 +1,4 @@
-"""The PettingZoo face: every role of a world is an agent that speaks in its turn."""
+"""A world as a PettingZoo environment: every role is an agent that acts in its turn."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
@@ -8,7 +8,7 @@ from gymnasium.spaces import Space
 from gymnasium.utils import seeding
 from pettingzoo import AECEnv
 
-from tokengym.envs.adapters.config import Mode, Observation, Setting, info_of, require
+from tokengym.envs.adapters.config import EnvConfig, Mode, Observation, info_of, require
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.task import Task
@@ -17,8 +17,8 @@ from tokengym.envs.tokens.codec import Codec
 from tokengym.envs.tokens.episode import Episode
 
 
-class Words(str):
-    """A text that also tells its dtype, which PettingZoo's `api_test` asks of every observation."""
+class TextObservation(str):
+    """A text with a dtype, which PettingZoo's `api_test` asks of every observation."""
 
     __slots__ = ()
     dtype: ClassVar[np.dtype[np.str_]] = np.dtype(str)
@@ -47,7 +47,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
     Raises:
         UnknownWorldError: if there is no such world.
         OptionError: if an argument is not one of those listed.
-        RoleError: if a bound role is not the world's, or none is left to play.
+        RoleError: if an opponent's role is not the world's, or no role is left to play.
     """
 
     metadata: dict[str, Any] = {
@@ -70,7 +70,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
     ) -> None:
         super().__init__()
         require("render_mode", render_mode, ("human", "ansi", None))
-        self._setting = setting = Setting(
+        self._config = config = EnvConfig(
             world,
             level,
             mode=mode,
@@ -80,21 +80,21 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
             opponents=opponents,
             options=options,
         )
-        self.world = setting.world
+        self.world = config.world
         self.mode = mode
-        self.codec: Codec = setting.codec
+        self.codec: Codec = config.codec
         self.split = split
         self.max_tokens = max_tokens
         self.render_mode = render_mode
-        self.possible_agents = setting.free
+        self.possible_agents = config.played
         self.agents: list[str] = []
-        self.observation_spaces = {agent: setting.observation_space() for agent in setting.free}
-        self.action_spaces = {agent: setting.action_space() for agent in setting.free}
+        self.observation_spaces = {agent: config.observation_space() for agent in config.played}
+        self.action_spaces = {agent: config.action_space() for agent in config.played}
         self._generator: np.random.Generator | None = None
         self._task: Task | None = None
         self._episode: Episode | None = None
         self._turn: Turn | None = None
-        self._heard: dict[str, Words] = {}
+        self._last_text: dict[str, TextObservation] = {}
         self._transcript: list[str] = []
         self._printed = 0
 
@@ -110,7 +110,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         """Start an episode.
 
         Args:
-            seed: seeds the choice of Tasks and the bound policies; the same seed plays alike.
+            seed: seeds the choice of Tasks and the opponents; the same seed plays alike.
             options: `task` (a Task to play), or `split` and `index`. Others are ignored, as
                 PettingZoo's own tests expect.
 
@@ -121,19 +121,19 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         if seed is not None or generator is None:
             generator, _ = seeding.np_random(seed)
         self._generator = generator
-        self._task = self._setting.choose_task(generator, options or {})
+        self._task = self._config.choose_task(generator, options or {})
         self.agents = list(self.possible_agents)
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
-        self._heard = dict.fromkeys(self.agents, Words())
+        self._last_text = dict.fromkeys(self.agents, TextObservation())
         self._transcript, self._printed = [], 0
         self._skip_agent_selection = None
-        self._episode, opening = self._setting.open(self._task)
-        self._take(opening)
-        self._let_bound_speak()
-        self._settle()
+        self._episode, opening = self._config.start(self._task)
+        self._record(opening)
+        self._play_opponents()
+        self._update_agents()
         # A budget too small for the opening ends the episode here, and that is paid for as well.
         self._accumulate_rewards()
 
@@ -156,16 +156,16 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
             return
         self._cumulative_rewards[agent] = 0.0
         self._clear_rewards()
-        self._speak(action)
-        self._let_bound_speak()
-        self._settle()
+        self._play(action)
+        self._play_opponents()
+        self._update_agents()
         self._accumulate_rewards()
 
     def observe(self, agent: str) -> Observation:
         """What `agent` has read and written (tokens) or read last (text)."""
         if self._episode is not None:
             return self._episode.observation_of(agent).copy()
-        return self._heard[agent]
+        return self._last_text[agent]
 
     def render(self) -> str | None:
         """Return the conversation (`ansi`), print what is new of it (`human`), or do nothing."""
@@ -182,37 +182,36 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         self._turn = self._episode = None
         self.agents = []
 
-    def _speak(self, action: Observation | None) -> None:
+    def _play(self, action: Observation | None) -> None:
         assert self._turn is not None
         role = self._turn.role
         if action is None:
             raise OptionError(f"{role!r} is still to speak, its action cannot be None")
-        turn = self._setting.speak(self._episode, action)
-        said = action if self._episode is None else self._episode.reply.text
-        self._transcript.append(f"{role}> {said}")
-        self._take(turn)
+        reply, turn = self._config.reply(self._episode, action)
+        self._transcript.append(f"{role}> {reply.text}")
+        self._record(turn)
 
-    def _let_bound_speak(self) -> None:
-        """Play the bound roles until it is an agent's turn or the episode is over."""
+    def _play_opponents(self) -> None:
+        """Let the opponents reply until it is an agent's turn or the episode is over."""
         assert self._generator is not None
         turn = self._turn
-        while turn is not None and not turn.done and turn.role in self._setting.opponents:
+        while turn is not None and not turn.done and turn.role in self._config.opponents:
             role = turn.role
-            said, turn = self._setting.speak_opponent(self._episode, turn, self._generator)
-            self._transcript.append(f"{role}> {said}")
-            self._take(turn)
+            reply, turn = self._config.reply_opponent(self._episode, turn, self._generator)
+            self._transcript.append(f"{role}> {reply.text}")
+            self._record(turn)
 
-    def _take(self, turn: Turn) -> None:
-        """Book what a Turn says and pays."""
+    def _record(self, turn: Turn) -> None:
+        """Keep a Turn's text and add its rewards."""
         self._turn = turn
         self._transcript.append(f"[{turn.role}] {turn.text}")
-        if turn.role in self._heard:
-            self._heard[turn.role] = Words(turn.text)
+        if turn.role in self._last_text:
+            self._last_text[turn.role] = TextObservation(turn.text)
         for agent in self.agents:
             self.rewards[agent] += turn.rewards.get(agent, 0.0)
 
-    def _settle(self) -> None:
-        """Say whose turn it is now and what there is to know about it."""
+    def _update_agents(self) -> None:
+        """Set whose turn it is, who has ended, and every agent's info."""
         assert self._turn is not None
         turn = self._turn
         self.terminations = dict.fromkeys(self.agents, turn.terminated)
@@ -223,4 +222,4 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
     def _info(self, agent: str, turn: Turn) -> dict[str, Any]:
         assert self._task is not None
         terms = turn.terms.get(agent, {})
-        return info_of(turn, self._task, text=str(self._heard[agent]), terms=terms)
+        return info_of(turn, self._task, text=str(self._last_text[agent]), terms=terms)

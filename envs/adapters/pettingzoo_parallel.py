@@ -1,4 +1,4 @@
-"""The parallel PettingZoo face: all agents act at every step, the one whose turn it is is heard."""
+"""A world as a parallel PettingZoo environment, in which one agent's action counts per step."""
 
 from typing import Any
 

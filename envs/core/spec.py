@@ -1,11 +1,16 @@
 """What a world declares about itself before anything of it is loaded."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.bounds import Range
 from tokengym.rewards.control import FlatFloor
+
+WORLD_ID = re.compile(r"([\w-]+/[\w-]+)-v(\d+)", re.ASCII)
+"""How an id reads: `namespace/Name-vN`."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,10 @@ class WorldSpec:
         flat_floor: a rule that pays all bad episodes alike, to compare the graded rewards with.
         calibration: names of the two end-of-episode metrics that hold what a forecast is scored
             against and what was stated, both in [0, 1]; `None` where nothing is forecast.
+
+    Raises:
+        OptionError: if the id does not read `namespace/Name-vN`, there is no role or level, a turn
+            limit is below 1, a range is missing or too many, or an opponent's role is unknown.
     """
 
     id: str
@@ -61,6 +70,24 @@ class WorldSpec:
     flat_floor: FlatFloor | None = None
     calibration: tuple[str, str] | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse a declaration that contradicts itself, by the world's id and the field's name."""
+        if WORLD_ID.fullmatch(self.id) is None:
+            raise OptionError(f"a world's id reads namespace/Name-vN, got {self.id!r}")
+        roles = list(self.roles)
+        if not roles or len(set(roles)) < len(roles):
+            raise OptionError(f"{self.id}: roles must be one or more different names, got {roles}")
+        limits = dict(self.turn_limits)
+        if not limits or min(limits.values()) < 1:
+            raise OptionError(f"{self.id}: turn_limits must be at least 1 by level, got {limits}")
+        for name in ("step_range", "return_range"):
+            if set(getattr(self, name)) != set(roles):
+                given = sorted(getattr(self, name))
+                raise OptionError(f"{self.id}: {name} must have the roles {roles}, got {given}")
+        if not set(self.opponents) <= set(roles):
+            given = sorted(self.opponents)
+            raise OptionError(f"{self.id}: opponents must be of the roles {roles}, got {given}")
+
     @property
     def levels(self) -> tuple[str, ...]:
         """Names of the levels, the default first."""
@@ -72,6 +99,16 @@ class WorldSpec:
         return max(self.turn_limits.values())
 
     @property
+    def unversioned(self) -> str:
+        """The id without its version: `tokengym/Forecast`."""
+        return self.id.rpartition("-v")[0]
+
+    @property
+    def version(self) -> int:
+        """The number at the id's end."""
+        return int(self.id.rpartition("-v")[2])
+
+    @property
     def short_name(self) -> str:
         """The id without namespace and version, in lower case: `forecast`."""
-        return self.id.rpartition("/")[2].rpartition("-v")[0].lower()
+        return self.unversioned.rpartition("/")[2].lower()

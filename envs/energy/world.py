@@ -107,7 +107,7 @@ class EnergyWorld(World):
             the comparison the graded floor is measured against.
         credit: put each step's exact credit into its metrics as `credit`, in money: how much
             dearer it made the best that was left. At most 0; the sum, told at the end as
-            `total_credit`, is minus the regret. `faces.exact_credit` makes it the reward.
+            `total_credit`, is minus the regret. `adapters.exact_credit` makes it the reward.
         data: days of a user's own instead of synthetic ones: a `Series`, or the files that
             `readers.read` reads. Windows do not overlap, and each belongs to one split.
 

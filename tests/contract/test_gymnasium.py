@@ -1,4 +1,4 @@
-"""Laws of the Gymnasium face: registered, checked, seeded, wrapped, vectorised, spawned."""
+"""Laws of the Gymnasium environments: registered, checked, seeded, wrapped, vectorised, spawned."""
 
 import functools
 import pickle
@@ -14,21 +14,17 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
-import tokengym.envs
+import tokengym
 from tokengym.envs.adapters.gymnasium_env import TextEnv
+from tokengym.envs.core.errors import RoleError
+from tokengym.envs.registry import scripted_opponent
 
 Case = tuple[str, str]
 
 
-def bound_roles(world_id: str) -> dict[str, str]:
-    """All roles but the first, played by the world's null policy."""
-    roles = tokengym.envs.specs()[world_id].roles
-    return dict.fromkeys(roles[1:], "null")
-
-
 def make(case: tuple[str, str | None], **kwargs: Any) -> gymnasium.Env[Any, Any]:
     world_id, level = case
-    return gymnasium.make(world_id, level=level, opponents=bound_roles(world_id), **kwargs)
+    return gymnasium.make(world_id, level=level, **kwargs)
 
 
 @pytest.mark.parametrize("mode", ["tokens", "text"])
@@ -89,7 +85,7 @@ def test_wrappers_of_gymnasium_work_around_it(case: Case) -> None:
 
 
 def test_an_env_pickles_and_goes_on(case: Case) -> None:
-    env = TextEnv(case[0], case[1], opponents=bound_roles(case[0]))
+    env = TextEnv(*case)
     env.reset(seed=5)
     twin = pickle.loads(pickle.dumps(env))
     env.action_space.seed(1)
@@ -103,17 +99,16 @@ def test_a_budget_of_tokens_truncates_within_the_space(case: Case) -> None:
     assert env.observation_space.contains(observation)
 
 
-@pytest.mark.parametrize("world_id", list(tokengym.envs.specs()))
+@pytest.mark.parametrize("world_id", list(tokengym.specs()))
 def test_make_needs_no_import_and_survives_spawn(world_id: str) -> None:
-    roles = bound_roles(world_id)
-    build = functools.partial(gymnasium.make, f"tokengym.envs:{world_id}", opponents=roles)
+    build = functools.partial(gymnasium.make, f"tokengym:{world_id}")
     envs = AsyncVectorEnv([build], context="spawn")
     observations, _ = envs.reset(seed=11)
     assert data_equivalence(build().reset(seed=11)[0], observations[0])
     envs.close()
 
 
-@pytest.mark.parametrize("world_id", list(tokengym.envs.specs()))
+@pytest.mark.parametrize("world_id", list(tokengym.specs()))
 @pytest.mark.parametrize("vector", [SyncVectorEnv, AsyncVectorEnv])
 @pytest.mark.parametrize("mode", ["tokens", "text"])
 def test_gymnasiums_vector_envs_give_what_single_envs_give(
@@ -122,10 +117,10 @@ def test_gymnasiums_vector_envs_give_what_single_envs_give(
     check_vector(world_id, vector([lambda: make((world_id, None), mode=mode)] * 2), mode)
 
 
-@pytest.mark.parametrize("world_id", list(tokengym.envs.specs()))
+@pytest.mark.parametrize("world_id", list(tokengym.specs()))
 @pytest.mark.parametrize("mode", ["tokens", "text"])
 def test_make_vec_gives_the_native_batched_env(world_id: str, mode: str) -> None:
-    envs = gymnasium.make_vec(world_id, num_envs=2, mode=mode, opponents=bound_roles(world_id))
+    envs = gymnasium.make_vec(world_id, num_envs=2, mode=mode)
     assert type(envs.unwrapped).__name__ == "TextVectorEnv"
     check_vector(world_id, envs, mode)
 
@@ -156,9 +151,37 @@ def check_vector(world_id: str, envs: gymnasium.vector.VectorEnv[Any, Any], mode
 
 def test_importing_the_suite_loads_no_heavy_library() -> None:
     code = (
-        "import sys, tokengym.envs;"
+        "import sys, tokengym.envs, tokengym.rewards, tokengym.agents;"
         "heavy = {'scipy', 'pettingzoo', 'torch', 'tinker', 'transformers', 'matplotlib'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert shown.stdout.strip() == "[]"
+
+
+MULTI_ROLE = [row.id for row in tokengym.specs().values() if len(row.roles) > 1]
+
+
+@pytest.mark.parametrize("world_id", MULTI_ROLE)
+def test_one_role_is_played_here_and_the_others_by_their_usual_opponent(world_id: str) -> None:
+    spec, known = tokengym.spec(world_id), tokengym.baselines(world_id)
+    for role in spec.roles:
+        others = [other for other in spec.roles if other != role]
+        named = dict.fromkeys(others, "null")
+        assert cast("TextEnv", gymnasium.make(world_id, opponents=named).unwrapped).role == role
+    env = cast("TextEnv", gymnasium.make(world_id).unwrapped)
+    assert env.role == spec.roles[0]
+    usual = {role: known[scripted_opponent(world_id, role)] for role in spec.roles[1:]}
+    twin = gymnasium.make(world_id, opponents=usual)
+    assert data_equivalence(env.reset(seed=3), twin.reset(seed=3))
+    action = np.array(env.codec.write("nonsense"))
+    assert data_equivalence(env.step(action), twin.step(action))
+
+
+@pytest.mark.parametrize("world_id", MULTI_ROLE)
+def test_opponents_of_no_role_or_of_every_role_are_refused(world_id: str) -> None:
+    with pytest.raises(RoleError, match="nobody"):
+        gymnasium.make(world_id, opponents={"nobody": "null"})
+    roles = tokengym.spec(world_id).roles
+    with pytest.raises(RoleError, match="not all"):
+        gymnasium.make(world_id, opponents=dict.fromkeys(roles, "null"))

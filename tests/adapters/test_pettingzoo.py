@@ -1,4 +1,4 @@
-"""Laws of the PettingZoo face, for every world of several roles in tokens and in text."""
+"""Laws of the PettingZoo environments, for every world of several roles in tokens and in text."""
 
 import pickle
 import warnings
@@ -135,7 +135,7 @@ def test_observations_in_tokens_are_append_only(make: Callable[..., TextAECEnv],
         env.step(action)
 
 
-def test_binding_all_roles_but_one_leaves_one_agent(make: Callable[..., TextAECEnv]) -> None:
+def test_opponents_of_all_roles_but_one_leave_one_agent(make: Callable[..., TextAECEnv]) -> None:
     world = make().world
     first, *others = world.spec.roles
     env = make(opponents=dict.fromkeys(others, "null"))

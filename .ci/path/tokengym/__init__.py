@@ -1,0 +1,44 @@
+"""Text environments for reinforcement learning of language models.
+
+    import gymnasium, tokengym
+
+    env = gymnasium.make("tokengym/Forecast-v0")
+    world = tokengym.make_world("energy", level="day")
+
+`tokengym.envs` has worlds, Tasks and Episodes, `tokengym.rewards` the arithmetic of rewards,
+`tokengym.agents` policies, evaluation and training. Importing this package registers every world
+with Gymnasium, those of other installed packages too; a world loads when it is made.
+"""
+
+from tokengym import agents, envs, rewards
+from tokengym.envs import (
+    Task,
+    World,
+    WorldSpec,
+    baselines,
+    make_world,
+    register,
+    spec,
+    specs,
+)
+from tokengym.envs.registration import find_entry_points
+
+__all__ = [
+    "Task",
+    "World",
+    "WorldSpec",
+    "__version__",
+    "agents",
+    "baselines",
+    "envs",
+    "make_world",
+    "register",
+    "rewards",
+    "spec",
+    "specs",
+]
+
+__version__ = "0.1.0"
+
+find_entry_points()  # last: a package that is loaded here may use all of the above
+del find_entry_points
