@@ -23,6 +23,7 @@ from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
 from tokengym.rewards.bounds import GRID, Range
+from tokengym.rewards.chance import chance_of_mean
 from tokengym.rewards.ties import Interval, tie_counts
 
 Floats = npt.NDArray[np.float64]
@@ -262,22 +263,12 @@ def _beats_optimum(
         excess_T = earned_T - limit_T
         if certain and excess_T.max() > rounding:
             return f"{name} earns {excess_T.max():.6f} more than the optimum of a Task"
-        if excess_T.mean() > rounding and _chance(earned_T, limit_T, declared) < _CHANCE:
+        means = float(earned_T.mean()), float(limit_T.mean())
+        if excess_T.mean() > rounding and (
+            chance_of_mean(*means, declared, len(earned_T)) < _CHANCE
+        ):
             return f"{name} earns {excess_T.mean():.4f} more than the mean optimum"
     return ""
-
-
-def _chance(earned_T: Floats, limit_T: Floats, declared: Range) -> float:
-    """Bound the chance of so large a mean of independent bounded returns; Hoeffding (1963)."""
-    span = declared.high - declared.low
-    found = min((float(earned_T.mean()) - declared.low) / span, 1.0)
-    least = (float(limit_T.mean()) - declared.low) / span
-    if not 0.0 < least < 1.0:
-        return 0.0
-    exponent = found * math.log(found / least)
-    if found < 1.0:
-        exponent += (1.0 - found) * math.log((1.0 - found) / (1.0 - least))
-    return math.exp(-len(earned_T) * exponent)
 
 
 def _paid_noise(noise: Sequence[Record], null: Sequence[Record], role: str) -> str:

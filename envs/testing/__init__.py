@@ -1,0 +1,11 @@
+"""Contract tests for anyone's worlds and rewards, and Hypothesis strategies to write more of them.
+
+Everything public is in `tokengym.testing`.
+"""
+
+try:
+    import hypothesis as _hypothesis  # noqa: F401
+except ImportError as _error:
+    raise ImportError(
+        "tokengym.testing needs Hypothesis: pip install 'tokengym[testing]'"
+    ) from _error

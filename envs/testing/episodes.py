@@ -1,0 +1,165 @@
+"""Laws of episodes: the order of calls, what no reply can do, what bad replies earn."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tokengym.envs.core.errors import EpisodeStateError, RoleError
+from tokengym.envs.core.rollout import Policy, Record
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.envs.core.world import World
+from tokengym.envs.testing.generate import try_all
+from tokengym.envs.testing.law import TurnLaw, Violation, law, require, shown, told
+from tokengym.envs.testing.play import CheckedEpisode, play
+from tokengym.envs.testing.replies import HOSTILE, near_misses
+from tokengym.envs.testing.subject import Subject
+
+_NONSENSE = 0.2
+"""Share of a baseline's replies that hostile ones take the place of."""
+
+
+@law()
+def replies_need_an_episode(subject: Subject) -> None:
+    """A reply before the start or after the end of an episode is refused."""
+    world = subject.make()
+    _refused(world, "before the start")
+    for task in subject.tasks("train", 1):
+        play(world, task, _fixed(""), subject.rng())
+        _refused(world, "after the end")
+
+
+@law()
+def other_roles_are_refused(subject: Subject) -> None:
+    """A reply by a role whose turn it is not is refused by the name of that role."""
+    for task in subject.tasks("train", 1):
+        world = subject.make()
+        turn = world.start(task)
+        for role in ("nobody", *(role for role in world.spec.roles if role != turn.role)):
+            try:
+                world.reply("x", role=role)
+            except RoleError as error:
+                require(role in str(error), told(error), task)
+            else:
+                raise Violation(f"{role!r} spoke in place of {turn.role!r}", task)
+
+
+@law()
+def scripted_policies_keep_the_laws(subject: Subject) -> None:
+    """Every scripted policy, and each that now and then speaks nonsense, ends its episode."""
+    for task in subject.tasks("train", 2)[-1:]:
+        for policy in subject.policies.values():
+            for player in (policy, _babbling(policy)):
+                play(subject.make(), task, player, subject.rng(5))
+
+
+@law()
+def no_replies_break_an_episode(subject: Subject) -> None:
+    """No replies whatever, complete or cut off, raise an error or leave the declared ranges."""
+    tasks = subject.tasks("train", 4)
+
+    def check(said: list[tuple[str, bool]], task: Task) -> None:
+        episode = CheckedEpisode(subject.make(), task)
+        remaining = iter(said)
+        while not episode.turn.done:
+            text, complete = next(remaining, ("", True))
+            episode.reply(text, complete=complete)
+
+    said = st.lists(st.tuples(subject.replies, st.booleans()), max_size=6)
+    if tasks:
+        try_all(
+            check,
+            said,
+            st.sampled_from(tasks),
+            examples=subject.examples,
+            seed=subject.seed,
+        )
+
+
+@law()
+def repeating_the_prompt_breaks_nothing(subject: Subject) -> None:
+    """Repeating what was read raises no error and leaves no declared range."""
+    for task in subject.tasks("train", 1):
+        play(subject.make(), task, lambda world, turn, rng: turn.text, subject.rng())
+
+
+@law()
+def malformed_replies_earn_no_more_than_nothing(subject: Subject) -> None:
+    """A malformed reply never earns more than doing nothing."""
+    near = near_misses(subject.make().expected_form)
+    for place, task in enumerate(subject.tasks("train", 3)):
+        null = _null_return(subject, task)
+        for reply in HOSTILE if place else (*HOSTILE, *near):
+            record = play(subject.make(), task, _fixed(reply), subject.rng())
+            role = subject.spec.roles[0]
+            if any(_well_formed(record, role)):
+                continue  # A world may take what looks hostile for a reply.
+            earned = record.returns[role]
+            require(earned <= null, f"{shown(reply)} earned {earned}, nothing {null}", task)
+
+
+@law()
+def cut_off_replies_are_malformed(subject: Subject) -> None:
+    """A reply that was cut off counts as malformed, however good it would have been."""
+    name = "oracle" if "oracle" in subject.policies else "random"
+    for task in subject.tasks("train", 3)[-1:]:
+        record = play(subject.make(), task, subject.policies[name], subject.rng(), complete=False)
+        role, null = subject.spec.roles[0], _null_return(subject, task)
+        require(not any(_well_formed(record, role)), "one cut off is called well-formed", task)
+        earned = record.returns[role]
+        require(earned <= null, f"{name!r} cut off earned {earned}, nothing {null}", task)
+
+
+@law()
+def stopping_early_ends_the_episode(subject: Subject) -> None:
+    """An episode that is stopped is truncated, within its range, and takes no more replies."""
+    for task in subject.tasks("train", 4)[-1:]:
+        world = subject.make()
+        world.start(task)
+        turn = world.stop()
+        require(turn.truncated and not turn.terminated, "the last Turn is not truncated", task)
+        require(turn.stop_reason is StopReason.TOKEN_BUDGET, f"{turn.stop_reason!r}", task)
+        for role, value in world.returns.items():
+            declared = world.spec.return_range[role]
+            if value not in declared:
+                detail = f"stopped, {role!r} has {value!r}, not in {declared}"
+                raise Violation(detail, task, TurnLaw.REWARDS_LIE_IN_THEIR_RANGE)
+            require(turn.rewards.get(role, 0.0) == value, f"{role!r} was not paid {value}", task)
+        _refused(world, "after the stop")
+
+
+def _refused(world: World, when: str) -> None:
+    try:
+        world.reply("x")
+    except EpisodeStateError:
+        return
+    raise Violation(f"a reply {when} was answered")
+
+
+def _null_return(subject: Subject, task: Task) -> float:
+    policy = subject.policies["null"]
+    returns = play(subject.make(), task, policy, subject.rng()).returns
+    return returns[subject.spec.roles[0]]
+
+
+def _well_formed(record: Record, role: str) -> list[bool]:
+    """Whether each reply of a role was well-formed, as the answers to them say."""
+    return [
+        bool(answer.metrics["well_formed"])
+        for asked, answer in zip(record.turns, record.turns[1:], strict=False)
+        if asked.role == role
+    ]
+
+
+def _fixed(reply: str) -> Policy:
+    return lambda world, turn, rng: reply
+
+
+def _babbling(policy: Policy) -> Policy:
+    """Return a policy that now and then speaks nonsense."""
+
+    def reply(world: World, turn: Turn, rng: np.random.Generator) -> str:
+        if rng.random() < _NONSENSE:
+            return HOSTILE[int(rng.integers(len(HOSTILE)))]
+        return policy(world, turn, rng)
+
+    return reply

@@ -1,0 +1,242 @@
+"""Laws of the Gymnasium env of a world: registered, checked, seeded, wrapped, vectorised."""
+
+import functools
+import pickle
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from typing import Any, cast
+
+import gymnasium
+import numpy as np
+from gymnasium.utils.env_checker import check_env, data_equivalence
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
+from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
+
+from tokengym.envs.adapters.gymnasium_env import TextEnv
+from tokengym.envs.core.errors import RoleError
+from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.registration import GROUP, register
+from tokengym.envs.registry import scripted_opponent
+from tokengym.envs.testing.law import Violation, law, require, told
+from tokengym.envs.testing.subject import Subject
+
+_MODES = ("tokens", "text")
+_STEPS = 3
+
+Env = gymnasium.Env[Any, Any]
+
+
+@law(needs_id=True)
+def gymnasium_accepts_the_env(subject: Subject) -> None:
+    """Gymnasium's own checker finds nothing in the env."""
+    for mode in _MODES:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            # The checker would have observations normalised to [-1, 1]; token ids are not.
+            warnings.filterwarnings("ignore", message=".*(normalize|not within the).*")
+            env = _env(subject, mode=mode, render_mode="ansi")
+            try:
+                check_env(env.unwrapped, skip_render_check=False)
+            except Exception as error:
+                raise Violation(f"in mode {mode!r}: {told(error)}") from error
+
+
+@law(needs_id=True)
+def envs_of_one_seed_do_the_same(subject: Subject) -> None:
+    """Two envs with one seed do the same, and what they show lies in their space."""
+    for mode in _MODES:
+        one, two = _env(subject, mode=mode), _env(subject, mode=mode)
+        same = data_equivalence(one.reset(seed=3), two.reset(seed=3))
+        require(same, f"in mode {mode!r} they open otherwise")
+        one.action_space.seed(4)
+        done = False
+        while not done:
+            action = one.action_space.sample()
+            left, right = one.step(action), two.step(action)
+            require(data_equivalence(left, right), f"in mode {mode!r} they answer otherwise")
+            inside = one.observation_space.contains(left[0])
+            require(inside, f"in mode {mode!r} an observation is not of the space")
+            done = left[2] or left[3]
+
+
+@law(needs_id=True)
+def observations_are_append_only(subject: Subject) -> None:
+    """An observation in tokens begins with the one before it and the action, token for token."""
+    env = _env(subject)
+    observation, _ = env.reset(seed=1)
+    env.action_space.seed(2)
+    done = False
+    while not done:
+        action = env.action_space.sample()
+        before = np.concatenate([observation, action])
+        observation, _, terminated, truncated, _ = env.step(action)
+        kept = np.array_equal(observation[: len(before)], before)
+        require(kept, "the past of the conversation changed")
+        done = terminated or truncated
+
+
+@law(needs_id=True)
+def infos_tell_text_terms_metrics_and_task(subject: Subject) -> None:
+    """An info tells the text, the terms, the metrics, the cost, the Task and why it ended."""
+    env = _env(subject, mode="text")
+    world = cast("TextEnv", env.unwrapped).world
+    for task in subject.tasks("test", 3)[-1:]:
+        observation, info = env.reset(options={"split": "test", "index": task.index})
+        require(info["task"] == task.fingerprint, "reset plays another Task", task)
+        require(info["text"] == observation, "the text is not the observation", task)
+        _, reward, terminated, truncated, info = env.step("nonsense")
+        missing = {"text", "terms", "metrics", "task", "cost"} - set(info)
+        require(not missing, f"the info of a step lacks {sorted(missing)}", task)
+        if len(world.spec.roles) == 1:
+            same = sum(info["terms"].values()) == reward
+            require(same, f"{info['terms']} for a reward of {reward}", task)
+        ended = terminated or truncated
+        require(("stop_reason" in info) == ended, "a stop_reason goes with the end", task)
+
+
+@law(needs_id=True)
+def wrappers_work_around_the_env(subject: Subject) -> None:
+    """Gymnasium's wrappers work around the env."""
+    env = RecordEpisodeStatistics(TimeLimit(_env(subject), max_episode_steps=1))
+    env.reset(seed=0)
+    _, _, terminated, truncated, info = env.step(env.action_space.sample())
+    require(terminated or truncated, "TimeLimit does not end the episode")
+    require("episode" in info, "RecordEpisodeStatistics records nothing")
+
+
+@law(needs_id=True)
+def a_pickled_env_goes_on(subject: Subject) -> None:
+    """An env pickled in the middle of an episode goes on as if nothing had happened."""
+    env = TextEnv(subject.spec.id, subject.level)
+    env.reset(seed=5)
+    twin = pickle.loads(pickle.dumps(env))
+    env.action_space.seed(1)
+    action = env.action_space.sample()
+    require(data_equivalence(env.step(action), twin.step(action)), "they answer otherwise")
+
+
+@law(needs_id=True)
+def a_token_budget_keeps_the_space(subject: Subject) -> None:
+    """An env with a budget too small for the prompt still shows observations of its space."""
+    env = _env(subject, max_tokens=40)
+    observation, _ = env.reset(seed=0)
+    require(env.observation_space.contains(observation), f"{len(observation)} tokens")
+
+
+@law(per_level=False, needs_id=True)
+def one_role_is_played_and_the_others_have_opponents(subject: Subject) -> None:
+    """An env plays one role; the others are played by the opponents named, or the usual ones."""
+    roles = subject.spec.roles
+    for role in roles:
+        named = dict.fromkeys((other for other in roles if other != role), "null")
+        played = _text_env(subject, named).role
+        require(played == role, f"with the opponents {named} {played!r} is played")
+    env = _text_env(subject)
+    require(env.role == roles[0], f"without opponents {env.role!r} is played")
+    usual = {role: scripted_opponent(subject.spec.id, role) for role in roles[1:]}
+    twin = _text_env(subject, {role: subject.policies[name] for role, name in usual.items()})
+    require(data_equivalence(env.reset(seed=3), twin.reset(seed=3)), f"not those of {usual}")
+    action = np.array(env.codec.write("nonsense"))
+    require(data_equivalence(env.step(action), twin.step(action)), f"not those of {usual}")
+
+
+@law(per_level=False, needs_id=True)
+def wrong_opponents_are_refused(subject: Subject) -> None:
+    """Opponents in a role that there is not, or in every role, are refused."""
+    for roles, message in ((("nobody",), "nobody"), (subject.spec.roles, "not all")):
+        try:
+            gymnasium.make(subject.spec.id, opponents=dict.fromkeys(roles, "null"))
+        except RoleError as error:
+            require(message in str(error), f"opponents in {roles}: {told(error)}")
+        else:
+            raise Violation(f"opponents in {roles} were taken")
+
+
+@law(per_level=False, needs_id=True)
+def an_env_can_be_spawned(subject: Subject) -> None:
+    """An env is made by its id in a spawned process, which has imported nothing."""
+    build = functools.partial(gymnasium.make, f"tokengym:{subject.spec.id}")
+    if not _declared_by_a_package(subject.spec):
+        build = functools.partial(_register_and_make, subject.spec)
+    envs = AsyncVectorEnv([build], context="spawn")
+    try:
+        observations, _ = envs.reset(seed=11)
+        same = data_equivalence(build().reset(seed=11)[0], observations[0])
+        require(same, "the spawned env opens otherwise")
+    finally:
+        envs.close()
+
+
+@law(per_level=False, needs_id=True)
+def vector_envs_give_what_single_envs_give(subject: Subject) -> None:
+    """Gymnasium's vector envs give what single envs give, step by step."""
+    for mode in _MODES:
+        build = functools.partial(_env, subject, mode=mode)
+        for kind in (SyncVectorEnv, AsyncVectorEnv):
+            _check_vector(kind([build] * 2), build, f"{kind.__name__} in mode {mode!r}")
+
+
+@law(per_level=False, needs_id=True)
+def make_vec_gives_the_native_vector_env(subject: Subject) -> None:
+    """`gymnasium.make_vec` gives the native vector env, which gives what single envs give."""
+    for mode in _MODES:
+        envs = gymnasium.make_vec(subject.spec.id, level=subject.level, num_envs=2, mode=mode)
+        kind = type(envs.unwrapped).__name__
+        require(kind == "TextVectorEnv", f"made a {kind}")
+        _check_vector(envs, functools.partial(_env, subject, mode=mode), f"mode {mode!r}")
+
+
+def _check_vector(envs: VectorEnv[Any, Any, Any], build: Callable[[], Env], what: str) -> None:
+    singles = [build() for _ in range(2)]
+    try:
+        observations, _ = envs.reset(seed=21)
+        for number, env in enumerate(singles):
+            same = data_equivalence(env.reset(seed=21 + number)[0], observations[number])
+            require(same, f"{what}: env {number} opens otherwise")
+        singles[0].action_space.seed(0)
+        ended = [False, False]
+        for _ in range(_STEPS):
+            actions = tuple(singles[0].action_space.sample() for _ in range(2))
+            observations, rewards, terminated, truncated, _ = envs.step(actions)
+            require(observations in envs.observation_space, f"{what}: observations of no space")
+            for number, env in enumerate(singles):
+                if ended[number]:
+                    same = data_equivalence(env.reset()[0], observations[number])
+                    require(same, f"{what}: env {number} opens the next episode otherwise")
+                    ended[number] = False
+                    continue
+                single = env.step(actions[number])
+                ended[number] = bool(single[2] or single[3])
+                over = bool(terminated[number] or truncated[number])
+                same = data_equivalence(single[0], observations[number])
+                same = same and single[1] == rewards[number] and ended[number] == over
+                require(same, f"{what}: env {number} answers otherwise")
+    finally:
+        envs.close()
+
+
+def _text_env(subject: Subject, opponents: Mapping[str, Policy | str] | None = None) -> TextEnv:
+    env = gymnasium.make(subject.spec.id, level=subject.level, opponents=opponents)
+    return cast("TextEnv", env.unwrapped)
+
+
+def _env(subject: Subject, **options: Any) -> Env:
+    return gymnasium.make(subject.spec.id, level=subject.level, **options)
+
+
+def _declared_by_a_package(spec: WorldSpec) -> bool:
+    """Whether other processes know the world: it is ours, or its package has an entry point."""
+    declaring = {"tokengym", *(_package(point.value) for point in entry_points(group=GROUP))}
+    return _package(spec.entry_point) in declaring
+
+
+def _package(path: str) -> str:
+    return re.split("[.:]", path)[0]
+
+
+def _register_and_make(spec: WorldSpec) -> Env:
+    register(spec)
+    return gymnasium.make(spec.id)

@@ -1,0 +1,139 @@
+"""A law: one sentence that every world keeps, the check of it, and the error that names it."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tokengym.envs.core.task import Task
+from tokengym.envs.testing.subject import Subject
+
+
+class LawBroken(AssertionError):
+    """A world or a reward breaks a law; the message begins with the law.
+
+    Attributes:
+        law: name of the law, such as `rewards_lie_on_the_grid`.
+        statement: the law, a sentence.
+        where: what was tested: world and level, or the function.
+        detail: what was observed.
+        task: the Task on which it broke, if it was on one.
+    """
+
+    def __init__(
+        self, law: str, statement: str, where: str, detail: str, task: Task | None = None
+    ) -> None:
+        self.law, self.statement, self.where = law, statement, where
+        self.detail, self.task = detail, task
+        on = "" if task is None else f", Task {task.index} of {task.split}"
+        super().__init__(f"{statement}\n  broken by {where}{on}\n  {detail}")
+
+    def __reduce__(self) -> tuple[type["LawBroken"], tuple[object, ...]]:
+        """Pickle by the parts, so that test runners can carry it between processes."""
+        return type(self), (self.law, self.statement, self.where, self.detail, self.task)
+
+
+class TurnLaw(Enum):
+    """Laws of every Turn: held in every episode that any other law plays."""
+
+    EVERY_TASK_CAN_BE_PLAYED = "Every Task of a world opens an episode."
+    NO_REPLY_RAISES = "No reply raises an error, whatever its text, complete or cut off."
+    ROLES_ARE_DECLARED = "A Turn asks and pays only roles that the spec declares."
+    TURN_LIMIT_HOLDS = "No role speaks more often than the level's turn limit."
+    REWARDS_LIE_IN_THEIR_RANGE = "Rewards and returns lie in the ranges that the spec declares."
+    REWARDS_LIE_ON_THE_GRID = "A reward is a multiple of 2⁻¹⁶."
+    TERMS_SUM_TO_THE_REWARD = "The terms of a reward sum to it exactly."
+    REWARDS_SUM_TO_THE_RETURN = "The rewards of an episode sum to its returns exactly."
+    ANSWERS_JUDGE_THE_FORM = "Every answer to a reply has the metric `well_formed`, 0 or 1."
+    AN_END_HAS_A_REASON = "An episode ends by its rules or is cut short, and says why."
+
+
+class Violation(Exception):
+    """What a check raises: `Law.check` turns it into a `LawBroken`.
+
+    Args:
+        detail: what was observed.
+        task: the Task on which it was.
+        law: the law of a Turn that is broken, where it is not the law being checked.
+    """
+
+    def __init__(self, detail: str, task: Task | None = None, law: TurnLaw | None = None) -> None:
+        super().__init__(detail)
+        self.detail, self.task, self.law = detail, task, law
+
+
+def require(holds: bool, detail: str, task: Task | None = None) -> None:
+    """Raise a Violation of the law being checked unless `holds`."""
+    if not holds:
+        raise Violation(detail, task)
+
+
+@dataclass(frozen=True)
+class Law:
+    """One law of every world.
+
+    Attributes:
+        name: its name, an identifier.
+        statement: the law, a sentence.
+        per_level: `False` if it is about the world as a whole and costly: a suite that tests every
+            level checks it at one of them.
+        needs_id: whether it is about a world's registered id and cannot be checked of an object.
+        needs_oracle: whether it cannot be checked without an `oracle` among the policies.
+    """
+
+    name: str
+    statement: str
+    per_level: bool
+    needs_id: bool
+    needs_oracle: bool
+    _check: Callable[[Subject], None] = field(repr=False)
+
+    def applies(self, subject: Subject) -> bool:
+        """Whether the law can be checked of `subject`."""
+        id_is_there = subject.registered or not self.needs_id
+        return id_is_there and ("oracle" in subject.policies or not self.needs_oracle)
+
+    def check(self, subject: Subject) -> None:
+        """Check the law.
+
+        Raises:
+            LawBroken: if `subject` breaks it, or a law of every Turn on the way.
+        """
+        try:
+            self._check(subject)
+        except Violation as violation:
+            name, statement = self.name, self.statement
+            if violation.law is not None:
+                name, statement = violation.law.name.lower(), violation.law.value
+            raise LawBroken(
+                name, statement, subject.name, violation.detail, violation.task
+            ) from violation
+        except Exception as error:
+            raise LawBroken(self.name, self.statement, subject.name, told(error)) from error
+
+
+def law(
+    *, per_level: bool = True, needs_id: bool = False, needs_oracle: bool = False
+) -> Callable[[Callable[[Subject], None]], Law]:
+    """Make a Law of its check; the first line of the docstring is the law. See `Law`."""
+
+    def made(check: Callable[[Subject], None]) -> Law:
+        statement = (inspect.getdoc(check) or "").partition("\n")[0]
+        return Law(check.__name__, statement, per_level, needs_id, needs_oracle, check)
+
+    return made
+
+
+def told(error: Exception) -> str:
+    """Return an error's type and message in one line."""
+    return f"{type(error).__name__}: {error}"
+
+
+def shown(text: str) -> str:
+    """Return a reply as a message shows it: quoted, with the middle left out of a long one."""
+    if len(text) <= _MOST_SHOWN:
+        return ascii(text)
+    return f"{text[:_MOST_SHOWN]!a}... ({len(text)} characters)"
+
+
+_MOST_SHOWN = 60

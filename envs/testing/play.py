@@ -1,0 +1,123 @@
+"""Playing an episode in which every Turn is held to the laws of a Turn."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from tokengym.envs.core.rollout import Policy, Record
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
+from tokengym.envs.testing.law import TurnLaw, Violation, shown, told
+from tokengym.rewards.bounds import GRID, RewardRangeError
+
+
+class CheckedEpisode:
+    """One episode; a Turn that breaks one of the `TurnLaw`s raises a Violation.
+
+    Args:
+        world: the world; an episode under way in it is dropped.
+        task: what is played.
+
+    Attributes:
+        turn: the Turn to be answered, or the last one.
+    """
+
+    def __init__(self, world: World, task: Task) -> None:
+        self._world, self._task = world, task
+        self._spoken: Counter[str] = Counter()
+        self._earned = dict.fromkeys(world.spec.roles, 0.0)
+        try:
+            self.turn = world.start(task)
+        except Exception as error:
+            raise Violation(told(error), task, TurnLaw.EVERY_TASK_CAN_BE_PLAYED) from error
+        self._check("the opening")
+
+    def reply(self, text: str, *, complete: bool = True) -> Turn:
+        """Say `text`, cut off unless `complete`, and return the Turn that answers it."""
+        limit, role = self._world.turn_limit, self.turn.role
+        self._spoken[role] += 1
+        self._hold(
+            TurnLaw.TURN_LIMIT_HOLDS,
+            self._spoken[role] <= limit,
+            f"{role!r} is asked for a reply after its {limit} turns",
+        )
+        what = f"the answer to {shown(text)}{'' if complete else ', cut off,'}"
+        try:
+            self.turn = self._world.reply(text, complete=complete)
+        except RewardRangeError as error:
+            detail = f"{what}: {error}"
+            raise Violation(detail, self._task, TurnLaw.REWARDS_LIE_IN_THEIR_RANGE) from error
+        except Exception as error:
+            raise Violation(
+                f"{what}: {told(error)}", self._task, TurnLaw.NO_REPLY_RAISES
+            ) from error
+        self._check(what)
+        form = self.turn.metrics.get("well_formed")
+        self._hold(
+            TurnLaw.ANSWERS_JUDGE_THE_FORM, form in (0.0, 1.0), f"{what} has well_formed={form!r}"
+        )
+        return self.turn
+
+    def _check(self, what: str) -> None:
+        turn, spec = self.turn, self._world.spec
+        named = {turn.role, *turn.rewards, *turn.terms}
+        self._hold(
+            TurnLaw.ROLES_ARE_DECLARED, named <= set(spec.roles), f"{what} names {sorted(named)}"
+        )
+        for role, reward in turn.rewards.items():
+            paid = f"{what} pays {role!r} {reward!r}"
+            declared, terms = spec.step_range[role], dict(turn.terms.get(role, {}))
+            self._hold(
+                TurnLaw.REWARDS_LIE_IN_THEIR_RANGE, reward in declared, f"{paid}, not in {declared}"
+            )
+            self._hold(TurnLaw.REWARDS_LIE_ON_THE_GRID, (reward * GRID).is_integer(), paid)
+            self._hold(
+                TurnLaw.TERMS_SUM_TO_THE_REWARD,
+                sum(terms.values()) == reward,
+                f"{paid} for {terms}",
+            )
+            self._earned[role] += reward
+        why = turn.stop_reason
+        self._hold(
+            TurnLaw.AN_END_HAS_A_REASON,
+            (turn.terminated + turn.truncated) == (why is not None),
+            f"{what} has terminated={turn.terminated}, truncated={turn.truncated}, reason {why!r}",
+        )
+        returns = dict(self._world.returns)
+        self._hold(
+            TurnLaw.REWARDS_SUM_TO_THE_RETURN,
+            returns == self._earned,
+            f"after {what} {self._earned} was paid, and the returns are {returns}",
+        )
+        for role, value in returns.items() if turn.done else ():
+            declared = spec.return_range[role]
+            self._hold(
+                TurnLaw.REWARDS_LIE_IN_THEIR_RANGE,
+                value in declared,
+                f"{role!r} earned {value!r} in all, not in {declared}",
+            )
+
+    def _hold(self, law: TurnLaw, holds: bool, detail: str) -> None:
+        if not holds:
+            raise Violation(detail, self._task, law)
+
+
+def play(
+    world: World,
+    task: Task,
+    policies: Mapping[str, Policy] | Policy,
+    rng: np.random.Generator,
+    *,
+    complete: bool = True,
+) -> Record:
+    """Play an episode as `core.rollout.play` does, with every Turn held to its laws."""
+    if not isinstance(policies, Mapping):
+        policies = dict.fromkeys(world.spec.roles, policies)
+    episode = CheckedEpisode(world, task)
+    turns, replies = [episode.turn], []
+    while not episode.turn.done:
+        replies.append(policies[episode.turn.role](world, episode.turn, rng))
+        turns.append(episode.reply(replies[-1], complete=complete))
+    return Record(task, tuple(turns), tuple(replies), world.returns)

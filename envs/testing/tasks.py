@@ -1,0 +1,134 @@
+"""Laws of Tasks: the same always and everywhere, JSON both ways, disjoint splits."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+
+from tokengym.envs.core.errors import OptionError, TaskError
+from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.core.task import Task
+from tokengym.envs.testing.law import Violation, law, require, told
+from tokengym.envs.testing.subject import Subject
+
+_ELSEWHERE = """
+import pickle, sys
+sys.path[:], made, task = pickle.load(sys.stdin.buffer)
+if isinstance(made, tuple):
+    from tokengym.envs.registry import load
+    spec, level = made
+    world = load(spec.entry_point)(spec, level)
+else:
+    world = pickle.loads(made)
+sys.stdout.buffer.write(world.task(*task).to_json().encode())
+"""
+
+
+@law()
+def an_index_is_one_task(subject: Subject) -> None:
+    """The same index is the same Task, in every world that is made."""
+    for task in subject.tasks("train", 2):
+        for index in (task.index, np.int32(task.index)):
+            again = subject.make().task(task.split, index)  # type: ignore[arg-type]
+            require(again == task, _difference(task, again), task)
+
+
+@law()
+def tasks_survive_json_and_pickle(subject: Subject) -> None:
+    """A Task written as JSON or pickled is read as an equal one, with its hash and fingerprint."""
+    for task in subject.tasks("validation", 4)[-1:] + subject.tasks("train", 1):
+        read, unpickled = Task.from_json(task.to_json()), pickle.loads(pickle.dumps(task))
+        require(read == task, f"JSON: {_difference(task, read)}", task)
+        require(read.fingerprint == task.fingerprint, "JSON changes the fingerprint", task)
+        require(unpickled == task, f"pickle: {_difference(task, unpickled)}", task)
+        require(hash(unpickled) == hash(task), "pickle changes the hash", task)
+
+
+@law()
+def an_index_is_one_task_in_every_process(subject: Subject) -> None:
+    """The same index is the same Task in another process."""
+    task = subject.tasks("test", 2)[-1:] or subject.tasks("train", 1)
+    for expected in task:
+        made: object = (subject.spec, subject.level)
+        if not subject.registered:
+            made = pickle.dumps(subject.make())
+        sent = pickle.dumps((sys.path, made, (expected.split, expected.index)))
+        done = subprocess.run([sys.executable, "-c", _ELSEWHERE], input=sent, capture_output=True)
+        require(done.returncode == 0, done.stderr.decode("utf-8", "replace")[-2000:], expected)
+        found = Task.from_json(done.stdout.decode())
+        require(found == expected, _difference(expected, found), expected)
+
+
+@law()
+def an_instance_lies_in_one_split(subject: Subject) -> None:
+    """Every Task lies in its split, and no instance in two."""
+    found: dict[str, Task] = {}
+    for split in SPLITS:
+        for task in subject.tasks(split, 2):
+            require(task.split == split, f"{task.split!r} was drawn for {split!r}", task)
+            other = found.setdefault(task.fingerprint, task)
+            require(other.split == split, f"the instance lies in {other.split!r} too", task)
+            if (world := subject.make()).size(split) is None:
+                named = world._split_of(task.instance)
+                require(named == split, f"the rule of splits says {named!r}", task)
+
+
+@law()
+def neighbouring_tasks_differ(subject: Subject) -> None:
+    """Neighbouring indices share no instance."""
+    found: dict[str, Task] = {}
+    for task in subject.tasks("train", 7):
+        other = found.setdefault(task.fingerprint, task)
+        require(other is task, f"Task {other.index} is the same instance", task)
+
+
+@law()
+def unknown_splits_are_refused(subject: Subject) -> None:
+    """A split that there is not is refused by name."""
+    for split in ("training", "", "TEST"):
+        _refused(subject, split, 0, "split must be one of")
+
+
+@law()
+def wrong_indices_are_refused(subject: Subject) -> None:
+    """An index that is no natural number, or past the end of a split, is refused."""
+    for index in (-1, 1.5, True, "0", None):
+        _refused(subject, "train", index, "index must be an integer >= 0")
+    for split in SPLITS:
+        if (size := subject.make().size(split)) is not None:
+            _refused(subject, split, size, "")
+
+
+@law()
+def foreign_tasks_are_refused(subject: Subject) -> None:
+    """A Task of another world is refused by the id of that world."""
+    for task in subject.tasks("train", 1):
+        foreign = Task(
+            "other/World-v0", task.level, "train", 0, task.instance_json, task.answer_json
+        )
+        try:
+            subject.make().start(foreign)
+        except TaskError as error:
+            require("other/World-v0" in str(error), told(error), task)
+        else:
+            raise Violation("a Task of 'other/World-v0' was played", task)
+
+
+def _refused(subject: Subject, split: str, index: object, message: str) -> None:
+    try:
+        subject.make().task(split, index)  # type: ignore[arg-type]
+    except OptionError as error:
+        require(message in str(error), f"task({split!r}, {index!r}): {told(error)}")
+    else:
+        raise Violation(f"task({split!r}, {index!r}) was drawn")
+
+
+def _difference(expected: Task, found: Task) -> str:
+    """Say which fields of two Tasks differ."""
+    names = [
+        name
+        for name in Task.__dataclass_fields__
+        if getattr(expected, name) != getattr(found, name)
+    ]
+    return f"{', '.join(names) or 'nothing'} differ{'s' * (len(names) < 2)} when drawn again"

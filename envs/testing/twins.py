@@ -1,0 +1,109 @@
+"""Laws of twins: worlds are pure, so two of them on one Task play alike."""
+
+import copy
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from tokengym.envs.core.errors import TaskError
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
+from tokengym.envs.testing.law import Violation, law, require, shown
+from tokengym.envs.testing.play import CheckedEpisode, play
+from tokengym.envs.testing.subject import Subject, pickled
+
+
+@law()
+def interleaved_worlds_play_alike(subject: Subject) -> None:
+    """Two worlds play the same replies alike, even when interleaved."""
+    for task in _some_task(subject):
+        one, two = subject.make(), subject.make()
+        first, second = CheckedEpisode(one, task), CheckedEpisode(two, task)
+        _same(first.turn, second.turn, task)
+        policy, rngs = subject.policies["random"], (subject.rng(1), subject.rng(1))
+        while not first.turn.done:
+            said = policy(one, first.turn, rngs[0]), policy(two, second.turn, rngs[1])
+            require(said[0] == said[1], "the policy reads two worlds differently", task)
+            _same(first.reply(said[0]), second.reply(said[1]), task)
+
+
+@law()
+def a_used_world_plays_like_a_fresh_one(subject: Subject) -> None:
+    """A world that was used before plays like a fresh one."""
+    used, policy = subject.make(), subject.policies["random"]
+    for before in subject.tasks("train", 1):
+        play(used, before, policy, subject.rng(8))
+    for task in _some_task(subject):
+        again = play(used, task, policy, subject.rng(9))
+        fresh = play(subject.make(), task, policy, subject.rng(9))
+        for one, two in zip(again.turns, fresh.turns, strict=False):
+            _same(one, two, task)
+        require(again == fresh, "the Records differ", task)
+
+
+@law()
+def a_fork_is_an_independent_twin(subject: Subject) -> None:
+    """A fork behaves identically and shares nothing that changes."""
+    _check_twin(subject, lambda world: world.fork())
+
+
+@law()
+def a_pickled_world_plays_on(subject: Subject) -> None:
+    """A world pickled in the middle of an episode goes on as if nothing had happened."""
+    _check_twin(subject, pickled)
+
+
+@law()
+def the_answer_is_not_shown(subject: Subject) -> None:
+    """What is asked does not depend on the Task's answer."""
+    tasks = subject.tasks("train", 4)
+    for task, other in itertools.pairwise(tasks):
+        try:
+            turn = subject.make().start(replace(task, answer_json=other.answer_json))
+        except TaskError:
+            continue  # The answer does not fit the instance, and the world says so.
+        require(
+            turn == subject.make().start(task), "another answer gives another opening Turn", task
+        )
+
+
+def _check_twin(subject: Subject, copied: Callable[[World], World]) -> None:
+    """Copy a world before each of the first replies, play on, and let the copies catch up."""
+    policy = subject.policies["random"]
+    for task in _some_task(subject):
+        world, rng = subject.make(), subject.rng(2)
+        episode = CheckedEpisode(world, task)
+        turns = [episode.turn]
+        replies: list[str] = []
+        twins: list[tuple[World, np.random.Generator, int]] = []
+        while not episode.turn.done:
+            if len(twins) < _TWINS:
+                twins.append((copied(world), copy.deepcopy(rng), len(replies)))
+            replies.append(policy(world, episode.turn, rng))
+            turns.append(episode.reply(replies[-1]))
+        for twin, rng, start in twins:
+            turn = turns[start]
+            for place in range(start, len(replies)):
+                reply = policy(twin, turn, rng)
+                require(reply == replies[place], "a policy reads the copy otherwise", task)
+                turn = twin.reply(reply)
+                _same(turns[place + 1], turn, task)
+            require(twin.returns == world.returns, "the returns differ", task)
+
+
+_TWINS = 2
+
+
+def _some_task(subject: Subject) -> list[Task]:
+    return subject.tasks("train", 5)[-1:]
+
+
+def _same(one: Turn, two: Turn, task: Task) -> None:
+    if one == two:
+        return
+    for name, first, second in zip(Turn._fields, one, two, strict=True):
+        if first != second:
+            raise Violation(f"{name}: {shown(str(first))} against {shown(str(second))}", task)
