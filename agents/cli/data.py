@@ -1,4 +1,4 @@
-"""`tokengym data`: sets of real data, made once and played by a world's option `data`."""
+"""`tokengym data`: build sets of real data, which a world plays through its option `data`."""
 
 import os
 import threading
@@ -17,68 +17,68 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
-    from tokengym.envs.disruption.data.recipe import Recipe
-
-data = typer.Typer(help="Make sets of real data.", no_args_is_help=True)
+data = typer.Typer(help="Build sets of real data.", no_args_is_help=True)
 
 
 @data.callback()
 def _data() -> None:
-    """Make sets of real data."""
+    """Build sets of real data."""
 
 
 @data.command()
 def papers(
     source: Annotated[Path, typer.Argument(help="folder of the source, or a file of JSON lines")],
-    out: Annotated[Path, typer.Argument(help="folder to make, for the option data of disruption")],
+    out: Annotated[Path, typer.Argument(help="folder to write, for the option data of disruption")],
     kind: Annotated[
         str, typer.Option(help="openalex (a snapshot), openalex-api, sciscinet or jsonl")
     ],
     last_year: Annotated[
-        int | None, typer.Option(help="last year the source covers completely; jsonl needs none")
+        int | None, typer.Option(help="last year that the source covers completely; not for jsonl")
     ] = None,
     texts: Annotated[
         Path | None, typer.Option(help="OpenAlex folder with the texts of sciscinet's papers")
     ] = None,
     works_filter: Annotated[
         str | None,
-        typer.Option("--filter", help="openalex-api: fetch what matches into SOURCE first"),
+        typer.Option("--filter", help="openalex-api: first fetch the works that match"),
     ] = None,
     most_pages: Annotated[
-        int | None, typer.Option(min=1, help="openalex-api: fetch no more pages, of 100 works")
+        int | None, typer.Option(min=1, help="openalex-api: most pages to fetch, of 100 works")
     ] = None,
-    address: Annotated[str | None, typer.Option(help="openalex-api: of the API")] = None,
+    address: Annotated[str | None, typer.Option(help="openalex-api: address of the API")] = None,
     on_corrupt: Annotated[
-        str, typer.Option(help="refuse what is damaged, or skip and name it in the manifest")
+        str, typer.Option(help="refuse damaged input, or skip it and list it in the manifest")
     ] = "refuse",
     target: Annotated[str, typer.Option(help="disruption, novelty or both")] = "disruption",
     labels: Annotated[
         str, typer.Option(help="threshold (CD beyond 0.1), or percentile by field and year")
     ] = "threshold",
-    share: Annotated[float, typer.Option(help="percentile: size of either tail")] = 0.25,
+    share: Annotated[float, typer.Option(help="percentile: share of papers in either tail")] = 0.25,
     window: Annotated[int, typer.Option(help="years after publication that citers count")] = 5,
     test_from: Annotated[
-        int | None, typer.Option(help="first year of test; the one nearest to 15 % if none")
+        int | None, typer.Option(help="first year of test (default: test gets about 15 %)")
     ] = None,
     balance: Annotated[
-        str, typer.Option(help="classes equally frequent by field-year, split or none")
+        str, typer.Option(help="balance classes per field-year, per split, or not (none)")
     ] = "field-year",
     shuffles: Annotated[
         int, typer.Option(help="shuffles behind novelty scores; 0 leaves novelty out")
     ] = 20,
-    seed: Annotated[int, typer.Option(help="of shuffles and choices")] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="processes")] = 1,
+    seed: Annotated[int, typer.Option(help="seed of shuffles and random choices")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="worker processes")] = 1,
 ) -> None:
-    """Label, balance, split and audit papers; interrupted, the same command goes on."""
+    """Label, balance, split and audit papers; after an interruption, run it again to continue."""
     from rich.console import Console
 
-    from tokengym.envs.disruption.data.build import build_papers
-    from tokengym.envs.disruption.data.recipe import Recipe
+    from tokengym.envs.disruption.data import Recipe, build_papers, fetch_works
+    from tokengym.envs.disruption.data.openalex_api import ADDRESS
 
     if on_corrupt not in ("refuse", "skip"):
         raise OptionError(f"--on-corrupt must be refuse or skip, got {on_corrupt!r}")
-    # Words that the recipe checks itself, so that every caller gets the same message.
-    words: dict[str, Any] = {"kind": kind, "target": target, "rule": labels, "balance": balance}
+    if works_filter is None and (most_pages is not None or address is not None):
+        raise OptionError("--most-pages and --address go with --filter")
+    # Strings that the recipe checks itself, so that every caller gets the same message.
+    names: dict[str, Any] = {"kind": kind, "target": target, "rule": labels, "balance": balance}
     recipe = Recipe(
         source=source,
         texts=texts,
@@ -89,58 +89,43 @@ def papers(
         shuffles=shuffles,
         seed=seed,
         skip_corrupt=on_corrupt == "skip",
-        **words,
+        **names,
     )
+    if works_filter is not None and kind != "openalex-api":
+        raise OptionError(f"--filter goes with --kind openalex-api, got {kind!r}")
     console = Console()
-    with _bars(console) as bars, _executor(workers) as executor:
+    with _make_bars(console) as bars, _make_executor(workers) as executor:
+        progress = _StageProgress(bars).update
         if works_filter is not None:
-            _fetch(recipe, works_filter, most_pages, address, bars)
-        elif most_pages is not None or address is not None:
-            raise OptionError("--most-pages and --address go with --filter")
-        manifest = build_papers(recipe, out, executor=executor, progress=_Shown(bars).tell)
+            fetch_works(
+                source,
+                works_filter,
+                most_pages=most_pages,
+                address=address or ADDRESS,
+                progress=progress,
+            )
+        manifest = build_papers(recipe, out, executor=executor, progress=progress)
     for name, reasons in manifest["skipped"].items():
         for reason in reasons:
             console.print(f"skipped in {name}: {reason}", markup=False, highlight=False)
-    console.print(_table(manifest, out))
+    console.print(_make_table(manifest, out))
 
 
-def _fetch(
-    recipe: "Recipe",
-    works_filter: str,
-    most_pages: int | None,
-    address: str | None,
-    bars: "Progress",
-) -> None:
-    """Fetch pages of the API into the recipe's source."""
-    from tokengym.envs.disruption.data.openalex_api import ADDRESS, fetch_works
-
-    if recipe.kind != "openalex-api":
-        raise OptionError(f"--filter goes with --kind openalex-api, got {recipe.kind!r}")
-    shown = _Shown(bars)
-    fetch_works(
-        recipe.source,
-        works_filter,
-        most_pages=most_pages,
-        address=address or ADDRESS,
-        progress=lambda done, count: shown.tell("fetch works", done, count),
-    )
-
-
-class _Shown:
+class _StageProgress:
     """A progress bar for each stage."""
 
     def __init__(self, bars: "Progress") -> None:
         self._bars = bars
         self._stages: dict[str, Any] = {}
 
-    def tell(self, stage: str, done: int, total: int) -> None:
+    def update(self, stage: str, done: int, total: int) -> None:
         """Show how far a stage is."""
         if stage not in self._stages:
             self._stages[stage] = self._bars.add_task(stage, total=total)
         self._bars.update(self._stages[stage], completed=done, total=total)
 
 
-def _bars(console: Any) -> "Progress":
+def _make_bars(console: Any) -> "Progress":
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -161,8 +146,8 @@ def _bars(console: Any) -> "Progress":
 
 
 @contextmanager
-def _executor(workers: int) -> Iterator[Executor | None]:
-    """Processes that end with this one, however it ends; none for a single worker."""
+def _make_executor(workers: int) -> Iterator[Executor | None]:
+    """Start processes that end with this one, however it ends; none for a single worker."""
     if workers == 1:
         yield None
         return
@@ -171,7 +156,7 @@ def _executor(workers: int) -> Iterator[Executor | None]:
 
 
 def _end_with_parent() -> None:
-    """End this process as soon as its parent is gone: a pool's processes would wait for ever."""
+    """End this process as soon as its parent is gone; a pool's processes would wait forever."""
     parent = parent_process()
     assert parent is not None
 
@@ -182,7 +167,7 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _table(manifest: Mapping[str, Any], out: Path) -> "Table":
+def _make_table(manifest: Mapping[str, Any], out: Path) -> "Table":
     from rich.table import Table
 
     audit, target = manifest["audit"], manifest["arguments"]["target"]

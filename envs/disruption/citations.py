@@ -26,7 +26,7 @@ BLOCK_PAIRS = 4_000_000
 
 
 class CitationCounts(NamedTuple):
-    """What the citers of some focal papers did, one entry a focal paper.
+    """Citers of some focal papers by kind, one entry a focal paper.
 
     Attributes:
         n_i: cite the focal paper and none of its references.
@@ -64,15 +64,9 @@ class CitationCounts(NamedTuple):
         return _ratio(self.n_i - self.n_l, self.n_i + self.n_l + self.n_k)
 
 
-def cd_index(n_i: int, n_j: int, n_k: int) -> float | None:
-    """CD index of one paper from its counts; `None` if nobody cites anything."""
-    total = n_i + n_j + n_k
-    return (n_i - n_j) / total if total else None
-
-
 @dataclass(frozen=True, eq=False)
 class CitationGraph:
-    """Who cites whom, sorted by time, as compressed rows in both directions.
+    """A citation graph in order of time, as compressed rows in both directions.
 
     Papers are numbered 0..n-1 by the caller; inside they are kept in order of time, so that the
     citers of any window are one contiguous range of rows. Arrays may be memory-mapped (`open`).
@@ -168,15 +162,8 @@ class CitationGraph:
         return (type(self), tuple(getattr(self, name) for name in _FILES))
 
     def __len__(self) -> int:
-        """How many papers there are."""
+        """Return how many papers there are."""
         return len(self.times)
-
-    @property
-    def reference_counts(self) -> IntArray:
-        """References of each paper resolved in the graph, in the caller's numbering."""
-        counts = np.empty(len(self), dtype=np.int64)
-        counts[self.order] = np.diff(self.starts)
-        return counts
 
     def counts(
         self,
@@ -238,8 +225,8 @@ class CitationGraph:
         for chunk in np.split(positions, range(_CHUNK, len(positions), _CHUNK)):
             references, row_starts = _take(self.starts, self.cited, chunk)
             seen = np.concatenate([[0], np.cumsum(indegree[references])])[row_starts[1:]]
-            cell = np.stack([self.times[chunk], seen // block_pairs])
-            cuts = np.flatnonzero((cell[:, 1:] != cell[:, :-1]).any(axis=0)) + 1
+            key = np.stack([self.times[chunk], seen // block_pairs])
+            cuts = np.flatnonzero((key[:, 1:] != key[:, :-1]).any(axis=0)) + 1
             yield from (block for block in np.split(chunk, cuts) if len(block))
 
 

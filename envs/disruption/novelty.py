@@ -1,14 +1,11 @@
 """Novelty and conventionality of reference lists (Uzzi et al. 2013).
 
 Every pair of a paper's references is a pair of venues. Its z-score compares how often the pair
-occurs among the papers given with what it would be if venues were dealt anew to the reference
-slots of the same cited year. z < 0 is atypical.
+occurs with how often it would if venues were shuffled among the references of the same cited year.
+z < 0 is atypical.
 """
 
-import math
-from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import Executor
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +35,7 @@ class ReferenceSlots:
     year: IntArray
 
     def __post_init__(self) -> None:
-        """Refuse slots that do not fit together."""
+        """Refuse arrays that do not fit together."""
         starts, venue, year = self.starts, self.venue, self.year
         if venue.shape != year.shape or venue.ndim != 1 or starts.ndim != 1 or not len(starts):
             raise DataError(
@@ -86,45 +83,43 @@ class PairScores:
         return out
 
 
-def exact_scores(slots: ReferenceSlots, *, most_assignments: int = 100_000) -> PairScores:
-    """Score the pairs against every distinct assignment of venues to slots of one cited year.
-
-    Raises:
-        DataError: if there are more than `most_assignments` of them.
-    """
-    groups = _groups(slots.year)
-    number = math.prod(_arrangements(slots.venue[group]) for group in groups)
-    if number > most_assignments:
-        raise DataError(
-            f"{number} assignments are more than most_assignments={most_assignments}; "
-            "use shuffled_scores"
-        )
-    pairs = _Pairs(slots)
-    return pairs.scores(pairs.tally(_assignments(slots.venue, groups, 0)))
-
-
-def shuffled_scores(
-    slots: ReferenceSlots, *, seed: int, shuffles: int = 20, executor: Executor | None = None
-) -> PairScores:
+def shuffled_scores(slots: ReferenceSlots, *, seed: int, shuffles: int = 20) -> PairScores:
     """Score the pairs against random assignments; shuffle k depends on `seed` and k alone.
 
     Args:
         slots: the cohort.
         seed: entropy of the shuffles, >= 0.
         shuffles: how many, >= 2. The z-score's error falls as 1/√shuffles.
-        executor: where to run them; here, one after another, if `None`. The values are the same.
 
     Raises:
         DataError: if `shuffles` is less than 2 or `seed` negative.
     """
     if shuffles < 2 or seed < 0:
         raise DataError(f"shuffles must be >= 2 and seed >= 0, got {shuffles} and {seed}")
+    return score_pairs(slots, (_shuffle(slots, seed, k) for k in range(shuffles)))
+
+
+def score_pairs(slots: ReferenceSlots, assignments: Iterable[IntArray]) -> PairScores:
+    """Score the pairs against given assignments of venues to the slots.
+
+    Args:
+        slots: the cohort, with the observed venues.
+        assignments: venues of all slots, each of shape (s,).
+    """
     pairs = _Pairs(slots)
-    if executor is None:
-        return pairs.scores(pairs.tally(_shuffle(slots, seed, k) for k in range(shuffles)))
-    futures = [executor.submit(_tally_shuffle, slots, seed, k) for k in range(shuffles)]
-    tallies = np.array([future.result() for future in futures])
-    return pairs.scores((shuffles, tallies[:, 0].sum(axis=0), tallies[:, 1].sum(axis=0)))
+    number = 0
+    total, squares = np.zeros((2, len(pairs.codes)), dtype=np.int64)
+    for venue in assignments:
+        count = pairs.count(venue)
+        number += 1
+        total += count
+        squares += count * count
+    spread = number * squares - total * total  # exact: all are integers
+    z = np.full(len(pairs.codes), np.nan)
+    deviation = np.sqrt(spread.astype(float))
+    np.divide(number * pairs.observed - total, deviation, out=z, where=spread > 0)
+    first, second = np.divmod(pairs.codes, pairs.base)
+    return PairScores(first, second, pairs.observed, z, pairs.starts, pairs.pair)
 
 
 class _Pairs:
@@ -161,82 +156,12 @@ class _Pairs:
         end = np.searchsorted(codes, self.codes, side="right")
         return end - np.searchsorted(codes, self.codes, side="left")
 
-    def tally(self, assignments: Iterator[IntArray]) -> tuple[int, IntArray, IntArray]:
-        """Number of assignments, and sums of counts and of squared counts: exact integers."""
-        number = 0
-        total = np.zeros(len(self.codes), dtype=np.int64)
-        squares = np.zeros(len(self.codes), dtype=np.int64)
-        for venue in assignments:
-            count = self.count(venue)
-            number += 1
-            total += count
-            squares += count * count
-        return number, total, squares
-
-    def scores(self, tally: tuple[int, IntArray, IntArray]) -> PairScores:
-        """Turn a tally into z-scores with the population deviation."""
-        number, total, squares = tally
-        spread = number * squares - total * total
-        z = np.full(len(self.codes), np.nan)
-        np.divide(
-            number * self.observed - total, np.sqrt(spread.astype(float)), out=z, where=spread > 0
-        )
-        return PairScores(
-            self.codes // self.base,
-            self.codes % self.base,
-            self.observed,
-            z,
-            self.starts,
-            self.pair,
-        )
-
-
-def _groups(year: IntArray) -> list[IntArray]:
-    """Slots of each cited year."""
-    order = np.argsort(year, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(year[order])) + 1)
-
-
-def _arrangements(venues: IntArray) -> int:
-    """How many distinct orders a multiset of venues has."""
-    repeats = np.unique(venues, return_counts=True)[1]
-    return math.factorial(len(venues)) // math.prod(math.factorial(int(r)) for r in repeats)
-
-
-def _assignments(venue: IntArray, groups: list[IntArray], depth: int) -> Iterator[IntArray]:
-    """Every distinct assignment; the array yielded is reused."""
-    if depth == 0:
-        venue = venue.copy()
-    if depth == len(groups):
-        yield venue
-        return
-    group = groups[depth]
-    left = Counter(int(v) for v in venue[group])
-
-    def deal(slot: int) -> Iterator[IntArray]:
-        if slot == len(group):
-            yield from _assignments(venue, groups, depth + 1)
-            return
-        for choice in left:
-            if left[choice]:
-                left[choice] -= 1
-                venue[group[slot]] = choice
-                yield from deal(slot + 1)
-                left[choice] += 1
-
-    yield from deal(0)
-
 
 def _shuffle(slots: ReferenceSlots, seed: int, k: int) -> IntArray:
-    """Deal the venues anew within each cited year."""
+    """Shuffle the venues within each cited year."""
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, k])))
     by_year = np.argsort(slots.year, kind="stable")
-    dealt = np.lexsort((rng.random(len(slots.year)), slots.year))
+    shuffled = np.lexsort((rng.random(len(slots.year)), slots.year))
     venue = np.empty_like(slots.venue)
-    venue[by_year] = slots.venue[dealt]
+    venue[by_year] = slots.venue[shuffled]
     return venue
-
-
-def _tally_shuffle(slots: ReferenceSlots, seed: int, k: int) -> tuple[IntArray, IntArray]:
-    _, total, squares = _Pairs(slots).tally(iter([_shuffle(slots, seed, k)]))
-    return total, squares

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.labels import (
@@ -12,7 +13,8 @@ from tokengym.envs.disruption.labels import (
     novelty_label,
 )
 
-LABEL_RULES = ("threshold", "percentile")
+LabelRule = Literal["threshold", "percentile"]
+LABEL_RULES: tuple[LabelRule, ...] = get_args(LabelRule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class Paper:
     references: ReferenceFacts | None = None
     first_year: FirstYear | None = None
     field_median: float | None = None
-    label_rule: str = "threshold"
+    label_rule: LabelRule = "threshold"
 
     def __post_init__(self) -> None:
         """Refuse values out of range and labels that disagree with the scores."""

@@ -1,12 +1,11 @@
-"""A snapshot, the set that is built of it, and what the library says of the same works."""
+"""A snapshot, the set that is built from it, and the labels of the same works in memory."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.disruption.literature_files import LAST_YEAR, WORKS, recipe, write_parts
-from tokengym.envs.disruption.data.assemble import papers_of
-from tokengym.envs.disruption.data.build import build_papers
+from tokengym.envs.disruption.data import build_papers, label_works
 from tokengym.envs.disruption.paper import Paper
 
 
@@ -19,8 +18,8 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def labelled() -> dict[str, Paper]:
-    """What the library says of the same works in memory."""
-    return {p.openalex_id: p for p in papers_of(WORKS, last_year=LAST_YEAR, shuffles=5)}
+    """The same works, labelled in memory."""
+    return {p.openalex_id: p for p in label_works(WORKS, last_year=LAST_YEAR, shuffles=5)}
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tokengym.envs.disruption.data.dataset import load_papers
-from tokengym.envs.disruption.data.recipe import Recipe
-from tokengym.envs.disruption.data.work import Work
+from tokengym.envs.disruption.data import Recipe, Work, load_papers
 from tokengym.envs.disruption.paper import Paper
 
 FIRST_YEAR, LAST_YEAR = 1995, 2019

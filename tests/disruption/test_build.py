@@ -15,10 +15,8 @@ from tests.disruption.literature_files import (
     write_tables,
 )
 from tokengym.envs.core.seeding import SPLITS
-from tokengym.envs.disruption.data.build import build_papers
-from tokengym.envs.disruption.data.jsonl import read_papers, write_papers
+from tokengym.envs.disruption.data import Recipe, build_papers, read_papers, write_papers
 from tokengym.envs.disruption.data.manifest import MANIFEST, read_manifest
-from tokengym.envs.disruption.data.recipe import Recipe
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.registry import make_world
@@ -32,10 +30,10 @@ def test_labels_and_scores_are_those_of_the_works_in_memory(
     assert found == [labelled[paper.openalex_id] for paper in found]
 
 
-def test_the_manifest_tells_what_went_in_and_what_came_out(built: Path, snapshot: Path) -> None:
+def test_the_manifest_lists_what_went_in_and_what_came_out(built: Path, snapshot: Path) -> None:
     manifest = read_manifest(built)
-    told = {**manifest["inputs"]["works"], **manifest["inputs"]["merged"]}
-    assert told == tree(snapshot)
+    inputs = {**manifest["inputs"]["works"], **manifest["inputs"]["merged"]}
+    assert inputs == tree(snapshot)
     assert {name: entry["sha256"] for name, entry in manifest["files"].items()} == {
         name: digest for name, digest in tree(built).items() if name != MANIFEST
     }

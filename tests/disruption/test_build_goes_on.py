@@ -24,11 +24,8 @@ from tests.disruption.literature_files import (
     write_tables,
 )
 from tokengym.envs.core.errors import DataError, OptionError
-from tokengym.envs.disruption.data.build import build_papers
-from tokengym.envs.disruption.data.dataset import load_papers
-from tokengym.envs.disruption.data.jsonl import write_papers
+from tokengym.envs.disruption.data import Recipe, build_papers, load_papers, write_papers
 from tokengym.envs.disruption.data.manifest import MANIFEST
-from tokengym.envs.disruption.data.recipe import Recipe
 from tokengym.envs.disruption.paper import Paper
 
 
@@ -52,6 +49,45 @@ def test_an_interrupted_build_goes_on_and_leaves_the_same_bytes(
         assert kept
     build_papers(recipe(snapshot), out, progress=lambda *_: None)
     assert tree(out) == tree(built)
+
+
+def test_a_users_papers_go_through_the_same_steps(
+    tmp_path: Path, labelled: dict[str, Paper]
+) -> None:
+    source, out = tmp_path / "mine", tmp_path / "out"
+    source.mkdir()
+    listed = list(labelled.values())
+    for k in range(3):
+        write_papers(source / f"{k}.jsonl", listed[k::3])
+    made = Recipe(kind="jsonl", source=source, balance="none", rule="percentile")
+    whole = tmp_path / "whole"
+    build_papers(made, whole)
+    for stage, done in (("read papers", 2), ("label papers", 1), ("write texts", 1)):
+
+        def stop(now: str, count: int, _total: int, at: Any = (stage, done)) -> None:
+            if (now, count) == at:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            build_papers(made, out, progress=stop)
+        assert not (out / MANIFEST).exists()
+    with ThreadPoolExecutor(2) as pool:
+        build_papers(made, out, executor=pool)
+    assert tree(out) == tree(whole)
+
+
+def test_of_many_damaged_lines_the_first_are_named(
+    tmp_path: Path, labelled: dict[str, Paper]
+) -> None:
+    path = tmp_path / "mine.jsonl"
+    write_papers(path, labelled.values())
+    with path.open("a") as file:
+        file.write("{damaged\n" * 50)
+    made = Recipe(kind="jsonl", source=path, balance="none", skip_corrupt=True)
+    (reasons,) = build_papers(made, tmp_path / "out")["skipped"].values()
+    assert len(reasons) == 21
+    assert reasons[0].startswith(f"mine.jsonl:{len(labelled) + 1}: not JSON")
+    assert reasons[-1] == "and 30 more"
 
 
 def test_a_finished_step_is_not_done_again_and_a_damaged_one_is(
@@ -209,7 +245,7 @@ def test_a_file_that_is_not_what_the_manifest_says_is_refused(
     build_papers(recipe(snapshot), out)
     assert tree(out) == intact
     (out / MANIFEST).write_text("{}")
-    with pytest.raises(DataError, match="no folder of papers"):
+    with pytest.raises(DataError, match="not a folder of papers"):
         load_papers(out)
 
 

@@ -1,4 +1,4 @@
-"""Laws of `tokengym data papers`: it fetches, builds, tells what came of it, and names mistakes."""
+"""Laws of `tokengym data papers`: it fetches, builds, reports the result and names mistakes."""
 
 import json
 import threading
@@ -11,7 +11,7 @@ import pytest
 
 from tests.disruption.literature_files import LAST_YEAR, WORKS, as_openalex, papers_in
 from tokengym.envs.core.errors import OptionError, TokengymError
-from tokengym.envs.disruption.data.jsonl import write_papers
+from tokengym.envs.disruption.data import write_papers
 from tokengym.envs.disruption.paper import Paper
 
 pytest.importorskip("httpx")
@@ -72,27 +72,27 @@ def test_works_are_fetched_once_and_built(
         tmp_path / "pages", tmp_path / "out", "--kind", "openalex-api", "--filter", "type:article",
         "--address", address, "--last-year", LAST_YEAR, "--shuffles", 5, "--balance", "split",
     ]  # fmt: skip
-    said = run(*words)
+    shown = run(*words)
     calls = Handler.calls
     papers = papers_in(tmp_path / "out")
     assert [labelled[p.openalex_id] for p in papers["train"]] == list(papers["train"])
     for word in ("train", "validation", "test", "disruptive", "consolidating", "left out"):
-        assert word in said
+        assert word in shown
     run(*words)
     assert Handler.calls == calls
 
 
-def test_what_is_skipped_is_said(
+def test_what_is_skipped_is_printed(
     tmp_path: Path, snapshot: Path, labelled: dict[str, Paper]
 ) -> None:
     source = tmp_path / "mine.jsonl"
     write_papers(source, labelled.values())
     with source.open("a") as file:
         file.write("{damaged\n")
-    said = run(
+    shown = run(
         source, tmp_path / "out", "--kind", "jsonl", "--on-corrupt", "skip", "--balance", "none"
     )
-    assert f"skipped in mine.jsonl: mine.jsonl:{len(labelled) + 1}: not JSON" in said
+    assert f"skipped in mine.jsonl: mine.jsonl:{len(labelled) + 1}: not JSON" in shown
 
 
 @pytest.mark.parametrize(

@@ -17,20 +17,16 @@ from tests.disruption.literature_files import as_openalex, write_part, write_sna
 from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.disruption.citations import CitationGraph
-from tokengym.envs.disruption.data.assemble import papers_of
-from tokengym.envs.disruption.data.dataset import balanced, split_of_paper
-from tokengym.envs.disruption.data.jsonl import read_papers, write_papers
-from tokengym.envs.disruption.data.openalex import abstract_of, read_snapshot, short_id
-from tokengym.envs.disruption.data.sciscinet import read_graph, read_scores, with_scores
-from tokengym.envs.disruption.data.work import Work
-from tokengym.envs.disruption.labels import (
-    LABELS,
-    LEAST_CITERS,
-    LEAST_REFERENCES,
-    Target,
-    disruption_label_of_score,
-    novelty_label,
+from tokengym.envs.disruption.data import (
+    Work,
+    label_works,
+    read_papers,
+    read_snapshot,
+    write_papers,
 )
+from tokengym.envs.disruption.data.openalex import rebuild_abstract, shorten_id
+from tokengym.envs.disruption.data.sciscinet import read_citations, read_scores
+from tokengym.envs.disruption.labels import LEAST_CITERS, LEAST_REFERENCES
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
 from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.envs.registry import make_world
@@ -142,11 +138,11 @@ def test_an_abstract_is_rebuilt_from_the_places_of_its_words(words: list[str]) -
     index: dict[str, list[int]] = {}
     for place, word in enumerate(words):
         index.setdefault(word, []).append(place)
-    assert abstract_of(index) == " ".join(words)
+    assert rebuild_abstract(index) == " ".join(words)
 
 
 def test_ids_lose_their_address() -> None:
-    assert short_id("https://openalex.org/w12") == short_id("W12") == "W12"
+    assert shorten_id("https://openalex.org/w12") == shorten_id("W12") == "W12"
 
 
 def test_papers_are_read_back(tmp_path: Path) -> None:
@@ -175,7 +171,7 @@ def test_a_damaged_record_is_named_or_skipped(tmp_path: Path, change: dict[str, 
 
 def test_assembled_papers_are_eligible_and_carry_the_librarys_scores() -> None:
     works = literature()
-    papers = papers_of(works, last_year=2009)
+    papers = label_works(works, last_year=2009)
     assert len(papers) > 50
     number = {work.id: k for k, work in enumerate(works)}
     edges = [(number[w.id], number[r]) for w in works for r in w.references]
@@ -195,55 +191,53 @@ def test_assembled_papers_are_eligible_and_carry_the_librarys_scores() -> None:
             int(first.n_i[k]), int(first.n_j[k]), int(first.n_k[k])
         )
         assert (paper.novelty_score is None) == (paper.novelty_label is None)
-    assert papers == papers_of(works, last_year=2009)
+    assert papers == label_works(works, last_year=2009)
     assert {paper.novelty_label for paper in papers} >= {"novel", "conventional"}
 
 
 def test_an_assembled_paper_makes_a_task() -> None:
     world = make_world("disruption")
     assert isinstance(world, DisruptionWorld)
-    paper = papers_of(literature(), last_year=2009)[0]
+    paper = label_works(literature(), last_year=2009)[0]
     turn = world.start(world.task_from_paper(paper))
     assert paper.title in turn.text
     assert f"n_i {paper.first_year.n_i}" in turn.text if paper.first_year else False
 
 
 def test_nothing_assembles_from_nothing() -> None:
-    assert papers_of([], last_year=2009) == []
+    assert label_works([], last_year=2009) == []
 
 
-def row(
-    paper: str, year: int | None, d: float | None = None, z: float | None = None
-) -> dict[str, Any]:
+def row(paper: str, year: int | None, z: float | None = None) -> dict[str, Any]:
     median = None if z is None else z + 1
     return {
-        "paperid": paper, "doi": "", "year": year, "disruption": d,
-        "Atyp_Median_Z": median, "Atyp_10pct_Z": z,
+        "paperid": paper, "doi": "", "year": year, "Atyp_Median_Z": median, "Atyp_10pct_Z": z,
     }  # fmt: skip
 
 
-def test_sciscinet_tables_give_scores_and_a_graph(tmp_path: Path) -> None:
-    rows = [row("W1", 1990), row("W2", 2000, 0.3, -2.0), row("W3", None), row("W4", 2001, np.nan)]
-    write_tables(tmp_path, rows, [("W2", "W1"), ("W4", "W2"), ("W4", "W9"), ("W3", "W2")])
-    scores = {scores.id: scores for scores in read_scores(tmp_path / "sciscinet_papers.parquet")}
-    assert list(scores) == ["W1", "W2", "W4"]
-    assert scores["W4"].disruption is None
-    ids, graph = read_graph(
-        tmp_path / "sciscinet_papers.parquet", tmp_path / "sciscinet_paperrefs.parquet"
-    )
-    assert graph.counts([ids.index("W2")]).cd()[0] == 1.0
-    works = [
-        Work(name, f"On {name}", "", 2000, "article", "", "Physics", 3, ())
-        for name in ("W1", "W2", "W7")
-    ]
-    papers = list(with_scores(works, scores))
-    assert [paper.openalex_id for paper in papers] == ["W2"]
-    assert (papers[0].disruption_label, papers[0].novelty_label) == ("disruptive", "novel")
+def test_rows_of_sciscinet_tables_are_read_and_bad_ones_named_or_skipped(tmp_path: Path) -> None:
+    rows = [row("W1", 1990), row("W2", 2000, -2.0), row("W3", None), row("A4", 2001, 1.0)]
+    rows += [row("W5", 2001, np.nan), {**row("W6", 2002, 3.0), "Atyp_Median_Z": 2.0}]
+    write_tables(tmp_path, rows, [("W2", "W1"), ("https://openalex.org/W5", "W9"), ("W2", "X")])
+    scores = tmp_path / "sciscinet_papers.parquet"
+    citations = tmp_path / "sciscinet_paperrefs.parquet"
+    with pytest.raises(DataError, match=r"papers\.parquet: not the id of a work: 'A4'"):
+        list(read_scores(scores))
+    with pytest.raises(DataError, match=r"refs\.parquet: not the ids of two works: 'W2', 'X'"):
+        list(read_citations(citations))
+    skipped: list[str] = []
+    read = {one.id: one[1:] for one in read_scores(scores, skipped=skipped)}
+    assert read.pop(2) == (2000, -2.0, -1.0)
+    # One of two scores, or a 10th percentile above the median, is no score.
+    assert {number: one[0] for number, one in read.items()} == {1: 1990, 5: 2001, 6: 2002}
+    assert np.isnan([one[1:] for one in read.values()]).all()
+    assert list(read_citations(citations, skipped=skipped)) == [(2, 1), (5, 9)]
+    assert len(skipped) == 2
 
 
 def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
     write_tables(tmp_path, [row("W1", 1990)], [("W2", "W1")])
-    with pytest.raises(DataError, match=r"lacks the columns .*disruption"):
+    with pytest.raises(DataError, match=r"lacks the columns .*Atyp_10pct_Z"):
         list(read_scores(tmp_path / "sciscinet_paperrefs.parquet"))
     (tmp_path / "text.parquet").write_text("no table")
     with pytest.raises(DataError, match=r"text\.parquet is no readable Parquet"):
@@ -251,7 +245,7 @@ def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_world_plays_the_papers_of_a_file_split_by_split(tmp_path: Path) -> None:
-    papers = papers_of(literature(), last_year=2009)
+    papers = label_works(literature(), last_year=2009)
     bare = dataclasses.replace(
         papers[0], openalex_id="W0", title="Bare", cd_index=None, disruption_label=None
     )
@@ -293,30 +287,3 @@ def test_files_that_cannot_be_played_are_refused(tmp_path: Path) -> None:
     path.write_text("")
     with pytest.raises(OptionError, match="index"):
         world.task("train", -1)
-
-
-@pytest.mark.parametrize("target", ["disruption", "novelty"])
-def test_a_balanced_subset_has_equally_many_of_each_label_in_each_split(target: Target) -> None:
-    rng = np.random.default_rng(0)
-    papers = []
-    for k in range(400):
-        cd, tenth = float(rng.uniform(-0.4, 0.9)), float(rng.normal())
-        median = tenth + float(rng.exponential())
-        papers.append(
-            Paper(
-                f"W{k}", f"Work {k}", "", 2000, 5, cd, tenth, median,
-                disruption_label_of_score(cd), novelty_label(tenth, median), "Physics",
-                field_median=0.0,
-            )
-        )  # fmt: skip
-    kept = balanced(papers, target)
-    counts: dict[str, dict[str | None, int]] = {}
-    for paper in kept:
-        cell = counts.setdefault(split_of_paper(paper), {})
-        cell[paper.labels()[target]] = cell.get(paper.labels()[target], 0) + 1
-    assert counts
-    for cell in counts.values():
-        assert len(set(cell.values())) == 1
-        assert set(cell) == set(LABELS[target])
-    assert [p for p in papers if p in kept] == kept
-    assert {p.openalex_id for p in balanced(papers[::-1], target)} == {p.openalex_id for p in kept}

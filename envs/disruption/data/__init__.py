@@ -1,1 +1,22 @@
-"""Where papers come from: OpenAlex snapshots, SciSciNet-v2 tables, and JSON lines of our own."""
+"""Sets of real papers, built from OpenAlex, SciSciNet-v2 or JSON lines, and their splits."""
+
+from tokengym.envs.disruption.data.build import build_papers
+from tokengym.envs.disruption.data.dataset import PaperSet, load_papers
+from tokengym.envs.disruption.data.jsonl import read_papers, write_papers
+from tokengym.envs.disruption.data.openalex import Work, read_snapshot
+from tokengym.envs.disruption.data.openalex_api import fetch_works
+from tokengym.envs.disruption.data.recipe import Recipe
+from tokengym.envs.disruption.data.scoring import label_works
+
+__all__ = [
+    "PaperSet",
+    "Recipe",
+    "Work",
+    "build_papers",
+    "fetch_works",
+    "label_works",
+    "load_papers",
+    "read_papers",
+    "read_snapshot",
+    "write_papers",
+]

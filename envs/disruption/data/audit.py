@@ -1,4 +1,4 @@
-"""A finished set under test: nothing of the future in a prompt, nothing in two splits, balance."""
+"""The audit of a finished set: no prompt shows the future, no text is in two splits."""
 
 import dataclasses
 from collections import Counter
@@ -7,7 +7,7 @@ from typing import Any
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
-from tokengym.envs.disruption.data.columns import tells_of_later, text_hash
+from tokengym.envs.disruption.data.columns import hash_text, leaks_outcome
 from tokengym.envs.disruption.evidence import TIERS, evidence_of_paper
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.paper import Paper
@@ -15,7 +15,7 @@ from tokengym.envs.disruption.prompt import challenge_prompt, describe, opening
 from tokengym.envs.disruption.replies import Answer
 
 _THIRD = (1 / 3, 1 / 3, 1 / 3)
-_SAID = Answer((2, 2), (_THIRD, _THIRD), ())
+_ANSWER = Answer((2, 2), (_THIRD, _THIRD), ())
 
 
 def audit(papers: Mapping[str, Sequence[Paper]], window: int) -> dict[str, Any]:
@@ -30,14 +30,14 @@ def audit(papers: Mapping[str, Sequence[Paper]], window: int) -> dict[str, Any]:
         `by_year`, `last_year_counted` for train and validation, `first_year_of_test`.
 
     Raises:
-        DataError: if a prompt changes with the future of its paper, a text tells of it, a text is
+        DataError: if a prompt changes with the future of its paper, a text speaks of it, a text is
             in the set twice, or a paper of `test` is as early as what labels of the others count.
     """
     compared = sum(_compare_prompts(paper) for listed in papers.values() for paper in listed)
     for listed in papers.values():
         for paper in listed:
-            if tells_of_later(paper.openalex_id, paper.title, paper.abstract):
-                raise DataError(f"the text of {paper.openalex_id} tells of its later use")
+            if leaks_outcome(paper.openalex_id, paper.title, paper.abstract):
+                raise DataError(f"the text of {paper.openalex_id} speaks of its later use")
     _refuse_repeats(papers)
     earlier = [paper.publication_year for s in SPLITS[:2] for paper in papers.get(s, ())]
     tested = [paper.publication_year for paper in papers.get("test", ())]
@@ -70,10 +70,10 @@ def _count(papers: Sequence[Paper], key: Callable[[Paper], str]) -> dict[str, in
 
 
 def _compare_prompts(paper: Paper) -> int:
-    """Compare all prompts with those of a paper that fared otherwise; returns how many."""
+    """Compare all prompts with those of a paper with another future, and return how many."""
     ours, theirs = _prompts(paper), _prompts(_with_another_future(paper))
     if ours != theirs:
-        raise DataError(f"a prompt of {paper.openalex_id} depends on what came of it")
+        raise DataError(f"a prompt of {paper.openalex_id} depends on the outcome")
     return len(ours)
 
 
@@ -83,7 +83,7 @@ def _prompts(paper: Paper) -> list[str]:
     for tier in TIERS:
         evidence = evidence_of_paper(paper, tier)
         found.append(opening(evidence, targets, debated=True))
-        found.append(challenge_prompt(describe(evidence), evidence, targets, _SAID))
+        found.append(challenge_prompt(describe(evidence), evidence, targets, _ANSWER))
     return found
 
 
@@ -113,6 +113,6 @@ def _refuse_repeats(papers: Mapping[str, Sequence[Paper]]) -> None:
     for listed in papers.values():
         for paper in listed:
             for kind, text in (("title", paper.title), ("abstract", paper.abstract)):
-                key = kind, text_hash(text)
+                key = kind, hash_text(text)
                 if key[1] and seen.setdefault(key, paper.openalex_id) != paper.openalex_id:
                     raise DataError(f"{seen[key]} and {paper.openalex_id} have the same {kind}")

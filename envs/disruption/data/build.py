@@ -1,8 +1,7 @@
 """A source of any size becomes a folder of papers: balanced, split, audited, with a manifest.
 
-The work is done in steps that are kept (`steps`): interrupted, the same call goes on where it
-stopped and leaves the same bytes. Memory holds some forty bytes a work of the source, about two
-hundred an eligible paper, and the set itself; citations and texts stay on disk.
+Memory holds some forty bytes a work of the source, about two hundred an eligible paper, and the set
+itself; citations and texts stay on disk.
 """
 
 import shutil
@@ -14,18 +13,17 @@ from typing import Any
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.data.audit import audit
-from tokengym.envs.disruption.data.from_papers import choose_papers
-from tokengym.envs.disruption.data.from_works import choose_works
 from tokengym.envs.disruption.data.jsonl import write_papers
 from tokengym.envs.disruption.data.manifest import (
     FOLDER_FORMAT,
     MANIFEST,
-    checked_files,
+    check_files,
     read_manifest,
     write_manifest,
 )
-from tokengym.envs.disruption.data.recipe import Input, Recipe, inputs_of
-from tokengym.envs.disruption.data.steps import Progress, no_progress, sha256
+from tokengym.envs.disruption.data.recipe import Recipe, find_inputs
+from tokengym.envs.disruption.data.stages import Stages, collect, label, select
+from tokengym.envs.disruption.data.steps import Progress, ignore_progress, sha256
 from tokengym.envs.disruption.paper import Paper
 
 STEPS = ".steps"
@@ -36,71 +34,72 @@ def build_papers(
     out: Path,
     *,
     executor: Executor | None = None,
-    progress: Progress = no_progress,
+    progress: Progress = ignore_progress,
 ) -> dict[str, Any]:
-    """Make the set of a recipe in a folder, or go on making it, and return its manifest.
+    """Make the set of a recipe in a folder, or continue making it, and return its manifest.
 
-    A set that is there already and intact is left as it is. What is made on the way lies in
-    `.steps` of the folder and goes once the set is complete.
+    A set that is there already and intact is left as it is. Intermediate results lie in `.steps` of
+    the folder until the set is complete: interrupted, the same call continues where it stopped and
+    leaves the same bytes.
 
     Args:
         recipe: how.
         out: the folder, which `make_world("disruption", data=out)` plays.
-        executor: where to read parts and score years; here, one after another, if `None`. The
-            bytes are the same.
-        progress: told after each step.
+        executor: where to read parts, score years and join texts; here, one after another, if
+            `None`. The bytes are the same.
+        progress: called after each step.
 
     Raises:
         DataError: if a file of the source is damaged and not to be skipped, too few papers can be
-            chosen, the set does not stand the audit, or `out` holds something else.
+            selected, the set fails the audit, or `out` holds something else.
         ImportError: if the source is Parquet and pyarrow is not installed.
     """
-    inputs = inputs_of(recipe, executor, progress)
+    inputs = find_inputs(recipe, executor, progress)
+    roles = sorted({one.role for one in inputs})
     head = {
         "format": FOLDER_FORMAT,
         "versions": {name: version(name) for name in ("tokengym", "numpy", "scipy")},
         "arguments": recipe.arguments(),
-        "inputs": {role: _hashes(inputs, role) for role in sorted({one.role for one in inputs})},
+        "inputs": {
+            role: {one.name: one.sha256 for one in inputs if one.role == role} for role in roles
+        },
     }
-    there = _finished(out, head)
-    if there is not None:
-        return there
-    steps = out / STEPS
-    steps.mkdir(parents=True, exist_ok=True)
-    if recipe.kind == "jsonl":
-        chosen = choose_papers(recipe, inputs, progress)
-    else:
-        chosen = choose_works(recipe, inputs, steps, executor, progress)
-    papers = {split: sorted(chosen.papers[split], key=_order) for split in SPLITS}
+    finished = _read_finished(out, head)
+    if finished is not None:
+        return finished
+    stages = Stages(recipe, inputs, out / STEPS, executor, progress)
+    labelled = label(stages)
+    selected = select(stages, labelled)
+    papers = {
+        split: sorted(listed, key=_order)
+        for split, listed in collect(stages, labelled, selected).items()
+    }
+    found = {**labelled.found, **selected.notes}
     if not any(papers.values()):
-        raise DataError(f"no paper is left of {recipe.source}: {chosen.found}")
+        raise DataError(f"no paper is left of {recipe.source}: {found}")
     progress("audit", 0, 1)
     findings = audit(papers, recipe.window)
     progress("audit", 1, 1)
     files = {}
-    for split, listed in papers.items():
-        for first in range(0, len(listed), recipe.papers_per_file):
-            some = listed[first : first + recipe.papers_per_file]
+    for split in SPLITS:
+        for first in range(0, len(papers[split]), recipe.papers_per_file):
+            some = papers[split][first : first + recipe.papers_per_file]
             path = out / f"{split}-{first // recipe.papers_per_file:04d}.jsonl"
             write_papers(path, some)
             files[path.name] = {"split": split, "papers": len(some), "sha256": sha256(path)}
     manifest = {
         **head,
-        "source": chosen.found,
-        "skipped": chosen.skipped,
+        "source": found,
+        "skipped": stages.skipped,
         "audit": findings,
         "files": files,
     }
     write_manifest(out, manifest)
-    shutil.rmtree(steps)
+    shutil.rmtree(out / STEPS)
     return manifest
 
 
-def _hashes(inputs: list[Input], role: str) -> dict[str, str]:
-    return {one.name: one.sha256 for one in inputs if one.role == role}
-
-
-def _finished(out: Path, head: dict[str, Any]) -> dict[str, Any] | None:
+def _read_finished(out: Path, head: dict[str, Any]) -> dict[str, Any] | None:
     """The manifest of the set in a folder, `None` if there is none or it was damaged.
 
     Raises:
@@ -117,7 +116,7 @@ def _finished(out: Path, head: dict[str, Any]) -> dict[str, Any] | None:
             f"{out} holds a set made with other {' and '.join(differing)}; take another folder"
         )
     try:
-        checked_files(out)
+        check_files(out)
     except DataError:
         return None
     return manifest

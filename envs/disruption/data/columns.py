@@ -1,221 +1,186 @@
-"""Works, scores and citations as arrays in files: what a build keeps of each part of its source.
+"""Reading steps: one part of a source becomes arrays, a `.npy` file a column, an entry a record.
 
-Each function here is the work of one step: it reads one part and writes `.npy` files, one entry a
-record, in the order of the part. Ids of works are the digits after the `W`.
+The columns, and what later steps derive from them:
+    id: digits of an OpenAlex id; of a user's papers, 64 bits of a hash of the id.
+    year, article: publication year; whether the work is an article.
+    venue: digits of the venue's id or -1.
+    field: number of the field's name or -1; a part numbers its own names.
+    title, abstract: hash of the text's words, 0 if it has none.
+    leaks: whether the text speaks of its own citations or scores.
+    starts, references: references of record k are `references[starts[k]:starts[k + 1]]`.
+    tenth, median: novelty scores, NaN if undefined.
+    cd, disruption, novel: CD index and the positions of the labels in `LABELS`, -1 if undefined.
+    citing, cited: the two ends of a citation.
+    old, new: a merged id, and the id it was finally merged into.
+    part, row: the part that holds a paper's text, -1 if none does, and which record of the part.
 """
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.data.openalex import read_merged_ids, read_parts
-from tokengym.envs.disruption.data.parts import refuse
+from tokengym.envs.disruption.data.jsonl import read_papers, refuse
+from tokengym.envs.disruption.data.openalex import (
+    Work,
+    parse_work_id,
+    read_merged_ids,
+    read_works,
+)
 from tokengym.envs.disruption.data.sciscinet import read_citations, read_scores
-from tokengym.envs.disruption.data.work import Work
+from tokengym.envs.disruption.labels import DISRUPTION_LABELS, NOVELTY_LABELS
 
-Arrays = Mapping[str, npt.NDArray[Any]]
+TEXT_COLUMNS = ("article", "venue", "field", "title", "abstract", "leaks")
+WORK_COLUMNS = ("year", *TEXT_COLUMNS)
+SCORE_COLUMNS = ("year", "tenth", "median")
+PAPER_COLUMNS = ("year", "field", "title", "abstract", "leaks", "cd", "disruption", "novel")
 
-_WORK_ID = re.compile(r"W([0-9]{1,18})")
+DTYPES: Mapping[str, type[np.generic]] = {
+    **dict.fromkeys(("id", "year", "venue", "starts", "references"), np.int64),
+    **dict.fromkeys(("citing", "cited", "old", "new"), np.int64),
+    **dict.fromkeys(("title", "abstract"), np.uint64),
+    **dict.fromkeys(("article", "leaks"), np.bool_),
+    **dict.fromkeys(("tenth", "median", "cd"), np.float64),
+    **dict.fromkeys(("disruption", "novel"), np.int8),
+    "field": np.int32,
+}
+
 _VENUE_ID = re.compile(r"S([0-9]{1,18})")
 _WORD = re.compile(r"\w+")
-_TELLS = re.compile(
+_OUTCOME = re.compile(
     r"\bcd[ _-]?index\b|\bdisrupti(?:on|veness) (?:index|score)\b|\bcited_by_count\b"
     r"|\b(?:cited by|cited) \d+\b|\btimes cited\b",
     re.IGNORECASE,
 )
-_KEPT_REASONS = 20
+_LISTED_REASONS = 20
 
 
-def work_number(work_id: str) -> int | None:
-    """The number of an OpenAlex work id such as `W2741809807`; `None` of anything else."""
-    match = _WORK_ID.fullmatch(work_id)
-    return None if match is None else int(match[1])
-
-
-def text_hash(text: str) -> int:
-    """64 bits of a text's words, whatever their case and punctuation; 0 of no words."""
+def hash_text(text: str) -> int:
+    """Return 64 bits of a text's words, whatever their case and punctuation; 0 of no words."""
     words = " ".join(_WORD.findall(text.casefold()))
     digest = hashlib.blake2b(words.encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(digest) if words else 0
 
 
-def tells_of_later(work_id: str, title: str, abstract: str) -> bool:
-    """Whether a text speaks of its own id, its citations or the score: no text to predict from."""
+def leaks_outcome(paper_id: str, title: str, abstract: str) -> bool:
+    """Whether a text speaks of its own id, its citations or its scores: nothing to predict from."""
     text = f"{title}\n{abstract}"
-    return (
-        _TELLS.search(text) is not None or re.search(rf"\b{re.escape(work_id)}\b", text) is not None
-    )
+    own_id = rf"\b{re.escape(paper_id)}\b"
+    return _OUTCOME.search(text) is not None or re.search(own_id, text) is not None
 
 
-def numbered_works(path: Path, skipped: list[str] | None) -> Iterator[tuple[int, Work]]:
-    """Yield the works of a part of OpenAlex with their numbers; see `read_parts`."""
-    for work in read_parts([path], {}, skipped):
-        number = work_number(work.id)
+def read_numbered_works(path: Path, skipped: list[str] | None) -> Iterator[tuple[int, Work]]:
+    """Yield the works of a part of OpenAlex with the digits of their ids; see `read_works`."""
+    for work in read_works([path], skipped=skipped):
+        number = parse_work_id(work.id)
         if number is None:
             refuse(f"{path}: not the id of a work: {work.id!r}", skipped)
         else:
             yield number, work
 
 
-def stage_works(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
-    """Write the works of a part of OpenAlex.
-
-    Args:
-        path: the part.
-        root: the source, which messages leave out.
-        skip: whether damaged lines and parts are passed over.
-        folder: where the arrays go.
-
-    Returns:
-        `fields`, the names that `field` numbers, and `skipped`, reasons.
-
-    Raises:
-        DataError: if the part is damaged and `skip` is false.
-    """
-    skipped: list[str] | None = [] if skip else None
-    codes: dict[str, int] = {}
-    rows: list[tuple[int, int, bool, int, int, int, int, int, bool]] = []
-    references: list[int] = []
-    starts = [0]
-    for number, work in numbered_works(path, skipped):
-        rows.append(_row(work, number, codes))
-        found = (work_number(reference) for reference in work.references)
-        references += [reference for reference in found if reference is not None]
-        starts.append(len(references))
-    types = (
-        np.int64,
-        np.int32,
-        np.bool_,
-        np.int64,
-        np.int16,
-        np.int64,
-        np.uint64,
-        np.uint64,
-        np.bool_,
-    )
-    names = ("id", "year", "article", "venue", "field", "cited_by", "title", "abstract", "tells")
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    arrays: dict[str, npt.NDArray[Any]] = {
-        name: np.array(column, dtype=kind)
-        for name, column, kind in zip(names, columns, types, strict=True)
-    }
-    arrays["starts"] = np.array(starts, dtype=np.int64)
-    arrays["references"] = np.array(references, dtype=np.int64)
-    _save(folder, arrays)
-    return {"fields": list(codes), "skipped": _reasons(skipped, root)}
-
-
-def _row(
-    work: Work, number: int, codes: dict[str, int]
-) -> tuple[int, int, bool, int, int, int, int, int, bool]:
-    venue = _VENUE_ID.fullmatch(work.venue)
-    return (
-        number,
-        work.year,
-        work.type == "article",
-        -1 if venue is None else int(venue[1]),
-        codes.setdefault(work.field, len(codes)) if work.field else -1,
-        work.cited_by_count,
-        text_hash(work.title),
-        text_hash(work.abstract),
-        tells_of_later(work.id, work.title, work.abstract),
-    )
-
-
-def stage_merged_ids(root: Path, skip: bool, folder: Path) -> dict[str, Any]:
-    """Write which works of a snapshot were merged into which: `old`, ascending, and `new`."""
-    skipped: list[str] | None = [] if skip else None
-    pairs = [
-        (work_number(old), work_number(new)) for old, new in read_merged_ids(root, skipped).items()
-    ]
-    table = np.array(
-        sorted((old, new) for old, new in pairs if old is not None and new is not None),
-        dtype=np.int64,
-    ).reshape(-1, 2)
-    _save(folder, {"old": table[:, 0], "new": table[:, 1]})
-    return {"skipped": _reasons(skipped, root)}
-
-
-def stage_scores(
-    path: Path, row_group: int, root: Path, skip: bool, folder: Path
-) -> dict[str, Any]:
-    """Write ids, years and novelty scores of rows of a `sciscinet_papers` table.
-
-    Args:
-        path: the table.
-        row_group: which of its row groups.
-        root: the source, which messages leave out.
-        skip: whether damaged rows and row groups are passed over.
-        folder: where the arrays go; a score that is missing is NaN.
-
-    Raises:
-        DataError: if something is damaged and `skip` is false.
-    """
-    skipped: list[str] | None = [] if skip else None
-    rows: list[tuple[int, int, float, float]] = []
-    try:
-        for scores in read_scores(path, row_group):
-            number = work_number(scores.id)
-            if number is None:
-                refuse(f"{path}: not the id of a work: {scores.id!r}", skipped)
-                continue
-            tenth, median = scores.tenth_percentile_z, scores.median_z
-            if tenth is None or median is None or tenth > median:
-                tenth = median = np.nan
-            rows.append((number, scores.year, tenth, median))
-    except DataError as error:
-        refuse(str(error), skipped, error)
-    columns = list(zip(*rows, strict=True)) if rows else [()] * 4
-    names, kinds = ("id", "year", "tenth", "median"), (np.int64, np.int32, np.float64, np.float64)
-    _save(
-        folder,
-        {n: np.array(c, dtype=k) for n, c, k in zip(names, columns, kinds, strict=True)},
-    )
-    return {"skipped": _reasons(skipped, root)}
-
-
-def stage_citations(
-    path: Path, row_group: int, root: Path, skip: bool, folder: Path
-) -> dict[str, Any]:
-    """Write rows of a `sciscinet_paperrefs` table as `citing` and `cited`; see `stage_scores`."""
-    skipped: list[str] | None = [] if skip else None
-    citing: list[int] = []
-    cited: list[int] = []
-    try:
-        for source, target in read_citations(path, row_group):
-            ends = work_number(source), work_number(target)
-            if ends[0] is None or ends[1] is None:
-                refuse(f"{path}: not the ids of two works: {source!r}, {target!r}", skipped)
-                continue
-            citing.append(ends[0])
-            cited.append(ends[1])
-    except DataError as error:
-        refuse(str(error), skipped, error)
-    _save(
-        folder,
-        {"citing": np.array(citing, dtype=np.int64), "cited": np.array(cited, dtype=np.int64)},
-    )
-    return {"skipped": _reasons(skipped, root)}
-
-
-def load(folder: Path, *names: str) -> list[npt.NDArray[Any]]:
-    """Map arrays of a step's folder into memory."""
+def load_columns(folder: Path, *names: str) -> list[npt.NDArray[Any]]:
+    """Map columns of a step's folder into memory."""
     return [np.load(folder / f"{name}.npy", mmap_mode="r") for name in names]
 
 
-def _save(folder: Path, arrays: Arrays) -> None:
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array)
+def save_columns(folder: Path, **columns: npt.ArrayLike) -> None:
+    """Write columns in their types, or in that of the array where `DTYPES` has none."""
+    for name, column in columns.items():
+        np.save(folder / f"{name}.npy", np.asarray(column, dtype=DTYPES.get(name)))
 
 
-def _reasons(skipped: Sequence[str] | None, root: Path) -> list[str]:
+# Each step below reads the part at `path` into `folder`. Messages leave out `root`, the source's
+# place. It returns `skipped`, why records were skipped, and the names of `fields` where there are
+# any, and raises a `DataError` if something is damaged and `skip` is false.
+
+
+def stage_works(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
+    """Read the works of a part of OpenAlex."""
+    skipped: list[str] | None = [] if skip else None
+    fields: dict[str, int] = {}
+    rows, references, starts = [], [], [0]
+    for number, work in read_numbered_works(path, skipped):
+        venue = _VENUE_ID.fullmatch(work.venue)
+        field = fields.setdefault(work.field, len(fields)) if work.field else -1
+        text = _describe_text(work.id, work.title, work.abstract)
+        article, venue_id = work.type == "article", -1 if venue is None else int(venue[1])
+        rows.append((number, work.year, article, venue_id, field, *text))
+        found = map(parse_work_id, work.references)
+        references += [reference for reference in found if reference is not None]
+        starts.append(len(references))
+    _save_rows(folder, ("id", *WORK_COLUMNS), rows)
+    save_columns(folder, starts=starts, references=references)
+    return {"fields": list(fields), "skipped": _list_reasons(skipped, root)}
+
+
+def stage_papers(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
+    """Read a file of papers that are labelled already."""
+    skipped: list[str] | None = [] if skip else None
+    fields: dict[str, int] = {}
+    rows = [
+        (
+            _hash_id(paper.openalex_id),
+            paper.publication_year,
+            fields.setdefault(paper.primary_field, len(fields)),
+            *_describe_text(paper.openalex_id, paper.title, paper.abstract),
+            np.nan if paper.cd_index is None else paper.cd_index,
+            _position(paper.disruption_label, DISRUPTION_LABELS),
+            _position(paper.novelty_label, NOVELTY_LABELS),
+        )
+        for paper in read_papers(path, skipped)
+    ]
+    _save_rows(folder, ("id", *PAPER_COLUMNS), rows)
+    return {"fields": list(fields), "skipped": _list_reasons(skipped, root)}
+
+
+def stage_merged_ids(root: Path, skip: bool, folder: Path) -> dict[str, Any]:
+    """Read which works of a snapshot were merged into which, in ascending order of `old`."""
+    skipped: list[str] | None = [] if skip else None
+    pairs = [tuple(map(parse_work_id, pair)) for pair in read_merged_ids(root, skipped).items()]
+    _save_rows(folder, ("old", "new"), sorted(pair for pair in pairs if None not in pair))
+    return {"skipped": _list_reasons(skipped, root)}
+
+
+def stage_scores(path: Path, group: int, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
+    """Read a row group of a `sciscinet_papers` table."""
+    skipped: list[str] | None = [] if skip else None
+    _save_rows(folder, ("id", *SCORE_COLUMNS), read_scores(path, group, skipped))
+    return {"skipped": _list_reasons(skipped, root)}
+
+
+def stage_citations(path: Path, group: int, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
+    """Read a row group of a `sciscinet_paperrefs` table."""
+    skipped: list[str] | None = [] if skip else None
+    _save_rows(folder, ("citing", "cited"), read_citations(path, group, skipped))
+    return {"skipped": _list_reasons(skipped, root)}
+
+
+def _describe_text(paper_id: str, title: str, abstract: str) -> tuple[int, int, bool]:
+    """Columns `title`, `abstract` and `leaks` of a text."""
+    return hash_text(title), hash_text(abstract), leaks_outcome(paper_id, title, abstract)
+
+
+def _hash_id(paper_id: str) -> int:
+    digest = hashlib.blake2b(paper_id.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, signed=True)
+
+
+def _position(label: str | None, labels: Sequence[str]) -> int:
+    return -1 if label is None else labels.index(label)
+
+
+def _save_rows(folder: Path, names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    save_columns(folder, **dict(zip(names, columns, strict=True)))
+
+
+def _list_reasons(skipped: Sequence[str] | None, root: Path) -> list[str]:
     """The first reasons, without the place of the source, and how many more there are."""
-    told = [reason.replace(f"{root}/", "") for reason in (skipped or [])[:_KEPT_REASONS]]
-    more = len(skipped or []) - len(told)
-    return [*told, f"and {more} more"] if more else told
+    listed = [reason.replace(f"{root}/", "") for reason in (skipped or [])[:_LISTED_REASONS]]
+    more = len(skipped or []) - len(listed)
+    return [*listed, f"and {more} more"] if more else listed

@@ -1,18 +1,18 @@
-"""A user's own papers in splits, and subsets with equally frequent labels."""
+"""A user's own papers, read from files and folders and divided into splits."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.seeding import SPLITS, generator, split_of
+from tokengym.envs.core.seeding import SPLITS, split_of
 from tokengym.envs.core.task import canonical_json, fingerprint
 from tokengym.envs.disruption.data.jsonl import read_papers
-from tokengym.envs.disruption.data.manifest import MANIFEST, checked_files
+from tokengym.envs.disruption.data.manifest import MANIFEST, check_files
 from tokengym.envs.disruption.data.steps import sha256
 from tokengym.envs.disruption.evidence import evidence_of_paper, instance_of
-from tokengym.envs.disruption.labels import LABELS, Target
+from tokengym.envs.disruption.labels import Target
 from tokengym.envs.disruption.paper import Paper
 
 
@@ -44,7 +44,7 @@ def load_papers(paths: str | Path | Sequence[str | Path]) -> PaperSet:
 
     Raises:
         DataError: if a file or a record is damaged, a folder has no manifest or other files than
-            it tells of, or there is no paper.
+            it lists, or there is no paper.
     """
     files = (paths,) if isinstance(paths, str | Path) else tuple(paths)
     names = tuple(str(Path(file).expanduser().resolve()) for file in files)
@@ -71,7 +71,7 @@ def _load(names: tuple[str, ...], digests: tuple[str, ...]) -> PaperSet:
 
 def _files(path: Path) -> list[tuple[str | None, Path]]:
     """Files and the split that a manifest gives each."""
-    return [*checked_files(path)] if path.is_dir() else [(None, path)]
+    return [*check_files(path)] if path.is_dir() else [(None, path)]
 
 
 @lru_cache(maxsize=64)
@@ -87,34 +87,6 @@ def labelled(papers: PaperSet, split: str, targets: tuple[Target, ...]) -> tuple
 def split_of_paper(paper: Paper) -> str:
     """The one split a paper belongs to, by title, abstract, year and field: alike in all tiers."""
     return split_of(_text_key(paper))
-
-
-def balanced(papers: Iterable[Paper], target: Target, *, seed: int = 0) -> list[Paper]:
-    """Keep equally many papers of each label of `target` in each split, chosen at random.
-
-    Papers without the label are dropped; the order of the others is kept.
-
-    Args:
-        papers: any papers.
-        target: `disruption` or `novelty`.
-        seed: of the choice, which depends on the papers themselves but not on their order.
-    """
-    cells: dict[tuple[str, str | None], list[Paper]] = {}
-    listed = list(papers)
-    for paper in listed:
-        cell = (split_of_paper(paper), paper.labels()[target])
-        cells.setdefault(cell, []).append(paper)
-    kept: set[str] = set()
-    for split in SPLITS:
-        groups = [cells.get((split, label), []) for label in LABELS[target]]
-        for group in groups:
-            drawn = sorted(group, key=lambda p: _rank(seed, p))[: min(map(len, groups))]
-            kept.update(paper.openalex_id for paper in drawn)
-    return [paper for paper in listed if paper.openalex_id in kept]
-
-
-def _rank(seed: int, paper: Paper) -> float:
-    return float(generator("balanced", seed, paper.openalex_id).random())
 
 
 def _text_key(paper: Paper) -> str:

@@ -14,7 +14,7 @@ FOLDER_FORMAT = 1
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write a manifest at once: an interruption leaves the old one, none, or the new one."""
+    """Write a manifest in one move: an interruption leaves the old one, none, or the new one."""
     part = folder / f"{MANIFEST}.part"
     text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
     part.write_text(text + "\n", encoding="utf-8")
@@ -25,7 +25,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a folder of papers.
 
     Raises:
-        DataError: if there is none, or it is no manifest of this format.
+        DataError: if there is none, or it is not a manifest of this format.
     """
     path = folder / MANIFEST
     try:
@@ -33,21 +33,21 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         known = manifest["format"] == FOLDER_FORMAT
         files = [(entry["split"], entry["sha256"]) for entry in manifest["files"].values()]
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise DataError(f"{folder} is no folder of papers: {path}: {error!r}") from error
+        raise DataError(f"{folder} is not a folder of papers: {path}: {error!r}") from error
     if not known or any(split not in SPLITS for split, _ in files):
         raise DataError(f"{path} is of another format than {FOLDER_FORMAT}")
     return dict(manifest)
 
 
-def checked_files(folder: Path) -> list[tuple[str, Path]]:
-    """Return split and path of each file of a folder of papers, in order.
+def check_files(folder: Path) -> list[tuple[str, Path]]:
+    """Return split and path of each file of a folder of papers, in order, if they are intact.
 
     Raises:
-        DataError: if a file is not what the manifest says, by name.
+        DataError: if a file differs from the one that the manifest lists; it names the file.
     """
     files = []
     for name, entry in sorted(read_manifest(folder)["files"].items()):
         if sha256(folder / name) != entry["sha256"]:
-            raise DataError(f"{folder / name} is not the file that {MANIFEST} tells of")
+            raise DataError(f"{folder / name} is not the file that {MANIFEST} lists")
         files.append((entry["split"], folder / name))
     return files

@@ -1,19 +1,18 @@
 """Pages of the OpenAlex API, fetched into files one by one, so that a fetch can be resumed.
 
-For more than some hundred thousand works take the snapshot; the API is metered by the call.
+For more than some hundred thousand works take the snapshot: the API is metered by the call.
 """
 
 import gzip
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.data.openalex import read_parts
-from tokengym.envs.disruption.data.work import Work
+from tokengym.envs.disruption.data.steps import Progress, ignore_progress
 
 if TYPE_CHECKING:
     import httpx
@@ -39,11 +38,11 @@ def fetch_works(
     retries: int = 6,
     first_wait: float = 1.0,
     timeout: float = 60.0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = ignore_progress,
 ) -> int:
     """Fetch all works that match a filter, 100 a page, and return how many pages there are now.
 
-    A fetch that was interrupted goes on where it stopped. A key is read from the environment
+    An interrupted fetch continues where it stopped. A key is read from the environment
     variable `OPENALEX_API_KEY`; without one the API allows next to nothing.
 
     Args:
@@ -55,11 +54,11 @@ def fetch_works(
         first_wait: seconds before the first repetition; they double, up to a minute, unless the
             server says how long to wait.
         timeout: seconds a call may take.
-        progress: called after each page with works so far and works in all.
+        progress: called after each page, with works for steps.
 
     Raises:
         DataError: if the folder holds a fetch with another filter, or the API refuses the filter,
-            fails for good, or answers something else than a page of works.
+            fails for good, or answers something other than a page of works.
         ImportError: if httpx is not installed.
     """
     import httpx
@@ -72,7 +71,7 @@ def fetch_works(
     with httpx.Client(base_url=address, timeout=timeout, follow_redirects=True) as client:
         while state["cursor"] and (most_pages is None or state["pages"] < most_pages):
             call = {**parameters, "cursor": state["cursor"]} | ({"api_key": key} if key else {})
-            page = _page(client, call, retries, first_wait)
+            page = _get_page(client, call, retries, first_wait)
             results, meta = page["results"], page["meta"]
             if results:
                 state["pages"] += 1
@@ -80,34 +79,12 @@ def fetch_works(
                 _write_page(root / f"page-{state['pages']:06d}.jsonl.gz", results)
             state["cursor"] = meta.get("next_cursor") if results else None
             _write_state(root, state)
-            if progress is not None:
-                progress(state["works"], int(meta.get("count") or state["works"]))
+            progress("fetch works", state["works"], int(meta.get("count") or state["works"]))
     pages: int = state["pages"]
     return pages
 
 
-def read_pages(folder: Path | str, skipped: list[str] | None = None) -> Iterator[Work]:
-    """Yield the works that `fetch_works` put into a folder.
-
-    Raises:
-        DataError: if there are none, or a page is damaged and `skipped` is `None`.
-    """
-    return read_parts(page_parts(Path(folder)), {}, skipped)
-
-
-def page_parts(folder: Path) -> list[Path]:
-    """Return the pages in a folder, in order.
-
-    Raises:
-        DataError: if there are none.
-    """
-    parts = sorted(folder.glob("page-*.jsonl.gz"))
-    if not parts:
-        raise DataError(f"{folder} holds no page-*.jsonl.gz")
-    return parts
-
-
-def _page(
+def _get_page(
     client: "httpx.Client", call: Mapping[str, str], retries: int, first_wait: float
 ) -> dict[str, Any]:
     """Get one page; messages never repeat the call, which holds the key."""
@@ -122,11 +99,11 @@ def _page(
             trouble = f"{type(error).__name__}"
         else:
             if answer.status_code == httpx.codes.OK:
-                return _checked(answer)
+                return _parse_page(answer)
             trouble = f"status {answer.status_code}"
             if answer.status_code not in _RETRIED:
                 raise DataError(
-                    f"OpenAlex refused {call['filter']!r}: {trouble}, {_message(answer)}"
+                    f"OpenAlex refused {call['filter']!r}: {trouble}, {_read_reason(answer)}"
                 )
             asked = answer.headers.get("retry-after", "")
             wait = min(float(asked), _LONGEST_WAIT) if asked.isdigit() else wait
@@ -135,7 +112,7 @@ def _page(
     raise DataError(f"OpenAlex failed {retries + 1} times in a row, the last time with {trouble}")
 
 
-def _checked(answer: "httpx.Response") -> dict[str, Any]:
+def _parse_page(answer: "httpx.Response") -> dict[str, Any]:
     try:
         page = answer.json()
     except ValueError as error:
@@ -145,17 +122,17 @@ def _checked(answer: "httpx.Response") -> dict[str, Any]:
         or not isinstance(page.get("results"), list)
         or not isinstance(page.get("meta"), dict)
     ):
-        raise DataError("OpenAlex answered something else than a page with meta and results")
+        raise DataError("OpenAlex answered something other than a page with meta and results")
     return page
 
 
-def _message(answer: "httpx.Response") -> str:
-    """What the API says about a refusal, shortened."""
+def _read_reason(answer: "httpx.Response") -> str:
+    """The reason that the API gives for a refusal, shortened."""
     try:
-        said = answer.json()
+        body = answer.json()
     except ValueError:
         return "no reason given"
-    return str(said.get("message", said) if isinstance(said, dict) else said)[:200]
+    return str(body.get("message", body) if isinstance(body, dict) else body)[:200]
 
 
 def _read_state(root: Path, works_filter: str) -> dict[str, Any]:
@@ -171,7 +148,7 @@ def _read_state(root: Path, works_filter: str) -> dict[str, Any]:
 
 
 def _write_state(root: Path, state: Mapping[str, Any]) -> None:
-    """Replace the state at once: an interruption leaves the old one or the new one."""
+    """Replace the state in one move: an interruption leaves the old one or the new one."""
     part = root / f"{_STATE}.part"
     part.write_text(json.dumps(state), encoding="utf-8")
     part.replace(root / _STATE)

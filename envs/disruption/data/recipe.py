@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from tokengym.envs.core.errors import DataError, OptionError
-from tokengym.envs.disruption.data.openalex import merged_id_files, snapshot_parts
-from tokengym.envs.disruption.data.openalex_api import page_parts
-from tokengym.envs.disruption.data.scoring import LabelRule
-from tokengym.envs.disruption.data.selecting import BALANCES, Balance
+from tokengym.envs.disruption.data.openalex import find_merged_ids, find_pages, find_snapshot_parts
+from tokengym.envs.disruption.data.selection import BALANCES, Balance
 from tokengym.envs.disruption.data.steps import Progress, sha256
-from tokengym.envs.disruption.paper import Paper
+from tokengym.envs.disruption.labels import LABELS, Target
+from tokengym.envs.disruption.paper import LABEL_RULES, LabelRule
 
 Kind = Literal["openalex", "openalex-api", "sciscinet", "jsonl"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -37,7 +36,7 @@ class Recipe:
         balance: where classes are made equally frequent: `field-year`, `split` or `none`.
         shuffles: how many shuffles novelty scores rest on; 0 leaves novelty out.
         seed: of shuffles and choices.
-        skip_corrupt: pass over what is damaged and name it, instead of refusing it.
+        skip_corrupt: skip what is damaged and name it, instead of refusing it.
         papers_per_file: most papers in one file.
 
     Raises:
@@ -61,14 +60,16 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense, by name and value."""
-        for name, value, known in (
-            ("kind", self.kind, KINDS),
-            ("target", self.target, ("disruption", "novelty", "both")),
-            ("rule", self.rule, get_args(LabelRule)),
-            ("balance", self.balance, BALANCES),
+        for name, known in (
+            ("kind", KINDS),
+            ("target", (*LABELS, "both")),
+            ("rule", LABEL_RULES),
+            ("balance", BALANCES),
         ):
-            if value not in known:
-                raise OptionError(f"{name} must be one of {list(known)}, got {value!r}")
+            if getattr(self, name) not in known:
+                raise OptionError(
+                    f"{name} must be one of {list(known)}, got {getattr(self, name)!r}"
+                )
         for name, least in (("window", 1), ("seed", 0), ("papers_per_file", 1)):
             if getattr(self, name) < least:
                 raise OptionError(f"{name} must be at least {least}, got {getattr(self, name)}")
@@ -86,11 +87,16 @@ class Recipe:
         if self.target != "disruption" and not self.shuffles and self.kind.startswith("openalex"):
             raise OptionError(f"target={self.target!r} needs novelty: shuffles must not be 0")
 
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """The targets whose labels a paper must have."""
+        return tuple(LABELS) if self.target == "both" else (self.target,)
+
     def arguments(self) -> dict[str, Any]:
         """All that the set depends on besides the contents of its files, as plain JSON."""
-        told = dataclasses.asdict(self)
-        del told["source"], told["texts"]
-        return told
+        fields = dataclasses.asdict(self)
+        del fields["source"], fields["texts"]
+        return fields
 
 
 class Input(NamedTuple):
@@ -111,27 +117,13 @@ class Input(NamedTuple):
     sha256: str
 
 
-class Chosen(NamedTuple):
-    """The papers of a set before they are written.
-
-    Attributes:
-        papers: those of each split.
-        skipped: what was passed over in each file, by its name.
-        found: figures of the source and the choice, for the manifest.
-    """
-
-    papers: dict[str, list[Paper]]
-    skipped: dict[str, list[str]]
-    found: dict[str, Any]
-
-
-def inputs_of(recipe: Recipe, executor: Executor | None, progress: Progress) -> list[Input]:
+def find_inputs(recipe: Recipe, executor: Executor | None, progress: Progress) -> list[Input]:
     """Find and hash the files of a recipe; works come in the order in which they count.
 
     Raises:
         DataError: if there are none, or one cannot be read.
     """
-    listed = list(_files(recipe))
+    listed = _list_files(recipe)
     stage = "hash files"
     progress(stage, 0, len(listed))
     paths = [path for _, _, path in listed]
@@ -143,42 +135,43 @@ def inputs_of(recipe: Recipe, executor: Executor | None, progress: Progress) -> 
     return found
 
 
-def _files(recipe: Recipe) -> list[tuple[Role, Path, Path]]:
+def _list_files(recipe: Recipe) -> list[tuple[Role, Path, Path]]:
+    """Role, root and path of each file."""
     root = recipe.source
     if not root.exists():
         raise DataError(f"there is no {root}")
     if recipe.kind == "jsonl":
         if root.is_file():
             return [("papers", root.parent, root)]
-        files = sorted([*root.glob("**/*.jsonl"), *root.glob("**/*.jsonl.gz")])
-        return _some("papers", root, files, "*.jsonl or *.jsonl.gz")
+        return _list_matching(
+            "papers", root, "*.jsonl or *.jsonl.gz", "**/*.jsonl", "**/*.jsonl.gz"
+        )
     if recipe.kind != "sciscinet":
-        return _works(root, pages=recipe.kind == "openalex-api")
+        return _list_works(root, pages=recipe.kind == "openalex-api")
     assert recipe.texts is not None
-    pages = any(recipe.texts.glob("page-*.jsonl.gz"))
-    return [
-        *_works(recipe.texts, pages=pages),
-        *_table(root, "scores", "sciscinet_papers"),
-        *_table(root, "citations", "sciscinet_paperrefs"),
+    tables: list[tuple[Role, str]] = [
+        ("scores", "sciscinet_papers"),
+        ("citations", "sciscinet_paperrefs"),
     ]
+    listed = _list_works(recipe.texts, pages=any(recipe.texts.glob("page-*.jsonl.gz")))
+    for role, name in tables:  # a table is one Parquet file or a folder of them
+        listed += _list_matching(
+            role, root, f"{name}.parquet", f"{name}.parquet", f"{name}/*.parquet"
+        )
+    return listed
 
 
-def _works(root: Path, *, pages: bool) -> list[tuple[Role, Path, Path]]:
-    works = page_parts(root) if pages else snapshot_parts(root)
-    merged = [] if pages else merged_id_files(root)
-    return [
-        *(("works", root, path) for path in works),
-        *(("merged", root, path) for path in merged),
-    ]
+def _list_works(root: Path, *, pages: bool) -> list[tuple[Role, Path, Path]]:
+    if pages:
+        return [("works", root, path) for path in find_pages(root)]
+    parts, merged = find_snapshot_parts(root), find_merged_ids(root)
+    return [*(("works", root, p) for p in parts), *(("merged", root, p) for p in merged)]
 
 
-def _table(root: Path, role: Role, name: str) -> list[tuple[Role, Path, Path]]:
-    """A table as one Parquet file or as a folder of them."""
-    files = sorted([*root.glob(f"{name}.parquet"), *root.glob(f"{name}/*.parquet")])
-    return _some(role, root, files, f"{name}.parquet")
-
-
-def _some(role: Role, root: Path, files: list[Path], wanted: str) -> list[tuple[Role, Path, Path]]:
+def _list_matching(
+    role: Role, root: Path, wanted: str, *patterns: str
+) -> list[tuple[Role, Path, Path]]:
+    files = sorted(path for pattern in patterns for path in root.glob(pattern))
     if not files:
         raise DataError(f"{root} holds no {wanted}")
     return [(role, root, path) for path in files]

@@ -1,158 +1,114 @@
-"""SciSciNet-v2 tables: scores by paper, and the citation graph they were computed on."""
+"""Tables of SciSciNet-v2 (Parquet): novelty scores by paper, and citations."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.citations import CitationGraph
-from tokengym.envs.disruption.data.openalex import short_id
-from tokengym.envs.disruption.data.work import Work
-from tokengym.envs.disruption.labels import disruption_label_of_score, novelty_label
-from tokengym.envs.disruption.paper import Paper
+from tokengym.envs.disruption.data.jsonl import refuse
+from tokengym.envs.disruption.data.openalex import parse_work_id, shorten_id
 
-PAPER_COLUMNS = ("paperid", "year", "disruption", "Atyp_Median_Z", "Atyp_10pct_Z")
-REFERENCE_COLUMNS = ("citing_paperid", "cited_paperid")
+_SCORES = ("paperid", "year", "Atyp_10pct_Z", "Atyp_Median_Z")
+_CITATIONS = ("citing_paperid", "cited_paperid")
+_NAN = float("nan")
 
 
 class Scores(NamedTuple):
-    """One row of `sciscinet_papers`; a score that is missing there is `None`."""
+    """One row of `sciscinet_papers`; both scores are NaN unless both are known.
 
-    id: str
+    Attributes:
+        id: digits of the work's id.
+        year: publication year.
+        tenth: 10th percentile of the z-scores of its venue pairs.
+        median: their median, not below `tenth`.
+    """
+
+    id: int
     year: int
-    disruption: float | None
-    tenth_percentile_z: float | None
-    median_z: float | None
+    tenth: float
+    median: float
 
 
-def row_groups(path: Path | str) -> int:
+def count_row_groups(path: Path | str, skipped: list[str] | None = None) -> int:
     """Return how many row groups a table has; each can be read by itself.
 
     Raises:
-        DataError: if the file is no readable table.
+        DataError: if the file is not a readable table and `skipped` is `None`.
         ImportError: if pyarrow is not installed.
     """
-    with _table(Path(path)) as table:
-        count: int = table.num_row_groups
-    return count
+    try:
+        with _open_table(Path(path)) as table:
+            count: int = table.num_row_groups
+            return count
+    except DataError as error:
+        refuse(str(error), skipped, error)
+        return 0
 
 
-def read_scores(path: Path | str, row_group: int | None = None) -> Iterator[Scores]:
-    """Yield the rows of a `sciscinet_papers` table (Parquet) that have a year.
+def read_scores(
+    path: Path | str, row_group: int | None = None, skipped: list[str] | None = None
+) -> Iterator[Scores]:
+    """Yield the rows of a `sciscinet_papers` table that have a year.
 
     Args:
         path: the table.
         row_group: one of its row groups; all of them if `None`.
+        skipped: collects what is wrong with damaged rows and row groups, which are then skipped.
 
     Raises:
-        DataError: if the file is no such table; it names the missing columns.
+        DataError: if the table or a row is damaged and `skipped` is `None`; it names the columns
+            that are missing.
         ImportError: if pyarrow is not installed.
     """
-    for batch in _batches(Path(path), PAPER_COLUMNS, row_group):
-        columns = [batch[name].to_pylist() for name in PAPER_COLUMNS]
-        for paper, year, disruption, median, tenth in zip(*columns, strict=True):
-            if year is not None:
-                yield Scores(
-                    short_id(str(paper)),
-                    int(year),
-                    _known(disruption),
-                    _known(tenth),
-                    _known(median),
-                )
+    for paper, year, tenth, median in _read_rows(Path(path), _SCORES, row_group, skipped):
+        if year is None:
+            continue
+        short = shorten_id(str(paper))
+        number = parse_work_id(short)
+        if number is None:
+            refuse(f"{path}: not the id of a work: {short!r}", skipped)
+        elif tenth is not None and median is not None and tenth <= median:
+            yield Scores(number, int(year), float(tenth), float(median))
+        else:
+            yield Scores(number, int(year), _NAN, _NAN)
 
 
-def read_citations(path: Path | str, row_group: int | None = None) -> Iterator[tuple[str, str]]:
-    """Yield citing and cited id of the rows of a `sciscinet_paperrefs` table (Parquet).
+def read_citations(
+    path: Path | str, row_group: int | None = None, skipped: list[str] | None = None
+) -> Iterator[tuple[int, int]]:
+    """Yield the digits of the citing and the cited id of each row of a `sciscinet_paperrefs` table.
 
     Args and errors are those of `read_scores`.
     """
-    for batch in _batches(Path(path), REFERENCE_COLUMNS, row_group):
-        for citing, cited in zip(*(batch[n].to_pylist() for n in REFERENCE_COLUMNS), strict=True):
-            yield short_id(str(citing)), short_id(str(cited))
+    for row in _read_rows(Path(path), _CITATIONS, row_group, skipped):
+        source, target = (shorten_id(str(paper)) for paper in row)
+        citing, cited = parse_work_id(source), parse_work_id(target)
+        if citing is None or cited is None:
+            refuse(f"{path}: not the ids of two works: {source!r}, {target!r}", skipped)
+        else:
+            yield citing, cited
 
 
-class IdentifiedGraph(NamedTuple):
-    """A citation graph and the id of each of its papers, in its numbering."""
-
-    ids: Sequence[str]
-    graph: CitationGraph
-
-
-def read_graph(papers: Path | str, references: Path | str) -> IdentifiedGraph:
-    """Build the graph of a `sciscinet_papers` and a `sciscinet_paperrefs` table (Parquet).
-
-    Citations from or to papers without a row or a year are left out.
-
-    Raises:
-        DataError: if a file is no such table.
-        ImportError: if pyarrow is not installed.
-    """
-    numbers: dict[str, int] = {}
-    years: list[int] = []
-    for scores in read_scores(papers):
-        if scores.id not in numbers:
-            numbers[scores.id] = len(years)
-            years.append(scores.year)
-    ends = [
-        (numbers[citing], numbers[cited])
-        for citing, cited in read_citations(references)
-        if citing in numbers and cited in numbers
-    ]
-    graph = CitationGraph.from_edges(
-        np.array(years, dtype=np.int64),
-        [citing for citing, _ in ends],
-        [cited for _, cited in ends],
-    )
-    return IdentifiedGraph(list(numbers), graph)
-
-
-def with_scores(works: Iterable[Work], scores: Mapping[str, Scores]) -> Iterator[Paper]:
-    """Yield a paper for each work that has scores; SciSciNet itself holds no titles.
-
-    SciSciNet's disruption looks at all later citers, not only at those of five years.
-    """
-    for work in works:
-        row = scores.get(work.id)
-        if row is None or row.disruption is None:
-            continue
-        tenth, median = row.tenth_percentile_z, row.median_z
-        paired = tenth is not None and median is not None and tenth <= median
-        yield Paper(
-            openalex_id=work.id,
-            title=work.title,
-            abstract=work.abstract,
-            publication_year=work.year,
-            cited_by_count=work.cited_by_count,
-            cd_index=row.disruption,
-            novelty_score=tenth if paired else None,
-            conventionality_score=median if paired else None,
-            disruption_label=disruption_label_of_score(row.disruption),
-            novelty_label=(
-                novelty_label(tenth, median)
-                if paired and tenth is not None and median is not None
-                else None
-            ),
-            primary_field=work.field,
-            field_median=0.0 if paired else None,
-        )
-
-
-def _batches(path: Path, columns: Sequence[str], row_group: int | None) -> Iterator[Any]:
-    """Record batches of some columns of a Parquet file, without reading it whole."""
-    with _table(path) as table:
-        missing = sorted(set(columns) - set(table.schema_arrow.names))
-        if missing:
-            raise DataError(f"{path} lacks the columns {missing}")
-        groups = None if row_group is None else [row_group]
-        yield from table.iter_batches(columns=list(columns), row_groups=groups)
+def _read_rows(
+    path: Path, columns: Sequence[str], row_group: int | None, skipped: list[str] | None
+) -> Iterator[tuple[Any, ...]]:
+    """Yield rows of some columns of a table, without reading it whole."""
+    try:
+        with _open_table(path) as table:
+            missing = sorted(set(columns) - set(table.schema_arrow.names))
+            if missing:
+                raise DataError(f"{path} lacks the columns {missing}")
+            groups = None if row_group is None else [row_group]
+            for batch in table.iter_batches(columns=list(columns), row_groups=groups):
+                yield from zip(*(batch[name].to_pylist() for name in columns), strict=True)
+    except DataError as error:
+        refuse(str(error), skipped, error)
 
 
 @contextmanager
-def _table(path: Path) -> Iterator[Any]:
-    """An open Parquet file; damage found while it is read is a `DataError`."""
+def _open_table(path: Path) -> Iterator[Any]:
+    """Open a Parquet file; damage found while it is read raises a `DataError`."""
     import pyarrow  # type: ignore[import-untyped]
     from pyarrow import parquet
 
@@ -161,7 +117,3 @@ def _table(path: Path) -> Iterator[Any]:
             yield table
     except (OSError, pyarrow.ArrowInvalid) as error:
         raise DataError(f"{path} is no readable Parquet table: {error}") from error
-
-
-def _known(value: float | None) -> float | None:
-    return None if value is None or np.isnan(value) else float(value)

@@ -1,13 +1,14 @@
-"""From a citation graph to scores and labels of the papers that are eligible for them."""
+"""Scores and labels of the eligible papers of a citation graph."""
 
-from concurrent.futures import Executor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.disruption.citations import CitationGraph
+from tokengym.envs.disruption.data.openalex import Work
 from tokengym.envs.disruption.labels import (
     DISRUPTION_LABELS,
     NOVELTY_LABELS,
@@ -17,11 +18,10 @@ from tokengym.envs.disruption.labels import (
     percentile_labels,
 )
 from tokengym.envs.disruption.novelty import ReferenceSlots, shuffled_scores
-from tokengym.envs.disruption.paper import FirstYear, ReferenceFacts
+from tokengym.envs.disruption.paper import FirstYear, LabelRule, Paper, ReferenceFacts
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
-LabelRule = Literal["threshold", "percentile"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,54 +33,65 @@ class Corpus:
         article: whether it is an article, shape (n,).
         venue: a number of the venue, -1 if unknown, shape (n,).
         field: a number of the field, -1 if unknown, shape (n,).
+        novelty: 10th percentile and median of the pairs' z-scores, each of shape (n,), where a
+            source gives them; otherwise they are estimated by shuffles.
     """
 
     graph: CitationGraph
     article: npt.NDArray[np.bool_]
     venue: npt.NDArray[np.integer[Any]]
     field: npt.NDArray[np.integer[Any]]
+    novelty: tuple[FloatArray, FloatArray] | None = None
 
 
 class Scored(NamedTuple):
-    """Eligible papers, one entry a paper.
+    """Scores and labels of eligible papers, one entry a paper.
 
     Attributes:
         number: which paper, shape (k,).
         year: publication year, shape (k,).
+        field: number of the field, shape (k,).
+        disruption: position of the CD index's label in `DISRUPTION_LABELS`, shape (k,).
+        novel: position of the novelty label in `NOVELTY_LABELS`, -1 if undefined, shape (k,).
         cd: CD index, shape (k,).
         references: count, median age, venues and fields of the references, shape (k, 4).
         first_year: citers of the first year by kind, shape (k, 3).
         novelty: 10th percentile and median of the pairs' z-scores, NaN if undefined, shape (k, 2).
         usual: median conventionality of its field and year, NaN where `novelty` is, shape (k,).
-        disruption: position of the CD index's label in `LABELS`, shape (k,).
-        novel: position of the novelty scores' label, -1 where they are undefined, shape (k,).
     """
 
     number: IntArray
     year: IntArray
+    field: IntArray
+    disruption: npt.NDArray[np.int8]
+    novel: npt.NDArray[np.int8]
     cd: FloatArray
     references: IntArray
     first_year: IntArray
     novelty: FloatArray
     usual: FloatArray
-    disruption: npt.NDArray[np.int8]
-    novel: npt.NDArray[np.int8]
 
-    def fields(self, k: int) -> dict[str, Any]:
-        """The k-th paper as fields of a `Paper`, without what a source says of it."""
+    def make_paper(self, k: int, work: Work, rule: LabelRule) -> Paper:
+        """Join the k-th entry and the work it was computed for."""
         (tenth, median), usual = self.novelty[k].tolist(), float(self.usual[k])
         paired = not np.isnan(tenth)
-        return {
-            "publication_year": int(self.year[k]),
-            "cd_index": float(self.cd[k]),
-            "novelty_score": tenth if paired else None,
-            "conventionality_score": median if paired else None,
-            "disruption_label": DISRUPTION_LABELS[self.disruption[k]],
-            "novelty_label": NOVELTY_LABELS[self.novel[k]] if paired else None,
-            "references": ReferenceFacts(*self.references[k].tolist()),
-            "first_year": FirstYear(*self.first_year[k].tolist()),
-            "field_median": usual if paired else None,
-        }
+        return Paper(
+            openalex_id=work.id,
+            title=_clean(work.title),
+            abstract=_clean(work.abstract),
+            publication_year=int(self.year[k]),
+            cited_by_count=work.cited_by_count,
+            cd_index=float(self.cd[k]),
+            novelty_score=tenth if paired else None,
+            conventionality_score=median if paired else None,
+            disruption_label=DISRUPTION_LABELS[self.disruption[k]],
+            novelty_label=NOVELTY_LABELS[self.novel[k]] if paired else None,
+            primary_field=work.field,
+            references=ReferenceFacts(*self.references[k].tolist()),
+            first_year=FirstYear(*self.first_year[k].tolist()),
+            field_median=usual if paired else None,
+            label_rule=rule,
+        )
 
 
 def score_year(
@@ -91,10 +102,8 @@ def score_year(
     window: int = 5,
     seed: int = 0,
     shuffles: int = 20,
-    novelty: FloatArray | None = None,
     rule: LabelRule = "threshold",
     share: float = 0.25,
-    executor: Executor | None = None,
 ) -> Scored:
     """Score and label the eligible papers of one publication year, in ascending number.
 
@@ -105,10 +114,8 @@ def score_year(
         window: years after publication that citers count.
         seed: entropy of the shuffles behind the novelty scores.
         shuffles: how many shuffles; 0 leaves novelty undefined.
-        novelty: scores that are known already, by number, shape (n, 2), instead of shuffles.
         rule: `threshold` labels CD by ±0.1; `percentile` by rank within field and year.
         share: size of either tail of the percentile rule.
-        executor: where to count and shuffle; here if `None`.
     """
     graph = corpus.graph
     first, end = np.searchsorted(graph.times, [year, year + 1]).tolist()
@@ -116,14 +123,14 @@ def score_year(
         end = first
     number = np.asarray(graph.order[first:end])
     field = np.asarray(corpus.field[number])
-    counts = graph.counts(number, window=window, executor=executor)
-    if novelty is not None:
-        scores = np.asarray(novelty[number], dtype=np.float64)
+    counts = graph.counts(number, window=window)
+    if corpus.novelty is not None:
+        novelty = np.stack([scores[number] for scores in corpus.novelty], axis=1)
     elif shuffles:
-        scores = _shuffled(corpus, first, end, seed, shuffles, executor)
+        novelty = _shuffle_venues(corpus, first, end, seed, shuffles)
     else:
-        scores = np.full((len(number), 2), np.nan)
-    usual = _field_medians(field, scores[:, 1])
+        novelty = np.full((len(number), 2), np.nan)
+    usual = _compute_field_medians(field, novelty[:, 1])
     place = np.flatnonzero(
         eligible(
             np.diff(graph.starts[first : end + 1]),
@@ -134,36 +141,111 @@ def score_year(
             article=corpus.article[number],
         )
     )
-    early = graph.counts(number[place], window=1, executor=executor)
-    cd = counts.cd()[place]
+    number, field, novelty, usual = number[place], field[place], novelty[place], usual[place]
     years = np.full(len(place), year)
+    cd = counts.cd()[place]
     if rule == "threshold":
-        kinds = (column[place] for column in (counts.n_i, counts.n_j, counts.n_k))
-        disruption = disruption_labels(*kinds).tolist()
+        disruption = disruption_labels(*(n[place] for n in (counts.n_i, counts.n_j, counts.n_k)))
     else:
-        disruption = percentile_labels(cd, field[place], years, share=share).tolist()
-    rows = zip(scores[place].tolist(), usual[place].tolist(), strict=True)
+        disruption = percentile_labels(cd, field, years, share=share)
     novel = [
         -1 if np.isnan(tenth) else NOVELTY_LABELS.index(novelty_label(tenth, median, common))
-        for (tenth, median), common in rows
+        for tenth, median, common in np.column_stack([novelty, usual]).tolist()
     ]
-    facts = [_facts(corpus, position) for position in (first + place).tolist()]
+    early = graph.counts(number, window=1)
+    facts = [_describe_references(corpus, position) for position in (first + place).tolist()]
     return Scored(
-        number=number[place],
+        number=number,
         year=years,
+        field=field,
+        disruption=encode_labels(disruption, DISRUPTION_LABELS),
+        novel=np.array(novel, dtype=np.int8),
         cd=cd,
         references=np.array(facts, dtype=np.int64).reshape(-1, 4),
         first_year=np.stack([early.n_i, early.n_j, early.n_k], axis=1),
-        novelty=scores[place],
-        usual=usual[place],
-        disruption=np.array([DISRUPTION_LABELS.index(x) for x in disruption], dtype=np.int8),
-        novel=np.array(novel, dtype=np.int8),
+        novelty=novelty,
+        usual=usual,
     )
 
 
-def _shuffled(
-    corpus: Corpus, first: int, end: int, seed: int, shuffles: int, executor: Executor | None
-) -> FloatArray:
+def label_works(
+    works: Sequence[Work],
+    *,
+    last_year: int,
+    window: int = 5,
+    seed: int = 0,
+    shuffles: int = 20,
+    rule: LabelRule = "threshold",
+    share: float = 0.25,
+) -> list[Paper]:
+    """Score and label every eligible article among works in memory.
+
+    Scores see only what is among `works`: a sample of the literature gives the metrics of that
+    sample. Novelty is scored within each publication year; a paper without two references of known
+    venue has none. No value depends on the order of `works`. For more works than fit into memory
+    see `build_papers`, which gives the same labels.
+
+    Args:
+        works: records with distinct ids.
+        last_year: last year that `works` covers completely.
+        window: years after publication that citers count.
+        seed: entropy of the shuffles behind the novelty scores.
+        shuffles: how many shuffles; 0 leaves novelty undefined.
+        rule: `threshold` labels CD by ±0.1; `percentile` by rank within field and year.
+        share: size of either tail of the percentile rule.
+
+    Returns:
+        papers in the order of `works`.
+    """
+    listed = sorted(works, key=lambda work: (len(work.id), work.id))
+    number = {work.id: k for k, work in enumerate(listed)}
+    edges = [
+        (k, number[r]) for k, work in enumerate(listed) for r in work.references if r in number
+    ]
+    corpus = Corpus(
+        CitationGraph.from_edges(
+            np.array([work.year for work in listed], dtype=np.int64),
+            [citing for citing, _ in edges],
+            [cited for _, cited in edges],
+        ),
+        np.array([work.type == "article" for work in listed], dtype=bool),
+        _number_names([work.venue for work in listed]),
+        _number_names([work.field for work in listed]),
+    )
+    papers = {}
+    for year in np.unique(corpus.graph.times).tolist():
+        scored = score_year(
+            corpus,
+            year,
+            last_year=last_year,
+            window=window,
+            seed=seed,
+            shuffles=shuffles,
+            rule=rule,
+            share=share,
+        )
+        for k, which in enumerate(scored.number.tolist()):
+            papers[listed[which].id] = scored.make_paper(k, listed[which], rule)
+    return [papers[work.id] for work in works if work.id in papers]
+
+
+def encode_labels(labels: npt.NDArray[np.str_], names: Sequence[str]) -> npt.NDArray[np.int8]:
+    """Return the position of each label among `names`, -1 of the empty string."""
+    return np.select([labels == name for name in names], range(len(names)), -1).astype(np.int8)
+
+
+def _number_names(names: Sequence[str]) -> IntArray:
+    """Return a number for each name, -1 for the empty one."""
+    code = {name: k for k, name in enumerate(sorted(set(names) - {""}))}
+    return np.array([code.get(name, -1) for name in names], dtype=np.int64)
+
+
+def _clean(text: str) -> str:
+    """Put text on one line that UTF-8 can hold: JSON may spell halves of characters."""
+    return " ".join(text.encode("utf-8", "replace").decode().split())
+
+
+def _shuffle_venues(corpus: Corpus, first: int, end: int, seed: int, shuffles: int) -> FloatArray:
     """Novelty of the papers at positions `first` to `end`, all of one year, shape (k, 2)."""
     graph = corpus.graph
     starts = np.asarray(graph.starts[first : end + 1])
@@ -175,10 +257,10 @@ def _shuffled(
     kept = np.concatenate([[0], np.cumsum(known)])[starts - starts[0]]
     names = np.unique(venue[known], return_inverse=True)[1]
     slots = ReferenceSlots(kept, names, np.asarray(graph.times[cited[known]]))
-    return shuffled_scores(slots, seed=seed, shuffles=shuffles, executor=executor).percentiles()
+    return shuffled_scores(slots, seed=seed, shuffles=shuffles).percentiles()
 
 
-def _field_medians(field: npt.NDArray[np.integer[Any]], median: FloatArray) -> FloatArray:
+def _compute_field_medians(field: npt.NDArray[np.integer[Any]], median: FloatArray) -> FloatArray:
     """Median of `median` in each paper's field; NaN where it is NaN itself."""
     usual = np.full(len(median), np.nan)
     known = ~np.isnan(median)
@@ -188,7 +270,7 @@ def _field_medians(field: npt.NDArray[np.integer[Any]], median: FloatArray) -> F
     return usual
 
 
-def _facts(corpus: Corpus, position: int) -> tuple[int, int, int, int]:
+def _describe_references(corpus: Corpus, position: int) -> tuple[int, int, int, int]:
     """`ReferenceFacts` of the paper at a position of the graph's order."""
     graph = corpus.graph
     cited = np.asarray(graph.cited[graph.starts[position] : graph.starts[position + 1]])

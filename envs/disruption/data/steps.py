@@ -1,4 +1,4 @@
-"""Work in steps whose results are kept on disk, so that an interrupted build goes on.
+"""Steps whose results are kept on disk, so that an interrupted build goes on where it stopped.
 
 A step's folder is named by a hash of everything its result depends on, appears only once it is
 complete, and holds the hash of each of its files: what is found intact is not done again.
@@ -7,7 +7,7 @@ complete, and holds the hash of each of its files: what is found intact is not d
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.task import canonical_json
 
-FORMAT = 1
+FORMAT = 2
 """Goes up whenever a step gives another result from the same inputs."""
 
 _DONE = "done.json"
 
 Progress = Callable[[str, int, int], None]
-"""Told the stage, how many of its steps are done, and how many there are."""
+"""Called with a stage, how many of its steps are done, and how many there are."""
 
 
-def no_progress(_stage: str, _done: int, _total: int) -> None:
-    """Tell nobody."""
+def ignore_progress(_stage: str, _done: int, _total: int) -> None:
+    """Report nothing."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class Step:
     @property
     def folder(self) -> str:
         """Name of the folder of its result."""
-        told = canonical_json({"format": FORMAT, "name": self.name, "inputs": self.inputs})
-        return f"{self.name}-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+        identity = {"format": FORMAT, "name": self.name, "inputs": self.inputs}
+        return f"{self.name}-{_hash_json(identity)[:16]}"
 
 
 class Done(NamedTuple):
-    """What a step left.
+    """The result of a step.
 
     Attributes:
         path: its folder.
@@ -66,9 +66,8 @@ class Done(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """One hash of all that the step left, for the inputs of later steps."""
-        told = canonical_json({"files": dict(self.files), "notes": self.notes})
-        return hashlib.sha256(told.encode()).hexdigest()
+        """One hash of the whole result, for the inputs of later steps."""
+        return _hash_json({"files": dict(self.files), "notes": self.notes})
 
 
 def run_steps(
@@ -77,28 +76,29 @@ def run_steps(
     steps: Sequence[Step],
     *,
     executor: Executor | None = None,
-    progress: Progress = no_progress,
+    progress: Progress = ignore_progress,
 ) -> list[Done]:
-    """Do what is not done yet, and return every step's result in the order of `steps`.
+    """Run the steps that are not done yet, and return every step's result in their order.
 
     Args:
         folder: where the results lie.
         stage: name of all these steps together, for `progress`.
         steps: what to do; none needs the result of another one.
-        executor: where to do it; here, one after another, if `None`.
-        progress: told after each step.
+        executor: where to run them; here, one after another, if `None`.
+        progress: called after each step.
     """
     folder.mkdir(parents=True, exist_ok=True)
     progress(stage, 0, len(steps))
     if executor is None:
         results = []
         for count, step in enumerate(steps, start=1):
-            results.append(_do(folder, step))
+            results.append(_run(folder, step))
             progress(stage, count, len(steps))
         return results
-    futures = [executor.submit(_do, folder, step) for step in steps]
+    futures = [executor.submit(_run, folder, step) for step in steps]
     try:
-        for count, _future in enumerate(_finished(futures), start=1):
+        for count, future in enumerate(as_completed(futures), start=1):
+            future.result()  # the first that failed raises
             progress(stage, count, len(steps))
     except BaseException:
         for future in futures:
@@ -107,17 +107,10 @@ def run_steps(
     return [future.result() for future in futures]
 
 
-def _finished(futures: Sequence[Any]) -> Iterator[Any]:
-    """Futures as they end; the first that failed raises."""
-    for future in as_completed(futures):
-        future.result()
-        yield future
-
-
-def _do(folder: Path, step: Step) -> Done:
-    """Return the result of a step, doing it if it is not there or was damaged."""
+def _run(folder: Path, step: Step) -> Done:
+    """Return the result of a step, running it if there is none or it was damaged."""
     path = folder / step.folder
-    found = _intact(path)
+    found = _read_intact(path)
     if found is not None:
         return found
     part = folder / f"{step.folder}.part"
@@ -132,15 +125,15 @@ def _do(folder: Path, step: Step) -> Done:
     return Done(path, files, notes)
 
 
-def _intact(path: Path) -> Done | None:
+def _read_intact(path: Path) -> Done | None:
     """The result in a folder, or `None` if a file of it is missing or has changed."""
     try:
         record = json.loads((path / _DONE).read_text(encoding="utf-8"))
         done = Done(path, record["files"], record["notes"])
-        whole = all(sha256(path / name) == digest for name, digest in done.files.items())
+        intact = all(sha256(path / name) == digest for name, digest in done.files.items())
     except (OSError, DataError, ValueError, KeyError, TypeError):
         return None
-    return done if whole else None
+    return done if intact else None
 
 
 def sha256(path: Path) -> str:
@@ -154,3 +147,7 @@ def sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DataError(f"cannot read {path}: {error}") from error
+
+
+def _hash_json(value: Any) -> str:
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()

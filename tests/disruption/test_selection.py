@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.data.audit import audit
-from tokengym.envs.disruption.data.selecting import BALANCES, Candidates, select
+from tokengym.envs.disruption.data.selection import BALANCES, Candidates, select_papers
 from tokengym.envs.disruption.evidence import Evidence, evidence_of_paper
 from tokengym.envs.disruption.paper import Paper
 
@@ -26,7 +26,7 @@ def candidates(draw: st.DrawFn) -> Candidates:
         label=rng.integers(-1, 3, count),
         title=rng.integers(0, 4 * count, count).astype(np.uint64),
         abstract=rng.integers(0, 4 * count, count).astype(np.uint64),
-        tells=rng.random(count) < 0.05,
+        leaks=rng.random(count) < 0.05,
     )
 
 
@@ -36,16 +36,16 @@ def test_a_choice_keeps_its_rules_whatever_the_order(
     papers: Candidates, balance: Any, seed: int
 ) -> None:
     options = {"window": 3, "balance": balance, "seed": seed}
-    found = select(papers, 3, **options)
+    found = select_papers(papers, 3, **options)
     order = np.random.default_rng(0).permutation(len(papers.key))
-    again = select(papers.take(order), 3, **options)
+    again = select_papers(papers.take(order), 3, **options)
     assert again.split.tolist() == found.split[order].tolist()
     assert sum(found.dropped.values()) == (found.split < 0).sum()
     kept = found.split >= 0
     late = found.split == 2
     assert (papers.label[kept] >= 0).all()
     assert (papers.title[kept] > 0).all()
-    assert not papers.tells[kept].any()
+    assert not papers.leaks[kept].any()
     assert (papers.year[late] >= found.test_from).all()
     assert (papers.year[kept & ~late] + 3 < found.test_from).all()
     for text in (papers.title[kept], papers.abstract[kept & (papers.abstract > 0)]):
@@ -69,9 +69,9 @@ def test_the_shares_of_the_splits_are_about_those_asked_for() -> None:
         label=rng.integers(0, 3, count),
         title=1 + np.arange(count, dtype=np.uint64),
         abstract=np.zeros(count, dtype=np.uint64),
-        tells=np.zeros(count, dtype=bool),
+        leaks=np.zeros(count, dtype=bool),
     )
-    split = select(papers, 3, window=5, balance="field-year").split
+    split = select_papers(papers, 3, window=5, balance="field-year").split
     train, validation, test = (int((split == k).sum()) for k in range(3))
     assert 0.12 < validation / (train + validation) < 0.18
     assert 0.1 < test / (train + validation + test) < 0.2
@@ -96,8 +96,8 @@ LEAKS: list[tuple[dict[str, list[Paper]], str]] = [
         {"train": [sample("W1", 2000, "One")], "test": [sample("W2", 2005, "Two")]},
         "test begins in 2005",
     ),
-    ({"train": [sample("W1", 2000, "Cited by 7 others")]}, "tells of its later use"),
-    ({"train": [sample("W1", 2000, "On W1")]}, "tells of its later use"),
+    ({"train": [sample("W1", 2000, "Cited by 7 others")]}, "speaks of its later use"),
+    ({"train": [sample("W1", 2000, "On W1")]}, "speaks of its later use"),
 ]
 
 
@@ -114,5 +114,5 @@ def test_a_prompt_that_showed_the_future_would_be_caught(monkeypatch: pytest.Mon
 
     audit({"train": [sample("W1", 2000, "One")]}, 5)
     monkeypatch.setattr("tokengym.envs.disruption.data.audit.evidence_of_paper", leaking)
-    with pytest.raises(DataError, match="depends on what came of it"):
+    with pytest.raises(DataError, match="depends on the outcome"):
         audit({"train": [sample("W1", 2000, "One")]}, 5)

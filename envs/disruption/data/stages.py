@@ -1,0 +1,385 @@
+"""The stages of a build: read, number, label, select and collect, each as steps kept on disk.
+
+Sources differ in how papers get their labels and where their texts stand; what is done with a
+labelled paper is the same for all.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.disruption.citations import CitationGraph
+from tokengym.envs.disruption.data.columns import (
+    PAPER_COLUMNS,
+    SCORE_COLUMNS,
+    TEXT_COLUMNS,
+    WORK_COLUMNS,
+    load_columns,
+    read_numbered_works,
+    save_columns,
+    stage_citations,
+    stage_merged_ids,
+    stage_papers,
+    stage_scores,
+    stage_works,
+)
+from tokengym.envs.disruption.data.jsonl import read_papers, write_papers
+from tokengym.envs.disruption.data.numbering import build_graph, number_papers
+from tokengym.envs.disruption.data.recipe import Input, Recipe, Role
+from tokengym.envs.disruption.data.sciscinet import count_row_groups
+from tokengym.envs.disruption.data.scoring import Corpus, Scored, encode_labels, score_year
+from tokengym.envs.disruption.data.selection import Candidates, select_papers
+from tokengym.envs.disruption.data.steps import Done, Progress, Step, run_steps
+from tokengym.envs.disruption.labels import DISRUPTION_LABELS, percentile_labels
+from tokengym.envs.disruption.paper import LabelRule, Paper
+
+_READERS: Mapping[Role, Callable[..., dict[str, Any]]] = {
+    "works": stage_works,
+    "papers": stage_papers,
+    "scores": stage_scores,
+    "citations": stage_citations,
+}
+_LABEL_COLUMNS = ("number", "year", "field", "disruption", "novel")
+
+
+class Labelled(NamedTuple):
+    """Papers that have labels, before any is selected.
+
+    Attributes:
+        numbered: result of `number_papers`.
+        labels: results whose columns are, for some of the papers, `number`, `year`, `field` and the
+            positions of the labels, `disruption` and `novel`.
+        texts: the files that `part` counts.
+        found: figures of the source, for the manifest.
+    """
+
+    numbered: Done
+    labels: list[Done]
+    texts: list[Input]
+    found: dict[str, Any]
+
+
+class Stages:
+    """What the stages of one build share.
+
+    Attributes:
+        recipe: how the set is made.
+        skipped: why records were skipped, by the name of the file.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        inputs: Sequence[Input],
+        folder: Path,
+        executor: Executor | None,
+        progress: Progress,
+    ) -> None:
+        self.recipe = recipe
+        self.skipped: dict[str, list[str]] = {}
+        self._inputs = inputs
+        self._folder = folder
+        self._executor = executor
+        self._progress = progress
+
+    def inputs(self, role: Role) -> list[Input]:
+        """Return the files of one role."""
+        return [one for one in self._inputs if one.role == role]
+
+    def run(self, stage: str, steps: Sequence[Step]) -> list[Done]:
+        """Run steps that do not need each other, in the executor."""
+        return run_steps(
+            self._folder, stage, steps, executor=self._executor, progress=self._progress
+        )
+
+    def run_one(self, stage: str, name: str, inputs: Any, make: Callable[[Path], Any]) -> Done:
+        """Run one step here."""
+        return run_steps(self._folder, stage, [Step(name, inputs, make)], progress=self._progress)[
+            0
+        ]
+
+    def read(self, role: Role) -> list[Done]:
+        """Read the files of one role, tables by row groups, and note what is skipped."""
+        skip = self.recipe.skip_corrupt
+        steps, names = [], []
+        for one in self.inputs(role):
+            groups: Sequence[tuple[int, ...]] = [()]
+            if role in ("scores", "citations"):
+                skipped: list[str] | None = [] if skip else None
+                groups = [(k,) for k in range(count_row_groups(one.path, skipped))]
+                self._note(one.name, [text.replace(f"{one.root}/", "") for text in skipped or ()])
+            for group in groups:
+                key = {"name": one.name, "sha256": one.sha256, "skip": skip, "group": group}
+                make = partial(_READERS[role], one.path, *group, one.root, skip)
+                steps.append(Step(role, key, make))
+                names.append(one.name)
+        done = self.run(f"read {role}", steps)
+        for name, result in zip(names, done, strict=True):
+            self._note(name, result.notes["skipped"])
+        return done
+
+    def read_merged_ids(self) -> Done | None:
+        """Read all lists of merged ids of a snapshot, if there are any."""
+        files = self.inputs("merged")
+        if not files:
+            return None
+        skip = self.recipe.skip_corrupt
+        key = {"files": {one.name: one.sha256 for one in files}, "skip": skip}
+        make = partial(stage_merged_ids, files[0].root, skip)
+        done = self.run_one("read merged ids", "merged", key, make)
+        self._note("merged_ids", done.notes["skipped"])
+        return done
+
+    def _note(self, name: str, reasons: Sequence[str]) -> None:
+        if reasons:
+            self.skipped.setdefault(name, []).extend(reasons)
+
+
+def label(stages: Stages) -> Labelled:
+    """Read the source and label its papers.
+
+    Raises:
+        DataError: if a file is damaged and not to be skipped.
+    """
+    return _label_papers(stages) if stages.recipe.kind == "jsonl" else _label_works(stages)
+
+
+def _label_papers(stages: Stages) -> Labelled:
+    """Papers that have labels already keep them, or are ranked if the rule is `percentile`."""
+    recipe = stages.recipe
+    papers = stages.read("papers")
+    numbered = _number(stages, [(papers, PAPER_COLUMNS)], papers, None)
+    key = {"numbers": numbered.digest, "rule": recipe.rule, "share": recipe.share}
+    make = partial(_stage_labels, numbered.path, recipe.rule, recipe.share)
+    labels = stages.run_one("label papers", "labels", key, make)
+    found = {"records": numbered.notes["read"], "papers": numbered.notes["papers"]}
+    return Labelled(numbered, [labels], stages.inputs("papers"), found)
+
+
+def _label_works(stages: Stages) -> Labelled:
+    """Works get scores and labels from the citations among them, year by year."""
+    recipe = stages.recipe
+    works = stages.read("works")
+    if recipe.kind == "sciscinet":
+        sources = [(stages.read("scores"), SCORE_COLUMNS), (works, TEXT_COLUMNS)]
+        merged, citing, tables = None, [], stages.read("citations")
+    else:
+        sources = [(works, WORK_COLUMNS)]
+        merged, citing, tables = stages.read_merged_ids(), works, []
+    numbered = _number(stages, sources, works, merged)
+    key = {"numbers": numbered.digest, "citations": [one.digest for one in (*citing, *tables)]}
+    make = partial(build_graph, numbered.path, _paths(citing), _path(merged), _paths(tables))
+    graph = stages.run_one("build graph", "graph", key, make)
+    assert recipe.last_year is not None
+    times = np.unique(CitationGraph.open(graph.path).times)
+    options = {
+        "last_year": recipe.last_year,
+        "window": recipe.window,
+        "seed": recipe.seed,
+        "shuffles": 0 if recipe.kind == "sciscinet" else recipe.shuffles,
+        "rule": recipe.rule,
+        "share": recipe.share,
+    }
+    corpus = {"graph": graph.digest, "numbers": numbered.digest}
+    scored = stages.run(
+        "score years",
+        [
+            Step(
+                f"year-{year}",
+                {**corpus, **options},
+                partial(_stage_year, graph.path, numbered.path, year, options),
+            )
+            for year in times.tolist()
+            if year + recipe.window <= recipe.last_year
+        ],
+    )
+    found = {
+        "records": numbered.notes["read"],
+        "works": numbered.notes["papers"],
+        "citations": graph.notes["citations"],
+        "eligible": sum(len(load_columns(one.path, "number")[0]) for one in scored),
+    }
+    return Labelled(numbered, scored, stages.inputs("works"), found)
+
+
+def select(stages: Stages, labelled: Labelled) -> Done:
+    """Select papers; each part's are one file `part-000000.npy`, see `_stage_selection`.
+
+    Raises:
+        DataError: if too few papers can be selected.
+    """
+    key = {
+        "numbers": labelled.numbered.digest,
+        "labels": [one.digest for one in labelled.labels],
+        "recipe": stages.recipe.arguments(),
+    }
+    make = partial(_stage_selection, stages.recipe, labelled.numbered.path, _paths(labelled.labels))
+    return stages.run_one("choose papers", "selection", key, make)
+
+
+def collect(stages: Stages, labelled: Labelled, selected: Done) -> dict[str, list[Paper]]:
+    """Join the selected papers with their texts, and return those of each split."""
+    recipe, steps = stages.recipe, []
+    labels = [one.digest for one in labelled.labels]
+    for k, one in enumerate(labelled.texts):
+        name = _part_name(k)
+        if name in selected.files:
+            key = {"sha256": one.sha256, "selected": selected.files[name], "labels": labels}
+            make = partial(
+                _stage_texts, one.path, selected.path / name, _paths(labelled.labels), recipe
+            )
+            steps.append(Step("texts", key, make))
+    texts = stages.run("write texts", steps)
+    return {
+        split: [p for one in texts for p in read_papers(one.path / f"{split}.jsonl")]
+        for split in SPLITS
+    }
+
+
+def _number(
+    stages: Stages,
+    sources: Sequence[tuple[Sequence[Done], Sequence[str]]],
+    texts: Sequence[Done],
+    merged: Done | None,
+) -> Done:
+    key = {
+        "sources": [[one.digest for one in done] for done, _ in sources],
+        "merged": None if merged is None else merged.digest,
+    }
+    make = partial(
+        number_papers,
+        [(_paths(done), names) for done, names in sources],
+        [one.notes["fields"] for one in texts],
+        _path(merged),
+    )
+    return stages.run_one("number papers", "numbers", key, make)
+
+
+def _stage_labels(numbered: Path, rule: LabelRule, share: float, folder: Path) -> None:
+    """Write the labels of papers that have them already, by rank if the rule says so."""
+    year, field, disruption, novel, cd = load_columns(
+        numbered, "year", "field", "disruption", "novel", "cd"
+    )
+    if rule == "percentile":
+        names = percentile_labels(cd, field, year, share=share)
+        disruption = encode_labels(names, DISRUPTION_LABELS)
+    save_columns(
+        folder,
+        number=np.arange(len(year)),
+        year=year,
+        field=np.unique(field, return_inverse=True)[1],  # names that occur, in their order
+        disruption=disruption,
+        novel=novel,
+    )
+
+
+def _stage_year(
+    graph: Path, numbered: Path, year: int, options: dict[str, Any], folder: Path
+) -> None:
+    """Write the scores and labels of one year, a column a field of `Scored`."""
+    article, venue, field = load_columns(numbered, "article", "venue", "field")
+    novelty = None
+    if (numbered / "tenth.npy").exists():
+        tenth, median = load_columns(numbered, "tenth", "median")
+        novelty = tenth, median
+    corpus = Corpus(CitationGraph.open(graph), article, venue, field, novelty)
+    save_columns(folder, **score_year(corpus, year, **options)._asdict())
+
+
+def _stage_selection(
+    recipe: Recipe, numbered: Path, labels: Sequence[Path], folder: Path
+) -> dict[str, Any]:
+    """Write a row a selected paper: row of its part, split, and which entry of which labels."""
+    key, title, abstract, leaks, part, row = load_columns(
+        numbered, "id", "title", "abstract", "leaks", "part", "row"
+    )
+    tables = [load_columns(path, *_LABEL_COLUMNS) for path in labels]
+    number, year, field, disruption, novel = (
+        np.concatenate([np.zeros(0, np.int64), *(table[k] for table in tables)])
+        for k in range(len(_LABEL_COLUMNS))
+    )
+    both = np.where((disruption < 0) | (novel < 0), -1, 3 * disruption + novel)
+    selection = select_papers(
+        Candidates(
+            key=key[number].astype(np.uint64),
+            year=year,
+            field=field,
+            label={"disruption": disruption, "novelty": novel, "both": both}[recipe.target],
+            title=title[number],
+            abstract=abstract[number],
+            leaks=leaks[number],
+        ),
+        3 ** len(recipe.targets),
+        window=recipe.window,
+        test_from=recipe.test_from,
+        balance=recipe.balance,
+        seed=recipe.seed,
+    )
+    at = np.flatnonzero(selection.split >= 0)
+    ends = np.cumsum([len(table[0]) for table in tables], dtype=np.int64)
+    which = np.searchsorted(ends, at, side="right")
+    entry = at - np.append(0, ends)[which]
+    rows = np.stack([row[number[at]], selection.split[at], which, entry], axis=1)
+    parts = part[number[at]]
+    for one in np.unique(parts).tolist():
+        np.save(folder / _part_name(one), rows[parts == one])
+    return {"test_from": selection.test_from, "left_out": dict(selection.dropped)}
+
+
+def _stage_texts(
+    path: Path, selected: Path, labels: Sequence[Path], recipe: Recipe, folder: Path
+) -> None:
+    """Write the selected papers of a part, one file a split."""
+    rows = {row: tuple(rest) for row, *rest in np.load(selected).tolist()}
+    papers: dict[str, list[Paper]] = {split: [] for split in SPLITS}
+    join = _join_papers if recipe.kind == "jsonl" else _join_works
+    for split, paper in join(path, rows, labels, recipe):
+        papers[SPLITS[split]].append(paper)
+    for name, listed in papers.items():
+        write_papers(folder / f"{name}.jsonl", listed)
+
+
+def _join_works(
+    path: Path, rows: Mapping[int, tuple[int, ...]], labels: Sequence[Path], recipe: Recipe
+) -> Iterator[tuple[int, Paper]]:
+    """Yield split and paper of each of the wanted rows of works."""
+    open_scored = cache(lambda k: Scored(*load_columns(labels[k], *Scored._fields)))
+    skipped: list[str] | None = [] if recipe.skip_corrupt else None
+    for row, (_, work) in enumerate(read_numbered_works(path, skipped)):
+        if row in rows:
+            split, table, entry = rows[row]
+            yield split, open_scored(table).make_paper(entry, work, recipe.rule)
+
+
+def _join_papers(
+    path: Path, rows: Mapping[int, tuple[int, ...]], labels: Sequence[Path], recipe: Recipe
+) -> Iterator[tuple[int, Paper]]:
+    """Yield split and paper of each of the wanted rows of papers."""
+    (disruption,) = load_columns(labels[0], "disruption")
+    skipped: list[str] | None = [] if recipe.skip_corrupt else None
+    for row, paper in enumerate(read_papers(path, skipped)):
+        if row in rows:
+            split, _, entry = rows[row]
+            if recipe.rule == "percentile":
+                code = int(disruption[entry])
+                name = DISRUPTION_LABELS[code] if code >= 0 else None
+                paper = dataclasses.replace(paper, disruption_label=name, label_rule="percentile")
+            yield split, paper
+
+
+def _paths(done: Sequence[Done]) -> list[Path]:
+    return [one.path for one in done]
+
+
+def _path(done: Done | None) -> Path | None:
+    return None if done is None else done.path
+
+
+def _part_name(part: int) -> str:
+    return f"part-{part:06d}.npy"
