@@ -4,7 +4,20 @@ Importing this package registers every world with Gymnasium; nothing of a world 
 made. `gymnasium.make("tokengym:tokengym/Forecast-v0")` needs no import.
 """
 
-from tokengym.envs.core.rollout import Policy
+from typing import TYPE_CHECKING
+
+from tokengym.envs.core.errors import (
+    DataError,
+    EpisodeStateError,
+    OptionError,
+    RoleError,
+    TaskError,
+    TokenError,
+    TokengymError,
+    UnknownWorldError,
+)
+from tokengym.envs.core.lazy import lazy_attributes
+from tokengym.envs.core.rollout import Policy, Record, play
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
@@ -14,20 +27,57 @@ from tokengym.envs.registry import baselines, make_world, spec, specs
 from tokengym.envs.tokens.codec import ByteCodec, Codec
 from tokengym.envs.tokens.episode import Episode
 
+if TYPE_CHECKING:
+    from tokengym.envs.adapters.exact_credit import ExactCredit
+    from tokengym.envs.adapters.gymnasium_env import TextEnv
+    from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
+    from tokengym.envs.adapters.pettingzoo_parallel import TextParallelEnv
+    from tokengym.envs.adapters.vector_env import TextVectorEnv
+
 __all__ = [
     "ByteCodec",
     "Codec",
+    "DataError",
     "Episode",
+    "EpisodeStateError",
+    "ExactCredit",
     "Optimum",
+    "OptionError",
     "Policy",
+    "Record",
+    "RoleError",
     "StopReason",
     "Task",
+    "TaskError",
+    "TextAECEnv",
+    "TextEnv",
+    "TextParallelEnv",
+    "TextVectorEnv",
+    "TokenError",
+    "TokengymError",
     "Turn",
+    "UnknownWorldError",
     "World",
     "WorldSpec",
     "baselines",
     "make_world",
+    "play",
     "register",
     "spec",
     "specs",
 ]
+
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "ExactCredit": "tokengym.envs.adapters.exact_credit",
+        "TextAECEnv": "tokengym.envs.adapters.pettingzoo_aec",
+        "TextEnv": "tokengym.envs.adapters.gymnasium_env",
+        "TextParallelEnv": "tokengym.envs.adapters.pettingzoo_parallel",
+        "TextVectorEnv": "tokengym.envs.adapters.vector_env",
+    },
+)
+
+
+def __dir__() -> list[str]:
+    return __all__

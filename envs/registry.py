@@ -9,7 +9,7 @@ from typing import Any
 
 from tokengym.envs.core.errors import OptionError, UnknownWorldError
 from tokengym.envs.core.rollout import Policy
-from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.spec import WorldSpec, WorldTable
 from tokengym.envs.core.world import World
 from tokengym.envs.registration import BY_ID, BY_SHORT_NAME, FAILURES, load_entry_points
 
@@ -17,7 +17,7 @@ from tokengym.envs.registration import BY_ID, BY_SHORT_NAME, FAILURES, load_entr
 def specs() -> Mapping[str, WorldSpec]:
     """Return the declarations of all worlds by id: our own, then those of other packages."""
     load_entry_points()
-    return dict(BY_ID)
+    return WorldTable(BY_ID)
 
 
 def spec(world_id: str) -> WorldSpec:

@@ -1,9 +1,11 @@
 """The command line: one module a subcommand, one place that turns errors into messages."""
 
 import sys
+from typing import Annotated
 
 import typer
 
+from tokengym import __version__
 from tokengym.agents.cli.check import check
 from tokengym.agents.cli.compare import compare
 from tokengym.agents.cli.data import data
@@ -15,13 +17,31 @@ from tokengym.agents.cli.train import train
 from tokengym.agents.cli.worlds import worlds
 from tokengym.envs.core.errors import TokengymError
 
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
 app = typer.Typer(
     name="tokengym",
-    help="Text environments for reinforcement learning of language models.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
+    ] = False,
+) -> None:
+    """Text environments for reinforcement learning of language models."""
+
+
 app.command()(worlds)
 app.command()(play)
 app.command()(check)

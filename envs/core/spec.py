@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tokengym.envs.core.display import html_fields, html_table
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.bounds import Range
 from tokengym.rewards.control import FlatFloor
@@ -88,6 +89,14 @@ class WorldSpec:
             given = sorted(self.opponents)
             raise OptionError(f"{self.id}: opponents must be of the roles {roles}, got {given}")
 
+    def __repr__(self) -> str:
+        """Show id, levels and roles."""
+        return f"WorldSpec({self.id!r}, levels={list(self.levels)}, roles={list(self.roles)})"
+
+    def _repr_html_(self) -> str:
+        given = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return html_fields(self.id, {name: value for name, value in given.items() if value})
+
     @property
     def levels(self) -> tuple[str, ...]:
         """Names of the levels, the default first."""
@@ -112,3 +121,18 @@ class WorldSpec:
     def short_name(self) -> str:
         """The id without namespace and version, in lower case: `forecast`."""
         return self.unversioned.rpartition("/")[2].lower()
+
+
+class WorldTable(dict[str, WorldSpec]):
+    """Declarations of worlds by id, shown as a table."""
+
+    def __repr__(self) -> str:
+        """Show the ids."""
+        return f"{{{', '.join(self)}}}"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (spec.id, spec.summary, ", ".join(spec.levels), ", ".join(spec.roles))
+            for spec in self.values()
+        ]
+        return html_table(f"{len(self)} worlds", rows, ("id", "summary", "levels", "roles"))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
+from tokengym.envs.core.display import html_fields, shorten
 from tokengym.envs.core.errors import TaskError
 
 _FIELDS = ("world", "level", "split", "index", "instance", "answer")
@@ -113,6 +114,18 @@ class Task:
             instance=_mapping(fields["instance"], "instance"),
             answer=_mapping(fields["answer"], "answer"),
         )
+
+    def __repr__(self) -> str:
+        """Name the Task; its contents are in `instance` and `answer`."""
+        return (
+            f"Task({self.world!r}, level={self.level!r}, split={self.split!r}, "
+            f"index={self.index}, fingerprint={self.fingerprint!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        head = {"level": self.level, "split": self.split, "index": self.index}
+        shown = {**head, "fingerprint": self.fingerprint, **self.instance}
+        return html_fields(self.world, {name: shorten(str(shown[name]), 400) for name in shown})
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fields only; what was parsed from them is parsed again where it arrives."""

@@ -5,6 +5,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
+from tokengym.envs.core.display import html_fields, shorten
+
 NOTHING: Mapping[str, float] = MappingProxyType({})
 NO_TERMS: Mapping[str, Mapping[str, float]] = MappingProxyType({})
 
@@ -54,6 +56,19 @@ class Turn(NamedTuple):
     def done(self) -> bool:
         """Whether the episode is over."""
         return self.terminated or self.truncated
+
+    def __repr__(self) -> str:
+        """Show the text's beginning and what is not empty of the rest."""
+        shown = [f"{name}={value!r}" for name, value in self._shown().items() if name != "text"]
+        return f"Turn({', '.join([*shown, f'text={shorten(self.text)!r}'])})"
+
+    def _repr_html_(self) -> str:
+        return html_fields("Turn", self._shown())
+
+    def _shown(self) -> dict[str, object]:
+        given = {"role": self.role, "text": self.text, "rewards": dict(self.rewards)}
+        ends = {} if self.stop_reason is None else {"stop_reason": self.stop_reason.value}
+        return {name: value for name, value in {**given, **ends}.items() if value}
 
     def __reduce__(self) -> tuple[type["Turn"], tuple[object, ...]]:
         """Pickle the shared empty mappings as plain ones: a mapping proxy does not pickle."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from tokengym.envs.core.display import html_fields
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, TaskError
 from tokengym.envs.core.seeding import SPLITS, generator, split_of
 from tokengym.envs.core.spec import WorldSpec
@@ -56,6 +57,15 @@ class World(ABC):
         self.level = level
         self._role: str | None = None
         self._returns: dict[str, float] = {}
+
+    def __repr__(self) -> str:
+        """Show class, id and level, and whose turn it is."""
+        now = "no episode under way" if self._role is None else f"{self._role} to reply"
+        return f"<{type(self).__name__} {self.spec.id} {self.level}: {now}>"
+
+    def _repr_html_(self) -> str:
+        about = {"level": self.level, "turn limit": self.turn_limit, "to reply": self._role or ""}
+        return html_fields(self.spec.id, {"": self.spec.summary, **about, "returns": self.returns})
 
     @property
     def turn_limit(self) -> int:

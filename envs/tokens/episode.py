@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from tokengym.envs.core.display import html_table
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, TokenError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
@@ -69,6 +70,23 @@ class Episode:
         self.turn = world.start(task)
         self.answer = self.turn
         self._show(self.turn)
+
+    def __repr__(self) -> str:
+        """Show the Task, the tokens by role, and whose turn it is or why it ended."""
+        tokens = {role: len(kept.tokens) for role, kept in self._transcripts.items()}
+        return f"<Episode of {self.task}: tokens {tokens}, {self._status()}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (role if message.own else f"to {role}", message.text)
+            for role, kept in self._transcripts.items()
+            for message in kept.conversation
+        ]
+        return html_table(f"{self.task.world} {self.task.level}: {self._status()}", rows)
+
+    def _status(self) -> str:
+        reason = self.turn.stop_reason
+        return f"{self.turn.role} to reply" if reason is None else f"ended by {reason.value}"
 
     @property
     def append_only(self) -> bool:

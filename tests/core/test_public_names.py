@@ -1,0 +1,110 @@
+"""What a user reaches from the package: names, help, version, and how objects show themselves."""
+
+import importlib
+import subprocess
+import sys
+import tomllib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import tokengym
+from tokengym.agents.cli import app
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("tokengym", "tokengym.envs", "tokengym.rewards", "tokengym.agents")
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_every_public_name_is_there_documented_and_listed(name: str) -> None:
+    package = importlib.import_module(name)
+    assert package.__doc__
+    assert set(package.__all__) <= set(dir(package))
+    for public in package.__all__:
+        assert getattr(package, public) is not None
+    with pytest.raises(AttributeError, match="nothing"):
+        package.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_help_shows_the_public_names(name: str) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "pydoc", name], capture_output=True, text=True, check=True
+    ).stdout
+    for public in importlib.import_module(name).__all__:
+        assert public in shown
+
+
+def test_there_is_one_version() -> None:
+    shown = CliRunner().invoke(app, ["--version"])
+    assert shown.exit_code == 0
+    assert shown.output.strip() == tokengym.__version__
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert "version" in project["dynamic"]  # hatchling reads it from the package
+    assert "version" not in project
+
+
+def test_importing_the_package_is_enough_for_its_parts_and_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, tokengym;"
+        "tokengym.envs.Episode, tokengym.rewards.brier, tokengym.agents.play;"
+        "heavy = {'scipy', 'pettingzoo', 'torch', 'tinker', 'transformers', 'matplotlib'};"
+        "print(sorted(heavy & set(sys.modules)));"
+        "import gymnasium; gymnasium.spec('tokengym/Energy-v0')"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert shown.stdout.strip() == "[]"
+
+
+class Text(HTMLParser):
+    """The text of a page, and the tags in it."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_objects_show_themselves_in_a_line_and_in_a_notebook() -> None:
+    hostile = "<script>alert(1)</script>\n\x1b[31m & \u202e" + "x" * 500
+    world = tokengym.make_world("disruption")
+    task = world.task("test", 4)
+    episode = tokengym.envs.Episode(world, task)
+    before = repr(world)
+    turn = episode.say(hostile)
+    shown = {
+        "task": (task, [task.fingerprint, "test"]),
+        "world": (world, ["DisruptionWorld", "L2"]),
+        "turn": (turn, ["predictor", "malformed"]),
+        "spec": (world.spec, ["tokengym/Disruption-v0", "challenger"]),
+        "specs": (tokengym.specs(), ["tokengym/Disruption-v0", "tokengym/Forecast-v0"]),
+        "episode": (episode, [task.fingerprint, "ended by malformed"]),
+    }
+    for name, (found, parts) in shown.items():
+        line = repr(found)
+        assert line.isprintable(), name
+        assert len(line) < 500, name
+        for part in parts:
+            assert part in line, name
+        page = Text(found._repr_html_())
+        assert page.tags <= {"table", "caption", "tr", "th", "td"}, name
+    assert hostile in Text(episode._repr_html_()).text
+    assert "predictor to reply" in before
+    assert "no episode under way" in repr(world)
+
+
+def test_a_task_and_an_episode_show_no_answer() -> None:
+    world = tokengym.make_world("forecast")
+    task = world.task("test", 0)
+    for found in (task, tokengym.envs.Episode(world, task), world):
+        assert task.answer["outcomes"] not in repr(found)
+        assert task.answer["outcomes"] not in found._repr_html_()
