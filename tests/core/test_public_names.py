@@ -6,6 +6,7 @@ import sys
 import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -81,7 +82,7 @@ def test_objects_show_themselves_in_a_line_and_in_a_notebook() -> None:
     episode = tokengym.envs.Episode(world, task)
     before = repr(world)
     turn = episode.say(hostile)
-    shown = {
+    shown: dict[str, tuple[Any, list[str]]] = {
         "task": (task, [task.fingerprint, "test"]),
         "world": (world, ["DisruptionWorld", "L2"]),
         "turn": (turn, ["predictor", "malformed"]),
