@@ -1,16 +1,16 @@
-"""CD index at scale: our graph beside the `cdindex` package in one run, then growth and memory.
+"""CD index at scale: our graph against the `cdindex` package in one run, then growth and memory.
 
     python benchmarks/citation_metrics.py                      100k papers / 1M citations, compared
     python benchmarks/citation_metrics.py --papers 500000 --alone
     python benchmarks/citation_metrics.py --growth             125k to 500k papers
 
-Citations are drawn with recency and preferential attachment, so that a few papers are cited by
+Citations are generated with recency and preferential attachment, so that a few papers are cited by
 many. Each line states seconds to build, seconds for all papers, and the peak memory of the process.
 `--alone` leaves the package out (it needs `pip install cdindex`, GPL, for comparison only).
 `--workers N` counts once more in N processes over a graph saved on disk. `--growth` doubles the
 papers twice, each size in a process of its own, with the graph in memory and built on disk in
 chunks: processor microseconds a citation stay the same where the cost is linear. `before` is the
-part of the peak that the process held once the citations were drawn.
+part of the peak that the process held once the citations were generated.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def literature(papers: int, seed: int = 0) -> tuple[IntArray, IntArray, IntArray
     """Years, citing and cited papers of a growing literature.
 
     Half of all citations copy the target of an earlier citation (the cited get cited), half go to
-    a paper drawn with a preference for recent ones.
+    a paper sampled with a preference for recent ones.
     """
     rng = np.random.default_rng(seed)
     years = np.sort(rng.integers(FIRST_YEAR, LAST_YEAR + 1, papers))
@@ -65,7 +65,7 @@ class Cost(NamedTuple):
     Attributes:
         build: processor seconds to build the graph.
         tally: processor seconds to count for all papers.
-        before: peak memory in MB once scipy is loaded and the citations are drawn.
+        before: peak memory in MB once scipy is loaded and the citations are generated.
         peak: peak memory in MB at the end.
         total: sum of all counts, the same however they were computed.
     """

@@ -33,7 +33,8 @@ def papers(
         str, typer.Option(help="openalex (a snapshot), openalex-api, sciscinet or jsonl")
     ],
     last_year: Annotated[
-        int | None, typer.Option(help="last year that the source covers completely; not for jsonl")
+        int | None,
+        typer.Option(help="last year the source covers completely; jsonl needs none"),
     ] = None,
     texts: Annotated[
         Path | None, typer.Option(help="OpenAlex folder with the texts of sciscinet's papers")

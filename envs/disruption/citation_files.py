@@ -1,7 +1,7 @@
-"""Citation graphs larger than memory: built on disk from chunks of citations.
+"""Citation graphs larger than memory, built on disk from chunks of citations.
 
-Memory holds a few numbers a paper and one chunk; the citations lie in files from the start. The
-graph that comes out is the one `CitationGraph.from_edges` would have built.
+Memory holds a few numbers a paper and one chunk; citations lie in files from the start. The
+result is the graph that `CitationGraph.from_edges` would build.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +17,7 @@ from tokengym.envs.disruption.citations import CitationGraph
 
 IntArray = npt.NDArray[np.int64]
 Chunks = Callable[[], Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]]
-"""Gives the citations as (citing, cited) chunks, the same ones each time it is called."""
+"""Returns the citations as (citing, cited) chunks, the same ones at every call."""
 
 BLOCK_CITATIONS = 20_000_000
 
@@ -95,7 +95,7 @@ def build_on_disk(
 
 
 def _positions(chunks: Chunks, position: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """Chunks in sorted positions, without papers that cite themselves."""
+    """Yield chunks in sorted positions, without papers that cite themselves."""
     for citing, cited in chunks():
         source, target = np.asarray(citing, dtype=np.int64), np.asarray(cited, dtype=np.int64)
         if source.shape != target.shape or source.ndim != 1:
@@ -111,7 +111,7 @@ def _positions(chunks: Chunks, position: IntArray) -> Iterator[tuple[IntArray, I
 
 
 def _fill(out: Any, starts: IntArray, chunks: Iterable[tuple[IntArray, IntArray]]) -> None:
-    """Put each chunk's entries behind those its rows hold already, in the order they come."""
+    """Append each chunk's entries to their rows, in the order they come."""
     filled = starts[:-1].copy()
     for rows, entries in chunks:
         order = np.argsort(rows, kind="stable")
@@ -127,7 +127,7 @@ def _fill(out: Any, starts: IntArray, chunks: Iterable[tuple[IntArray, IntArray]
 
 
 def _row_blocks(starts: IntArray, most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of rows with at most `most` entries each, or one row."""
+    """Yield ranges of rows with at most `most` entries each, or one row."""
     first, rows = 0, len(starts) - 1
     while first < rows:
         last = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1
@@ -137,7 +137,7 @@ def _row_blocks(starts: IntArray, most: int) -> Iterator[tuple[int, int]]:
 
 
 def _distinct(raw: Any, starts: IntArray, first: int, last: int) -> tuple[IntArray, IntArray]:
-    """Rows (counted from `first`) and distinct ascending columns of a range of rows."""
+    """Return rows (counted from `first`) and distinct ascending columns of a range of rows."""
     width = len(starts)
     rows = np.repeat(np.arange(last - first), np.diff(starts[first : last + 1]))
     keys = np.unique(rows * width + raw[starts[first] : starts[last]])

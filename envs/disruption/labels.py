@@ -1,4 +1,4 @@
-"""From scores to labels: the integer rule, percentiles within field and year, eligibility.
+"""Labels from scores: by exact counts or by percentile within field and year; eligibility.
 
 Scores of one paper are plain numbers; of many papers, one-dimensional arrays in the same order.
 """
@@ -27,7 +27,7 @@ LEAST_CITERS = 5
 
 
 def disruption_label(n_i: int, n_j: int, n_k: int) -> str | None:
-    """Label a paper by 10·(n_i - n_j) against ±(n_i + n_j + n_k), in integers.
+    """Label a paper by its CD index against ±0.1, in integers and thus exactly.
 
     Args:
         n_i: later papers that cite it and none of its references.
@@ -82,7 +82,7 @@ def percentile_labels(
     *,
     share: float = 0.25,
 ) -> npt.NDArray[np.str_]:
-    """Label by rank within field and year, which no drift of reference lists can move.
+    """Label by rank within field and year, which is robust to reference lists growing over time.
 
     Papers whose mid-rank lies in the top `share` of their group are disruptive, in the bottom
     `share` consolidating, the others neutral. Equal scores get equal labels.
@@ -112,12 +112,12 @@ def percentile_labels(
     known = np.flatnonzero(~np.isnan(values))
     if not len(known):
         return labels
-    cell = np.unique(fields[known], return_inverse=True)[1] * (len(known) + 1)
-    cell = cell + np.unique(years[known], return_inverse=True)[1]
-    order = np.lexsort((values[known], cell))
-    cells, sorted_values = cell[order], values[known][order]
-    first, last = _runs(cells)
-    tie_first, tie_last = _runs(cells, sorted_values)
+    group = np.unique(fields[known], return_inverse=True)[1] * (len(known) + 1)
+    group = group + np.unique(years[known], return_inverse=True)[1]
+    order = np.lexsort((values[known], group))
+    groups, sorted_values = group[order], values[known][order]
+    first, last = _runs(groups)
+    tie_first, tie_last = _runs(groups, sorted_values)
     rank = (0.5 * (tie_first + tie_last + 1) - first) / (last + 1 - first)
     names = np.select([rank > 1 - share, rank < share], DISRUPTION_LABELS[:2], DISRUPTION_LABELS[2])
     labels[known[order]] = names
@@ -133,7 +133,7 @@ def eligible(
     window: int = 5,
     article: npt.ArrayLike = True,
 ) -> npt.NDArray[np.bool_]:
-    """Say which papers carry a CD index worth a label.
+    """Return which papers have enough references and citers for a CD index worth a label.
 
     Papers without recorded references score +1 and dominate published trends (Holst et al. 2024),
     so a paper needs 5 references resolved in the graph, 5 citers, and a complete window.
@@ -156,12 +156,12 @@ def eligible(
 
 
 def _side(value: float, threshold: float) -> int:
-    """Position among `DISRUPTION_LABELS`: above, below, or within ±threshold."""
+    """Return the position among `DISRUPTION_LABELS`: above, below, or within ±threshold."""
     return 0 if value > threshold else 1 if value < -threshold else 2
 
 
 def _runs(*keys: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """First and last position of the run of equal keys each element lies in."""
+    """Return first and last position of the run of equal keys that each element lies in."""
     starts = np.ones(len(keys[0]), dtype=bool)
     starts[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
     begin = np.flatnonzero(starts)

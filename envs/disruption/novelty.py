@@ -69,7 +69,7 @@ class PairScores:
     pair: IntArray
 
     def percentiles(self) -> FloatArray:
-        """Novelty and conventionality: 10th percentile and median over a paper's pairs.
+        """Return novelty and conventionality: 10th percentile and median over a paper's pairs.
 
         Returns:
             shape (n, 2); NaN for a paper without a pair of defined z.
@@ -123,7 +123,7 @@ def score_pairs(slots: ReferenceSlots, assignments: Iterable[IntArray]) -> PairS
 
 
 class _Pairs:
-    """Pairs of slots of each paper, and the venue pairs they show."""
+    """Pairs of slots of each paper, and their venue pairs."""
 
     def __init__(self, slots: ReferenceSlots) -> None:
         lengths = np.diff(slots.starts)
@@ -143,12 +143,12 @@ class _Pairs:
         )
 
     def _code(self, venue: IntArray) -> IntArray:
-        """One number for the venue pair of each slot pair."""
+        """Return one number for the venue pair of each slot pair."""
         a, b = venue[self.left], venue[self.right]
         return np.minimum(a, b) * self.base + np.maximum(a, b)
 
     def count(self, venue: IntArray) -> IntArray:
-        """How often each observed pair occurs when the slots hold `venue`."""
+        """Count how often each observed pair occurs when the slots hold `venue`."""
         codes = self._code(venue)
         if self.base * self.base <= _LARGEST_TABLE:
             return np.bincount(codes, minlength=self.base * self.base)[self.codes]

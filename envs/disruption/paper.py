@@ -1,4 +1,4 @@
-"""A paper as a record: what it says, what was known at publication, and what came of it."""
+"""The record of a paper: its text, what was known at publication, and its scores and labels."""
 
 import math
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class Paper:
         primary_field: field of research.
         references: the reference list at publication, if known.
         first_year: citers of the first year, if known.
-        field_median: usual conventionality of the field and year, which tells novel from balanced.
+        field_median: usual conventionality of the field and year: novel up to it, balanced above.
         label_rule: `threshold` (±0.1 on CD) or `percentile` (rank within field and year).
 
     Raises:

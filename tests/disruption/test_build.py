@@ -1,4 +1,4 @@
-"""Laws of building sets: labels of the library, balanced classes, splits apart."""
+"""Laws of building sets: labels as in memory, balanced classes, splits apart."""
 
 import dataclasses
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Laws of the choice of papers and of the audit of a set."""
+"""Laws of the selection of papers and of the audit of a set."""
 
 from collections import Counter
 from typing import Any
@@ -51,12 +51,12 @@ def test_a_choice_keeps_its_rules_whatever_the_order(
     for text in (papers.title[kept], papers.abstract[kept & (papers.abstract > 0)]):
         assert len(set(text.tolist())) == len(text)
     if balance != "none":
-        cells: dict[Any, Counter[int]] = {}
+        strata: dict[Any, Counter[int]] = {}
         for k in np.flatnonzero(kept).tolist():
             where = (papers.field[k], papers.year[k]) if balance == "field-year" else ()
-            cell = found.split[k], *map(int, where)
-            cells.setdefault(cell, Counter())[int(papers.label[k])] += 1
-        assert all(len(set(cell.values())) == 1 and len(cell) == 3 for cell in cells.values())
+            stratum = found.split[k], *map(int, where)
+            strata.setdefault(stratum, Counter())[int(papers.label[k])] += 1
+        assert all(len(set(n.values())) == 1 and len(n) == 3 for n in strata.values())
 
 
 def test_the_shares_of_the_splits_are_about_those_asked_for() -> None:

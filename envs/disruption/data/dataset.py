@@ -17,7 +17,7 @@ from tokengym.envs.disruption.paper import Paper
 
 
 class PaperSet:
-    """The papers of some files and folders, in splits. Shared by every world that plays them.
+    """The papers of files and folders, in splits, shared by every world that plays them.
 
     A pickled set holds the files' names and is read again where it arrives.
 
@@ -53,7 +53,7 @@ def load_papers(paths: str | Path | Sequence[str | Path]) -> PaperSet:
 
 @lru_cache(maxsize=8)
 def _load(names: tuple[str, ...], digests: tuple[str, ...]) -> PaperSet:
-    """Read files that have these contents; read once a process."""
+    """Read files that have these contents, once a process."""
     if tuple(map(_digest, names)) != digests:
         raise DataError(f"the files have changed since they were read: {', '.join(names)}")
     parts: dict[str, list[Paper]] = {split: [] for split in SPLITS}
@@ -70,13 +70,13 @@ def _load(names: tuple[str, ...], digests: tuple[str, ...]) -> PaperSet:
 
 
 def _files(path: Path) -> list[tuple[str | None, Path]]:
-    """Files and the split that a manifest gives each."""
+    """List files with the split that a manifest gives each."""
     return [*check_files(path)] if path.is_dir() else [(None, path)]
 
 
 @lru_cache(maxsize=64)
 def labelled(papers: PaperSet, split: str, targets: tuple[Target, ...]) -> tuple[Paper, ...]:
-    """Papers of a split that have a label for every target."""
+    """Return the papers of a split that have a label for every target."""
     return tuple(
         paper
         for paper in papers.papers[split]
@@ -85,17 +85,17 @@ def labelled(papers: PaperSet, split: str, targets: tuple[Target, ...]) -> tuple
 
 
 def split_of_paper(paper: Paper) -> str:
-    """The one split a paper belongs to, by title, abstract, year and field: alike in all tiers."""
+    """Return the split of a paper by title, abstract, year and field: the same in all tiers."""
     return split_of(_text_key(paper))
 
 
 def _text_key(paper: Paper) -> str:
-    """A name of what the lowest tier shows, whatever rule the label is by."""
+    """Return a hash of what the lowest tier shows, whatever the label rule."""
     shown = evidence_of_paper(paper, "L0")._replace(rule="threshold")
     return fingerprint("paper", canonical_json(instance_of(shown)))
 
 
 def _digest(name: str) -> str:
-    """Hash of a file, or of a folder's manifest, which holds those of its files."""
+    """Hash a file, or a folder's manifest, which holds the hashes of its files."""
     path = Path(name)
     return sha256(path / MANIFEST if path.is_dir() else path)

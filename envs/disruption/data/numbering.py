@@ -28,8 +28,8 @@ def number_papers(
 ) -> dict[str, Any]:
     """Number the papers of the first source, each id once, from the first part that holds it.
 
-    The columns of every source are joined by id; `part` and `row` say where the last source, which
-    has the texts, holds a paper.
+    The columns of every source are joined by id; `part` and `row` locate a paper in the last
+    source, which has the texts.
 
     Args:
         sources: the parts that count most first.

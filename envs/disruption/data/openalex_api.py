@@ -52,7 +52,7 @@ def fetch_works(
         address: of the API.
         retries: how often a refused or failed call is repeated.
         first_wait: seconds before the first repetition; they double, up to a minute, unless the
-            server says how long to wait.
+            server asks for another wait.
         timeout: seconds a call may take.
         progress: called after each page, with works for steps.
 

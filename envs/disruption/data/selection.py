@@ -157,7 +157,7 @@ def _assign_splits(
     most = sizes
     if balance != "none":
         most = np.repeat(sizes.reshape(-1, classes).min(axis=1), classes)
-    # Rounded up as often as the fraction says, but alike for all classes of a stratum.
+    # Rounded up as often as the fraction asks for, but alike for all classes of a stratum.
     keys = np.zeros(len(strata), dtype=np.uint64)
     for column in strata.T:
         keys = _mix(keys ^ column.astype(np.uint64))

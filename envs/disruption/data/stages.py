@@ -151,7 +151,7 @@ def label(stages: Stages) -> Labelled:
 
 
 def _label_papers(stages: Stages) -> Labelled:
-    """Papers that have labels already keep them, or are ranked if the rule is `percentile`."""
+    """Label papers that have labels already: keep them, or rank by CD if the rule asks for it."""
     recipe = stages.recipe
     papers = stages.read("papers")
     numbered = _number(stages, [(papers, PAPER_COLUMNS)], papers, None)
@@ -163,7 +163,7 @@ def _label_papers(stages: Stages) -> Labelled:
 
 
 def _label_works(stages: Stages) -> Labelled:
-    """Works get scores and labels from the citations among them, year by year."""
+    """Score and label works by the citations among them, year by year."""
     recipe = stages.recipe
     works = stages.read("works")
     if recipe.kind == "sciscinet":
@@ -262,7 +262,7 @@ def _number(
 
 
 def _stage_labels(numbered: Path, rule: LabelRule, share: float, folder: Path) -> None:
-    """Write the labels of papers that have them already, by rank if the rule says so."""
+    """Write the labels that papers have, or labels by rank if the rule is `percentile`."""
     year, field, disruption, novel, cd = load_columns(
         numbered, "year", "field", "disruption", "novel", "cd"
     )

@@ -1,4 +1,4 @@
-"""Steps whose results are kept on disk, so that an interrupted build goes on where it stopped.
+"""Steps whose results are kept on disk, so that an interrupted build continues where it stopped.
 
 A step's folder is named by a hash of everything its result depends on, appears only once it is
 complete, and holds the hash of each of its files: what is found intact is not done again.
