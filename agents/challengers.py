@@ -44,6 +44,6 @@ def trained(run: Path | str, client: "tinker.ServiceClient") -> "LanguageModelOp
     Raises:
         OptionError: if the folder holds no run, or one without saved weights.
     """
-    from tokengym.agents.training.opponents import trained_agent
+    from tokengym.agents.training.opponents import trained_opponent
 
-    return trained_agent(Path(run), client)
+    return trained_opponent(Path(run), client)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tokengym.agents.analysis.evaluate import estimate, play_all, play_group
+from tokengym.agents.analysis.evaluate import play_all, play_group
 from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.envs import World, baselines, make_world
 from tokengym.envs.core.rollout import Policy, Record, play
@@ -29,6 +29,7 @@ from tokengym.envs.core.turn import Turn
 from tokengym.envs.energy.oracle import optimum, replay
 from tokengym.envs.energy.world import plant_from
 from tokengym.envs.registry import spec
+from tokengym.rewards.estimates import mean_estimate
 from tokengym.rewards.ties import tie_statistics
 
 GROUP_SIZES = (4, 8, 16)
@@ -148,7 +149,7 @@ def measure(name: str, level: str, count: int) -> dict[str, Cells]:
     runs = {policy: play_all(world, tasks, known[policy]) for policy in known}
     rate = WORLDS[name].rate
     returns = {
-        policy: f"{estimate([run.returns[role] for run in records])}, {rate(records):.0%}"
+        policy: f"{mean_estimate([run.returns[role] for run in records])}, {rate(records):.0%}"
         for policy, records in runs.items()
     }
     groups = [play_group(world, task, known["noisy"], max(GROUP_SIZES)) for task in tasks[:GROUPS]]

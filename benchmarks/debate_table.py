@@ -20,13 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tokengym.agents.analysis.evaluate import estimate, play_all, play_group, well_formed
+from tokengym.agents.analysis.evaluate import play_all, play_group, well_formed
 from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.envs import baselines, make_world
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.disruption.challengers import CHALLENGERS
 from tokengym.envs.disruption.world import CHALLENGER, PREDICTOR, TARGETS
 from tokengym.envs.registry import spec
+from tokengym.rewards.estimates import mean_estimate
 from tokengym.rewards.ties import tie_statistics
 
 GROUP_SIZES = (4, 8, 16)
@@ -53,7 +54,7 @@ def measure(level: str, target: str, challenger: str, count: int) -> dict[str, C
     returns = {}
     for name, roles in sides.items():
         records = play_all(world, tasks, roles)
-        earned = estimate([record.returns[PREDICTOR] for record in records])
+        earned = mean_estimate([record.returns[PREDICTOR] for record in records])
         malformed = 1 - statistics.fmean(well_formed(records, PREDICTOR))
         returns[name] = f"{earned}, {malformed:.0%}"
     bounds = [exact.optimum(task)[PREDICTOR].value for task in tasks]
@@ -75,10 +76,12 @@ def measure(level: str, target: str, challenger: str, count: int) -> dict[str, C
     }
     above = sum(int((earned > np.array(bounds) + 1e-4).sum()) for earned in played.values())
     return {
-        "returns": {"Tasks": str(count), **returns, "bound": str(estimate(bounds))},
+        "returns": {"Tasks": str(count), **returns, "bound": str(mean_estimate(bounds))},
         "ties": {
             **ties,
-            "Bayes below its bound": str(estimate((np.array(bounds) - played["oracle"]).tolist())),
+            "Bayes below its bound": str(
+                mean_estimate((np.array(bounds) - played["oracle"]).tolist())
+            ),
             "runs above the bound": f"{above} of {count * len(played)}",
             "ms to draw": f"{1e3 * statistics.median(seconds):.1f}",
         },

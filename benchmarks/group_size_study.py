@@ -24,8 +24,10 @@ import numpy as np
 from tokengym.agents.analysis.markdown import markdown_table
 from tokengym.agents.analysis.run_ties import RunTies, run_ties
 from tokengym.agents.analysis.sampled_ties import sampled_study
-from tokengym.agents.analysis.ties import TieStudy, held_out, study_of, tie_study
+from tokengym.agents.analysis.ties import TieStudy, study_of, tie_study
 from tokengym.agents.training.config import preset
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.run import Run
 from tokengym.envs import World, baselines, make_world
 
 SIZES = (4, 8, 16)
@@ -67,10 +69,10 @@ def study_ties(world: World, policy: str, tasks: int) -> dict[str, TieStudy]:
             the debate meets the challenger it is trained against.
         tasks: test Tasks, one per group.
     """
-    name, drawn = world.spec.short_name, held_out(world, tasks)
+    name, drawn = world.spec.short_name, world.first_tasks("test", tasks)
     if policy == "start":
-        settings = replace(preset(name), options={}, temperature=1.0)
-        played = sampled_study(settings, drawn, SIZES)
+        config = replace(preset(name), options={}, temperature=1.0)
+        played = sampled_study(Job.resolve(config), drawn, SIZES)
     else:
         played = tie_study(world, drawn, baselines(name), policy, SIZES)
     floor = world.spec.flat_floor
@@ -111,25 +113,25 @@ def train(folder: Path, world: str, floor: str, size: int, seed: int) -> tuple[R
     Raises:
         RuntimeError: if a command fails.
     """
-    budget, run = BUDGETS[world], folder / f"{world}-{floor}-G{size}-seed{seed}"
-    if not (run / "outcome.json").exists():
+    budget, run = BUDGETS[world], Run(folder / f"{world}-{floor}-G{size}-seed{seed}")
+    if run.outcome is None:
         new = (
-            *(world, "--run", run, "--seed", seed, "--group-size", size),
+            *(world, "--run", run.folder, "--seed", seed, "--group-size", size),
             *("--groups", budget.rollouts_per_step // size, "--steps", budget.steps),
             *("--evaluation-tasks", budget.evaluation_tasks),
             *(("--option", "flat_floor=true") if floor == "flat" else ()),
         )
-        tokengym("train", *(("--resume", run) if (run / "settings.json").exists() else new))
-        if not (run / "outcome.json").exists():
-            raise RuntimeError(f"{run} did not finish: run this command again")
+        tokengym("train", *(("--resume", run.folder) if run.exists else new))
+        if run.outcome is None:
+            raise RuntimeError(f"{run.folder} did not finish: run this command again")
     found = run_ties(run)
     if floor == "graded":
-        return found, found.held_out["after"].mean
-    graded = run / "graded.json"
+        return found, found.held_out["after"].value
+    graded = run.folder / "graded.json"
     if not graded.exists():
         tasks = ("--group-size", 2, "--tasks", budget.evaluation_tasks)
         option = ("--option", "flat_floor=false")
-        tokengym("ties", world, "--policy", run, *option, *tasks, "--json", graded)
+        tokengym("ties", world, "--policy", run.folder, *option, *tasks, "--json", graded)
     return found, json.loads(graded.read_text())["mean_reward"]
 
 
@@ -150,7 +152,7 @@ def training_rows(
                 runs = [train(folder, name, floor, size, seed) for seed in seeds]
                 pace = [found.mean("reward/total") or 0.0 for found, _ in runs]
                 dead = fmean(found.mean("reward_uniform_group_rate") or 0.0 for found, _ in runs)
-                before = [found.held_out["before"].mean for found, _ in runs]
+                before = [found.held_out["before"].value for found, _ in runs]
                 yield (
                     *(name, floor, str(size), f"{dead:.3f}", listed(pace)),
                     listed(before) if floor == "graded" else "",

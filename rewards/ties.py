@@ -7,10 +7,12 @@ group's size by itself and must not be compared across sizes; the pair rate may.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
+
+from tokengym.rewards.estimates import Estimate
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.integer]
@@ -46,14 +48,6 @@ class FloorStatistics(TypedDict):
     """Tied pairs / pairs, among pairs with no reward on the floor: the ties that are intrinsic."""
     floor_tie_share: float
     """Tied pairs on the floor / all tied pairs."""
-
-
-class Interval(NamedTuple):
-    """A statistic with its bootstrap interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -123,7 +117,7 @@ class TieCounts:
         sizes: Sequence[int] = (),
         level: float = 0.95,
         resamples: int = 1000,
-    ) -> dict[str, Interval]:
+    ) -> dict[str, Estimate]:
         """Return every rate with its percentile bootstrap interval over groups.
 
         Rollouts of one group share a prompt and are not independent, so whole groups are drawn
@@ -149,7 +143,7 @@ class TieCounts:
         rates = self._tie_rates() | self._floor_rates()
         rates |= {f"zero_advantage_probability_{size}": self._all_tie(size) for size in sizes}
         if not len(self.size_N):
-            return dict.fromkeys(rates, Interval(0.0, 0.0, 0.0))
+            return dict.fromkeys(rates, Estimate(0.0, 0.0, 0.0))
         # Most groups tie in one of few ways: drawing how many groups are of each kind is the same
         # bootstrap as drawing the groups, at a fraction of the work.
         columns = np.stack([column for pair in rates.values() for column in pair], axis=1)
@@ -167,7 +161,7 @@ class TieCounts:
         tail = (1.0 - level) / 2.0
         low_S, high_S = np.quantile(drawn_RS, (tail, 1.0 - tail), axis=0)
         return {
-            name: Interval(_rate(*pair), float(low), float(high))
+            name: Estimate(_rate(*pair), float(low), float(high))
             for (name, pair), low, high in zip(rates.items(), low_S, high_S, strict=True)
         }
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.agents.analysis.evaluate import Estimate, estimate, play_all, play_group, well_formed
+from tokengym.agents.analysis.evaluate import play_all, play_group, well_formed
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import Policy, Record
 from tokengym.envs.core.seeding import SPLITS, generator
@@ -24,7 +24,8 @@ from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
 from tokengym.rewards.bounds import GRID, Range
 from tokengym.rewards.chance import chance_of_mean
-from tokengym.rewards.ties import Interval, tie_counts
+from tokengym.rewards.estimates import Estimate, mean_estimate
+from tokengym.rewards.ties import tie_counts
 
 Floats = npt.NDArray[np.float64]
 
@@ -95,7 +96,7 @@ class Certificate:
     exact: bool
     grouped: str
     groups: int
-    ties: Mapping[str, Interval]
+    ties: Mapping[str, Estimate]
     malformed: float | None
     episode_bytes: Estimate
     instances: int
@@ -128,7 +129,7 @@ def check(
         OptionError: if there are fewer than two test Tasks.
         RewardRangeError: if a reward leaves its declared range; the world itself refuses it.
     """
-    drawn = {split: _draw(world, split, tasks) for split in SPLITS}
+    drawn = {split: world.first_tasks(split, tasks) for split in SPLITS}
     tested = drawn["test"]
     if len(tested) < 2:
         raise OptionError(f"a certificate needs at least 2 test Tasks, got {len(tested)}")
@@ -169,14 +170,14 @@ def check(
         tasks=len(tested),
         declared=(declared.low, declared.high),
         observed=(float(everything.min()), float(everything.max())),
-        returns={name: estimate(values.tolist()) for name, values in earned.items()},
-        optimum=estimate(limit_T.tolist()),
+        returns={name: mean_estimate(values.tolist()) for name, values in earned.items()},
+        optimum=mean_estimate(limit_T.tolist()),
         exact=all(limit.exact for limit in limits),
         grouped=grouped,
         groups=len(groups),
         ties=ties,
         malformed=1.0 - float(np.mean(told)) if told else None,
-        episode_bytes=estimate(lengths),
+        episode_bytes=mean_estimate(lengths),
         instances=sum(map(len, drawn.values())),
         repeated=sum(
             len(split) - len({task.fingerprint for task in split}) for split in drawn.values()
@@ -189,13 +190,6 @@ def random_bytes(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Answer with up to `LONGEST_REPLY` random bytes, as the byte codec reads them."""
     sampled = rng.integers(0, 256, int(rng.integers(LONGEST_REPLY + 1))).tolist()
     return ByteCodec().read(sampled, "stop").text
-
-
-def _draw(world: World, split: str, count: int) -> list[Task]:
-    size = world.size(split)
-    return [
-        world.task(split, index) for index in range(count if size is None else min(size, count))
-    ]
 
 
 def _returns(records: Iterable[Record], role: str) -> Floats:
@@ -287,8 +281,8 @@ def _untold(records: Sequence[Record], role: str) -> str:
     return "" if told == replies else f"{replies - told} of {replies} answers do not say"
 
 
-def _silent(lead_T: Floats, ties: Mapping[str, Interval]) -> str:
-    lead = estimate(lead_T.tolist())
+def _silent(lead_T: Floats, ties: Mapping[str, Estimate]) -> str:
+    lead = mean_estimate(lead_T.tolist())
     if lead.high <= 0.0:
         return f"the oracle earns {lead} more than random play"
     if ties["reward_uniform_group_rate"].value == 1.0:

@@ -60,11 +60,11 @@ def _level_row(found: Found) -> Sequence[str]:
         _interval(returns["random"]),
         _best_rule(found, _interval),
         _interval(returns["oracle"]),
-        f"{found['optimum']['mean']:.3f}{'' if found['exact'] else ' (bound)'}",
+        f"{found['optimum']['value']:.3f}{'' if found['exact'] else ' (bound)'}",
         f"{ties['reward_tie_pair_rate']['value']:.3f}",
         " / ".join(f"{rate:.3f}" for rate in dead),
         malformed,
-        f"{found['episode_bytes']['mean']:,.0f}",
+        f"{found['episode_bytes']['value']:,.0f}",
     )
 
 
@@ -85,13 +85,13 @@ def _best_rule(found: Found, shown: Callable[[Mapping[str, float]], str]) -> str
     rules = {
         name: value for name, value in found["returns"].items() if name not in ("oracle", "noisy")
     }
-    best = max(rules, key=lambda name: rules[name]["mean"])
+    best = max(rules, key=lambda name: rules[name]["value"])
     return f"{shown(rules[best])} `{best}`"
 
 
 def _interval(value: Mapping[str, float]) -> str:
-    return f"{value['mean']:.3f} ± {(value['high'] - value['low']) / 2:.3f}"
+    return f"{value['value']:.3f} ± {(value['high'] - value['low']) / 2:.3f}"
 
 
 def _mean(value: Mapping[str, float]) -> str:
-    return f"{value['mean']:.3f}"
+    return f"{value['value']:.3f}"

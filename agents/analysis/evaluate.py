@@ -1,54 +1,12 @@
 """What policies earn on a set of Tasks, with 95 % intervals."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
-
-import numpy as np
+from collections.abc import Iterable, Mapping
 
 from tokengym.envs.core.rollout import Policy, Record, play
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
-
-
-class Estimate(NamedTuple):
-    """A mean with its 95 % confidence interval.
-
-    Attributes:
-        mean: the mean; NaN of no values.
-        low: lower end of the interval.
-        high: upper end of the interval.
-        tasks: how many independent values it rests on.
-    """
-
-    mean: float
-    low: float
-    high: float
-    tasks: int
-
-    def __str__(self) -> str:
-        """Show mean and half width: `0.812 ± 0.011`."""
-        return f"{self.mean:.3f} ± {(self.high - self.low) / 2:.3f}"
-
-    def overlaps(self, other: "Estimate") -> bool:
-        """Whether the two intervals share a point."""
-        return self.low <= other.high and other.low <= self.high
-
-
-def estimate(values: Sequence[float]) -> Estimate:
-    """Return mean and Student-t 95 % interval of independent values; one value has no width."""
-    count = len(values)
-    if count == 0:
-        return Estimate(math.nan, math.nan, math.nan, 0)
-    array = np.asarray(values, dtype=np.float64)
-    mean = float(array.mean())
-    if count == 1:
-        return Estimate(mean, mean, mean, 1)
-    from scipy.special import stdtrit  # it takes long to load, and only reports need it
-
-    half = float(stdtrit(count - 1, 0.975)) * float(array.std(ddof=1)) / math.sqrt(count)
-    return Estimate(mean, mean - half, mean + half, count)
+from tokengym.rewards.estimates import Estimate, mean_estimate
 
 
 def play_all(
@@ -86,7 +44,9 @@ def evaluate(
         seed: seed of the policies' randomness.
     """
     role = world.spec.roles[0] if role is None else role
-    return estimate([record.returns[role] for record in play_all(world, tasks, policies, seed)])
+    return mean_estimate(
+        [record.returns[role] for record in play_all(world, tasks, policies, seed)]
+    )
 
 
 def well_formed(records: Iterable[Record], role: str) -> list[float]:

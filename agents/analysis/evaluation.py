@@ -1,171 +1,108 @@
-"""What a policy earns on held-out test Tasks, sampled through a Tinker client."""
+"""What a policy earns on held-out test Tasks, and what scripted policies earn on the same ones."""
 
 import asyncio
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-import tinker
 from tinker_cookbook.completers import TinkerTokenCompleter
 from tinker_cookbook.rl.rollouts import do_group_rollout
-from tinker_cookbook.rl.types import STOP_METRIC_PREFIX, TrajectoryGroup
+from tinker_cookbook.rl.types import STOP_METRIC_PREFIX, TrajectoryGroup, Transition
 
-from tokengym.agents.analysis.evaluate import Estimate, estimate, evaluate
-from tokengym.agents.tinker.coordinator import Opponent
-from tokengym.agents.tinker.groups import TaskGroupBuilder
+from tokengym.agents.analysis.evaluate import evaluate
 from tokengym.agents.tinker.scripted_rollout import tell
-from tokengym.agents.training.config import TrainSettings
+from tokengym.agents.training.outcome import Evaluation
+from tokengym.agents.training.session import Session
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
-from tokengym.envs.registry import baselines, load, make_world, spec
+from tokengym.envs.registry import load
 from tokengym.envs.tokens.codec import ByteCodec
+from tokengym.rewards.estimates import Estimate, mean_estimate
 
 _AT_ONCE = 256
 _BYTES = ByteCodec()
-
-_BESIDE_MODELS = ("null", "random", "scripted", "oracle")
-
-Opponents = Mapping[str, str | Opponent]
-"""Who speaks for which role: a baseline's name or an agent."""
+_AGAINST_MODELS = ("null", "random", "scripted", "oracle")
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """A policy on the test Tasks, one rollout each.
-
-    Attributes:
-        returns: mean return with its interval.
-        figures: means of what the world reports at the end of an episode, by name; `malformed` is
-            the share of all replies, if there were any, `stop/REASON` of all episodes.
-        stated: for forecasts, pairs of (label, stated probability) of the well-formed replies; the
-            label is the exact probability where Tasks are scored against it, else the outcome.
-        replies: what the policy said on the first Task; empty where the world could not read it.
-        others: where several roles are trained, the evaluations of all but the first by role.
-    """
-
-    returns: Estimate
-    figures: Mapping[str, float] = field(default_factory=dict)
-    stated: Sequence[tuple[float, float]] = ()
-    replies: Sequence[str] = ()
-    others: Mapping[str, "Evaluation"] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {
-            "returns": list(self.returns),
-            "figures": dict(self.figures),
-            "stated": [list(pair) for pair in self.stated],
-            "replies": list(self.replies),
-            "others": {role: found.to_dict() for role, found in self.others.items()},
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Evaluation":
-        """Read what `to_dict` gave."""
-        mean, low, high, count = data["returns"]
-        pairs = [(exact, stated) for exact, stated in data["stated"]]
-        replies = data.get("replies", ())  # a run folder may be older than these two fields
-        others = {role: cls.from_dict(found) for role, found in data.get("others", {}).items()}
-        return cls(Estimate(mean, low, high, count), data["figures"], pairs, replies, others)
-
-
-def held_out_tasks(settings: TrainSettings) -> list[Task]:
-    """Return the held-out Tasks of a job: the first of the world's test split, or all it has."""
-    world = make_world(settings.world, settings.level, **settings.options)
-    size = world.size("test")
-    count = settings.evaluation_tasks if size is None else min(size, settings.evaluation_tasks)
-    return [world.task("test", index) for index in range(count)]
-
-
-async def evaluate_policy(
-    settings: TrainSettings,
-    model: str,
-    sampler: tinker.SamplingClient,
-    tasks: Sequence[Task],
-    *,
-    role: str | None = None,
-    opponents: Opponents | None = None,
-) -> Evaluation:
-    """Play each Task once with the sampler's policy.
+async def evaluate_roles(session: Session, paths: Mapping[str, str | None]) -> Evaluation:
+    """Play each held-out Task once in each trained role, against the job's opponents.
 
     Args:
-        settings: the job.
-        model: name or directory that the tokenizer comes from.
-        sampler: samples from the policy.
-        tasks: Tasks of the job's world.
-        role: who plays; the job's first trained role if `None`.
-        opponents: who speaks for the other roles, where the job's settings do not name baselines.
+        session: the job.
+        paths: by trained role the `tinker://` path of its weights; `None` for the base model.
+
+    Returns:
+        the first role's evaluation, which holds those of the others.
     """
+    first, *rest = [await _evaluate(session, role, path) for role, path in paths.items()]
+    return replace(first, others=dict(zip(list(paths)[1:], rest, strict=True)))
+
+
+async def _evaluate(session: Session, role: str, path: str | None) -> Evaluation:
+    job = session.job
+    sampler = await session.sampler(path)
     completer = TinkerTokenCompleter(
-        sampler, max_tokens=settings.max_tokens, temperature=settings.temperature
+        sampler, max_tokens=job.max_tokens, temperature=job.config.temperature
     )
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def play(task: Task) -> TrajectoryGroup:
-        builder = group_builder(settings, model, task, group_size=1, role=role, opponents=opponents)
+        builder = job.group(task, 1, role, session.opponents[role])
         async with gate:
             return await do_group_rollout(builder, completer)
 
-    groups = await asyncio.gather(*(play(task) for task in tasks))
+    groups = await asyncio.gather(*(play(task) for task in job.held_out))
     returns = [value for group in groups for value in group.get_total_rewards()]
-    last = [group.trajectories_G[0].transitions[-1].metrics for group in groups]
-    names = sorted({name for metrics in last for name in metrics})
+    rollouts = [group.trajectories_G[0].transitions for group in groups]
+    stated = _stated(rollouts, job.world.spec.calibration)
+    figures = _figures(rollouts)
+    if stated:
+        figures["discrimination (correlation of stated and label)"] = _correlation(stated)
+    # A reply that was cut off can read like a whole one, so malformed ones are left out.
+    replies = tuple(
+        "" if step.metrics["malformed"] else str(step.logs["reply"])
+        for step in rollouts[0]
+        if "malformed" in step.metrics
+    )
+    return Evaluation(mean_estimate(returns), figures, tuple(stated), replies)
+
+
+def _figures(rollouts: Sequence[Sequence[Transition]]) -> dict[str, float]:
+    """Return the means of the metrics at the end of an episode, by name."""
+    last = [steps[-1].metrics for steps in rollouts]
     figures = {
         name: sum(float(metrics.get(name, 0.0)) for metrics in last) / len(last)
         if name.startswith(STOP_METRIC_PREFIX)  # an episode names its one reason only
         else statistics.fmean(float(metrics[name]) for metrics in last if name in metrics)
-        for name in names
+        for name in sorted({name for metrics in last for name in metrics})
     }
     # A role whose turn never came has replied nothing.
-    refused = [
+    malformed = [
         float(step.metrics["malformed"])
-        for group in groups
-        for step in group.trajectories_G[0].transitions
+        for steps in rollouts
+        for step in steps
         if "malformed" in step.metrics
     ]
-    if refused:
-        figures["malformed"] = statistics.fmean(refused)
-    names_of = spec(settings.world).calibration
-    stated = [
-        (float(metrics[names_of[0]]), float(metrics[names_of[1]]))
+    if malformed:
+        figures["malformed"] = statistics.fmean(malformed)
+    return figures
+
+
+def _stated(
+    rollouts: Sequence[Sequence[Transition]], names: tuple[str, str] | None
+) -> list[tuple[float, float]]:
+    """Return pairs of label and stated probability, where a world names such metrics."""
+    if names is None:
+        return []
+    label, probability = names
+    last = [steps[-1].metrics for steps in rollouts]
+    return [
+        (float(metrics[label]), float(metrics[probability]))
         for metrics in last
-        if names_of is not None and set(names_of) <= set(metrics)
+        if label in metrics and probability in metrics
     ]
-    if stated:
-        figures["discrimination (correlation of stated and label)"] = _correlation(stated)
-    # A reply that was cut off can read like a whole one, so what was not understood is left out.
-    said = [
-        "" if step.metrics["malformed"] else str(step.logs["reply"])
-        for step in groups[0].trajectories_G[0].transitions
-        if "malformed" in step.metrics
-    ]
-    return Evaluation(estimate(returns), figures, stated, said)
-
-
-async def evaluate_roles(
-    settings: TrainSettings,
-    model: str,
-    samplers: Mapping[str, tinker.SamplingClient],
-    tasks: Sequence[Task],
-    opponents: Mapping[str, Opponents],
-) -> Evaluation:
-    """Evaluate each trained role by itself; the first one's evaluation holds those of the others.
-
-    Args:
-        settings: the job.
-        model: name or directory that the tokenizer comes from.
-        samplers: of each role's policy.
-        tasks: Tasks of the job's world.
-        opponents: for each role, who speaks for the others.
-    """
-    first, *rest = [
-        await evaluate_policy(settings, model, sampler, tasks, role=role, opponents=opponents[role])
-        for role, sampler in samplers.items()
-    ]
-    return replace(first, others=dict(zip(list(samplers)[1:], rest, strict=True)))
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> float:
@@ -176,79 +113,43 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float:
     return float(np.corrcoef(left, right)[0, 1])
 
 
-def group_builder(
-    settings: TrainSettings,
-    model: str,
-    task: Task,
-    group_size: int,
-    *,
-    role: str | None = None,
-    opponents: Opponents | None = None,
-) -> TaskGroupBuilder:
-    """Return the builder of one group of one role's rollouts; see `evaluate_policy`."""
-    role = settings.trained[0] if role is None else role
-    return TaskGroupBuilder(
-        task=task,
-        codec=f"{settings.renderer}@{model}",
-        group_size=group_size,
-        options=dict(settings.options),
-        role=role,
-        opponents=settings.opponents_of(role) if opponents is None else opponents,
-        max_turn_tokens=settings.max_tokens,
-    )
+async def reference_lines(session: Session, role: str) -> dict[str, Estimate]:
+    """Return what the world's scripted policies earn in a role on the held-out Tasks, by name.
 
-
-def reference_lines(
-    settings: TrainSettings, tasks: Sequence[Task], role: str | None = None
-) -> dict[str, Estimate]:
-    """Return what the world's scripted policies earn on the same Tasks, by name.
-
-    Other roles are played by the job's opponents, which must be scripted. Where the spec has blind
-    policies, the one that is best on these very Tasks is there too: what a policy reaches that has
-    learned no discrimination.
+    Where the world names blind policies, the best of them on these very Tasks is among them: what a
+    policy reaches that has learned no discrimination. Against a model, whose replies cost tokens,
+    only the most telling policies play.
     """
-    role = settings.trained[0] if role is None else role
-    world = make_world(settings.world, settings.level, **settings.options)
-    known = baselines(settings.world)
-    others = {other: known[name] for other, name in settings.opponents_of(role).items()}
-    lines = {
-        name: evaluate(world, tasks, {**others, role: policy}, role=role)
-        for name, policy in known.items()
-    }
-    if world.spec.blind:
-        blind: Mapping[str, Policy] = load(world.spec.blind)(world)
-        found = (
-            evaluate(world, tasks, {**others, role: policy}, role=role) for policy in blind.values()
-        )
-        lines[world.spec.blind_name] = max(found, key=lambda value: value.mean)
+    job = session.job
+    opponents = session.opponents[role]
+    known = job.baselines
+    if any(not isinstance(who, str) for who in opponents.values()):
+        shown = [name for name in _AGAINST_MODELS if name in known]
+        return {name: await _against_models(session, role, known[name]) for name in shown}
+    others = {other: known[who] for other, who in opponents.items() if isinstance(who, str)}
+
+    def line(policy: Policy) -> Estimate:
+        return evaluate(job.world, job.held_out, {**others, role: policy}, role=role)
+
+    lines = {name: line(policy) for name, policy in known.items()}
+    row = job.world.spec
+    if row.blind:
+        blind: Mapping[str, Policy] = load(row.blind)(job.world)
+        lines[row.blind_name] = max(map(line, blind.values()), key=lambda found: found.value)
     return lines
 
 
-async def references_beside(
-    settings: TrainSettings,
-    tasks: Sequence[Task],
-    role: str,
-    opponents: Opponents,
-) -> dict[str, Estimate]:
-    """Return what the world's scripted policies earn in a role beside any opponents, by name.
-
-    Beside a model, whose replies cost tokens, only the most telling policies play.
-    """
-    known = baselines(settings.world)
-    speakers = {
-        other: known[who] if isinstance(who, str) else who for other, who in opponents.items()
+async def _against_models(session: Session, role: str, policy: Policy) -> Estimate:
+    job = session.job
+    opponents = {
+        other: job.baselines[who] if isinstance(who, str) else who
+        for other, who in session.opponents[role].items()
     }
-    if all(isinstance(who, str) for who in opponents.values()):
-        return reference_lines(settings, tasks, role)
-    world = make_world(settings.world, settings.level, **settings.options)
     gate = asyncio.Semaphore(_AT_ONCE)
 
-    async def play(policy: Policy, task: Task) -> float:
+    async def play(task: Task) -> float:
         rng = generator("evaluate", 0, task.fingerprint)
         async with gate:
-            return (await tell(world, task, _BYTES, role, policy, speakers, rng)).earned
+            return (await tell(job.world, task, _BYTES, role, policy, opponents, rng)).earned
 
-    lines = {}
-    for name in (name for name in _BESIDE_MODELS if name in known):
-        lines[name] = estimate(await asyncio.gather(*(play(known[name], task) for task in tasks)))
-    return lines
+    return mean_estimate(await asyncio.gather(*(play(task) for task in job.held_out)))

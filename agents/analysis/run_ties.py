@@ -1,25 +1,19 @@
 """Ties of a run as it learned: what its log says step by step, read back from the run folder."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
-from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from tokengym.agents.analysis.evaluate import Estimate
-from tokengym.agents.analysis.evaluation import Evaluation
-from tokengym.agents.analysis.page import Sheet
-from tokengym.agents.training.config import SETTINGS_FILE, TrainSettings
-from tokengym.agents.training.job import OUTCOME_FILE
-from tokengym.agents.training.monitor import StepLog, StepRow
+from tokengym.agents.analysis.report import Picture, Report, Table
+from tokengym.agents.training.monitor import StepRow
+from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
+from tokengym.rewards.estimates import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-METRICS_FILE = "metrics.jsonl"
 
 SERIES: Mapping[str, str] = {
     "reward/total": "mean return",
@@ -104,30 +98,29 @@ class RunTies:
         held_out = {when: value._asdict() for when, value in self.held_out.items()}
         return asdict(self) | {"held_out": held_out, "verdict": self.verdict}
 
-    def sheet(self) -> Sheet:
+    def report(self) -> Report:
         """Lay it out."""
         lines = [self.verdict]
         if self.collapse is not None:
             lines.insert(0, f"Collapsed: {self.collapse}.")
         if self.held_out:
-            told = ", ".join(f"{when} {value}" for when, value in self.held_out.items())
-            lines.append(f"Held-out return: {told}.")
+            shown = ", ".join(f"{when} {value}" for when, value in self.held_out.items())
+            lines.append(f"Held-out return: {shown}.")
         lines.append(f"{self.tokens:,.0f} tokens read and sampled by the rollouts.")
         parts = (slice(self.tenth), slice(-self.tenth, None), slice(None))
-        return Sheet(
-            title=(
-                f"{self.run}: {self.world} {self.level}, {len(self.steps)} steps, groups of "
-                f"{self.group_size}"
-            ),
-            lines=lines,
-            header=("", "first tenth", "last tenth", "all steps"),
-            rows=[
+        title = (
+            f"{self.run}: {self.world} {self.level}, {len(self.steps)} steps, groups of "
+            f"{self.group_size}"
+        )
+        table = Table(
+            ("", "first tenth", "last tenth", "all steps"),
+            [
                 (SERIES[name], *(_shown(self.mean(name, part)) for part in parts))
                 for name in self.series
             ],
             note=_NOTE,
-            picture=self._picture(),
         )
+        return Report(title, lines, (Picture.of(self._picture(), title), table))
 
     def _picture(self) -> "Figure":
         from matplotlib.figure import Figure
@@ -149,35 +142,28 @@ class RunTies:
         return figure
 
 
-def run_ties(folder: Path) -> RunTies:
-    """Read a run folder.
+def run_ties(run: Run) -> RunTies:
+    """Read how a run's groups tied.
 
     Raises:
-        OptionError: if it is no run's folder, or the run has not completed a step.
+        OptionError: if the run has not completed a step.
     """
-    settings = TrainSettings.load(folder / SETTINGS_FILE)
-    log = StepLog(folder / METRICS_FILE)
-    log.poll()
-    rows = log.rows
+    config, rows, outcome = run.config, run.steps(), run.outcome
     if not rows:
-        raise OptionError(f"{folder} has no completed step in {METRICS_FILE}")
+        raise OptionError(f"{run.folder} has no completed step")
     series = {name: tuple(_value(row, name) for row in rows) for name in SERIES}
-    outcome = folder / OUTCOME_FILE
-    ended = json.loads(outcome.read_text()) if outcome.is_file() else {}
+    ended = {} if outcome is None else {"before": outcome.before, "after": outcome.after}
+    collapse = None if outcome is None else outcome.collapse
     return RunTies(
-        run=folder.resolve().name,
-        world=settings.world,
-        level=settings.level,
-        group_size=settings.group_size,
+        run=run.name,
+        world=config.world,
+        level=config.level,
+        group_size=config.group_size,
         steps=tuple(row.step for row in rows),
         series={name: found for name, found in series.items() if any(v is not None for v in found)},
         tokens=sum(row.tokens for row in rows),
-        held_out={
-            when: Evaluation.from_dict(ended[when]).returns
-            for when in ("before", "after")
-            if when in ended
-        },
-        collapse=(ended.get("collapse") or {}).get("reason"),
+        held_out={when: evaluation.returns for when, evaluation in ended.items()},
+        collapse=None if collapse is None else collapse.reason,
     )
 
 

@@ -22,7 +22,8 @@ from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
 from tokengym.rewards.control import FLOOR
-from tokengym.rewards.ties import Interval, tie_counts
+from tokengym.rewards.estimates import Estimate
+from tokengym.rewards.ties import tie_counts
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,8 +57,8 @@ class SizeRow:
     """
 
     size: int
-    useful: Interval
-    rates: Mapping[str, Interval]
+    useful: Estimate
+    rates: Mapping[str, Estimate]
 
 
 @dataclass(frozen=True)
@@ -190,12 +191,6 @@ class TieStudy:
         }
 
 
-def held_out(world: World, count: int) -> list[Task]:
-    """Return the first Tasks of a level's test split, or all it has."""
-    size = world.size("test")
-    return [world.task("test", at) for at in range(count if size is None else min(size, count))]
-
-
 def require_sizes(tasks: Sequence[Task], sizes: Sequence[int]) -> None:
     """Refuse what is no study.
 
@@ -313,5 +308,5 @@ def size_row(rewards_NG: Floats, size: int, floor: float | None, seed: int) -> S
     dead = tie_counts(rewards_NG).intervals(generator("ties", seed), sizes=(size,))[
         f"zero_advantage_probability_{size}"
     ]
-    useful = Interval(1.0 - dead.value, 1.0 - dead.high, 1.0 - dead.low)
+    useful = Estimate(1.0 - dead.value, 1.0 - dead.high, 1.0 - dead.low)
     return SizeRow(size, useful, rates)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tokengym.agents.analysis.page import Sheet
+from tokengym.agents.analysis.report import Picture, Report, Table
 from tokengym.agents.analysis.ties import TieStudy
-from tokengym.rewards.ties import Interval
+from tokengym.rewards.estimates import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,25 +15,22 @@ if TYPE_CHECKING:
 _NOTE = "95 % intervals over groups. Compare pairs across sizes, not groups with a tie."
 
 
-def tie_sheet(study: TieStudy) -> Sheet:
+def ties_report(study: TieStudy) -> Report:
     """Lay out a study."""
     effort = study.effort
-    return Sheet(
-        title=f"{study.world} {study.level}, {study.policy}, {study.groups} groups",
-        lines=(
-            study.verdict,
-            "Recommended group size {}: {}.".format(*study.recommended),
-            f"Mean reward {study.mean_reward:.4f}, correct (above {study.threshold:g}) "
-            f"{study.correct_rate:.1%}.",
-            f"{study.rollouts_per_second:,.1f} rollouts/s, {study.tokens_per_second:,.0f} tokens/s "
-            f"({effort.codec}): {effort.tokens_per_rollout:,.1f} tokens a rollout, "
-            f"{effort.written_per_rollout:,.1f} of them written by the policy.",
-        ),
-        header=("", *(f"size {row.size}" for row in study.sizes)),
-        rows=_rows(study),
-        note=_NOTE,
-        picture=_picture(study),
+    title = f"{study.world} {study.level}, {study.policy}, {study.groups} groups"
+    lines = (
+        study.verdict,
+        "Recommended group size {}: {}.".format(*study.recommended),
+        f"Mean reward {study.mean_reward:.4f}, correct (above {study.threshold:g}) "
+        f"{study.correct_rate:.1%}.",
+        f"{study.rollouts_per_second:,.1f} rollouts/s, {study.tokens_per_second:,.0f} tokens/s "
+        f"({effort.codec}): {effort.tokens_per_rollout:,.1f} tokens a rollout, "
+        f"{effort.written_per_rollout:,.1f} of them written by the policy.",
     )
+    header = ("", *(f"size {row.size}" for row in study.sizes))
+    parts = (Picture.of(_picture(study), title), Table(header, _rows(study), note=_NOTE))
+    return Report(title, lines, parts)
 
 
 def _rows(study: TieStudy) -> Sequence[Sequence[str]]:
@@ -55,7 +52,7 @@ def _rows(study: TieStudy) -> Sequence[Sequence[str]]:
     return rows
 
 
-def _shown(at: Interval) -> str:
+def _shown(at: Estimate) -> str:
     return f"{at.value:.3f} ({at.low:.3f} to {at.high:.3f})"
 
 
@@ -81,10 +78,10 @@ def _picture(study: TieStudy) -> "Figure":
     return figure
 
 
-def _curves(study: TieStudy) -> Mapping[str, Sequence[Interval]]:
+def _curves(study: TieStudy) -> Mapping[str, Sequence[Estimate]]:
     return {
         "groups without advantage": [
-            Interval(1 - row.useful.value, 1 - row.useful.high, 1 - row.useful.low)
+            Estimate(1 - row.useful.value, 1 - row.useful.high, 1 - row.useful.low)
             for row in study.sizes
         ],
         "tied pairs": [row.rates["reward_tie_pair_rate"] for row in study.sizes],

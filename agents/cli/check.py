@@ -115,7 +115,7 @@ def _table(found: "Certificate") -> "Table":
     low, high = found.declared
     table.add_row("return declared", f"{low:g} to {high:g}")
     table.add_row("return observed", "{:.4f} to {:.4f}".format(*found.observed), end_section=True)
-    for name, value in sorted(found.returns.items(), key=lambda item: item[1].mean):
+    for name, value in sorted(found.returns.items(), key=lambda item: item[1].value):
         table.add_row(name, str(value))
     table.add_row("optimum" if found.exact else "bound", str(found.optimum), end_section=True)
     dead = (found.ties[f"zero_advantage_probability_{size}"].value for size in GROUP_SIZES)
@@ -131,7 +131,7 @@ def _table(found: "Certificate") -> "Table":
     table.add_row("effective group size", f"{size:.1f} of {max(GROUP_SIZES)}", end_section=True)
     malformed = "not told" if found.malformed is None else f"{found.malformed:.1%}"
     table.add_row("random bytes malformed", malformed)
-    table.add_row("bytes per episode", f"{found.episode_bytes.mean:,.0f}")
+    table.add_row("bytes per episode", f"{found.episode_bytes.value:,.0f}")
     table.add_row("instances compared", f"{found.instances}, {found.repeated} repeated in a split")
     table.add_row("contracts", ", ".join(f"{c} BROKEN" for c in found.broken) or "all kept")
     return table

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.cli.options import name_values
+from tokengym.agents.training.config import preset
+from tokengym.agents.training.run import Run, is_run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import baselines, make_world, spec
 
 if TYPE_CHECKING:
-    from tokengym.agents.analysis.page import Sheet
     from tokengym.agents.analysis.ties import TieStudy
-    from tokengym.agents.training.config import TrainSettings
+    from tokengym.agents.training.job import Job
 
 MODEL = "model"
 """The policy that is a model and not a script or a run."""
@@ -67,48 +68,42 @@ def ties(
         "renderer": renderer,
     }
     given = {name: value for name, value in sampling.items() if value is not None}
-    found: TieStudy | Any
-    if _is_run(world):
+    run = Run(Path(world))
+    if run.exists:
         from tokengym.agents.analysis.run_ties import run_ties
 
         if level or policy or option or given or model_path:
             raise OptionError(f"{world} is a run: only --json, --png and --html go with it")
-        found = run_ties(Path(world))
-        sheet: Sheet = found.sheet()
+        ties_of_run = run_ties(run)
+        found, report = ties_of_run.to_dict(), ties_of_run.report()
     else:
-        from tokengym.agents.analysis.ties_report import tie_sheet
+        from tokengym.agents.analysis.ties_report import ties_report
 
         options = name_values(option or [], "--option")
         sizes = _sizes(group_size)
         if policy is None:
             policy = MODEL if given or model_path else "noisy"
-        if policy == MODEL or _is_run(policy):
-            settings, run, weights = _sampling(
-                world, level, options, Path(policy) if policy != MODEL else None, model_path, given
-            )
-            found = _sampled(settings, run, weights, sizes, tasks, correct, seed, ask=not yes)
+        if policy == MODEL or is_run(policy):
+            sampled_run = None if policy == MODEL else Run(Path(policy))
+            job, weights = _sampled_job(world, level, options, sampled_run, model_path, given)
+            study = _sampled(job, sampled_run, weights, sizes, tasks, correct, seed, ask=not yes)
         else:
             if given or model_path:
                 raise OptionError(
                     f"{policy!r} is no model: --{[*given, 'model_path'][0]} is for one"
                 )
-            found = _scripted(world, level, options, policy, sizes, tasks, correct, seed)
-        sheet = tie_sheet(found)
+            study = _scripted(world, level, options, policy, sizes, tasks, correct, seed)
+        found, report = study.to_dict(), ties_report(study)
     console = Console()
-    console.print(sheet.table())
-    for line in sheet.lines:
+    console.print(report.table.for_terminal())
+    for line in report.lines:
         console.print(line, highlight=False)
     if json_file is not None:
-        json_file.write_text(json.dumps(found.to_dict(), indent=1, allow_nan=False) + "\n")
+        json_file.write_text(json.dumps(found, indent=1, allow_nan=False) + "\n")
     if png is not None:
-        sheet.draw(png)
+        png.write_bytes(report.picture.png)
     if html is not None:
-        sheet.write(html)
-
-
-def _is_run(name: str) -> bool:
-    """Whether a name is a run's folder; `training.job` names the file, but loads torch."""
-    return (Path(name) / "settings.json").is_file()
+        report.write(html)
 
 
 def _sizes(text: str) -> list[int]:
@@ -128,46 +123,48 @@ def _scripted(
     correct: float | None,
     seed: int,
 ) -> "TieStudy":
-    from tokengym.agents.analysis.ties import held_out, tie_study
+    from tokengym.agents.analysis.ties import tie_study
 
     made = make_world(world, level, **options)
     known = baselines(made.spec.id)
-    return tie_study(
-        made, held_out(made, tasks), known, policy, sizes, threshold=correct, seed=seed
-    )
+    played = made.first_tasks("test", tasks)
+    return tie_study(made, played, known, policy, sizes, threshold=correct, seed=seed)
 
 
-def _sampling(
+def _sampled_job(
     world: str,
     level: str | None,
     options: dict[str, Any],
-    run: Path | None,
+    run: Run | None,
     weights: str | None,
     given: dict[str, Any],
-) -> "tuple[TrainSettings, Path | None, str | None]":
-    """Return what to sample: settings, the run that holds the weights, and the weights."""
-    from tokengym.agents.analysis.sampled_ties import newest_weights
-    from tokengym.agents.training.config import TrainSettings, preset
+) -> "tuple[Job, str | None]":
+    """Return what to sample: a job and the weights."""
+    from tokengym.agents.training.job import Job
 
     row = spec(world)
     if run is None:
-        # The world's own options, as with scripted policies; other roles speak as in training.
-        return replace(preset(row.id, level, **given), options=options), None, weights
+        # The world's own options, as with scripted policies; other roles play as in training.
+        config = replace(preset(row.id, level, **given), options=options)
+        return Job.resolve(config), weights
     if weights is not None:
-        raise OptionError(f"--model-path names weights, and so does the run {run}: give one")
-    settings = TrainSettings.load(run / "settings.json")
-    if settings.world != row.id:
-        raise OptionError(f"{run} is a run on {settings.world}, not on {row.id}")
+        raise OptionError(f"--model-path names weights, and so does the run {run.folder}: give one")
+    config = run.config
+    if config.world != row.id:
+        raise OptionError(f"{run.folder} is a run on {config.world}, not on {row.id}")
     if level is not None:
         given["level"] = level
     if options:
-        given["options"] = {**settings.options, **options}
-    return replace(settings, **given), run, newest_weights(run)
+        given["options"] = {**config.options, **options}
+    newest = run.weights.sampler
+    if newest is None:
+        raise OptionError(f"{run.folder} has saved no weights to sample from yet")
+    return Job.resolve(replace(config, **given)), newest
 
 
 def _sampled(
-    settings: "TrainSettings",
-    run: Path | None,
+    job: "Job",
+    run: Run | None,
     weights: str | None,
     sizes: list[int],
     tasks: int,
@@ -176,21 +173,17 @@ def _sampled(
     *,
     ask: bool,
 ) -> "TieStudy":
-    from tokengym.agents.analysis.sampled_ties import sampled_study, sampling_cost
-    from tokengym.agents.analysis.ties import held_out
-    from tokengym.agents.tinker.codec import RendererCodec
-    from tokengym.agents.training.connection import resolve_model, wants_local_service
+    from tokengym.agents.analysis.sampled_ties import sampled_study
+    from tokengym.agents.training.cost import rollouts_cost
 
-    world = make_world(settings.world, settings.level, **settings.options)
-    drawn = held_out(world, tasks)
-    if not wants_local_service(settings):
-        codec = RendererCodec(settings.renderer, resolve_model(settings))
-        read, sampled = sampling_cost(settings, codec, drawn, max(sizes))
+    held_out = job.world.first_tasks("test", tasks)
+    if not job.target.local:
+        read, sampled = rollouts_cost(job, held_out, max(sizes))
         typer.echo(f"this study will read about {read:,} tokens and sample at most {sampled:,}")
         if ask and sys.stdin.isatty():
             typer.confirm("start?", abort=True)
     # What samples calls the SDK as the cookbook does, by a name the SDK is about to drop.
     warnings.filterwarnings("ignore", "DEPRECATED: SamplingClient.sample_async", FutureWarning)
     return sampled_study(
-        settings, drawn, sizes, run=run, weights=weights, threshold=correct, seed=seed
+        job, held_out, sizes, run=run, weights=weights, threshold=correct, seed=seed
     )

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tokengym.agents.cli.options import name_texts, name_values
+from tokengym.agents.training.config import TrainConfig, preset
+from tokengym.agents.training.connection import ServiceTarget
+from tokengym.agents.training.run import Run, is_run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 
 if TYPE_CHECKING:
-    from tokengym.agents.training.config import TrainSettings
-    from tokengym.agents.training.job import Outcome
+    from tokengym.agents.training.job import Job
+    from tokengym.agents.training.outcome import Outcome
     from tokengym.agents.training.progress import Progress
 
 COLLAPSED = 3
@@ -47,8 +50,10 @@ def train(
     agent: Annotated[
         list[str] | None,
         typer.Option(
-            help="ROLE=WHO speaks for another role: a baseline, model (untrained), a run folder or "
-            "a tinker:// path"
+            "--opponent",
+            "--agent",
+            help="ROLE=WHO plays another role: a baseline, model (untrained), a run folder or a "
+            "tinker:// path",
         ),
     ] = None,
     self_play: Annotated[
@@ -99,22 +104,21 @@ def train(
     Without TINKER_API_KEY or --base-url the small policy that comes with the package trains on a
     local service; with a key, the model you name trains on Tinker.
     """
-    from tokengym.agents.training.config import SETTINGS_FILE, TrainSettings, preset
     from tokengym.agents.training.progress import Progress
 
     if (world is None) == (resume is None):
         raise OptionError("name a world to train on, or a run folder with --resume, and not both")
-    progress = Progress()
     if resume is not None:
-        settings, folder = TrainSettings.load(resume / SETTINGS_FILE), resume
+        run_to_train = Run.open(resume)
+        config = run_to_train.config
         if steps is not None:
-            settings = replace(settings, steps=steps)
+            config = replace(config, steps=steps)
     else:
         assert world is not None
         options = name_values(option or [], "--option")
         if data is not None:
             options["data"] = str(data.resolve())
-        settings = preset(
+        config = preset(
             world,
             level,
             options=options,
@@ -132,7 +136,7 @@ def train(
             mode=mode,
             evaluation_tasks=evaluation_tasks,
             role=role,
-            opponents=_agents(agent) if agent else None,
+            opponents=_opponents(agent) if agent else None,
             self_play=self_play or None,
             separate=separate or None,
             sft=sft or None,
@@ -146,73 +150,79 @@ def train(
             loop=loop,
             overrides=tuple(override or ()),
         )
-        folder = run if run is not None else _new_folder(settings)
-        if (folder / SETTINGS_FILE).exists():
-            raise OptionError(f"{folder} holds a run already; go on with it by --resume {folder}")
-    _train(settings, folder, progress, ask=not yes)
+        run_to_train = Run(run if run is not None else _new_folder(config))
+        if run_to_train.exists:
+            folder = run_to_train.folder
+            raise OptionError(f"{folder} holds a run already; resume it by --resume {folder}")
+    _train(config, run_to_train, Progress(), ask=not yes)
 
 
-def _train(settings: "TrainSettings", folder: Path, progress: "Progress", *, ask: bool) -> None:
+def _train(config: TrainConfig, run: Run, progress: "Progress", *, ask: bool) -> None:
     from tokengym.agents.service import ServiceDiedError
-    from tokengym.agents.training.connection import (
-        ServiceRefusedError,
-        resolve_model,
-        wants_local_service,
-    )
+    from tokengym.agents.training.connection import ServiceRefusedError
 
-    resolve_model(settings)  # what cannot be reached is refused before much is loaded
-    from tokengym.agents.training.job import run_job, tell_cost
+    target = ServiceTarget.resolve(
+        config
+    )  # what cannot be reached is refused before much is loaded
+    from tokengym.agents.experiment import run_experiment
+    from tokengym.agents.training.cost import job_cost
+    from tokengym.agents.training.job import Job
 
-    if not wants_local_service(settings):
-        progress.say(f"this job will use {tell_cost(settings)}")
+    job = Job.resolve(config, target)
+    if config.max_tokens is None:
+        progress.say(
+            f"replies of at most {job.max_tokens} tokens, measured on scripted replies; "
+            "--max-tokens sets another limit"
+        )
+    if not job.target.local:
+        progress.say(f"this job will use {job_cost(job)}")
         if ask and sys.stdin.isatty():
             typer.confirm("start?", abort=True)
     try:
-        outcome = run_job(settings, folder, progress)
+        outcome = run_experiment(job, run, progress)
     except (ServiceDiedError, ServiceRefusedError, KeyboardInterrupt) as error:
         asked = isinstance(error, KeyboardInterrupt)
         progress.say(
             f"{'stopped' if asked else error}\n"
-            f"Every completed step is kept: tokengym train --resume {folder}"
+            f"Every completed step is kept: tokengym train --resume {run.folder}"
         )
         raise typer.Exit(_INTERRUPTED if asked else 1) from error
-    _tell(outcome, settings, progress)
+    _summarise(job, run, outcome, progress)
     if outcome.collapse is not None:
         raise typer.Exit(COLLAPSED)
 
 
-def _tell(outcome: "Outcome", settings: "TrainSettings", progress: "Progress") -> None:
+def _summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -> None:
     """Say in a few lines what came of the job."""
     if outcome.collapse is not None:
         progress.say(
             f"COLLAPSED at step {outcome.collapse.since}: {outcome.collapse.reason}. The last good "
             "checkpoint is kept; try a lower --learning-rate."
         )
+    first = job.roles[0]
     before, after = outcome.before.returns, outcome.after.returns
     progress.say(f"held-out return before {before}, after {after} (95 % intervals)")
-    for name, value in sorted(outcome.references.items(), key=lambda item: -item[1].mean):
+    for name, value in sorted(outcome.references[first].items(), key=lambda item: -item[1].value):
         progress.say(f"  {name:<18}{value}")
     for other, evaluation in outcome.after.others.items():
         then = outcome.before.others[other].returns
         progress.say(f"held-out return of the {other} before {then}, after {evaluation.returns}")
-    oracle = outcome.references["oracle"].mean
-    if oracle > before.mean:
-        share = (after.mean - before.mean) / (oracle - before.mean)
+    oracle = outcome.references[first]["oracle"].value
+    if oracle > before.value:
+        share = (after.value - before.value) / (oracle - before.value)
         progress.say(f"closed {share:.0%} of the distance from the start to the oracle")
-    progress.say(f"report: {outcome.folder / 'report.html'}")
+    progress.say(f"report: {run.folder / 'report.html'}")
 
 
-def _agents(pairs: list[str]) -> dict[str, str]:
-    return {role: _resolved(who) for role, who in name_texts(pairs, "--agent").items()}
+def _opponents(pairs: list[str]) -> dict[str, str]:
+    return {role: _resolved(who) for role, who in name_texts(pairs, "--opponent").items()}
 
 
 def _resolved(who: str) -> str:
     """Name a run folder so that a resume finds it from anywhere; leave other names alone."""
-    from tokengym.agents.training.config import SETTINGS_FILE
-
-    return str(Path(who).resolve()) if (Path(who) / SETTINGS_FILE).is_file() else who
+    return str(Path(who).resolve()) if is_run(who) else who
 
 
-def _new_folder(settings: "TrainSettings") -> Path:
+def _new_folder(config: TrainConfig) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    return Path("runs") / f"{spec(settings.world).short_name}-{settings.level}-{stamp}"
+    return Path("runs") / f"{spec(config.world).short_name}-{config.level}-{stamp}"

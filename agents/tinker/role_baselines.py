@@ -67,24 +67,32 @@ def role_rewards(
 
 
 def split_roles(group: TrajectoryGroup, roles: Sequence[str]) -> dict[str, TrajectoryGroup]:
-    """Return the rollouts of each role as a group of its own, for one policy each.
+    """Return the rollouts of each role as a group of its own, with the returns the role earned.
 
-    What `role_rewards` added stays: within a role it is the same for all, and no advantage changes.
+    Rollouts with nothing to learn from are left out, see `role_rewards`, and roles without any.
 
     Args:
-        group: all members of all episodes, in the order a builder makes them: by episode, in each
-            one by role.
+        group: members of several roles, with the metrics that `role_rewards` gave them.
         roles: the trained roles.
     """
-    count = len(roles)
-    return {
-        role: TrajectoryGroup(
-            group.trajectories_G[place::count],
-            group.final_rewards_G[place::count],
-            group.metrics_G[place::count],
-        )
-        for place, role in enumerate(roles)
-    }
+    found: dict[str, TrajectoryGroup] = {}
+    for role in roles:
+        kept = [
+            place
+            for place, (rollout, metrics) in enumerate(
+                zip(group.trajectories_G, group.metrics_G, strict=True)
+            )
+            if f"{role}/reward" in metrics
+            and not rollout.transitions[-1].metrics.get("abandoned")
+            and any(step.ac.tokens for step in rollout.transitions)
+        ]
+        if kept:
+            found[role] = TrajectoryGroup(
+                [group.trajectories_G[place] for place in kept],
+                [0.0] * len(kept),
+                [group.metrics_G[place] for place in kept],
+            )
+    return found
 
 
 def _counts(member: Member, rollout: Trajectory) -> bool:

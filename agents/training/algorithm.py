@@ -1,4 +1,4 @@
-"""What a step learns from: estimator, credit, filter and denominator, and who can do which."""
+"""What a step learns from: estimator, credit, filter and denominator, and which loop has them."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -16,7 +16,7 @@ Denominator = Literal["all", "live"]
 
 
 @dataclass(frozen=True)
-class Choices:
+class Algorithm:
     """What is made of a step's groups.
 
     A group is *dead* if what its rollouts are compared by spreads no more than `min_spread`: the
@@ -33,8 +33,8 @@ class Choices:
             not sent. `resample`: not sent, and groups of further Tasks are sampled in their place.
         min_spread: largest spread that counts as none, in the unit of what is compared.
         resample_tokens: most tokens, read and sampled, that a step may spend on further groups, if
-            a group costs no more than the dearest one of the step so far; `None` for as many as
-            the step's own groups cost.
+            a group costs no more than the most expensive one of the step so far; `None` for as
+            many as the step's own groups cost.
         denominator: Tinker's losses are sums over tokens. `all`: sums as they are, in which dead
             groups take up their places with zeros. `live`: what is sent is scaled by the batch's
             groups / its live groups, so that a live group weighs 1 / (number of live ones).
@@ -82,6 +82,6 @@ class Choices:
         It centres the returns of every group. Its one filter, `remove_constant_reward_groups`, is
         `drop` by exact equality; it counts nothing.
         """
-        seams = Choices(filter="drop" if self.filter == "drop" else "keep")
+        seams = Algorithm(filter="drop" if self.filter == "drop" else "keep")
         names = ("estimator", "credit", "filter", "min_spread", "denominator")
         return [name for name in names if getattr(self, name) != getattr(seams, name)]

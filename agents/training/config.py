@@ -1,37 +1,30 @@
-"""What a training job is: every choice as frozen data that a run folder can hold as JSON."""
+"""What a user asks a training job to be: plain data that a run folder holds as JSON."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from pathlib import Path
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
 
 from tokengym.agents.training.algorithm import (
-    Choices,
+    Algorithm,
     Credit,
     Denominator,
     Estimator,
     Filter,
 )
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.registry import scripted_opponent, spec
+from tokengym.envs.registry import spec
 from tokengym.rewards.advantages import MINIMUM_SPREAD
 
 Mode = Literal["sync", "stream", "async"]
-MODES: tuple[Mode, ...] = ("sync", "stream", "async")
 Loop = Literal["auto", "cookbook", "own"]
-LOOPS: tuple[Loop, ...] = ("auto", "cookbook", "own")
 
-STARTING_POLICY = "tokengym-start"
+TOY_MODEL = "tokengym-start"
 """Name of the small model that comes with the package."""
-
-SETTINGS_FILE = "settings.json"
-"""Where a run folder keeps what its job is."""
 
 
 @dataclass(frozen=True)
-class TrainSettings:
-    """One training job.
+class TrainConfig:
+    """One training job, as it was asked for. `Job.resolve` makes what the names stand for.
 
     Attributes:
         world: id of the world.
@@ -42,7 +35,8 @@ class TrainSettings:
         group_size: rollouts of each Task.
         learning_rate: of Adam.
         lora_rank: rank of the adapter.
-        max_tokens: most tokens of one reply.
+        max_tokens: most tokens of one reply; `None` to measure it on the replies of the world's
+            scripted policies.
         temperature: of sampling.
         model: a local model directory, a hosted model's name, or `tokengym-start`.
         renderer: a cookbook renderer's name.
@@ -51,25 +45,28 @@ class TrainSettings:
         seed: which training Tasks are drawn, and in which order.
         mode: `sync`, `stream` (streaming minibatches) or `async` (off-policy).
         evaluation_tasks: held-out test Tasks played before and after.
-        opponents: who speaks for other roles than the trained one, in training and evaluation: by
-            role a baseline's name, `model` for the job's own model untrained, a run folder, or the
-            `tinker://` path of saved weights. A role that is not named gets a scripted baseline.
+        opponents: who plays roles other than the trained one, in training and evaluation: by role
+            a baseline's name, `model` for the job's own model untrained, a run folder, or the
+            `tinker://` path of saved weights. A role that is not named gets the world's usual
+            opponent.
         overrides: further fields of `tinker_cookbook.rl.train.Config` as `name=value`.
         loop: `cookbook` for the cookbook's own loop, `own` for `agents.training.loop`, `auto` for
-            the cookbook's unless a choice below is not the default.
-        estimator: from rewards to advantages; this and what follows, see `Choices`.
+            the cookbook's wherever it can do what is asked.
+        estimator: from rewards to advantages; this and what follows, see `Algorithm`.
         credit: `episode`, `turn`, or `exact` where the world knows it; that sets its option.
-        filter: what becomes of groups that have nothing to teach.
+        filter: what becomes of groups without a signal.
         min_spread: largest spread of a group that counts as none.
         resample_tokens: most tokens a step may spend on groups in place of such groups.
         denominator: which groups a step's sum is over.
-        role: who is trained; the world's first role if `None`.
+        role: the trained role; the world's first one if `None`.
         self_play: train all roles, each against the others as they become. Held-out evaluations
-            play one trained role at a time against `agents`, which do not change.
-        separate: in self-play, a policy of its own for every role instead of one for all.
-        sft: no reinforcement learning: imitate demonstrations by cross-entropy, see
-            `imitation.demonstration`.
+            play one trained role at a time against `opponents`, which do not change.
+        separate: in self-play, one policy for each role instead of one for all.
+        sft: no reinforcement learning: fit demonstrations by cross-entropy.
         start: a run folder or the `tinker://` path of saved training weights to begin with.
+
+    Raises:
+        OptionError: if a value is not allowed, or two do not go together.
     """
 
     world: str
@@ -80,9 +77,9 @@ class TrainSettings:
     group_size: int = 8
     learning_rate: float = 6e-4
     lora_rank: int = 32
-    max_tokens: int = 16
+    max_tokens: int | None = None
     temperature: float = 1.0
-    model: str = STARTING_POLICY
+    model: str = TOY_MODEL
     renderer: str = "qwen3_instruct"
     base_url: str | None = None
     seed: int = 0
@@ -104,42 +101,36 @@ class TrainSettings:
     start: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no sense, by name and value."""
+        """Refuse values that make no sense, by name and value."""
         for name in ("steps", "groups_per_batch", "lora_rank", "max_tokens", "evaluation_tasks"):
-            if getattr(self, name) < 1:
-                raise OptionError(f"{name} must be at least 1, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise OptionError(f"{name} must be at least 1, got {value}")
         if self.group_size < 2:
             raise OptionError(f"group_size must be at least 2, got {self.group_size}")
         if self.learning_rate <= 0:
             raise OptionError(f"learning_rate must be positive, got {self.learning_rate}")
-        if self.mode not in MODES:
-            raise OptionError(f"mode must be one of {list(MODES)}, got {self.mode!r}")
+        for name, allowed in (("mode", get_args(Mode)), ("loop", get_args(Loop))):
+            if getattr(self, name) not in allowed:
+                raise OptionError(
+                    f"{name} must be one of {list(allowed)}, got {getattr(self, name)!r}"
+                )
         row = spec(self.world)
         if self.level not in row.levels:
             raise OptionError(f"{row.id} has the levels {list(row.levels)}, got {self.level!r}")
         self._check_loop()
-        self._check_roles()
+        self._check_roles(row.id, row.roles)
         if self.credit == "exact":
             object.__setattr__(self, "options", {**self.options, "credit": True})
 
     @property
-    def trained(self) -> tuple[str, ...]:
-        """The roles that are trained; the first one is the one the job's figures tell of."""
-        roles = spec(self.world).roles
-        return roles if self.self_play else (self.role or roles[0],)
+    def algorithm(self) -> Algorithm:
+        """What a step learns from.
 
-    def opponents_of(self, role: str) -> dict[str, str]:
-        """Return who speaks for the other roles where `role` alone is played."""
-        others = (other for other in spec(self.world).roles if other != role)
-        return {
-            other: self.opponents.get(other) or scripted_opponent(self.world, other)
-            for other in others
-        }
-
-    @property
-    def choices(self) -> Choices:
-        """What a step learns from."""
-        return Choices(
+        Raises:
+            OptionError: if two of its parts do not go together.
+        """
+        return Algorithm(
             self.estimator,
             self.credit,
             self.filter,
@@ -150,68 +141,43 @@ class TrainSettings:
 
     @property
     def own_loop(self) -> bool:
-        """Whether the job runs in our own loop; it also counts what a filter drops, and why."""
-        return self.loop == "own" or (self.loop == "auto" and self.choices != Choices())
+        """Whether the job runs in our own loop, which also counts what a filter drops, and why."""
+        needed = self.separate or self.sft or self.algorithm != Algorithm()
+        return self.loop == "own" or (self.loop == "auto" and needed)
 
     def _check_loop(self) -> None:
-        if self.loop not in LOOPS:
-            raise OptionError(f"loop must be one of {list(LOOPS)}, got {self.loop!r}")
-        beyond = self.choices.beyond_cookbook()
+        beyond = [f"{name}={getattr(self, name)!r}" for name in self.algorithm.beyond_cookbook()]
+        beyond += [f"{name}=True" for name in ("separate", "sft") if getattr(self, name)]
         if self.loop == "cookbook" and beyond:
-            given = ", ".join(f"{name}={getattr(self, name)!r}" for name in beyond)
-            raise OptionError(f"loop='cookbook' has no seam for {given}; use loop='auto'")
+            raise OptionError(
+                f"loop='cookbook' has no seam for {', '.join(beyond)}; use loop='auto'"
+            )
         if self.own_loop and self.mode == "stream":
             raise OptionError("mode='stream' is the cookbook's: our own loop does sync and async")
-        across = Choices(self.estimator, self.credit).beyond_cookbook()
-        if self.self_play and across:
+        if self.sft and (self.mode != "sync" or self.algorithm != Algorithm()):
             raise OptionError(
-                f"{' and '.join(across)} would compare roles with each other: self_play needs "
-                "estimator='group_centred' and credit='episode'"
+                "sft fits demonstrations: it takes no estimator, credit, filter or denominator, "
+                f"and mode='sync', got {self.algorithm} and mode={self.mode!r}"
             )
 
-    def _check_roles(self) -> None:
-        row = spec(self.world)
+    def _check_roles(self, world: str, roles: Sequence[str]) -> None:
         for role in [*self.opponents, *([self.role] if self.role else [])]:
-            if role not in row.roles:
-                raise OptionError(f"{row.id} has the roles {list(row.roles)}, got {role!r}")
-        if self.self_play and len(row.roles) < 2:
-            raise OptionError(f"self_play needs several roles, {row.id} has {list(row.roles)}")
+            if role not in roles:
+                raise OptionError(f"{world} has the roles {list(roles)}, got {role!r}")
+        if self.self_play and len(roles) < 2:
+            raise OptionError(f"self_play needs several roles, {world} has {list(roles)}")
         if self.self_play and self.role is not None:
             raise OptionError(f"self_play trains every role, got role={self.role!r}")
-        if self.separate and (not self.self_play or self.sft):
-            raise OptionError("separate policies are those of self_play; it takes no sft")
-        if (self.separate or self.sft) and (self.own_loop or self.mode != "sync"):
-            what = "separate" if self.separate else "sft"
-            raise OptionError(f"{what} has a loop of its own: leave mode, loop and choices alone")
-
-    def save(self, path: Path) -> None:
-        """Write the settings as JSON."""
-        path.write_text(json.dumps(asdict(self), indent=2, sort_keys=True) + "\n")
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read settings written by `save`.
-
-        Raises:
-            OptionError: if the file is missing, no JSON, or has unknown fields.
-        """
-        try:
-            data = json.loads(path.read_text())
-        except (OSError, ValueError) as error:
-            raise OptionError(f"{path} is no run's settings: {error}") from error
-        known = {item.name for item in fields(cls)}
-        unknown = sorted(set(data) - known)
-        if unknown:
-            raise OptionError(f"{path} has unknown settings {unknown}")
-        return cls(**{**data, "overrides": tuple(data.get("overrides", ()))})
+        if self.separate and not self.self_play:
+            raise OptionError("separate policies are those of self_play, which is off")
 
 
-_SELF_PLAY: Mapping[str, Any] = {"steps": 20}
-"""What self-play starts from beyond the world's own: every episode is several rollouts."""
+_SELF_PLAY_STEPS = 20
+"""Steps of self-play unless asked otherwise: every episode is several rollouts."""
 
 
-def preset(world: str, level: str | None = None, **changes: Any) -> TrainSettings:
-    """Return a world's job with `changes` made; a change of `None` leaves the preset.
+def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
+    """Return a world's own configuration with `changes` made; a change of `None` is none.
 
     Raises:
         UnknownWorldError: if there is no such world.
@@ -219,12 +185,12 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainSetting
     """
     row = spec(world)
     given = {name: value for name, value in changes.items() if value is not None}
-    start = {**row.training, "opponents": row.opponents}
+    start: dict[str, Any] = dict(row.training)
+    if given.get("model", TOY_MODEL) != TOY_MODEL:
+        start.pop("max_tokens", None)  # a length in another tokenizer's tokens
     if given.get("self_play"):
-        start |= _SELF_PLAY
-    base = TrainSettings(world=row.id, level=level or row.levels[0], **start)
-    if "opponents" in given:
-        given["opponents"] = {**base.opponents, **given["opponents"]}
+        start["steps"] = _SELF_PLAY_STEPS
+    base = TrainConfig(world=row.id, level=level or row.levels[0], **start)
     if "options" in given:
         # A world's own options are for Tasks it draws; records of a user have no exact label.
         kept = {} if "data" in given["options"] else base.options

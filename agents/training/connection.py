@@ -5,11 +5,12 @@ import os
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
+from tokengym.agents.models import resolve_model
 from tokengym.agents.service import LocalService, guard
 from tokengym.agents.toy_model import MODEL_DIR
-from tokengym.agents.training.config import STARTING_POLICY, TrainSettings
+from tokengym.agents.training.config import TOY_MODEL, TrainConfig
 from tokengym.envs.core.errors import OptionError, TokengymError
 
 T = TypeVar("T")
@@ -22,34 +23,42 @@ class ServiceRefusedError(TokengymError):
     """A service that could not be reached, or that answered a request with an error."""
 
 
-def wants_local_service(settings: TrainSettings) -> bool:
-    """Whether a job runs on the local service: no address is given and no key is set."""
-    return settings.base_url is None and not os.environ.get(KEY_VARIABLE)
+@dataclass(frozen=True)
+class ServiceTarget:
+    """Which service a job runs on, before anything is started.
 
-
-def resolve_model(settings: TrainSettings) -> str:
-    """Return the model's name, or its directory where it is on this machine.
-
-    Raises:
-        OptionError: if the local service is to serve what is no model directory, or a hosted one
-            the starting policy.
+    Attributes:
+        model: the model's name at a hosted service, or its directory on this machine; the
+            tokenizer's name or directory too.
+        base_url: address of the service; `None` for the hosted one's own, or for a local one.
+        local: whether the job starts a service of its own.
     """
-    if settings.model == STARTING_POLICY:
-        if not wants_local_service(settings):
-            raise OptionError(
-                f"model={STARTING_POLICY!r} is served by the local service only; name a model of "
-                f"the service at hand, or unset {KEY_VARIABLE}"
-            )
-        return str(MODEL_DIR.resolve())
-    if wants_local_service(settings):
-        path = Path(settings.model)
-        if not (path / "config.json").is_file():
-            raise OptionError(
-                f"the local service needs a Hugging Face model directory, got {settings.model!r}; "
-                f"for hosted models set {KEY_VARIABLE}"
-            )
-        return str(path.resolve())
-    return settings.model
+
+    model: str
+    base_url: str | None
+    local: bool
+
+    @classmethod
+    def resolve(cls, config: TrainConfig) -> Self:
+        """Return the service a configuration asks for: local unless an address or a key is given.
+
+        Raises:
+            ModelError: if the local service is to serve what is no model, or one that cannot be
+                had.
+            OptionError: if a hosted service is to serve the toy model.
+        """
+        local = config.base_url is None and not os.environ.get(KEY_VARIABLE)
+        address = None if local else config.base_url or os.environ.get(URL_VARIABLE)
+        if config.model == TOY_MODEL:
+            if not local:
+                raise OptionError(
+                    f"model={TOY_MODEL!r} is served by the local service only; name a model of "
+                    f"the service at hand, or unset {KEY_VARIABLE}"
+                )
+            return cls(str(MODEL_DIR.resolve()), address, local)
+        if not local:
+            return cls(config.model, address, local)
+        return cls(str(resolve_model(config.model).directory), address, local)
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,7 @@ class Connection:
     """A reachable service.
 
     Attributes:
-        model: name by which it knows the model, and the tokenizer's name or directory.
+        model: name by which it knows the model.
         base_url: its address; `None` for the hosted service's own.
         service: the local service, if it is ours.
     """
@@ -65,11 +74,6 @@ class Connection:
     model: str
     base_url: str | None
     service: LocalService | None
-
-    @property
-    def local(self) -> bool:
-        """Whether the service runs here and lasts as long as the job."""
-        return self.service is not None
 
     async def guard(self, work: Coroutine[Any, Any, T]) -> T:
         """Await `work`, but no longer than a local service lives.
@@ -83,24 +87,22 @@ class Connection:
 
     @classmethod
     @contextlib.contextmanager
-    def open(cls, settings: TrainSettings, folder: Path) -> Iterator["Connection"]:
-        """Start a local service if the job wants one, and stop it afterwards.
+    def open(cls, target: ServiceTarget, state_dir: Path) -> Iterator["Connection"]:
+        """Start a local service if one is wanted, and stop it afterwards.
 
         Args:
-            settings: the job.
-            folder: the run folder; a local service keeps its weights and log there.
+            target: the service.
+            state_dir: where a local service keeps its weights and log.
 
         Raises:
             ServiceRefusedError: from what is done within, in place of the SDK's own errors.
         """
-        model = resolve_model(settings)
-        if not wants_local_service(settings):
-            address = settings.base_url or os.environ.get(URL_VARIABLE)
-            with _refusals(address or "its own address"):
-                yield cls(model, address, None)
+        if not target.local:
+            with _refusals(target.base_url or "its own address"):
+                yield cls(target.model, target.base_url, None)
             return
         with (
-            LocalService(model, state_dir=folder / "service") as service,
+            LocalService(target.model, state_dir=state_dir) as service,
             _environment(KEY_VARIABLE, service.api_key),
             _refusals(service.base_url),
         ):
@@ -109,8 +111,8 @@ class Connection:
 
 @contextlib.contextmanager
 def _refusals(address: str) -> Iterator[None]:
-    """Tell an error of the SDK in a line that names the service."""
-    import tinker  # it loads torch, which those who only ask for a model's name need not wait for
+    """Turn an error of the SDK into one that names the service."""
+    import tinker  # it loads torch, which those who only resolve a target need not wait for
 
     try:
         yield

@@ -1,13 +1,11 @@
-"""What a job will use, in tokens, told before anything is spent."""
+"""The tokens a job will use, estimated before anything is spent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tokengym.agents.training.config import TrainSettings
+from tokengym.agents.training.job import Job
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
-from tokengym.envs.registry import baselines, make_world
-from tokengym.envs.tokens.codec import Codec
 from tokengym.envs.tokens.episode import Episode
 
 _SAMPLE = 16
@@ -35,42 +33,48 @@ class Cost:
         )
 
 
-def job_cost(settings: TrainSettings, codec: Codec, tasks: Sequence[Task]) -> Cost:
-    """Estimate a job's tokens from a few episodes played by a scripted policy.
-
-    Args:
-        settings: the job.
-        codec: the conversation's codec.
-        tasks: Tasks like those to be played.
-    """
-    world = make_world(settings.world, settings.level, **settings.options)
-    policy = baselines(settings.world)["random"]
-    read = turns = length = 0
-    sample = tasks[:_SAMPLE]
-    for task in sample:
-        episode = Episode(world.fork(), task, codec)
-        rng = generator("cost", task.fingerprint)
-        while not episode.done:
-            read += len(episode.observation)
-            turns += 1
-            length = len(episode.observation)
-            episode.act(codec.write(policy(episode.world, episode.turn, rng)))
-        length += settings.max_tokens
-    groups = settings.steps * settings.groups_per_batch
-    rollouts = groups * settings.group_size
+def job_cost(job: Job) -> Cost:
+    """Estimate a job's tokens from a few episodes of a scripted policy."""
+    config = job.config
+    tasks = job.world.first_tasks("test", min(_SAMPLE, config.evaluation_tasks))
+    read, replies, length = _measure(job, tasks)
+    groups = config.steps * config.groups_per_batch
+    rollouts = groups * config.group_size
     # Demonstrations are written by a script.
-    sampled = 0 if settings.sft else rollouts + (groups if settings.estimator == "remax" else 0)
-    said = turns * settings.max_tokens
-    if settings.filter == "resample":
+    sampled = 0 if config.sft else rollouts + (groups if config.estimator == "remax" else 0)
+    if config.filter == "resample":
         # As many again, or what the budget of tokens buys.
-        budget = settings.resample_tokens
+        budget = config.resample_tokens
         sampled += (
-            sampled if budget is None else settings.steps * budget * len(sample) // (read + said)
+            sampled if budget is None else config.steps * budget * len(tasks) // (read + replies)
         )
-    roles = len(settings.trained)
-    played = sampled + 2 * settings.evaluation_tasks * roles
+    roles = len(job.roles)
+    played = sampled + 2 * config.evaluation_tasks * roles
     return Cost(
-        prefill=played * read // len(sample),
-        sampled=played * said // len(sample),
+        prefill=played * read // len(tasks),
+        sampled=played * replies // len(tasks),
         trained=rollouts * length * roles,
     )
+
+
+def rollouts_cost(job: Job, tasks: Sequence[Task], size: int) -> tuple[int, int]:
+    """Return upper estimates of the tokens that `size` rollouts of each Task read and sample."""
+    read, replies, _ = _measure(job, tasks[:_SAMPLE])
+    rollouts, sample = len(tasks) * size, len(tasks[:_SAMPLE])
+    return rollouts * read // sample, rollouts * replies // sample
+
+
+def _measure(job: Job, tasks: Sequence[Task]) -> tuple[int, int, int]:
+    """Return tokens read and at most sampled in one episode of each Task, and their lengths."""
+    read = turns = length = 0
+    for task in tasks:
+        episode = Episode(job.world.fork(), task, job.codec)
+        rng = generator("cost", task.fingerprint)
+        while not episode.done:
+            observed = len(episode.observation)
+            read += observed
+            turns += 1
+            reply = job.baselines["random"](episode.world, episode.turn, rng)
+            episode.act(job.codec.write(reply))
+        length += observed + job.max_tokens
+    return read, turns * job.max_tokens, length

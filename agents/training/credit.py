@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from tokengym.agents.training.algorithm import Choices
+from tokengym.agents.training.algorithm import Algorithm
 from tokengym.rewards.advantages import (
     Flags,
     Floats,
@@ -29,7 +29,7 @@ _COMPARING = {
 
 
 @dataclass(frozen=True)
-class Played:
+class TurnTable:
     """The turns of N groups of at most G rollouts of at most T turns each; 0 where there is none.
 
     Attributes:
@@ -68,15 +68,15 @@ class Played:
         return np.asarray(self.taken_NGT.any(axis=2))
 
 
-def spreads(choices: Choices, played: Played) -> Floats:
+def spreads(algorithm: Algorithm, table: TurnTable) -> Floats:
     """Return by how much what is compared spreads in each group, shape (N,).
 
     With credit by turn that is the spread at the turn where it is largest. Fewer than two rollouts,
     or two at a turn, have nothing to be compared with: their spread is 0.
     """
-    values_NGS, counted_NGS = _compared(choices, played)
-    if choices.estimator == "remax":
-        greedy_N11 = played.greedy_N[:, None, None]
+    values_NGS, counted_NGS = _compared(algorithm, table)
+    if algorithm.estimator == "remax":
+        greedy_N11 = table.greedy_N[:, None, None]
         values_NGS = np.concatenate([values_NGS, greedy_N11], axis=1)
         counted_NGS = np.concatenate([counted_NGS, np.ones_like(greedy_N11, np.bool_)], axis=1)
     high_NS = values_NGS.max(axis=1, initial=-np.inf, where=counted_NGS)
@@ -87,22 +87,22 @@ def spreads(choices: Choices, played: Played) -> Floats:
     return spread_N
 
 
-def advantages(choices: Choices, played: Played) -> Floats:
+def advantages(algorithm: Algorithm, table: TurnTable) -> Floats:
     """Return the advantage of each turn, shape (N, G, T); 0 for turns that were not taken.
 
     What `reinforce_plus_plus` standardises by is computed over all groups given, dead ones
     included: leave them out before where they are to have no vote.
     """
-    values_NGS, counted_NGS = _compared(choices, played)
-    least = choices.min_spread
-    if choices.estimator == "remax":
-        found_NG = remax(values_NGS[:, :, 0], played.greedy_N, counted_NGS[:, :, 0])
+    values_NGS, counted_NGS = _compared(algorithm, table)
+    least = algorithm.min_spread
+    if algorithm.estimator == "remax":
+        found_NG = remax(values_NGS[:, :, 0], table.greedy_N, counted_NGS[:, :, 0])
         # The one estimator without a resolution of its own.
-        live_N = spreads(choices, played) > least
+        live_N = spreads(algorithm, table) > least
         found_NGS = np.where(live_N[:, None], found_NG, 0.0)[:, :, None]
-    elif choices.estimator == "reinforce_plus_plus":
-        tokens_NGS = played.tokens_NGT
-        if choices.credit == "episode":
+    elif algorithm.estimator == "reinforce_plus_plus":
+        tokens_NGS = table.tokens_NGT
+        if algorithm.credit == "episode":
             tokens_NGS = tokens_NGS.sum(axis=2, keepdims=True)
         tokens = turn_rows(tokens_NGS)
         found_NGS = by_turn(
@@ -113,15 +113,15 @@ def advantages(choices: Choices, played: Played) -> Floats:
             counted_NGS,
         )
     else:
-        estimate = partial(_COMPARING[choices.estimator], minimum_spread=least)
+        estimate = partial(_COMPARING[algorithm.estimator], minimum_spread=least)
         found_NGS = by_turn(estimate, values_NGS, counted_NGS)
-    return np.where(played.taken_NGT, found_NGS, 0.0)
+    return np.where(table.taken_NGT, found_NGS, 0.0)
 
 
-def _compared(choices: Choices, played: Played) -> tuple[Floats, Flags]:
+def _compared(algorithm: Algorithm, table: TurnTable) -> tuple[Floats, Flags]:
     """What is compared and what of it counts, shape (N, G, T), or (N, G, 1) for whole episodes."""
-    if choices.credit == "episode":
-        return played.returns_NG()[:, :, None], played.counted_NG()[:, :, None]
-    if choices.credit == "turn":
-        return returns_to_go(played.rewards_NGT), played.taken_NGT
-    return played.credits_NGT, played.taken_NGT
+    if algorithm.credit == "episode":
+        return table.returns_NG()[:, :, None], table.counted_NG()[:, :, None]
+    if algorithm.credit == "turn":
+        return returns_to_go(table.rewards_NGT), table.taken_NGT
+    return table.credits_NGT, table.taken_NGT

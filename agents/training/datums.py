@@ -7,14 +7,16 @@ import numpy.typing as npt
 import tinker
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup
 
-from tokengym.agents.training.credit import Played
+from tokengym.agents.training.credit import TurnTable
 from tokengym.rewards.advantages import Floats
 
 CREDIT = "credit"
 """Name of the metric in which a world reports a turn's exact credit."""
 
 
-def played(groups: Sequence[TrajectoryGroup], greedy: Sequence[float] | None = None) -> Played:
+def turn_table(
+    groups: Sequence[TrajectoryGroup], greedy: Sequence[float] | None = None
+) -> TurnTable:
     """Return the turns of groups as arrays.
 
     What a group pays beyond its turns (`final_rewards_G`) is earned at the last turn.
@@ -41,7 +43,7 @@ def played(groups: Sequence[TrajectoryGroup], greedy: Sequence[float] | None = N
             tokens[n, g, :length] = [len(step.ac.tokens) for step in steps]
             credits[n, g, :length] = [float(step.metrics.get(CREDIT, 0.0)) for step in steps]
             taken[n, g, :length] = True
-    return Played(rewards, taken, tokens, credits, np.asarray(greedy or np.zeros(shape[0])))
+    return TurnTable(rewards, taken, tokens, credits, np.asarray(greedy or np.zeros(shape[0])))
 
 
 def tokens_of(group: TrajectoryGroup) -> int:

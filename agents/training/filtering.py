@@ -42,19 +42,19 @@ def judge(spread_N: Floats, min_spread: float) -> list[Verdict]:
     ]
 
 
-def further_groups(missing: int, budget: int, spent: int, dearest: int) -> int:
+def further_groups(missing: int, budget: int, spent: int, most_expensive: int) -> int:
     """Return how many groups to draw next in place of dead ones.
 
-    As long as no group costs more than `dearest`, what is spent never exceeds the budget.
+    As long as no group costs more than `most_expensive`, what is spent never exceeds the budget.
 
     Args:
         missing: live groups the batch lacks.
         budget: most tokens that may be spent on further groups.
         spent: tokens spent on them so far.
-        dearest: tokens of the dearest group so far.
+        most_expensive: tokens of the most_expensive group so far.
     """
     left = max(0, budget - spent)
-    return min(missing, left // dearest) if dearest > 0 else missing
+    return min(missing, left // most_expensive) if most_expensive > 0 else missing
 
 
 def counts(verdicts: Sequence[Verdict]) -> dict[str, float]:

@@ -1,20 +1,21 @@
-"""The loop: draw, update, sample from what it became; resumable, in the cookbook's run folder."""
+"""The one loop of our own: batches from a source, updates of one or several policies; resumable."""
 
 import asyncio
 import contextlib
 import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import tinker
 from tinker_cookbook.rl.metrics import incorporate_kl_penalty
-from tinker_cookbook.rl.train import Config, save_checkpoint_and_get_sampling_client
-from tinker_cookbook.rl.types import RLDatasetBuilder
+from tinker_cookbook.rl.train import Config
 from tinker_cookbook.utils import ml_log, trace
 
-from tokengym.agents.training.algorithm import Choices
-from tokengym.agents.training.rollouts import Drawer, Drawn
-from tokengym.agents.training.session import Learner, learner, training_session
-from tokengym.agents.training.updates import submit
+from tokengym.agents.training.learners import POLICY, Learners, training_session
+from tokengym.agents.training.run import Run
+from tokengym.agents.training.updates import Loss, Update, submit
 from tokengym.envs.core.errors import OptionError
 
 logger = logging.getLogger(__name__)
@@ -33,25 +34,61 @@ _OFF: dict[str, object] = {
 """What only the cookbook's loop does, and how it is turned off."""
 
 
-async def train(config: Config, choices: Choices, spare: RLDatasetBuilder | None = None) -> None:
-    """Train as `tinker_cookbook.rl.train.main` does, with any of the choices.
+@dataclass(frozen=True)
+class Batch:
+    """What a step trains on.
 
-    The run folder is the cookbook's: `config.json`, `metrics.jsonl`, `checkpoints.jsonl`; a run
-    that is there is gone on with. The run's name, the folder's, names the session, the log's lines
-    and, where there is one, the Weights & Biases run.
+    Attributes:
+        data: by policy, the data it is trained on; a policy without any is not updated.
+        metrics: what was collected, what became of it and why.
+    """
 
-    A step waits for its groups, submits the update and the saving of its weights together, and
-    samples the next groups from these weights. With `config.async_config` the next groups are
-    sampled while the update runs, from the weights before it: one step off the policy, whatever
-    lag the configuration would allow.
+    data: Mapping[str, Sequence[tinker.Datum]]
+    metrics: dict[str, float]
 
-    Where a filter leaves nothing of a batch there is no update: the optimizer's momentum would
-    move the weights without a reason.
+
+class BatchSource(Protocol):
+    """Where batches come from: rollouts of the policies, or demonstrations."""
+
+    @property
+    def loss(self) -> Loss:
+        """What is minimised."""
+        ...
+
+    @property
+    def on_policy(self) -> bool:
+        """Whether batches are sampled from the policies as they are."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of steps."""
+        ...
+
+    async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> Batch:
+        """Return a step's batch; but for what is sampled, the same one each time."""
+        ...
+
+
+async def train(config: Config, source: BatchSource, policies: Mapping[str, Run]) -> None:
+    """Train policies on the batches of a source, as `tinker_cookbook.rl.train.main` would.
+
+    The run folder is the cookbook's: `config.json`, `metrics.jsonl`, `checkpoints.jsonl` (of each
+    policy in the folder of its run); a run that is there is resumed. The run's name, the folder's,
+    names the session, the log's lines and, where there is one, the Weights & Biases run.
+
+    A step waits for its batch, submits the updates and the saving of their weights together, and
+    samples the next batch from these weights. With `config.async_config` the next batch is sampled
+    while the update runs, from the weights before it: one step off the policy, whatever lag the
+    configuration would allow. Batches that do not depend on the policy are always made ahead.
+
+    Where a batch has nothing for a policy it is not updated: the optimizer's momentum would move
+    the weights without a reason. Metrics of a policy's update are logged under its name if there
+    are several.
 
     Args:
-        config: as for the cookbook's loop.
-        choices: what a step learns from.
-        spare: groups one at a time, for `filter="resample"`.
+        config: as for the cookbook's loop; its dataset is not looked at.
+        source: of the batches.
+        policies: by name, the run in which each policy's checkpoints are recorded.
 
     Raises:
         OptionError: if the configuration asks for what only the cookbook's loop does.
@@ -70,94 +107,94 @@ async def train(config: Config, choices: Choices, spare: RLDatasetBuilder | None
         config=config,
     )
     async with training_session(config) as service:
-        policy = await learner(service, config, Path(config.log_path), log.store)
-        dataset, _ = await config.dataset_builder()
-        further = (await spare())[0] if spare is not None else None
-        steps = range(policy.start, min(len(dataset), config.max_steps or len(dataset)))
-        logger.info("%s: steps %d to %d, %s", run, steps.start, steps.stop, choices)
-        drawer = Drawer(config, choices, dataset, further)
+        learners = await Learners.open(service, config, policies)
+        steps = range(learners.start, min(len(source), config.max_steps or len(source)))
+        logger.info("%s: steps %d to %d", run, steps.start, steps.stop)
         reference = await _reference(service, config)
-        await _Steps(config, drawer, policy, reference, log, run).run(steps)
-        await policy.finish(steps)
+        await _Loop(config, source, learners, reference, log).run(steps)
+        await learners.finish(steps)
     log.close()
 
 
-class _Steps:
+@dataclass(frozen=True)
+class _Loop:
     """The steps of one run."""
 
-    def __init__(
-        self,
-        config: Config,
-        drawer: Drawer,
-        policy: Learner,
-        reference: tinker.SamplingClient | None,
-        log: ml_log.Logger,
-        run: str,
-    ) -> None:
-        self._config = config
-        self._drawer = drawer
-        self._client = policy.client
-        self._reference = reference
-        self._checkpoints = policy.checkpoints
-        self._log = log
-        self._run = run
+    config: Config
+    source: BatchSource
+    learners: Learners
+    reference: tinker.SamplingClient | None
+    log: ml_log.Logger
 
     async def run(self, steps: range) -> None:
-        ahead = self._config.async_config is not None
-        sampler = await self._client.save_weights_and_get_sampling_client_async()
-        drawing: asyncio.Task[Drawn] | None = None
+        ahead = self.config.async_config is not None or not self.source.on_policy
+        samplers = await self._samplers()
+        following: asyncio.Task[Batch] | None = None
         try:
             for step in steps:
                 with trace.trace_iteration(step=step) as window:
-                    lag = int(drawing is not None)
-                    drawn = await (drawing or self._drawer.draw(step, sampler))
-                    drawing = None
+                    lag = int(following is not None and self.source.on_policy)
+                    batch = await (following or self.source.batch(step, samplers))
+                    following = None
                     if ahead and step + 1 in steps:
-                        drawing = asyncio.create_task(self._drawer.draw(step + 1, sampler))
-                    sampler, metrics = await self._update(step, drawn)
+                        following = asyncio.create_task(self.source.batch(step + 1, samplers))
+                    updates = await self._submit(batch)
+                    # Requests of one client are served in order: these weights are the new ones.
+                    measured, samplers = await asyncio.gather(
+                        self._metrics(updates), self._samplers()
+                    )
+                    await self.learners.save(step + 1)
+                metrics = batch.metrics | measured
                 metrics |= {
                     "progress/batch": step,
                     "progress/done_frac": (step + 1) / steps.stop,
-                    "optim/lr": self._config.learning_rate,
-                    "sampler/lag": lag,
+                    "optim/lr": self.config.learning_rate,
+                    **({"sampler/lag": lag} if self.source.on_policy else {}),
                     **window.get_timing_metrics(),
                 }
-                window.save_timing(step, store=self._log.store)
-                self._log.log_metrics(metrics, step=step)
+                window.save_timing(step, store=self.log.store)
+                self.log.log_metrics(metrics, step=step)
         finally:
-            if drawing is not None:
-                drawing.cancel()
+            if following is not None:
+                following.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
-                    await drawing
+                    await following
 
-    async def _update(
-        self, step: int, drawn: Drawn
-    ) -> tuple[tinker.SamplingClient, dict[str, float]]:
-        """Train on what was drawn; returns who samples next, and what there is to tell."""
-        config, metrics = self._config, dict(drawn.metrics)
-        data = list(drawn.data)
-        if not data:
-            logger.warning("%s: step %d has nothing to train on, no update", self._run, step)
-        if data and self._reference is not None:
-            metrics |= await incorporate_kl_penalty(
-                data, self._reference, config.kl_penalty_coef, config.kl_discount_factor
-            )
-        metrics["optim/skipped"] = float(not data)
-        async with trace.scope_span("update"):
-            update = await submit(self._client, data, config)
-            # Requests of one client are served in order: these weights are the updated ones.
-            told, (sampler, _) = await asyncio.gather(
-                update.metrics(),
-                save_checkpoint_and_get_sampling_client(self._client, self._checkpoints, step + 1),
-            )
-        await self._checkpoints.maybe_save_rolling_async(
-            step=step + 1, loop_state={"batch": step + 1}
-        )
-        return sampler, metrics | told
+    async def _samplers(self) -> Mapping[str, tinker.SamplingClient]:
+        return await self.learners.samplers() if self.source.on_policy else {}
+
+    async def _submit(self, batch: Batch) -> dict[str, Update]:
+        """Submit the update of every policy."""
+        updates = {}
+        for name, client in self.learners.clients.items():
+            data = list(batch.data.get(name, ()))
+            penalty: dict[str, float] = {}
+            if not data:
+                logger.warning("nothing to train %s on: no update", name)
+            elif self.reference is not None:
+                penalty = await incorporate_kl_penalty(
+                    data,
+                    self.reference,
+                    self.config.kl_penalty_coef,
+                    self.config.kl_discount_factor,
+                )
+            updates[name] = await submit(client, data, self.source.loss, self.config, penalty)
+        return updates
+
+    async def _metrics(self, updates: Mapping[str, Update]) -> dict[str, float]:
+        """Wait for the updates; returns their metrics."""
+        found = await asyncio.gather(*(update.metrics() for update in updates.values()))
+        if list(updates) == [POLICY]:
+            return found[0]
+        return {
+            f"{name}/{key}": value
+            for name, metrics in zip(updates, found, strict=True)
+            for key, value in metrics.items()
+        }
 
 
 async def _reference(service: tinker.ServiceClient, config: Config) -> tinker.SamplingClient | None:
-    """Return what the policy is kept near to, `None` without a penalty.
+    """Return the policy that a KL penalty keeps to, `None` without a penalty.
 
     Raises:
         OptionError: if there is a penalty and no reference.

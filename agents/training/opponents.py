@@ -1,122 +1,155 @@
-"""Who plays beside the trained policy: named in a job's settings, made for its service.
+"""Who plays the untrained roles: scripted policies by name, or a model's weights.
 
 Weights of another run are used where they are: at the hosted service by their path, from a run on
 this machine by a copy of the one checkpoint in this run's own service folder.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import tinker
-from tinker_cookbook.checkpoint_utils import load_checkpoints_file
 
 from tokengym.agents.service import CHECKPOINT_SCHEME, UnknownResourceError, copy_checkpoint
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.agents.toy_model import MODEL_DIR
-from tokengym.agents.training.config import (
-    SETTINGS_FILE,
-    STARTING_POLICY,
-    TrainSettings,
-)
+from tokengym.agents.training.config import TOY_MODEL, TrainConfig
 from tokengym.agents.training.connection import Connection
+from tokengym.agents.training.run import Run, is_run
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.registry import baselines
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.registry import baselines, scripted_opponent
 
 MODEL = "model"
 """Stands for the job's own model, untrained."""
-SERVICE_FOLDER = "service"
+
+Opponents = Mapping[str, str | Opponent]
+"""Who plays which role: a baseline's name or an opponent."""
 
 
-class Saved(NamedTuple):
-    """The last weights a run saved, as `tinker://` paths.
+@dataclass(frozen=True)
+class SavedModel:
+    """A model that can speak: its weights and how it is sampled.
 
     Attributes:
-        sampler: to sample from; `None` if there are none yet.
-        state: to train on from; `None` if there are none yet.
+        codec: name of its codec.
+        max_tokens: most tokens of a reply.
+        temperature: of sampling.
+        name: what logs call it: `model`, a run folder or a `tinker://` path.
     """
 
-    sampler: str | None
-    state: str | None
+    codec: str
+    max_tokens: int
+    temperature: float
+    name: str
+
+    def path(self, connection: Connection, *, state: bool = False) -> str | None:
+        """Return the path by which the job's service knows the weights; `None` for the base model.
+
+        Args:
+            connection: the job's service; one of our own gets a copy of a local run's weights.
+            state: whether to train on from them rather than to sample.
+
+        Raises:
+            OptionError: if the run has saved none, or lost them.
+        """
+        if self.name == MODEL:
+            return None
+        if self.name.startswith(CHECKPOINT_SCHEME):
+            return self.name
+        run = Path(self.name)
+        weights = Run(run).weights
+        path = weights.state if state else weights.sampler
+        if path is None:
+            raise OptionError(f"{run} has saved no weights yet")
+        folders = (Run(run).service_folder, Run(run.parent).service_folder)
+        kept = next((folder for folder in folders if folder.is_dir()), None)
+        if connection.service is not None and kept is not None:
+            try:
+                copy_checkpoint(path, kept, connection.service.state_dir)
+            except UnknownResourceError as error:
+                raise OptionError(f"{run} has lost its weights: {error}") from error
+        return path
+
+    async def connect(
+        self, connection: Connection, client: tinker.ServiceClient
+    ) -> LanguageModelOpponent:
+        """Return an opponent that plays with these weights.
+
+        Args:
+            connection: the job's service.
+            client: of that service.
+        """
+        path = self.path(connection)
+        sampler = await sampler_of(client, connection.model, path)
+        return LanguageModelOpponent(
+            sampler,
+            self.codec,
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            name=self.name,
+        )
 
 
-def saved_weights(run: Path) -> Saved:
-    """Return what a run folder says it saved last."""
-    records = load_checkpoints_file(str(run))
-    samplers = [record.sampler_path for record in records if record.sampler_path]
-    both = [record for record in records if record.sampler_path and record.state_path]
-    return Saved(samplers[-1] if samplers else None, both[-1].state_path if both else None)
+async def sampler_of(
+    client: tinker.ServiceClient, model: str, path: str | None
+) -> tinker.SamplingClient:
+    """Return what samples from saved weights, or from the base model if `path` is `None`."""
+    if path is None:
+        return await client.create_sampling_client_async(base_model=model)
+    return await client.create_sampling_client_async(model_path=path)
 
 
-def check_players(settings: TrainSettings) -> None:
-    """Refuse names nobody goes by, before anything is started.
-
-    Raises:
-        OptionError: naming them.
-    """
-    for role, who in settings.opponents.items():
-        if who not in (*baselines(settings.world), MODEL):
-            _require_weights(who, f"{role} must be a baseline, {MODEL!r},")
-    if settings.start is not None:
-        _require_weights(settings.start, "start must be")
-
-
-async def players(
-    settings: TrainSettings,
-    named: Mapping[str, str],
-    connection: Connection,
-    client: tinker.ServiceClient,
-) -> dict[str, str | Opponent]:
-    """Return the opponents that go by the given names.
+def resolve_opponent(
+    row: WorldSpec, role: str, who: str | None, own: SavedModel
+) -> str | SavedModel:
+    """Return who plays a role: a baseline's name, or a model.
 
     Args:
-        settings: the job.
-        named: who speaks for which role, as in `settings.opponents`.
-        connection: the job's service.
-        client: of that service.
+        row: the world's spec.
+        role: the role.
+        who: who was named for it, if anybody.
+        own: the job's own model, untrained.
 
     Raises:
-        OptionError: if a name is nobody's, or a run has saved no weights.
+        OptionError: if `who` is nobody's name.
     """
-    known = baselines(settings.world)
-    made: dict[str, str | Opponent] = {}
-    for role, who in named.items():
-        made[role] = who if who in known else await _model(who, settings, connection, client)
-    return made
+    who = who or row.opponents.get(role) or scripted_opponent(row.id, role)
+    if who in baselines(row.id):
+        return who
+    return own if who == MODEL else saved_model(who, own, f"{role} must be a baseline, {MODEL!r},")
 
 
-def weights_at(who: str, connection: Connection, *, state: bool) -> str:
-    """Return the path by which the job's service knows somebody's weights.
+def saved_model(who: str, own: SavedModel, rule: str) -> SavedModel:
+    """Return the model of a run folder or a `tinker://` path.
 
     Args:
-        who: a run folder or a `tinker://` path.
-        connection: the job's service; one of our own gets a copy of a local run's weights.
-        state: whether to train on from them rather than to sample.
+        who: a run folder or a path; a path's model is sampled like `own`.
+        own: the job's own model.
+        rule: how an error begins.
 
     Raises:
-        OptionError: if the run has saved none, or lost them.
+        OptionError: if `who` is neither.
     """
     if who.startswith(CHECKPOINT_SCHEME):
-        return who
-    run = Path(who)
-    saved = saved_weights(run)
-    path = saved.state if state else saved.sampler
-    if path is None:
-        raise OptionError(f"{run} has saved no weights yet")
-    kept = next(
-        (p / SERVICE_FOLDER for p in (run, run.parent) if (p / SERVICE_FOLDER).is_dir()), None
+        return SavedModel(own.codec, own.max_tokens, own.temperature, who)
+    if not is_run(who):
+        raise OptionError(f"{rule} a run folder or a {CHECKPOINT_SCHEME} path, got {who!r}")
+    config = Run(Path(who)).config
+    return SavedModel(
+        codec_name(config), config.max_tokens or own.max_tokens, config.temperature, who
     )
-    if connection.service is not None and kept is not None:
-        try:
-            copy_checkpoint(path, kept, connection.service.state_dir)
-        except UnknownResourceError as error:
-            raise OptionError(f"{run} has lost its weights: {error}") from error
-    return path
 
 
-def trained_agent(run: Path, client: tinker.ServiceClient) -> LanguageModelOpponent:
-    """Return an agent that speaks with the last weights of a run.
+def codec_name(config: TrainConfig) -> str:
+    """Return the name of the codec that a run's policy reads and writes by."""
+    model = MODEL_DIR.resolve() if config.model == TOY_MODEL else config.model
+    return f"{config.renderer}@{model}"
+
+
+def trained_opponent(run: Path | str, client: tinker.ServiceClient) -> LanguageModelOpponent:
+    """Return an opponent that plays with the last weights of a run.
 
     Args:
         run: the run folder.
@@ -125,40 +158,17 @@ def trained_agent(run: Path, client: tinker.ServiceClient) -> LanguageModelOppon
     Raises:
         OptionError: if the folder holds no run, or one without saved weights.
     """
-    theirs = TrainSettings.load(run / SETTINGS_FILE)
-    path = saved_weights(run).sampler
+    found = Run.open(Path(run))
+    path = found.weights.sampler
     if path is None:
         raise OptionError(f"{run} has saved no weights yet")
-    return _agent(theirs, client.create_sampling_client(model_path=path).result(), str(run))
-
-
-async def _model(
-    who: str, settings: TrainSettings, connection: Connection, client: tinker.ServiceClient
-) -> LanguageModelOpponent:
-    if who == MODEL:
-        sampler = await client.create_sampling_client(base_model=connection.model)
-        return _agent(settings, sampler, who)
-    _require_weights(who, "an agent must be")
-    own = Path(who) / SETTINGS_FILE
-    theirs = TrainSettings.load(own) if own.is_file() else settings
-    path = weights_at(who, connection, state=False)
-    return _agent(theirs, await client.create_sampling_client(model_path=path), who)
-
-
-def _agent(
-    settings: TrainSettings, sampler: tinker.SamplingClient, name: str
-) -> LanguageModelOpponent:
-    """Return an agent that speaks as a job's policy does."""
-    own = settings.model == STARTING_POLICY
+    config = found.config
+    if config.max_tokens is None:
+        raise OptionError(f"{run} does not record max_tokens")
     return LanguageModelOpponent(
-        sampler,
-        f"{settings.renderer}@{MODEL_DIR.resolve() if own else settings.model}",
-        max_tokens=settings.max_tokens,
-        temperature=settings.temperature,
-        name=name,
+        client.create_sampling_client(model_path=path).result(),
+        codec_name(config),
+        max_tokens=config.max_tokens,
+        temperature=config.temperature,
+        name=str(run),
     )
-
-
-def _require_weights(who: str, rule: str) -> None:
-    if not who.startswith(CHECKPOINT_SCHEME) and not (Path(who) / SETTINGS_FILE).is_file():
-        raise OptionError(f"{rule} a run folder or a {CHECKPOINT_SCHEME} path, got {who!r}")

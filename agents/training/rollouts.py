@@ -1,22 +1,25 @@
-"""Drawing a step's groups: sampled, judged, filtered, replaced, and given their advantages."""
+"""Batches from rollouts: groups sampled, judged, filtered, replaced, and given their advantages."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import tinker
 from tinker_cookbook.completers import TokenCompleter
 from tinker_cookbook.rl.metric_util import compute_trajectory_metrics
-from tinker_cookbook.rl.rollouts import do_group_rollout
+from tinker_cookbook.rl.rollout_strategy import RolloutResult, RolloutStrategy
+from tinker_cookbook.rl.rollouts import do_group_rollout, do_single_rollout
 from tinker_cookbook.rl.train import Config
 from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset, TrajectoryGroup
 from tinker_cookbook.utils import logtree, trace
 
+from tokengym.agents.tinker.env import Member
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.agents.training.algorithm import Choices
-from tokengym.agents.training.credit import advantages, spreads
-from tokengym.agents.training.datums import CREDIT, played, rollout_data, tokens_of
+from tokengym.agents.tinker.role_baselines import split_roles
+from tokengym.agents.training.algorithm import Algorithm
+from tokengym.agents.training.credit import TurnTable, advantages, spreads
+from tokengym.agents.training.datums import CREDIT, drift, rollout_data, tokens_of, turn_table
 from tokengym.agents.training.filtering import (
     Verdict,
     counts,
@@ -24,182 +27,250 @@ from tokengym.agents.training.filtering import (
     judge,
     tie_levels,
 )
+from tokengym.agents.training.learners import POLICY
+from tokengym.agents.training.loop import Batch
 from tokengym.agents.training.sampling import PromptSampler
+from tokengym.agents.training.updates import Loss
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 from tokengym.rewards.advantages import Floats
 
 _SPARES_A_STEP = 1024
-"""Distance between the further Tasks of one step and those of the next: a resumed step draws the
+"""Distance between the further Tasks of one step and those of the next: a resumed step plays the
 same ones again."""
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """What a step trains on.
-
-    Attributes:
-        data: for each rollout that is sent, with masks.
-        metrics: what was drawn, what became of it and why.
-    """
-
-    data: Sequence[tinker.Datum]
-    metrics: dict[str, float]
-
-
-@dataclass(frozen=True)
-class _Group:
-    """One group as it was rolled out, and what it cost."""
+class _TaskGroup:
+    """All rollouts of one Task, and what they cost."""
 
     builder: EnvGroupBuilder
     rolled: TrajectoryGroup
     tokens: int
-    greedy: float = 0.0
+    greedy: TrajectoryGroup | None = None
     greedy_tokens: int = 0
 
+    @property
+    def cost(self) -> int:
+        """Tokens read and sampled, those of the greedy rollout included."""
+        return self.tokens + self.greedy_tokens
 
-class Drawer:
-    """Draws the groups of a step.
+    def by_role(self) -> "list[_RoleGroup]":
+        """Return the rollouts that are compared with each other: those of one role each."""
+        builder = self.builder
+        roles = builder.role if isinstance(builder, TaskGroupBuilder) else None
+        if not isinstance(roles, tuple):
+            (greedy,) = self.greedy.get_total_rewards() if self.greedy else (0.0,)
+            return [_RoleGroup(builder, roles, self.rolled, greedy)]
+        found = split_roles(self.rolled, roles)
+        alone = split_roles(self.greedy, roles) if self.greedy else {}
+        return [
+            _RoleGroup(
+                builder, role, group, *(alone[role].get_total_rewards() if role in alone else ())
+            )
+            for role, group in found.items()
+        ]
 
-    Args:
-        config: how replies are sampled.
-        choices: what is made of the groups.
+
+@dataclass(frozen=True)
+class _RoleGroup:
+    """Rollouts of one Task in one role."""
+
+    builder: EnvGroupBuilder
+    role: str | None
+    rolled: TrajectoryGroup
+    greedy: float = 0.0
+
+
+@dataclass(frozen=True)
+class _ByRole(RolloutStrategy):
+    """Samples each member from the policy of its role; any error ends the group."""
+
+    samplers: Mapping[str, TokenCompleter]
+
+    async def execute(
+        self, env_group_builder: EnvGroupBuilder, policy: TokenCompleter
+    ) -> RolloutResult:
+        """Roll a group out; `policy` is not asked."""
+        members = [env for env in await env_group_builder.make_envs() if isinstance(env, Member)]
+        rollouts = await asyncio.gather(
+            *(do_single_rollout(self.samplers[member.role], member) for member in members)
+        )
+        return RolloutResult(list(rollouts), members, [])
+
+
+@dataclass(frozen=True)
+class RolloutCollector:
+    """A source of batches: rollouts of a dataset's groups, with advantages.
+
+    Attributes:
+        config: how replies are sampled, and the loss.
+        algorithm: what is made of the groups.
         dataset: the groups of every step.
         spare: groups one at a time, for `filter="resample"`.
+        policies: by role the name of its policy; empty where one policy plays them all.
 
     Raises:
         OptionError: if groups are to be replaced and there are no others.
     """
 
-    def __init__(
-        self, config: Config, choices: Choices, dataset: RLDataset, spare: RLDataset | None
-    ) -> None:
-        if choices.filter == "resample" and spare is None:
-            raise OptionError("filter='resample' needs a dataset of further groups, got none")
-        self._config = config
-        self._choices = choices
-        self._dataset = dataset
-        self._spare = spare
+    config: Config
+    algorithm: Algorithm
+    dataset: RLDataset
+    spare: RLDataset | None = None
+    policies: Mapping[str, str] = field(default_factory=dict)
+    on_policy = True
 
-    async def draw(self, step: int, client: tinker.SamplingClient) -> Drawn:
-        """Draw a step's groups with a policy.
+    def __post_init__(self) -> None:
+        """Refuse to replace groups by none."""
+        if self.algorithm.filter == "resample" and self.spare is None:
+            raise OptionError("filter='resample' needs a dataset of further groups, got none")
+
+    @property
+    def loss(self) -> Loss:
+        """The configuration's loss, measured by how far the policy has moved from the sampler."""
+        return Loss(self.config.loss_fn, drift, self.config.loss_fn_config)
+
+    def __len__(self) -> int:
+        """Return the number of steps."""
+        return len(self.dataset)
+
+    async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> Batch:
+        """Roll out a step's groups and return what is trained on.
 
         Metrics under `env/` are those of the cookbook's loop, over the step's own groups as they
-        were drawn: no filter flatters them.
+        were rolled out: no filter flatters them.
+
+        Args:
+            step: the step.
+            samplers: of each policy.
         """
-        batch = list(self._dataset.get_batch(step))
-        self._require_one_role(batch)
+        builders = list(self.dataset.get_batch(step))
         async with trace.scope_span("sampling"):
-            own = await self._roll(batch, client)
-            further, budget_ended = await self._replace(step, own, client)
-        groups = [*own, *further]
+            own = await self._roll(builders, samplers)
+            further, budget_ended = await self._replace(step, own, samplers)
+        groups = [part for group in own for part in group.by_role()]
+        first = len(groups)
+        groups += [part for group in further for part in group.by_role()]
         verdicts = self._judge(groups)
         kept = [
             n
             for n, verdict in enumerate(verdicts)
-            if self._choices.filter == "keep" or verdict is Verdict.LIVE
-        ]
-        live = verdicts.count(Verdict.LIVE)
-        scale = len(batch) / live if live and self._choices.denominator == "live" else 1.0
-        advantages_KGT = self._advantages([groups[n] for n in kept]) * scale
-        data = [
-            datum
-            for n, advantages_GT in zip(kept, advantages_KGT, strict=True)
-            for rollout, advantages_T in zip(
-                groups[n].rolled.trajectories_G, advantages_GT.tolist(), strict=False
-            )
-            for datum in rollout_data(rollout, advantages_T[: len(rollout.transitions)])
+            if self.algorithm.filter == "keep" or verdict is Verdict.LIVE
         ]
         metrics = compute_trajectory_metrics(
             [group.rolled for group in own], [group.builder.logging_tags() for group in own]
         )
-        metrics |= self._tell(groups, verdicts, kept)
+        metrics |= self._count(groups, verdicts, kept)
         metrics |= {
-            "groups/further": float(len(further)),
-            "groups/further_live": float(verdicts[len(own) :].count(Verdict.LIVE)),
-            "groups/missing": float(max(0, len(batch) - live)),
+            "groups/further": float(len(groups) - first),
+            "groups/further_live": float(verdicts[first:].count(Verdict.LIVE)),
+            "groups/missing": float(max(0, first - verdicts.count(Verdict.LIVE))),
             "groups/budget_ended": float(budget_ended),
-            "tokens/further": float(sum(_cost(group) for group in further)),
-            "loss/scale": scale,
+            "tokens/further": float(sum(group.cost for group in further)),
+            "tokens/greedy": float(sum(group.greedy_tokens for group in (*own, *further))),
         }
-        if advantages_KGT.size:
-            metrics["advantage/mean_absolute"] = float(np.abs(advantages_KGT).mean())
-            metrics["advantage/largest"] = float(np.abs(advantages_KGT).max())
-        return Drawn(data, metrics)
+        data: dict[str, list[tinker.Datum]] = {}
+        found: list[Floats] = []
+        for role in dict.fromkeys(group.role for group in groups):
+            here = [n for n, group in enumerate(groups) if group.role == role]
+            live = sum(verdicts[n] is Verdict.LIVE for n in here)
+            size = sum(n < first for n in here)
+            scale = size / live if live and self.algorithm.denominator == "live" else 1.0
+            chosen = [groups[n] for n in kept if groups[n].role == role]
+            advantages_NGT = self._advantages(chosen) * scale
+            found.append(np.abs(advantages_NGT).ravel())
+            policy = self.policies.get(role or "", POLICY)
+            data.setdefault(policy, []).extend(_data(chosen, advantages_NGT))
+            metrics[f"{role}/loss/scale" if len(self.policies) > 1 else "loss/scale"] = scale
+        sizes = np.concatenate(found)
+        if sizes.size:
+            metrics["advantage/mean_absolute"] = float(sizes.mean())
+            metrics["advantage/largest"] = float(sizes.max())
+        return Batch(data, metrics)
 
     async def _replace(
-        self, step: int, own: Sequence[_Group], client: tinker.SamplingClient
-    ) -> tuple[list[_Group], bool]:
-        """Draw groups in place of dead ones; also says whether the budget ended that."""
-        further: list[_Group] = []
-        if self._choices.filter != "resample" or self._spare is None:
+        self, step: int, own: Sequence[_TaskGroup], samplers: Mapping[str, tinker.SamplingClient]
+    ) -> tuple[list[_TaskGroup], bool]:
+        """Roll out groups in place of dead ones; also returns whether the budget ended that.
+
+        A Task is replaced if it is dead in every role.
+        """
+        further: list[_TaskGroup] = []
+        if self.algorithm.filter != "resample" or self.spare is None:
             return further, False
-        budget = self._choices.resample_tokens
+        budget = self.algorithm.resample_tokens
         if budget is None:
-            budget = sum(_cost(group) for group in own)
-        live, dearest = self._judge(own).count(Verdict.LIVE), max(_cost(group) for group in own)
+            budget = sum(group.cost for group in own)
+        live, most = self._live_tasks(own), max(group.cost for group in own)
         while live < len(own):
-            spent = sum(_cost(group) for group in further)
-            count = further_groups(len(own) - live, budget, spent, dearest)
+            spent = sum(group.cost for group in further)
+            count = further_groups(len(own) - live, budget, spent, most)
             if not count:
                 return further, True
             first = step * _SPARES_A_STEP + len(further)
-            places = [place % len(self._spare) for place in range(first, first + count)]
-            builders = [one for place in places for one in self._spare.get_batch(place)]
-            new = await self._roll(builders, client)
+            places = [place % len(self.spare) for place in range(first, first + count)]
+            builders = [one for place in places for one in self.spare.get_batch(place)]
+            new = await self._roll(builders, samplers)
             further += new
-            live += self._judge(new).count(Verdict.LIVE)
-            dearest = max(dearest, *(_cost(group) for group in new))
+            live += self._live_tasks(new)
+            most = max(most, *(group.cost for group in new))
         return further, False
 
+    def _live_tasks(self, groups: Sequence[_TaskGroup]) -> int:
+        return sum(Verdict.LIVE in self._judge(group.by_role()) for group in groups)
+
     async def _roll(
-        self, builders: Sequence[EnvGroupBuilder], client: tinker.SamplingClient
-    ) -> list[_Group]:
-        config = self._config
-        policy = PromptSampler(client, config.max_tokens, config.temperature)
-        baseline = PromptSampler(client, config.max_tokens, 0.0)
+        self,
+        builders: Sequence[EnvGroupBuilder],
+        samplers: Mapping[str, tinker.SamplingClient],
+    ) -> list[_TaskGroup]:
+        sampling = self._completers(samplers, self.config.temperature)
+        greedy = self._completers(samplers, 0.0)
 
-        async def roll(builder: EnvGroupBuilder) -> _Group:
-            rolled = await self._play(builder, policy)
+        async def roll(builder: EnvGroupBuilder) -> _TaskGroup:
+            rolled = await self._play(builder, sampling)
             self._require_credit(rolled)
-            return _Group(builder, rolled, tokens_of(rolled))
+            return _TaskGroup(builder, rolled, tokens_of(rolled))
 
-        async def roll_beside_greedy(builder: EnvGroupBuilder) -> _Group:
+        async def roll_with_greedy(builder: EnvGroupBuilder) -> _TaskGroup:
             if not isinstance(builder, TaskGroupBuilder):
                 raise OptionError(
                     "estimator='remax' plays a Task once more, greedily, and needs groups of one "
                     f"Task, got {type(builder).__name__}"
                 )
-            group, greedy = await asyncio.gather(
-                roll(builder), self._play(replace(builder, group_size=1), baseline)
+            group, alone = await asyncio.gather(
+                roll(builder), self._play(replace(builder, group_size=1), greedy)
             )
-            (value,) = greedy.get_total_rewards()
-            return replace(group, greedy=value, greedy_tokens=tokens_of(greedy))
+            return replace(group, greedy=alone, greedy_tokens=tokens_of(alone))
 
-        how = roll_beside_greedy if self._choices.estimator == "remax" else roll
+        how = roll_with_greedy if self.algorithm.estimator == "remax" else roll
         return list(await asyncio.gather(*(how(builder) for builder in builders)))
 
-    async def _play(self, builder: EnvGroupBuilder, policy: TokenCompleter) -> TrajectoryGroup:
+    def _completers(
+        self, samplers: Mapping[str, tinker.SamplingClient], temperature: float
+    ) -> dict[str, TokenCompleter]:
+        return {
+            name: PromptSampler(client, self.config.max_tokens, temperature)
+            for name, client in samplers.items()
+        }
+
+    async def _play(
+        self, builder: EnvGroupBuilder, completers: Mapping[str, TokenCompleter]
+    ) -> TrajectoryGroup:
+        strategy = self.config.effective_rollout_strategy()
+        if self.policies:
+            strategy = _ByRole({role: completers[name] for role, name in self.policies.items()})
         with logtree.optional_enable_logging(False):
             return await do_group_rollout(
                 builder,
-                policy,
-                strategy=self._config.effective_rollout_strategy(),
-                termination=self._config.effective_termination(),
+                next(iter(completers.values())),
+                strategy=strategy,
+                termination=self.config.effective_termination(),
             )
 
-    def _require_one_role(self, builders: Sequence[EnvGroupBuilder]) -> None:
-        """Refuse what would compare members of different roles with each other."""
-        seams = Choices(self._choices.estimator, self._choices.credit).beyond_cookbook()
-        for builder in builders if seams else ():
-            if isinstance(builder, TaskGroupBuilder) and isinstance(builder.role, tuple):
-                raise OptionError(
-                    f"{' and '.join(seams)} would compare the roles {list(builder.role)} with each "
-                    "other: train several roles with estimator='group_centred' and credit='episode'"
-                )
-
     def _require_credit(self, group: TrajectoryGroup) -> None:
-        if self._choices.credit != "exact":
+        if self.algorithm.credit != "exact":
             return
         steps = [step for rollout in group.trajectories_G for step in rollout.transitions]
         if not all(CREDIT in step.metrics for step in steps):
@@ -208,36 +279,43 @@ class Drawer:
                 "as energy with credit=True"
             )
 
-    def _judge(self, groups: Sequence[_Group]) -> list[Verdict]:
-        turns = played([one.rolled for one in groups], [one.greedy for one in groups])
-        return judge(spreads(self._choices, turns), self._choices.min_spread)
+    def _judge(self, groups: Sequence[_RoleGroup]) -> list[Verdict]:
+        return judge(spreads(self.algorithm, _table(groups)), self.algorithm.min_spread)
 
-    def _advantages(self, groups: Sequence[_Group]) -> Floats:
-        turns = played([one.rolled for one in groups], [one.greedy for one in groups])
-        return advantages(self._choices, turns)
+    def _advantages(self, groups: Sequence[_RoleGroup]) -> Floats:
+        return advantages(self.algorithm, _table(groups))
 
-    def _tell(
-        self, groups: Sequence[_Group], verdicts: Sequence[Verdict], kept: Sequence[int]
+    def _count(
+        self, groups: Sequence[_RoleGroup], verdicts: Sequence[Verdict], kept: Sequence[int]
     ) -> dict[str, float]:
-        """Count the groups by verdict, and what was sent and what was not by its reason."""
+        """Count the groups by verdict, and those that are left out by the reason."""
         found = {"drawn": float(len(groups)), "trained": float(len(kept))} | counts(verdicts)
         sent = set(kept)
         dropped = counts([verdict for n, verdict in enumerate(verdicts) if n not in sent])
         found |= {
             f"dropped_{reason}": dropped[reason] for reason in (Verdict.TIE, Verdict.RESOLUTION)
         }
-        builder = groups[0].builder
-        if isinstance(builder, TaskGroupBuilder):
-            row = spec(builder.task.world)
-            role = builder.role or row.roles[0]
-            # Of several roles the first one's: every other one's returns are shifted to them.
-            range_ = row.return_range[role if isinstance(role, str) else role[0]]
-            means = [float(np.mean(one.rolled.get_total_rewards())) for one in groups]
-            found |= tie_levels(verdicts, np.array(means), range_)
-        metrics = {f"groups/{name}": value for name, value in found.items()}
-        metrics["tokens/greedy"] = float(sum(one.greedy_tokens for one in groups))
-        return metrics
+        levels: dict[str, float] = {}
+        for group, verdict in zip(groups, verdicts, strict=True):
+            if isinstance(group.builder, TaskGroupBuilder):
+                row = spec(group.builder.task.world)
+                range_ = row.return_range[group.role or row.roles[0]]
+                mean = float(np.mean(group.rolled.get_total_rewards()))
+                for name, value in tie_levels([verdict], np.array([mean]), range_).items():
+                    levels[name] = levels.get(name, 0.0) + value
+        return {f"groups/{name}": value for name, value in (found | levels).items()}
 
 
-def _cost(group: _Group) -> int:
-    return group.tokens + group.greedy_tokens
+def _table(groups: Sequence[_RoleGroup]) -> TurnTable:
+    return turn_table([one.rolled for one in groups], [one.greedy for one in groups])
+
+
+def _data(groups: Sequence[_RoleGroup], advantages_NGT: Floats) -> list[tinker.Datum]:
+    return [
+        datum
+        for group, advantages_GT in zip(groups, advantages_NGT, strict=True)
+        for rollout, advantages_T in zip(
+            group.rolled.trajectories_G, advantages_GT.tolist(), strict=False
+        )
+        for datum in rollout_data(rollout, advantages_T[: len(rollout.transitions)])
+    ]

@@ -1,49 +1,83 @@
 """One update: everything it takes is submitted before anything is awaited."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import tinker
 from tinker_cookbook.rl.train import Config
 from tinker_cookbook.utils.misc_utils import split_list
 
-from tokengym.agents.training.datums import drift, without_mask
+from tokengym.agents.training.datums import without_mask
 
 # The cookbook's constants of Adam: with them both loops make the same updates.
 _BETA1, _BETA2, _EPSILON = 0.9, 0.95, 1e-8
 
 
 @dataclass(frozen=True)
+class Loss:
+    """What an update minimises.
+
+    Attributes:
+        name: the loss function's name in Tinker.
+        measure: from what was sent and what came back for it, in order, to metrics.
+        settings: of the loss function.
+    """
+
+    name: Any
+    measure: Callable[
+        [Sequence[tinker.Datum], Sequence[tinker.ForwardBackwardOutput]], dict[str, float]
+    ]
+    settings: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
 class Update:
-    """An update on its way.
+    """An update under way.
 
     Attributes:
         data: what was sent, with its masks.
+        loss: what it minimises.
         passes: forward and backward passes, in order, one for each optimizer step.
         steps: optimizer steps.
+        known: metrics that were known before.
     """
 
     data: Sequence[tinker.Datum]
+    loss: Loss
     passes: Sequence[tinker.APIFuture[tinker.ForwardBackwardOutput]]
     steps: Sequence[tinker.APIFuture[tinker.OptimStepResponse]]
+    known: Mapping[str, float] = field(default_factory=dict)
 
     async def metrics(self) -> dict[str, float]:
-        """Wait until it is done; returns the optimizer's metrics and the drift of the policy."""
+        """Wait until it is done; returns the metrics of loss and optimizer."""
         outputs = [await one.result_async() for one in self.passes]
         responses = [await one.result_async() for one in self.steps]
         last = responses[-1].metrics if responses else None
-        return {**drift(self.data, outputs), **(last or {})}
+        found = self.loss.measure(self.data, outputs) if self.data else {}
+        return {
+            **self.known,
+            "optim/skipped": float(not self.data),
+            **found,
+            **(last or {}),
+        }
 
 
 async def submit(
-    client: tinker.TrainingClient, data: Sequence[tinker.Datum], config: Config
+    client: tinker.TrainingClient,
+    data: Sequence[tinker.Datum],
+    loss: Loss,
+    config: Config,
+    known: Mapping[str, float] | None = None,
 ) -> Update:
     """Submit an update; requests made afterwards see its weights.
 
     Args:
         client: of the policy.
-        data: what to train on, with masks.
-        config: loss, learning rate and number of optimizer steps that share the data.
+        data: what to train on, with masks where the loss is over sampled tokens.
+        loss: what to minimise.
+        config: learning rate and number of optimizer steps that share the data.
+        known: metrics that are known already.
     """
     adam = tinker.AdamParams(
         learning_rate=config.learning_rate, beta1=_BETA1, beta2=_BETA2, eps=_EPSILON
@@ -53,8 +87,8 @@ async def submit(
     for part in parts:
         passes.append(
             await client.forward_backward_async(
-                without_mask(part), loss_fn=config.loss_fn, loss_fn_config=config.loss_fn_config
+                without_mask(part), loss_fn=loss.name, loss_fn_config=loss.settings
             )
         )
         steps.append(await client.optim_step_async(adam))
-    return Update(data, passes, steps)
+    return Update(data, loss, passes, steps, known or {})

@@ -124,6 +124,15 @@ class World(ABC):
             f"in {_MOST_DRAWS} draws"
         )
 
+    def first_tasks(self, split: str, count: int) -> list[Task]:
+        """Return the first `count` Tasks of `split`, or all it has.
+
+        Raises:
+            OptionError: if the split is unknown.
+        """
+        size = self.size(split)
+        return [self.task(split, i) for i in range(count if size is None else min(size, count))]
+
     def _drawing_options(self) -> tuple[object, ...]:
         """Options that change which Tasks are drawn; each combination has streams of its own."""
         return ()

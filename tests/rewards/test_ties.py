@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokengym.rewards.control import FLOOR, floor_return
+from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.ties import TieCounts, tie_counts, tie_statistics
 
 grid = st.integers(0, 6).map(lambda n: n / 8)
@@ -172,7 +173,7 @@ def test_nothing_eligible_gives_zeros() -> None:
         counts = tie_counts(none, floor=1.0)
         assert set(everything(counts).values()) == {0}
         rng = np.random.default_rng(0)
-        assert set(counts.intervals(rng, sizes=(2,)).values()) == {(0.0, 0.0, 0.0)}
+        assert set(counts.intervals(rng, sizes=(2,)).values()) == {Estimate(0.0, 0.0, 0.0)}
 
 
 def test_a_known_case() -> None:

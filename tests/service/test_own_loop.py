@@ -20,11 +20,14 @@ from tinker_cookbook.tokenizer_utils import get_tokenizer
 
 from tests.service.toy import DigitDataset, DigitDatasetBuilder
 from tokengym.agents.service import guard
-from tokengym.agents.training.algorithm import Choices
+from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.credit import advantages
-from tokengym.agents.training.datums import played, rollout_data
+from tokengym.agents.training.datums import drift, rollout_data, turn_table
+from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import train as train_own
-from tokengym.agents.training.updates import submit
+from tokengym.agents.training.rollouts import RolloutCollector
+from tokengym.agents.training.run import Run
+from tokengym.agents.training.updates import Loss, submit
 from tokengym.envs.core.errors import OptionError
 
 if TYPE_CHECKING:
@@ -72,7 +75,7 @@ async def sampled(service: LocalService, client: tinker.TrainingClient) -> Batch
 
 async def logprobs(client: tinker.TrainingClient, batch: Batch) -> Any:
     """What the policy now thinks of the tokens that were sampled."""
-    table = played(batch.groups)
+    table = turn_table(batch.groups)
     data = [
         datum
         for group in batch.groups
@@ -120,7 +123,7 @@ def test_both_loops_make_the_same_updates_of_the_same_data(
                 given.loss_fn_config,
                 told,
             )
-            credited = advantages(Choices(), played(batch.groups))
+            credited = advantages(Algorithm(), turn_table(batch.groups))
             data = [
                 datum
                 for group, group_advantages in zip(batch.groups, credited, strict=True)
@@ -129,7 +132,8 @@ def test_both_loops_make_the_same_updates_of_the_same_data(
                 )
                 for datum in rollout_data(one, turn_advantages)
             ]
-            mine = await (await submit(ours, data, given)).metrics()
+            loss = Loss(given.loss_fn, drift, given.loss_fn_config)
+            mine = await (await submit(ours, data, loss, given)).metrics()
         after = [await logprobs(client, batch) for client in (theirs, ours)]
         assert np.abs(after[0] - start).max() > 0.01
         assert after[1] == pytest.approx(after[0], abs=1e-4)
@@ -138,26 +142,31 @@ def test_both_loops_make_the_same_updates_of_the_same_data(
     asyncio.run(compare())
 
 
-def run(service: LocalService, given: train.Config, choices: Choices) -> list[dict[str, Any]]:
-    spare = DigitDatasetBuilder(model=service.model_name, steps=8, groups=1)
-    asyncio.run(guard(service, train_own(given, choices, spare)))
+def run(service: LocalService, given: train.Config, algorithm: Algorithm) -> list[dict[str, Any]]:
+    async def train_here() -> None:
+        groups, _ = await given.dataset_builder()
+        spare, _ = await DigitDatasetBuilder(model=service.model_name, steps=8, groups=1)()
+        source = RolloutCollector(given, algorithm, groups, spare)
+        await train_own(given, source, {POLICY: Run(Path(given.log_path))})
+
+    asyncio.run(guard(service, train_here()))
     lines = (Path(given.log_path) / "metrics.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
 
 @pytest.mark.parametrize(
-    "choices",
+    "algorithm",
     [
-        Choices("group_standardised", denominator="live"),
-        Choices("leave_one_out", "turn"),
-        Choices("reinforce_plus_plus", filter="resample", min_spread=0.1, resample_tokens=400),
+        Algorithm("group_standardised", denominator="live"),
+        Algorithm("leave_one_out", "turn"),
+        Algorithm("reinforce_plus_plus", filter="resample", min_spread=0.1, resample_tokens=400),
     ],
     ids=["standardised", "turn", "resample"],
 )
 def test_every_kind_of_choice_trains(
-    service: LocalService, tmp_path: Path, choices: Choices
+    service: LocalService, tmp_path: Path, algorithm: Algorithm
 ) -> None:
-    for row in run(service, config(service, tmp_path), choices):
+    for row in run(service, config(service, tmp_path), algorithm):
         assert math.isfinite(row["optim/grad_norm"])
         assert 0 <= row["env/all/reward/total"] <= 1
         # Sampler and trainer give the same token the same probability.
@@ -169,9 +178,9 @@ def test_every_kind_of_choice_trains(
 def test_a_run_goes_on_where_it_ended_and_no_step_is_done_twice(
     service: LocalService, tmp_path: Path
 ) -> None:
-    choices = Choices("leave_one_out")
-    run(service, config(service, tmp_path, 3), choices)
-    rows = run(service, config(service, tmp_path, 4), choices)
+    algorithm = Algorithm("leave_one_out")
+    run(service, config(service, tmp_path, 3), algorithm)
+    rows = run(service, config(service, tmp_path, 4), algorithm)
     assert [row["step"] for row in rows] == [0, 1, 2, 3]
 
 
@@ -179,7 +188,7 @@ def test_asked_to_the_next_groups_are_sampled_one_step_ahead(
     service: LocalService, tmp_path: Path
 ) -> None:
     ahead = train.AsyncConfig(max_steps_off_policy=1, groups_per_batch=4)
-    rows = run(service, config(service, tmp_path, 3, async_config=ahead), Choices())
+    rows = run(service, config(service, tmp_path, 3, async_config=ahead), Algorithm())
     assert [row["sampler/lag"] for row in rows] == [0, 1, 1]
     assert abs(rows[0]["optim/kl_sample_train_v1"]) < 1e-4
     assert all(abs(row["optim/kl_sample_train_v1"]) < 0.5 for row in rows)
@@ -189,7 +198,7 @@ def test_where_a_filter_leaves_nothing_the_policy_stays_as_it_is(
     service: LocalService, tmp_path: Path
 ) -> None:
     """Verl 5228 raised here; an optimizer step of zeros would still follow its momentum."""
-    rows = run(service, config(service, tmp_path, 2), Choices(filter="drop", min_spread=2.0))
+    rows = run(service, config(service, tmp_path, 2), Algorithm(filter="drop", min_spread=2.0))
     assert [row["optim/skipped"] for row in rows] == [1.0, 1.0]
     assert [row["groups/dropped_tie"] + row["groups/dropped_resolution"] for row in rows] == [4, 4]
     assert "optim/grad_norm" not in rows[0]
@@ -198,7 +207,7 @@ def test_where_a_filter_leaves_nothing_the_policy_stays_as_it_is(
 def test_a_kl_penalty_is_the_cookbooks(service: LocalService, tmp_path: Path) -> None:
     reference = train.KLReferenceConfig(base_model=service.model_name)
     penalised = config(service, tmp_path, 2, kl_penalty_coef=0.1, kl_reference_config=reference)
-    rows = run(service, penalised, Choices("leave_one_out"))
+    rows = run(service, penalised, Algorithm("leave_one_out"))
     assert abs(rows[0]["kl_policy_base"]) < 1e-4
     assert abs(rows[1]["kl_policy_base"]) > 1e-5
 
@@ -211,4 +220,4 @@ def test_what_it_does_not_do_is_refused_by_name(
     service: LocalService, tmp_path: Path, extra: dict[str, Any]
 ) -> None:
     with pytest.raises(OptionError, match=next(iter(extra))):
-        run(service, config(service, tmp_path, **extra), Choices("leave_one_out"))
+        run(service, config(service, tmp_path, **extra), Algorithm("leave_one_out"))

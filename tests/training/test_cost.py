@@ -4,42 +4,43 @@ from dataclasses import replace
 
 import pytest
 
-from tokengym.agents.analysis.evaluation import held_out_tasks
-from tokengym.agents.training.config import preset
-from tokengym.agents.training.cost import job_cost
-from tokengym.envs import ByteCodec, Episode, make_world
+from tokengym.agents.training.config import TrainConfig, preset
+from tokengym.agents.training.cost import Cost, job_cost
+from tokengym.agents.training.job import Job
+from tokengym.envs import Episode, make_world
 
 SETTINGS = preset("forecast", steps=10, groups_per_batch=4, group_size=2, evaluation_tasks=16)
+MAX_TOKENS = 12  # as the world's own configuration has it
+
+
+def cost_of(config: TrainConfig) -> Cost:
+    return job_cost(Job.resolve(config))
 
 
 def test_tokens_read_are_those_of_the_prompts_times_the_rollouts() -> None:
-    tasks = held_out_tasks(SETTINGS)
     world = make_world(SETTINGS.world, SETTINGS.level)
-    prompts = [len(Episode(world.fork(), task, "byte").observation) for task in tasks]
+    codec, tasks = Job.resolve(SETTINGS).codec, world.first_tasks("test", 16)
+    prompts = [len(Episode(world.fork(), task, codec).observation) for task in tasks]
     rollouts = 10 * 4 * 2 + 2 * 16
-    cost = job_cost(SETTINGS, ByteCodec(), tasks)
+    cost = cost_of(SETTINGS)
     assert cost.prefill == rollouts * sum(prompts) // len(prompts)
-    assert cost.sampled == rollouts * SETTINGS.max_tokens
+    assert cost.sampled == rollouts * MAX_TOKENS
 
 
 @pytest.mark.parametrize("name", ["steps", "groups_per_batch", "group_size", "max_tokens"])
 def test_more_costs_more(name: str) -> None:
-    tasks = held_out_tasks(SETTINGS)
     more = replace(SETTINGS, **{name: 2 * getattr(SETTINGS, name)})
-    assert (
-        job_cost(more, ByteCodec(), tasks).trained > job_cost(SETTINGS, ByteCodec(), tasks).trained
-    )
+    assert cost_of(more).trained > cost_of(SETTINGS).trained
 
 
 def test_greedy_rollouts_and_groups_in_place_of_others_are_paid_for() -> None:
-    tasks = held_out_tasks(SETTINGS)
-    cost = job_cost(SETTINGS, ByteCodec(), tasks)
-    greedy = job_cost(replace(SETTINGS, estimator="remax"), ByteCodec(), tasks)
-    assert greedy.sampled - cost.sampled == 10 * 4 * SETTINGS.max_tokens
-    again = job_cost(replace(SETTINGS, filter="resample"), ByteCodec(), tasks)
-    assert again.sampled - cost.sampled == 10 * 4 * 2 * SETTINGS.max_tokens
+    cost = cost_of(SETTINGS)
+    greedy = cost_of(replace(SETTINGS, estimator="remax"))
+    assert greedy.sampled - cost.sampled == 10 * 4 * MAX_TOKENS
+    again = cost_of(replace(SETTINGS, filter="resample"))
+    assert again.sampled - cost.sampled == 10 * 4 * 2 * MAX_TOKENS
     bounded = replace(SETTINGS, filter="resample", resample_tokens=1000)
-    spent = job_cost(bounded, ByteCodec(), tasks)
+    spent = cost_of(bounded)
     more = spent.prefill + spent.sampled - cost.prefill - cost.sampled
     assert 0.8 * 10 * 1000 <= more <= 10 * 1000
     assert spent.trained == again.trained == greedy.trained == cost.trained
@@ -47,12 +48,11 @@ def test_greedy_rollouts_and_groups_in_place_of_others_are_paid_for() -> None:
 
 def test_demonstrations_are_trained_on_and_not_sampled_and_every_role_is_evaluated() -> None:
     settings = preset("disruption", steps=2, evaluation_tasks=4)
-    tasks = held_out_tasks(settings)
-    cost = job_cost(settings, ByteCodec(), tasks)
-    shown = job_cost(replace(settings, sft=True), ByteCodec(), tasks)
+    cost = cost_of(settings)
+    shown = cost_of(replace(settings, sft=True))
     assert shown.trained == cost.trained
     assert shown.sampled * (2 * settings.groups_per_batch * settings.group_size + 8) == (
         cost.sampled * 8
     )
-    both = job_cost(replace(settings, self_play=True), ByteCodec(), tasks)
+    both = cost_of(replace(settings, self_play=True))
     assert both.trained == 2 * cost.trained

@@ -1,19 +1,20 @@
 """Laws of jobs in the debate: self-play, one policy a role, supervised, against trained agents."""
 
-import io
 import json
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from tokengym.agents.training.config import SETTINGS_FILE, TrainSettings, preset
+from tests.training.jobs import metrics, run_job
+from tokengym.agents.training.config import TrainConfig, preset
 from tokengym.agents.training.connection import KEY_VARIABLE
-from tokengym.agents.training.job import Outcome, run_job
-from tokengym.agents.training.opponents import saved_weights
-from tokengym.agents.training.progress import Progress
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -33,19 +34,8 @@ def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEY_VARIABLE, raising=False)
 
 
-def job(**changes: Any) -> TrainSettings:
+def job(**changes: Any) -> TrainConfig:
     return preset("disruption", **{**SIZES, **changes})
-
-
-def run(settings: TrainSettings, folder: Path) -> tuple[Outcome, str]:
-    shown = io.StringIO()
-    outcome = run_job(settings, folder, Progress(Console(file=shown)))
-    return outcome, shown.getvalue()
-
-
-def logged(folder: Path) -> list[dict[str, Any]]:
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [row for row in map(json.loads, lines) if "progress/batch" in row]
 
 
 @pytest.mark.parametrize("separate", [False, True])
@@ -53,51 +43,52 @@ def test_self_play_tells_of_both_roles(
     tmp_path: Path, served: dict[str, Any], separate: bool
 ) -> None:
     settings = job(self_play=True, separate=separate, **served)
-    outcome, _ = run(settings, tmp_path)
-    assert [row["progress/batch"] for row in logged(tmp_path)] == [0, 1]
-    for row in logged(tmp_path):
+    outcome, _ = run_job(settings, tmp_path)
+    assert [row["progress/batch"] for row in metrics(tmp_path)] == [0, 1]
+    for row in metrics(tmp_path):
         assert row["env/all/abandoned"] == 0.0
         assert row["env/all/total_episodes"] == 2 * 2 * len(ROLES)
         for role in ROLES:
             assert f"env/all/{role}/reward" in row
             assert f"env/all/{role}/reward_tie_eligible_groups" in row
     assert set(outcome.before.others) == set(outcome.after.others) == {"challenger"}
-    assert outcome.after.others["challenger"].returns.tasks == 4
-    assert set(outcome.other_references["challenger"]) < set(outcome.references)
+    assert outcome.after.others["challenger"].returns.samples == 4
+    assert set(outcome.references["challenger"]) < set(outcome.references["predictor"])
     page = (tmp_path / "report.html").read_text()
     assert "predictor, held out against scripted challenger" in page
     assert "challenger, held out against model predictor" in page
     folders = [tmp_path / role for role in ROLES] if separate else [tmp_path]
-    paths = {saved_weights(folder).sampler for folder in folders}
+    paths = {Run(folder).weights.sampler for folder in folders}
     assert None not in paths
     assert len(paths) == len(folders)
+    assert {*Run(folders[-1]).states()} == {*Run(folders[0]).states()}
     if separate:  # the other one is resumed by the cookbook
-        run(replace(settings, steps=3), tmp_path)
-        assert [row["progress/batch"] for row in logged(tmp_path)] == [0, 1, 2]
+        run_job(replace(settings, steps=3), tmp_path)
+        assert [row["progress/batch"] for row in metrics(tmp_path)] == [0, 1, 2]
 
 
 def test_supervised_then_reinforced_against_the_supervised(tmp_path: Path) -> None:
     """One line of runs: --sft, then --start from it against it, in the other role too."""
     first = tmp_path / "first"
-    outcome, shown = run(job(sft=True, steps=3), first)
-    losses = [row["train/nll"] for row in logged(first)]
+    outcome, shown = run_job(job(sft=True, steps=3), first)
+    losses = [row["train/nll"] for row in metrics(first)]
     assert len(losses) == 3
     assert losses[-1] < losses[0]
     assert "loss" in shown
     assert outcome.collapse is None
     assert "demonstrations" in (first / "report.html").read_text()
-    assert TrainSettings.load(first / SETTINGS_FILE).sft
-    run(job(sft=True, steps=4), first)
-    assert len(logged(first)) == 4
+    assert Run(first).config.sft
+    run_job(job(sft=True, steps=4), first)
+    assert len(metrics(first)) == 4
 
     second = tmp_path / "second"
     opponents = {"challenger": str(first)}
     settings = job(steps=1, start=str(first), opponents=opponents, evaluation_tasks=2)
-    reinforced, _ = run(settings, second)
-    assert len(logged(second)) == 1
-    assert reinforced.references["oracle"].tasks == 2
+    reinforced, _ = run_job(settings, second)
+    assert len(metrics(second)) == 1
+    assert reinforced.references["predictor"]["oracle"].samples == 2
     config = json.loads((second / "config.json").read_text())
-    assert config["load_checkpoint_path"] == saved_weights(first).state
+    assert config["load_checkpoint_path"] == Run(first).weights.state
     assert config["dataset_builder"]["opponents"]["challenger"]["name"] == str(first)
 
 
@@ -105,12 +96,14 @@ def test_the_challenger_alone_is_trained_against_an_untrained_model(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     settings = job(steps=1, role="challenger", **served)
-    assert settings.opponents_of("challenger") == {"predictor": "model"}
-    outcome, _ = run(settings, tmp_path)
-    (row,) = logged(tmp_path)
+    opponent = Job.resolve(settings).opponents["challenger"]["predictor"]
+    assert not isinstance(opponent, str)
+    assert opponent.name == "model"
+    outcome, _ = run_job(settings, tmp_path)
+    (row,) = metrics(tmp_path)
     assert row["env/all/turns_per_episode"] == 1.0
-    assert outcome.after.returns.tasks == 4
-    assert outcome.references["scripted"].tasks == 4
+    assert outcome.after.returns.samples == 4
+    assert outcome.references["challenger"]["scripted"].samples == 4
     assert "predictor" not in outcome.after.others
 
 
@@ -121,8 +114,9 @@ def test_the_challenger_alone_is_trained_against_an_untrained_model(
         ({"opponents": {"judge": "null"}}, "has the roles"),
         ({"self_play": True, "role": "challenger"}, "trains every role"),
         ({"separate": True}, "separate"),
-        ({"sft": True, "mode": "async"}, "loop of its own"),
-        ({"self_play": True, "separate": True, "filter": "drop"}, "loop of its own"),
+        ({"sft": True, "mode": "async"}, "mode='sync'"),
+        ({"sft": True, "filter": "drop"}, "sft fits demonstrations"),
+        ({"separate": True, "self_play": True, "loop": "cookbook"}, "separate=True"),
     ],
 )
 def test_roles_that_make_no_sense_are_refused(changes: dict[str, Any], message: str) -> None:
@@ -140,5 +134,31 @@ def test_a_name_that_is_nobodys_is_refused_before_anything_starts(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     with pytest.raises(OptionError, match="run folder"):
-        run(job(**changes), tmp_path / "run")
+        run_job(job(**changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_kill_leaves_all_policies_at_one_step(tmp_path: Path, served: dict[str, Any]) -> None:
+    config = job(self_play=True, separate=True, steps=200, **served)
+    Run(tmp_path).write_config(config)
+    command = [sys.executable, "-m", "tokengym.agents", "train", "--yes", "--resume", str(tmp_path)]
+    log = (tmp_path / "printed.txt").open("w")
+    killed = subprocess.Popen(command, stdout=log, stderr=log)
+    saved: dict[str, set[int]] = {}
+    while killed.poll() is None:
+        saved = {role: {*Run(tmp_path / role).states()} for role in ROLES}
+        if all(len(steps) >= 3 for steps in saved.values()):
+            killed.kill()
+        time.sleep(0.01)
+    log.close()
+    common = max(set.intersection(*saved.values()))
+    assert common >= 3, (tmp_path / "printed.txt").read_text()
+    run_job(replace(config, steps=common + 2), tmp_path)
+    last = {role: max(Run(tmp_path / role).states()) for role in ROLES}
+    assert last == dict.fromkeys(ROLES, common + 2)
+    rows = [row["progress/batch"] for row in metrics(tmp_path)]
+    assert sorted({*rows}) == list(range(common + 2))
+    # What was saved of one policy alone is forgotten: no step was trained on top of another one.
+    for role in ROLES:
+        records = [row["batch"] for row in Run(tmp_path / role).checkpoints()]
+        assert records == sorted(records)

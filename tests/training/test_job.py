@@ -1,6 +1,5 @@
 """Laws of a training job: its run folder, modes, resume, death of the service, collapse."""
 
-import io
 import json
 import os
 import shutil
@@ -13,15 +12,13 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
-from rich.console import Console
 
+from tests.training.jobs import run_job
 from tokengym.agents.cli import run as command_line
 from tokengym.agents.service import ServiceDiedError
-from tokengym.agents.training.config import SETTINGS_FILE, TrainSettings, preset
+from tokengym.agents.training.config import preset
 from tokengym.agents.training.connection import KEY_VARIABLE, ServiceRefusedError
-from tokengym.agents.training.job import Outcome, run_job
-from tokengym.agents.training.monitor import StepLog
-from tokengym.agents.training.progress import Progress
+from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -34,16 +31,8 @@ def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEY_VARIABLE, raising=False)
 
 
-def run(settings: TrainSettings, folder: Path) -> tuple[Outcome, str]:
-    shown = io.StringIO()
-    outcome = run_job(settings, folder, Progress(Console(file=shown)))
-    return outcome, shown.getvalue()
-
-
 def steps(folder: Path) -> list[int]:
-    log = StepLog(folder / "metrics.jsonl")
-    log.poll()
-    return [row.step for row in log.rows]
+    return [row.step for row in Run(folder).steps()]
 
 
 @pytest.mark.parametrize("mode", ["sync", "stream", "async"])
@@ -51,16 +40,17 @@ def test_a_job_leaves_a_run_folder_that_holds_it_all(
     tmp_path: Path, served: dict[str, Any], mode: str
 ) -> None:
     settings = replace(SMALL, **served, mode=mode)  # type: ignore[arg-type]
-    outcome, shown = run(settings, tmp_path)
+    outcome, shown = run_job(settings, tmp_path)
     assert steps(tmp_path) == [0, 1, 2]
     assert "step 3/3" in shown
     assert "tied pairs" in shown
     assert outcome.collapse is None
-    assert outcome.after.returns.tasks == 8
+    assert outcome.after.returns.samples == 8
     figures = outcome.after.figures
     reasons = [share for name, share in figures.items() if name.startswith("stop/")]
     assert sum(reasons) == pytest.approx(1.0)
-    assert TrainSettings.load(tmp_path / SETTINGS_FILE) == settings
+    assert Run(tmp_path).config == settings
+    assert Run(tmp_path).outcome == outcome
     names = {path.name for path in tmp_path.iterdir()}
     assert names >= {"config.json", "metrics.jsonl", "checkpoints.jsonl", "report.html"}
     assert (tmp_path / "reward.png").read_bytes().startswith(b"\x89PNG")
@@ -72,9 +62,9 @@ def test_a_job_leaves_a_run_folder_that_holds_it_all(
 
 
 def test_a_finished_job_goes_on_where_it_ended(tmp_path: Path) -> None:
-    run(SMALL, tmp_path)
+    run_job(SMALL, tmp_path)
     first = (tmp_path / "metrics.jsonl").read_text()
-    run(replace(SMALL, steps=5), tmp_path)
+    run_job(replace(SMALL, steps=5), tmp_path)
     assert (tmp_path / "metrics.jsonl").read_text().startswith(first)
     assert steps(tmp_path) == [0, 1, 2, 3, 4]
 
@@ -83,7 +73,7 @@ def test_a_rolling_checkpoint_recorded_after_the_final_one_is_not_resumed(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     settings = replace(SMALL, **served)
-    run(settings, tmp_path)
+    run_job(settings, tmp_path)
     # The trainer deletes its rolling checkpoints, but may write the record of the last one late.
     path = tmp_path / "checkpoints.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
@@ -92,7 +82,7 @@ def test_a_rolling_checkpoint_recorded_after_the_final_one_is_not_resumed(
     gone["state_path"] = final["state_path"].replace("final", "000003")
     with path.open("a") as file:
         file.write(json.dumps(gone) + "\n")
-    run(replace(settings, steps=4), tmp_path)
+    run_job(replace(settings, steps=4), tmp_path)
     assert steps(tmp_path) == [0, 1, 2, 3]
 
 
@@ -100,7 +90,7 @@ def test_every_field_of_the_trainers_config_can_be_set(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     settings = replace(SMALL, **served, steps=1, overrides=("loss_fn=ppo", "num_substeps=2"))
-    run(settings, tmp_path)
+    run_job(settings, tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["loss_fn"] == "ppo"
     assert config["num_substeps"] == 2
@@ -120,14 +110,14 @@ def test_what_is_no_field_of_the_trainers_config_is_refused_before_anything_star
 ) -> None:
     folder = tmp_path / "run"
     with pytest.raises(OptionError, match=named):
-        run(replace(SMALL, overrides=(override,)), folder)
+        run_job(replace(SMALL, overrides=(override,)), folder)
     assert not folder.exists()
 
 
 def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
     with FileLock(tmp_path / "run.lock"), pytest.raises(OptionError, match="another process"):
-        run(SMALL, tmp_path)
-    assert not (tmp_path / SETTINGS_FILE).exists()
+        run_job(SMALL, tmp_path)
+    assert not Run(tmp_path).exists
 
 
 def test_when_the_service_is_killed_the_job_says_so_and_can_be_resumed(tmp_path: Path) -> None:
@@ -149,12 +139,12 @@ def test_when_the_service_is_killed_the_job_says_so_and_can_be_resumed(tmp_path:
     killer = threading.Thread(target=kill_after_some_steps)
     killer.start()
     with pytest.raises(ServiceDiedError, match="signal 9"):
-        run(settings, tmp_path)
+        run_job(settings, tmp_path)
     killer.join()
     kept = steps(tmp_path)
     before = (tmp_path / "metrics.jsonl").read_text()
     assert len(kept) < 40
-    run(replace(settings, steps=kept[-1] + 3), tmp_path)
+    run_job(replace(settings, steps=kept[-1] + 3), tmp_path)
     assert steps(tmp_path) == list(range(kept[-1] + 3))
     assert (tmp_path / "metrics.jsonl").read_text().startswith(before)
 
@@ -163,7 +153,7 @@ def test_a_run_without_signal_stops_and_keeps_the_last_good_checkpoint(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     # Replies of one token are never a forecast: every group is uniform from the first step on.
-    outcome, _ = run(replace(SMALL, **served, steps=30, max_tokens=1), tmp_path)
+    outcome, _ = run_job(replace(SMALL, **served, steps=30, max_tokens=1), tmp_path)
     assert outcome.collapse is not None
     assert outcome.collapse.since == 0
     assert len(steps(tmp_path)) < 30
@@ -180,7 +170,7 @@ def test_a_service_that_refuses_is_told_in_a_line(
     shutil.copytree(served["model"], unknown)
     folder = tmp_path / "run"
     with pytest.raises(ServiceRefusedError, match=str(unknown)) as caught:
-        run(replace(SMALL, **{**served, "model": str(unknown)}), folder)
+        run_job(replace(SMALL, **{**served, "model": str(unknown)}), folder)
     assert served["base_url"] in str(caught.value)
     monkeypatch.setattr("sys.argv", ["tokengym", "train", "--resume", str(folder), "--yes"])
     with pytest.raises(SystemExit) as ended:
@@ -196,7 +186,7 @@ def test_a_key_and_the_starting_policy_do_not_go_together(
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, "tml-none")
     with pytest.raises(OptionError, match="name a model"):
-        run(SMALL, tmp_path)
+        run_job(SMALL, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,15 @@
 """Laws of the choice of loop: which serves what, and that a job of every kind reports."""
 
-import io
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from tokengym.agents.training.algorithm import Choices
-from tokengym.agents.training.config import SETTINGS_FILE, TrainSettings, preset
-from tokengym.agents.training.job import run_job
-from tokengym.agents.training.progress import Progress
+from tests.training.jobs import metrics, run_job
+from tokengym.agents.training.algorithm import Algorithm
+from tokengym.agents.training.config import TrainConfig, preset
+from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -22,10 +19,9 @@ FORECAST = preset("forecast", **TINY)
 ENERGY = preset("energy", **TINY)
 
 
-def run(settings: TrainSettings, folder: Path) -> list[dict[str, Any]]:
-    run_job(settings, folder, Progress(Console(file=io.StringIO())))
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
+def run(settings: TrainConfig, folder: Path) -> list[dict[str, Any]]:
+    run_job(settings, folder)
+    return metrics(folder)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +36,7 @@ def run(settings: TrainSettings, folder: Path) -> list[dict[str, Any]]:
     ids=["drop", "reinforce++ resample", "remax", "turn", "exact"],
 )
 def test_a_job_of_every_kind_runs_to_its_report(
-    tmp_path: Path, served: dict[str, Any], settings: TrainSettings, change: dict[str, Any]
+    tmp_path: Path, served: dict[str, Any], settings: TrainConfig, change: dict[str, Any]
 ) -> None:
     chosen = replace(settings, **served, **change)
     assert chosen.own_loop
@@ -50,7 +46,7 @@ def test_a_job_of_every_kind_runs_to_its_report(
         assert (
             row["groups/drawn"] == row["groups/live"] + row["groups/tie"] + row["groups/resolution"]
         )
-    assert TrainSettings.load(tmp_path / SETTINGS_FILE) == chosen
+    assert Run(tmp_path).config == chosen
     page = (tmp_path / "report.html").read_text()
     assert "were drawn in place of such groups" in page
     assert "after training" in page
@@ -101,17 +97,30 @@ def test_what_a_loop_cannot_do_is_refused_by_name(change: dict[str, Any], named:
         replace(FORECAST, **change)
 
 
-def test_roles_are_not_compared_with_each_other() -> None:
-    debate = preset("disruption", self_play=True, filter="drop", **TINY)
-    assert debate.own_loop
-    with pytest.raises(OptionError, match="roles"):
-        replace(debate, estimator="leave_one_out")
+@pytest.mark.parametrize("separate", [False, True])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"estimator": "group_standardised", "credit": "turn", "filter": "drop"},
+        {"estimator": "remax", "filter": "resample", "denominator": "live"},
+    ],
+    ids=["turn", "remax"],
+)
+def test_self_play_takes_every_estimator_credit_and_filter(
+    tmp_path: Path, served: dict[str, Any], separate: bool, change: dict[str, Any]
+) -> None:
+    given = {**TINY, **served, **change, "max_tokens": 48, "separate": separate}
+    rows = run(preset("disruption", self_play=True, **given), tmp_path)
+    for row in rows:
+        assert row["groups/drawn"] >= 4  # two Tasks, both roles of each
+        for role in ("predictor/", "challenger/") if separate else ("",):
+            assert row[f"{role}optim/skipped"] or abs(row[f"{role}optim/kl_sample_train_v1"]) < 1e-3
 
 
 def test_the_cookbooks_filter_is_its_own_option() -> None:
     dropping = replace(FORECAST, loop="cookbook", filter="drop")
     assert not dropping.own_loop
-    assert dropping.choices == Choices(filter="drop")
+    assert dropping.algorithm == Algorithm(filter="drop")
 
 
 def test_exact_credit_is_asked_of_the_world() -> None:

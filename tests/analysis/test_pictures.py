@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from matplotlib.patches import Rectangle
 from typer.testing import CliRunner
 
-from tokengym.agents.analysis.episode_pictures import draw_episodes
-from tokengym.agents.analysis.evaluate import estimate
-from tokengym.agents.analysis.evaluation import Evaluation
-from tokengym.agents.analysis.report import write_report
 from tokengym.agents.cli import app
-from tokengym.agents.training.config import preset
 from tokengym.envs.core.errors import OptionError, TaskError
 from tokengym.envs.core.replay import replay
 from tokengym.envs.core.rollout import Policy, Record, play
@@ -290,34 +285,3 @@ def test_play_writes_a_picture_and_refuses_one_before_the_first_turn(tmp_path: P
     refused = CliRunner().invoke(app, ["play", "forecast", "--picture", str(path)])
     assert isinstance(refused.exception, OptionError)
     assert not refused.output
-
-
-def test_the_report_shows_the_rule_and_the_policy_before_and_after(tmp_path: Path) -> None:
-    job = preset("energy", level="small")
-    task = task_of("energy", "small")
-    references = {"hold": estimate([0.4]), "mpc": estimate([0.9]), "oracle": estimate([1.0])}
-    before = Evaluation(estimate([0.1]), replies=["BATTERY 1"] * 12)
-    after = Evaluation(estimate([0.2]), replies=["BATTERY 0", ""])
-    episodes = draw_episodes(tmp_path, job, task, references, before, after)
-    assert [who for who, _ in episodes] == ["mpc", "before training", "after training"]
-    write_report(tmp_path, job, [], references, before, after, episodes=episodes)
-    page = (tmp_path / "report.html").read_text()
-    for _, file in episodes:
-        assert f'src="{file}"' in page
-        assert size_of(tmp_path / file) > (800, 500)
-
-
-def test_the_report_of_a_world_without_pictures_has_none(tmp_path: Path) -> None:
-    found = Evaluation(estimate([0.5]), replies=["Probability: 0.5"])
-    task = make_world("forecast").task("test")
-    assert draw_episodes(tmp_path, preset("forecast"), task, {}, found, None) == []
-    write_report(tmp_path, preset("forecast"), [], {}, found, None)
-    assert "held-out Task<" not in (tmp_path / "report.html").read_text()
-
-
-def test_an_evaluation_keeps_its_replies_in_a_file_and_reads_older_ones() -> None:
-    found = Evaluation(estimate([0.5]), replies=["BATTERY 1", ""])
-    data = found.to_dict()
-    assert list(Evaluation.from_dict(data).replies) == ["BATTERY 1", ""]
-    del data["replies"]
-    assert list(Evaluation.from_dict(data).replies) == []

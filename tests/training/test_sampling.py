@@ -8,7 +8,7 @@ import pytest
 import tinker
 from tinker_cookbook.completers import TokensWithLogprobs
 
-from tests.loop.rollouts import Scripted
+from tests.training.rollouts import Scripted
 from tokengym.agents.training.sampling import PromptSampler
 
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from tinker_cookbook.rl.data_processing import compute_advantages
 from tinker_cookbook.rl.types import TrajectoryGroup
 
-from tests.loop.rollouts import group_of, groups, rollout
-from tokengym.agents.training.algorithm import Choices
-from tokengym.agents.training.credit import Played, advantages, spreads
-from tokengym.agents.training.datums import played
+from tests.training.rollouts import group_of, groups, rollout
+from tokengym.agents.training.algorithm import Algorithm
+from tokengym.agents.training.credit import TurnTable, advantages, spreads
+from tokengym.agents.training.datums import turn_table
 from tokengym.rewards.advantages import (
     group_standardised,
     leave_one_out,
@@ -20,7 +20,7 @@ from tokengym.rewards.advantages import (
 )
 
 ALL = [
-    Choices(estimator, credit)
+    Algorithm(estimator, credit)
     for estimator in (
         "group_centred",
         "group_standardised",
@@ -36,8 +36,8 @@ batches = st.lists(groups, min_size=1, max_size=4)
 
 @given(batches)
 def test_by_default_advantages_are_the_cookbooks(drawn: list[TrajectoryGroup]) -> None:
-    table = played(drawn)
-    found = advantages(Choices(), table)
+    table = turn_table(drawn)
+    found = advantages(Algorithm(), table)
     for n, expected_G in enumerate(compute_advantages(drawn)):
         for g, expected in enumerate(expected_G.tolist()):
             mine = found[n, g][table.taken_NGT[n, g]]
@@ -48,10 +48,10 @@ def test_by_default_advantages_are_the_cookbooks(drawn: list[TrajectoryGroup]) -
 @settings(max_examples=30)
 @given(drawn=batches, least=st.floats(0.0, 3.0))
 def test_whatever_the_estimator_dead_groups_and_turns_not_taken_get_exactly_nothing(
-    choices: Choices, drawn: list[TrajectoryGroup], least: float
+    choices: Algorithm, drawn: list[TrajectoryGroup], least: float
 ) -> None:
-    coarse = Choices(choices.estimator, choices.credit, min_spread=least)
-    table = played(drawn)
+    coarse = Algorithm(choices.estimator, choices.credit, min_spread=least)
+    table = turn_table(drawn)
     found, dead_N = advantages(coarse, table), spreads(coarse, table) <= least
     assert found.shape == table.taken_NGT.shape
     assert not found[~table.taken_NGT].any()
@@ -64,15 +64,15 @@ def test_whatever_the_estimator_dead_groups_and_turns_not_taken_get_exactly_noth
 def test_estimators_are_those_of_the_library_on_whole_returns(
     drawn: list[TrajectoryGroup],
 ) -> None:
-    table = played(drawn)
+    table = turn_table(drawn)
     returns, counted = table.returns_NG(), table.counted_NG()
     tokens, greedy = table.tokens_NGT.sum(axis=2), np.linspace(0.0, 1.0, len(drawn))
-    beside = Played(*(getattr(table, name) for name in list(vars(table))[:-1]), greedy)
+    beside = TurnTable(*(getattr(table, name) for name in list(vars(table))[:-1]), greedy)
     for choices, expected in (
-        (Choices("group_standardised"), group_standardised(returns, counted)),
-        (Choices("leave_one_out"), leave_one_out(returns, counted)),
-        (Choices("reinforce_plus_plus"), reinforce_plus_plus(returns, tokens, counted)),
-        (Choices("remax"), remax(returns, greedy, counted)),
+        (Algorithm("group_standardised"), group_standardised(returns, counted)),
+        (Algorithm("leave_one_out"), leave_one_out(returns, counted)),
+        (Algorithm("reinforce_plus_plus"), reinforce_plus_plus(returns, tokens, counted)),
+        (Algorithm("remax"), remax(returns, greedy, counted)),
     ):
         first = advantages(choices, beside)[:, :, 0]
         assert first == pytest.approx(np.where(counted, expected, 0.0))
@@ -80,45 +80,45 @@ def test_estimators_are_those_of_the_library_on_whole_returns(
 
 @given(batches)
 def test_credit_by_turn_centres_the_returns_to_go(drawn: list[TrajectoryGroup]) -> None:
-    table = played(drawn)
-    found = advantages(Choices(credit="turn"), table)
+    table = turn_table(drawn)
+    found = advantages(Algorithm(credit="turn"), table)
     assert found == pytest.approx(turn_centred(table.rewards_NGT, table.taken_NGT))
 
 
 def test_turns_of_one_rollout_get_what_is_theirs() -> None:
-    table = played([group_of([1.0, 0.0], [0.0, 1.0])])
-    assert advantages(Choices(credit="turn"), table).tolist() == [[[0.0, -0.5], [0.0, 0.5]]]
-    assert not advantages(Choices(), table).any()
+    table = turn_table([group_of([1.0, 0.0], [0.0, 1.0])])
+    assert advantages(Algorithm(credit="turn"), table).tolist() == [[[0.0, -0.5], [0.0, 0.5]]]
+    assert not advantages(Algorithm(), table).any()
 
 
 def test_returns_that_tie_may_differ_by_turn_and_are_live_then() -> None:
-    table = played([group_of([1.0, 0.0], [0.0, 1.0])])
-    assert spreads(Choices(), table).tolist() == [0.0]
-    assert spreads(Choices(credit="turn"), table).tolist() == [1.0]
+    table = turn_table([group_of([1.0, 0.0], [0.0, 1.0])])
+    assert spreads(Algorithm(), table).tolist() == [0.0]
+    assert spreads(Algorithm(credit="turn"), table).tolist() == [1.0]
 
 
 def test_exact_credit_is_compared_turn_by_turn_and_looks_no_further() -> None:
     turns = [([1], [2], 0.0), ([1], [2], 0.5)]
     drawn = [rollout(turns, credits) for credits in ([0.0, -4.0], [-2.0, 0.0])]
-    table = played([TrajectoryGroup(drawn, [0.0, 0.0], [{}, {}])])
-    found = advantages(Choices(credit="exact"), table)
+    table = turn_table([TrajectoryGroup(drawn, [0.0, 0.0], [{}, {}])])
+    found = advantages(Algorithm(credit="exact"), table)
     assert found.tolist() == [[[1.0, -2.0], [-1.0, 2.0]]]
-    assert spreads(Choices(credit="exact"), table).tolist() == [4.0]
+    assert spreads(Algorithm(credit="exact"), table).tolist() == [4.0]
 
 
 def test_a_group_that_ties_teaches_through_remax_unless_the_greedy_rollout_ties_too() -> None:
     drawn = [group_of(1.0, 1.0), group_of(1.0, 1.0)]
-    table = played(drawn, [0.0, 1.0])
-    assert spreads(Choices("remax"), table).tolist() == [1.0, 0.0]
-    assert advantages(Choices("remax"), table)[:, :, 0].tolist() == [[1.0, 1.0], [0.0, 0.0]]
+    table = turn_table(drawn, [0.0, 1.0])
+    assert spreads(Algorithm("remax"), table).tolist() == [1.0, 0.0]
+    assert advantages(Algorithm("remax"), table)[:, :, 0].tolist() == [[1.0, 1.0], [0.0, 0.0]]
 
 
 @given(groups, groups)
 def test_groups_that_were_dropped_have_no_vote_in_the_batchs_deviation(
     one: TrajectoryGroup, other: TrajectoryGroup
 ) -> None:
-    choices, table = Choices("reinforce_plus_plus", filter="drop"), played([one, other])
-    alone = advantages(choices, played([one]))
+    choices, table = Algorithm("reinforce_plus_plus", filter="drop"), turn_table([one, other])
+    alone = advantages(choices, turn_table([one]))
     size, turns = alone.shape[1:]
     assert advantages(choices, table[[0]])[:, :size, :turns] == pytest.approx(alone)
 
@@ -130,7 +130,7 @@ def test_going_on_is_not_punished_by_what_it_earned() -> None:
     over groups in which both happen, going on must come out ahead by just that 0.5.
     """
     stop, go_on = [1.0], [0.5, 1.0]
-    found = advantages(Choices(credit="turn"), played([group_of(stop, go_on, stop, go_on)]))
+    found = advantages(Algorithm(credit="turn"), turn_table([group_of(stop, go_on, stop, go_on)]))
     first = found[0, :, 0]
     assert first[1] - first[0] == pytest.approx(0.5)
     assert not found[0, :, 1].any()

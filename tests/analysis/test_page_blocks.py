@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agents.digits import POLICIES, SPEC, Digits
+from tests.analysis.digits import POLICIES, SPEC, Digits
 from tokengym.agents.analysis.check import check
 from tokengym.agents.analysis.check_tables import BLOCKS, LEVELS_HEADER, WORLDS_HEADER, levels_table
 from tokengym.agents.analysis.markdown import (

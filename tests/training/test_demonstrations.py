@@ -11,7 +11,10 @@ from tokengym.agents.tinker import codec_named
 from tokengym.agents.tinker.scripted_rollout import Said, tell
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import preset
-from tokengym.agents.training.sft import Demonstrations, datums, demonstration
+from tokengym.agents.training.demonstrations import datums
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.learners import POLICY
+from tokengym.agents.training.trainer import demonstrations_of
 from tokengym.envs.core.rollout import play
 from tokengym.envs.disruption.challengers import scripted
 from tokengym.envs.disruption.demonstrations import SMOOTHING, labelled
@@ -54,7 +57,7 @@ def test_a_labelled_debate_says_the_gold_label_and_nothing_false(index: int, tar
 
 def test_every_world_has_demonstrations() -> None:
     for world_id in specs():
-        taught = demonstration(world_id)
+        taught = Job.resolve(preset(world_id)).demonstrations
         debate = world_id == "tokengym/Disruption-v0"
         assert taught is (labelled if debate else baselines(world_id)["oracle"])
 
@@ -103,14 +106,28 @@ def test_a_format_that_renders_again_makes_a_datum_a_turn() -> None:
 
 
 def test_a_steps_examples_are_always_the_same_and_no_two_steps_share_any() -> None:
-    job = preset("disruption", steps=3, groups_per_batch=1, group_size=2, self_play=True, sft=True)
-    opponents = {"predictor": {"challenger": "scripted"}, "challenger": {"predictor": "logistic"}}
-    shown = Demonstrations(job, str(MODEL_DIR), 0, opponents)
+    config = preset(
+        "disruption", steps=3, groups_per_batch=1, group_size=2, self_play=True, sft=True
+    )
+    source = demonstrations_of(
+        Job.resolve(config),
+        {"predictor": {"challenger": "scripted"}, "challenger": {"predictor": "logistic"}},
+    )
+    assert len(source) == 3
 
     def batch(step: int) -> list[tuple[int, ...]]:
-        return [tuple(d.model_input.to_ints()) for d in asyncio.run(shown.batch(step))]
+        data = asyncio.run(source.batch(step, {})).data[POLICY]
+        return [tuple(datum.model_input.to_ints()) for datum in data]
 
     first, again, second = batch(0), batch(0), batch(1)
     assert first == again
     assert len(first) == 4  # two Tasks, both sides of each
     assert not set(first) & set(second)
+
+
+def test_policies_of_their_own_are_shown_their_own_sides() -> None:
+    config = preset("disruption", self_play=True, separate=True, sft=True, groups_per_batch=1)
+    job = Job.resolve(config)
+    opponents = {"predictor": {"challenger": "scripted"}, "challenger": {"predictor": "logistic"}}
+    data = asyncio.run(demonstrations_of(job, opponents).batch(0, {})).data
+    assert {name: len(found) for name, found in data.items()} == {"predictor": 8, "challenger": 8}

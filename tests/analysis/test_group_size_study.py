@@ -14,7 +14,7 @@ from benchmarks.group_size_study import (
     TRAINING_HEADER,
     study_ties,
 )
-from tests.agents.test_page_blocks import ROOT
+from tests.analysis.test_page_blocks import ROOT
 from tokengym.agents.analysis.markdown import table_rows
 from tokengym.envs.registry import make_world, specs
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from tests.agents.digits import POLICIES, SPEC, Digits
+from tests.analysis.digits import POLICIES, SPEC, Digits
 from tokengym.agents.analysis.evaluate import play_group
 from tokengym.agents.analysis.ties import WITHIN, Effort, Origin, SizeRow, TieStudy, tie_study
 from tokengym.agents.cli import app
@@ -21,7 +21,8 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import Optimum
 from tokengym.rewards.control import FLOOR
-from tokengym.rewards.ties import Interval, tie_counts
+from tokengym.rewards.estimates import Estimate
+from tokengym.rewards.ties import tie_counts
 
 
 class HalfAlike(Digits):
@@ -70,7 +71,7 @@ def test_means_are_those_of_the_rewards_and_the_threshold_is_the_middle_of_the_r
 
 def made_up(shares: list[float]) -> TieStudy:
     rows = [
-        SizeRow(2 ** (at + 1), Interval(value, value, value), {}) for at, value in enumerate(shares)
+        SizeRow(2 ** (at + 1), Estimate(value, value, value), {}) for at, value in enumerate(shares)
     ]
     effort = Effort("byte", 1.0, 1.0, 1.0)
     return TieStudy("w", "l", "p", 1, None, 0.5, 0.0, 0.0, 0.0, effort, tuple(rows), ())
@@ -127,7 +128,7 @@ def test_replies_out_of_form_are_counted_and_told() -> None:
 
 
 def rates(**values: float) -> TieStudy:
-    row = SizeRow(4, Interval(1, 1, 1), {k: Interval(v, v, v) for k, v in values.items()})
+    row = SizeRow(4, Estimate(1, 1, 1), {k: Estimate(v, v, v) for k, v in values.items()})
     return replace(made_up([1.0]), floor=FLOOR, sizes=(row,))
 
 

@@ -5,16 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tinker
 
-from tokengym.agents.analysis.evaluation import (
-    Evaluation,
-    evaluate_policy,
-    held_out_tasks,
-    reference_lines,
-)
+from tokengym.agents.analysis.evaluation import evaluate_roles, reference_lines
 from tokengym.agents.toy_model import MODEL_DIR
-from tokengym.agents.training.config import TrainSettings, preset
+from tokengym.agents.training.config import TrainConfig, preset
+from tokengym.agents.training.connection import Connection
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.outcome import Evaluation
+from tokengym.agents.training.session import Session
+from tokengym.rewards.estimates import Estimate
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -22,14 +21,15 @@ EPISODES = {"tokengym/Forecast-v0": 300, "tokengym/Disruption-v0": 150}
 """Episodes played of a world; those of several turns need fewer."""
 
 
-def play(settings: TrainSettings) -> Evaluation:
-    async def sample() -> Evaluation:
-        client = tinker.ServiceClient(base_url=settings.base_url)
-        sampler = await client.create_sampling_client(base_model=settings.model)
-        tasks = held_out_tasks(settings)
-        found = await evaluate_policy(settings, settings.model, sampler, tasks)
-        await client.close("success")
-        return found
+def play(config: TrainConfig) -> tuple[Evaluation, dict[str, Estimate]]:
+    """Evaluate the untrained model, and what scripted policies earn on the same Tasks."""
+    job = Job.resolve(config)
+    role = job.roles[0]
+
+    async def sample() -> tuple[Evaluation, dict[str, Estimate]]:
+        connection = Connection(job.target.model, job.target.base_url, None)
+        async with Session.open(job, connection) as session:
+            return await evaluate_roles(session, {role: None}), await reference_lines(session, role)
 
     return asyncio.run(sample())
 
@@ -45,14 +45,14 @@ def test_it_weighs_at_most_twelve_megabytes() -> None:
 )
 def test_its_replies_are_in_form(world_id: str, served: dict[str, Any]) -> None:
     settings = preset(world_id, evaluation_tasks=EPISODES.get(world_id, 40), **served)
-    assert play(settings).figures["malformed"] <= 0.05
+    found, _ = play(settings)
+    assert found.figures["malformed"] <= 0.05
 
 
 def test_it_forecasts_no_better_than_the_best_constant_but_not_blindly(
     served: dict[str, Any],
 ) -> None:
     settings = preset("forecast", evaluation_tasks=600, **served)
-    found = play(settings)
-    lines = reference_lines(settings, held_out_tasks(settings))
-    assert found.returns.low < lines["best constant"].mean
+    found, lines = play(settings)
+    assert found.returns.low < lines["best constant"].value
     assert found.figures["discrimination (correlation of stated and label)"] > 0.1

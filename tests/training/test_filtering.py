@@ -5,17 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.loop.rollouts import group_of
-from tokengym.agents.training.algorithm import Choices
+from tests.training.rollouts import group_of
+from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.credit import advantages, spreads
-from tokengym.agents.training.datums import played
+from tokengym.agents.training.datums import turn_table
 from tokengym.agents.training.filtering import Verdict, counts, further_groups, judge, tie_levels
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.advantages import MINIMUM_SPREAD, informative_groups
 from tokengym.rewards.bounds import Range
 from tokengym.rewards.ties import tie_statistics
 
-DEFAULT = Choices()
+DEFAULT = Algorithm()
 LIVE, TIE, RESOLUTION = Verdict.LIVE, Verdict.TIE, Verdict.RESOLUTION
 
 tables = st.lists(
@@ -25,8 +25,8 @@ tables = st.lists(
 )
 
 
-def verdicts(rows: list[list[float]], choices: Choices = DEFAULT) -> list[Verdict]:
-    return judge(spreads(choices, played([group_of(*row) for row in rows])), choices.min_spread)
+def verdicts(rows: list[list[float]], choices: Algorithm = DEFAULT) -> list[Verdict]:
+    return judge(spreads(choices, turn_table([group_of(*row) for row in rows])), choices.min_spread)
 
 
 @given(tables)
@@ -43,14 +43,14 @@ def test_without_a_resolution_dead_groups_are_the_uniform_ones_of_the_tie_statis
 def test_dead_groups_are_those_whose_advantages_every_comparing_estimator_makes_zero(
     rows: list[list[float]], least: float
 ) -> None:
-    found = verdicts(rows, Choices(min_spread=least))
+    found = verdicts(rows, Algorithm(min_spread=least))
     live = [bool(informative_groups([row], minimum_spread=least)[0]) for row in rows]
     assert [verdict is LIVE for verdict in found] == live
 
 
 @given(tables, st.floats(0.0, 1.0), st.floats(0.0, 1.0))
 def test_a_coarser_resolution_only_kills(rows: list[list[float]], one: float, two: float) -> None:
-    finer, coarser = (verdicts(rows, Choices(min_spread=least)) for least in sorted((one, two)))
+    finer, coarser = (verdicts(rows, Algorithm(min_spread=least)) for least in sorted((one, two)))
     for before, after in zip(finer, coarser, strict=True):
         assert before is LIVE or after is not LIVE
 
@@ -59,7 +59,7 @@ def test_a_coarser_resolution_only_kills(rows: list[list[float]], one: float, tw
 def test_every_group_has_one_verdict_and_all_are_counted(
     rows: list[list[float]], least: float
 ) -> None:
-    found = verdicts(rows, Choices(min_spread=least))
+    found = verdicts(rows, Algorithm(min_spread=least))
     assert sum(counts(found).values()) == len(rows)
     levels = tie_levels(found, np.array([np.mean(row) for row in rows]), Range(0.0, 1.0))
     assert sum(levels.values()) == found.count(TIE)
@@ -97,9 +97,9 @@ def test_a_group_with_one_loser_or_winner_is_live_as_a_whole(
     row: list[float], estimator: str
 ) -> None:
     """NeMo-RL 4158: a leave-one-out mask dropped the only loser and kept seven equal winners."""
-    choices = Choices(estimator=estimator, filter="drop")  # type: ignore[arg-type]
+    choices = Algorithm(estimator=estimator, filter="drop")  # type: ignore[arg-type]
     assert verdicts([row], choices) == [LIVE]
-    found = advantages(choices, played([group_of(*row)]))
+    found = advantages(choices, turn_table([group_of(*row)]))
     assert found.all()
     assert np.abs(found).max() <= len(row) - 1
 
@@ -110,24 +110,24 @@ def test_rounding_does_not_decide_which_groups_are_kept(value: float, size: int)
     """NeMo-RL 4158: equal rewards had a deviation of rounding noise, and passed `std != 0`."""
     row = [float(np.float32(value))] * size
     assert verdicts([row]) == [TIE]
-    assert not advantages(Choices("group_standardised"), played([group_of(*row)])).any()
+    assert not advantages(Algorithm("group_standardised"), turn_table([group_of(*row)])).any()
 
 
 def test_near_ties_of_a_composed_reward_are_no_signal() -> None:
     """Twinkle 288: near-ties standardised to advantages as large as real differences."""
     near, real = [0.500, 0.501, 0.5005], [0.1, 0.9, 0.4]
-    choices = Choices("group_standardised", min_spread=0.02)
+    choices = Algorithm("group_standardised", min_spread=0.02)
     assert verdicts([near, real], choices) == [RESOLUTION, LIVE]
-    found = advantages(choices, played([group_of(*near), group_of(*real)]))
+    found = advantages(choices, turn_table([group_of(*near), group_of(*real)]))
     assert not found[0].any()
     assert found[1].all()
-    blown_up = advantages(Choices("group_standardised"), played([group_of(*near)]))
+    blown_up = advantages(Algorithm("group_standardised"), turn_table([group_of(*near)]))
     assert np.abs(blown_up).max() > 0.9
 
 
 def test_failures_that_differ_by_their_shaping_alone_are_below_the_resolution() -> None:
     """Verl (recipe 125): all-fail groups with a length term had a spread, and were trained on."""
-    choices = Choices("group_standardised", filter="drop", min_spread=0.1)
+    choices = Algorithm("group_standardised", filter="drop", min_spread=0.1)
     assert verdicts([[0.0, -0.02, -0.05, -0.01], [0.0, 0.95, -0.05, 0.98]], choices) == [
         RESOLUTION,
         LIVE,
@@ -147,15 +147,15 @@ def test_ties_are_told_apart_by_where_they_lie() -> None:
 
 def test_a_dead_group_is_told_by_its_own_spread_and_not_by_the_batchs() -> None:
     """TRL 6367: under a batch-wide deviation no group was ever dead, or all of them were."""
-    choices = Choices("reinforce_plus_plus", filter="drop")
+    choices = Algorithm("reinforce_plus_plus", filter="drop")
     assert verdicts([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]], choices) == [TIE, TIE, LIVE]
 
 
 def test_the_default_leaves_everything_as_it_was() -> None:
     """TRL 4764: resampling is optional and bounded, and the default does nothing of the kind."""
-    assert Choices().beyond_cookbook() == []
-    assert (Choices().filter, Choices().resample_tokens) == ("keep", None)
-    assert Choices(filter="drop").beyond_cookbook() == []
+    assert Algorithm().beyond_cookbook() == []
+    assert (Algorithm().filter, Algorithm().resample_tokens) == ("keep", None)
+    assert Algorithm(filter="drop").beyond_cookbook() == []
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_the_default_leaves_everything_as_it_was() -> None:
 )
 def test_choices_that_cannot_be_are_refused_by_name(given_: dict[str, object], named: str) -> None:
     with pytest.raises(OptionError, match=named):
-        Choices(**given_)  # type: ignore[arg-type]
+        Algorithm(**given_)  # type: ignore[arg-type]
 
 
 def test_the_smallest_difference_a_world_can_pay_is_no_tie() -> None:

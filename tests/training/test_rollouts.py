@@ -3,17 +3,19 @@
 import asyncio
 from collections.abc import Callable
 from functools import cache
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import tinker
 from tinker_cookbook.rl.train import Config
 
-from tests.loop.rollouts import Scripted, noisy
+from tests.training.rollouts import Scripted, noisy
 from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder
-from tokengym.agents.training.algorithm import Choices
-from tokengym.agents.training.rollouts import Drawer, Drawn
+from tokengym.agents.training.algorithm import Algorithm
+from tokengym.agents.training.learners import POLICY
+from tokengym.agents.training.loop import Batch
+from tokengym.agents.training.rollouts import RolloutCollector
 from tokengym.envs.core.errors import OptionError
 
 GROUPS, SIZE = 6, 4
@@ -34,17 +36,20 @@ def dataset(first: int, groups: int, world: str = "forecast") -> TaskDataset:
     return asyncio.run(builder())[0]
 
 
-def draw(choices: Choices, says: Callable[[str, int, float], str] = noisy, step: int = 1) -> Drawn:
-    return drawn_from(choices, dataset(0, GROUPS), says, step)
+def draw(
+    algorithm: Algorithm, says: Callable[[str, int, float], str] = noisy, step: int = 1
+) -> Batch:
+    return drawn_from(algorithm, dataset(0, GROUPS), says, step)
 
 
 def drawn_from(
-    choices: Choices,
+    algorithm: Algorithm,
     tasks: TaskDataset,
     says: Callable[[str, int, float], str] = noisy,
     step: int = 1,
     script: Scripted | None = None,
-) -> Drawn:
+    policies: dict[str, str] | None = None,
+) -> Batch:
     config = Config(
         learning_rate=1e-3,
         dataset_builder=TaskDatasetBuilder(world="forecast", codec="byte"),
@@ -53,15 +58,16 @@ def drawn_from(
         max_tokens=64,
         log_path="none",
     )
-    drawer = Drawer(config, choices, tasks, dataset(500_000, 1))
+    policies = policies or {}
+    source = RolloutCollector(config, algorithm, tasks, dataset(500_000, 1), policies)
     client = cast(tinker.SamplingClient, script or Scripted(says))
-    return asyncio.run(drawer.draw(step, client))
+    return asyncio.run(source.batch(step, dict.fromkeys(policies or [POLICY], client)))
 
 
-def advantages(drawn: Drawn) -> list[float]:
+def advantages(drawn: Batch) -> list[float]:
     """The advantage of every rollout that is sent."""
     found = []
-    for datum in drawn.data:
+    for datum in drawn.data[POLICY]:
         values = np.asarray(datum.loss_fn_inputs["advantages"].data)
         found.append(float(values[np.asarray(datum.loss_fn_inputs["mask"].data) > 0][0]))
     return found
@@ -73,24 +79,24 @@ def same(text: str, number: int, temperature: float) -> str:
 
 def middle_spread() -> float:
     """A resolution that about half of the groups do not reach."""
-    spreads = np.array(advantages(draw(Choices()))).reshape(GROUPS, SIZE)
+    spreads = np.array(advantages(draw(Algorithm()))).reshape(GROUPS, SIZE)
     return float(np.median(np.ptp(spreads, axis=1)))
 
 
 def test_a_groups_first_turn_is_one_request() -> None:
     script = Scripted(noisy)
-    drawn_from(Choices(), dataset(0, GROUPS), script=script)
+    drawn_from(Algorithm(), dataset(0, GROUPS), script=script)
     assert script.asked == [SIZE] * GROUPS
 
 
 def test_kept_groups_are_all_sent_and_dropped_ones_are_not_and_change_nothing() -> None:
     least = middle_spread()
-    kept = draw(Choices(min_spread=least))
-    dropped = draw(Choices(filter="drop", min_spread=least))
+    kept = draw(Algorithm(min_spread=least))
+    dropped = draw(Algorithm(filter="drop", min_spread=least))
     dead = kept.metrics["groups/resolution"]
     assert 0 < dead < GROUPS
-    assert len(kept.data) == GROUPS * SIZE
-    assert len(dropped.data) == (GROUPS - dead) * SIZE
+    assert len(kept.data[POLICY]) == GROUPS * SIZE
+    assert len(dropped.data[POLICY]) == (GROUPS - dead) * SIZE
     assert [value for value in advantages(kept) if value] == pytest.approx(advantages(dropped))
     assert dropped.metrics["groups/dropped_resolution"] == dead
     assert dropped.metrics["groups/dropped_tie"] == 0
@@ -101,21 +107,21 @@ def test_curves_are_over_what_was_drawn_whatever_is_dropped() -> None:
     """Verl 5228 logs rewards before the filter: after it, every curve is of what was kept."""
     least = middle_spread()
     tellings = [
-        {name: value for name, value in draw(choices).metrics.items() if name.startswith("env/")}
-        for choices in (
-            Choices(min_spread=least),
-            Choices(filter="drop", min_spread=least),
-            Choices(filter="resample", min_spread=least),
+        {name: value for name, value in draw(algorithm).metrics.items() if name.startswith("env/")}
+        for algorithm in (
+            Algorithm(min_spread=least),
+            Algorithm(filter="drop", min_spread=least),
+            Algorithm(filter="resample", min_spread=least),
         )
     ]
     assert tellings[0] == tellings[1] == tellings[2]
 
 
 def test_dead_groups_are_replaced_by_whole_ones_until_the_batch_is_full() -> None:
-    choices = Choices(filter="resample", min_spread=middle_spread(), resample_tokens=10**6)
-    drawn = draw(choices)
+    algorithm = Algorithm(filter="resample", min_spread=middle_spread(), resample_tokens=10**6)
+    drawn = draw(algorithm)
     told = drawn.metrics
-    assert len(drawn.data) == GROUPS * SIZE
+    assert len(drawn.data[POLICY]) == GROUPS * SIZE
     assert all(np.abs(np.array(advantages(drawn)).reshape(GROUPS, SIZE)).max(axis=1) > 0)
     assert told["groups/live"] == told["groups/trained"] == GROUPS
     assert told["groups/drawn"] == GROUPS + told["groups/further"]
@@ -126,37 +132,37 @@ def test_dead_groups_are_replaced_by_whole_ones_until_the_batch_is_full() -> Non
 @pytest.mark.parametrize("budget", [0, 3000, 9000])
 def test_a_budget_ends_the_search_and_is_not_exceeded(budget: int) -> None:
     """TRL 4764 and 3708, twinkle 288: resampling with a bound that holds when nothing helps."""
-    drawn = draw(Choices(filter="resample", resample_tokens=budget), same)
+    drawn = draw(Algorithm(filter="resample", resample_tokens=budget), same)
     told = drawn.metrics
     assert told["tokens/further"] <= budget + 300  # prompts differ by a few characters
     assert told["groups/further"] == told["groups/dropped_tie"] - GROUPS
     assert told["groups/budget_ended"] == 1
     assert told["groups/missing"] == GROUPS
-    assert not drawn.data
+    assert not drawn.data[POLICY]
 
 
 def test_without_a_budget_a_step_spends_at_most_about_what_its_own_groups_cost() -> None:
-    told = draw(Choices(filter="resample"), same).metrics
+    told = draw(Algorithm(filter="resample"), same).metrics
     own = told["env/all/total_ob_tokens"] + told["env/all/total_ac_tokens"]
     assert 0 < told["tokens/further"] <= 1.1 * own
     assert told["groups/budget_ended"] == 1
 
 
 def test_the_same_step_draws_the_same_groups_again() -> None:
-    choices = Choices(filter="resample", min_spread=middle_spread())
-    first, again = draw(choices), draw(choices)
-    assert [one.model_input.to_ints() for one in first.data] == [
-        one.model_input.to_ints() for one in again.data
+    algorithm = Algorithm(filter="resample", min_spread=middle_spread())
+    first, again = draw(algorithm), draw(algorithm)
+    assert [one.model_input.to_ints() for one in first.data[POLICY]] == [
+        one.model_input.to_ints() for one in again.data[POLICY]
     ]
 
 
 def test_a_batch_that_ties_everywhere_is_told_and_sends_nothing_where_it_is_dropped() -> None:
     """Verl 5228 raised where all groups were filtered."""
-    dropped = draw(Choices(filter="drop"), same)
-    assert not dropped.data
+    dropped = draw(Algorithm(filter="drop"), same)
+    assert not dropped.data[POLICY]
     assert dropped.metrics["groups/dropped_tie"] == GROUPS
     assert dropped.metrics["groups/live"] == 0
-    kept = draw(Choices("group_standardised"), same)
+    kept = draw(Algorithm("group_standardised"), same)
     assert advantages(kept) == [0.0] * GROUPS * SIZE
 
 
@@ -164,9 +170,9 @@ def test_a_batch_that_ties_everywhere_is_told_and_sends_nothing_where_it_is_drop
 def test_over_live_groups_alone_each_weighs_one_over_their_number(filter_: str) -> None:
     """TRL 6367: dead groups filled up the denominator and diluted everyone else's gradient."""
     least = middle_spread()
-    everyone = draw(Choices(filter=filter_, min_spread=least))  # type: ignore[arg-type]
+    everyone = draw(Algorithm(filter=filter_, min_spread=least))  # type: ignore[arg-type]
     alive = draw(
-        Choices(filter=filter_, min_spread=least, denominator="live")  # type: ignore[arg-type]
+        Algorithm(filter=filter_, min_spread=least, denominator="live")  # type: ignore[arg-type]
     )
     scale = GROUPS / everyone.metrics["groups/live"]
     assert alive.metrics["loss/scale"] == pytest.approx(scale)
@@ -176,14 +182,14 @@ def test_over_live_groups_alone_each_weighs_one_over_their_number(filter_: str) 
 
 
 def test_where_every_group_lives_the_denominators_are_one() -> None:
-    assert draw(Choices(denominator="live")).metrics["loss/scale"] == 1.0
-    assert draw(Choices(denominator="live"), same).metrics["loss/scale"] == 1.0
+    assert draw(Algorithm(denominator="live")).metrics["loss/scale"] == 1.0
+    assert draw(Algorithm(denominator="live"), same).metrics["loss/scale"] == 1.0
 
 
 def test_remax_plays_every_task_once_more_and_sends_only_what_was_sampled() -> None:
-    drawn = draw(Choices("remax"))
+    drawn = draw(Algorithm("remax"))
     assert drawn.metrics["tokens/greedy"] > 0
-    assert len(drawn.data) == GROUPS * SIZE
+    assert len(drawn.data[POLICY]) == GROUPS * SIZE
     assert abs(sum(advantages(drawn)[:SIZE])) > 1e-3
 
 
@@ -193,26 +199,45 @@ def test_credit_by_turn_differs_within_one_conversation() -> None:
     def says(text: str, number: int, temperature: float) -> str:
         return f"BATTERY {(-1) ** number * (1 + len(text) % 3) * 0.5:.1f}"
 
-    drawn = drawn_from(Choices("group_standardised", "exact"), tasks, says)
-    values = np.asarray(drawn.data[0].loss_fn_inputs["advantages"].data)
-    assert len(drawn.data) == 2 * SIZE
+    drawn = drawn_from(Algorithm("group_standardised", "exact"), tasks, says)
+    values = np.asarray(drawn.data[POLICY][0].loss_fn_inputs["advantages"].data)
+    assert len(drawn.data[POLICY]) == 2 * SIZE
     assert len(np.unique(np.round(values[values != 0], 4))) > 1
 
 
 def test_exact_credit_is_refused_where_the_world_knows_none() -> None:
     with pytest.raises(OptionError, match="credit"):
-        draw(Choices(credit="exact"))
+        draw(Algorithm(credit="exact"))
 
 
 def test_replacing_groups_needs_others() -> None:
     with pytest.raises(OptionError, match="further groups"):
-        Drawer(cast(Config, None), Choices(filter="resample"), dataset(0, GROUPS), None)
+        RolloutCollector(cast(Config, None), Algorithm(filter="resample"), dataset(0, GROUPS), None)
 
 
-def test_self_play_is_drawn_and_filtered_but_roles_are_not_compared_by_other_estimators() -> None:
+def debate(text: str, number: int, temperature: float) -> str:
+    """A debater of either role whose replies differ with the sample."""
+    if "A predictor answered" in text:
+        return f"ARGUE neutral\nCLAIM n_i >= {number}"
+    share = (number + 1) / 10
+    return f"LABEL neutral\nP {share:.1f} 0.1 {0.9 - share:.1f}\nCLAIM n_k >= 0"
+
+
+@pytest.mark.parametrize("estimator", ["group_centred", "leave_one_out", "group_standardised"])
+def test_each_role_is_compared_with_its_own_kind_alone(estimator: Any) -> None:
     tasks = dataset(0, 2, "disruption")
-    rows = drawn_from(Choices(filter="drop"), tasks, step=0).metrics
-    assert rows["groups/drawn"] == rows["groups/live"] + rows["groups/tie"]
-    assert rows["env/all/total_episodes"] == 2 * SIZE * 2
-    with pytest.raises(OptionError, match="roles"):
-        drawn_from(Choices("leave_one_out"), tasks, step=0)
+    made = Algorithm(estimator, filter="drop")
+    one = drawn_from(made, tasks, debate, step=0)
+    own = {"predictor": "predictor", "challenger": "challenger"}
+    several = drawn_from(made, tasks, debate, step=0, policies=own)
+    assert one.metrics["groups/drawn"] == one.metrics["groups/live"] + one.metrics["groups/tie"]
+    assert one.metrics["groups/drawn"] == 4  # two Tasks, both roles of each
+    assert one.metrics["env/all/total_episodes"] == 2 * SIZE * 2
+    assert set(several.data) == set(own)
+    both = [datum for data in several.data.values() for datum in data]
+    assert len(both) == len(one.data[POLICY])
+    for batch in (one, several):
+        for data in batch.data.values():
+            values = [sum(datum.loss_fn_inputs["advantages"].data) for datum in data]
+            assert len(values) % SIZE == 0
+    assert several.metrics["predictor/loss/scale"] == 1.0

@@ -51,7 +51,7 @@ def test_below_the_threshold_all_earn_alike_and_above_it_nothing_changes(
 def test_the_reference_itself_does_not_fall(world: str, reference: str) -> None:
     made = make_world(world)
     tasks = [made.task("test", index) for index in range(12)]
-    earned = evaluate(made, tasks, baselines(world)[reference]).mean
+    earned = evaluate(made, tasks, baselines(world)[reference]).value
     assert floor_of(made.spec.id).flattened(np.array([earned])) == earned
     assert earned - floor_of(made.spec.id).below < 0.21
 

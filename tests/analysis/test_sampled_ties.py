@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tokengym.agents.analysis.sampled_ties import newest_weights, sampled_study, sampling_cost
-from tokengym.agents.analysis.ties import held_out
+from tests.training.jobs import run_job
+from tokengym.agents.analysis.sampled_ties import sampled_study
 from tokengym.agents.cli import app
 from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.agents.training.config import preset
-from tokengym.agents.training.connection import KEY_VARIABLE, resolve_model
-from tokengym.agents.training.job import run_job
-from tokengym.agents.training.progress import Progress
+from tokengym.agents.training.connection import KEY_VARIABLE
+from tokengym.agents.training.cost import rollouts_cost
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world
 from tokengym.envs.tokens.codec import Message
@@ -33,8 +34,8 @@ def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_model_at_an_address_is_studied_in_its_own_tokens(served: dict[str, Any]) -> None:
     settings = replace(FORECAST, **served)
     world = make_world("forecast")
-    tasks = held_out(world, 3)
-    found = sampled_study(settings, tasks, (2, 4))
+    tasks = world.first_tasks("test", 3)
+    found = sampled_study(Job.resolve(settings), tasks, (2, 4))
     assert [len(group) for group in found.rewards] == [4, 4, 4]
     assert found.policy == "model at temperature 1"
     assert found.effort.codec == settings.renderer
@@ -42,13 +43,13 @@ def test_a_model_at_an_address_is_studied_in_its_own_tokens(served: dict[str, An
     prompts = [len(codec.render([Message(world.start(task).text, own=False)])) for task in tasks]
     read = found.effort.tokens_per_rollout - found.effort.written_per_rollout
     assert read == pytest.approx(sum(prompts) / len(prompts))
-    assert 0 < found.effort.written_per_rollout <= settings.max_tokens
+    assert 0 < found.effort.written_per_rollout <= Job.resolve(settings).max_tokens
     assert all(0.0 <= reward <= 1.0 for group in found.rewards for reward in group)
 
 
 def test_at_temperature_0_every_group_ties_and_no_size_helps(served: dict[str, Any]) -> None:
     cold = replace(FORECAST, **served, temperature=0.0)
-    found = sampled_study(cold, held_out(make_world("forecast"), 2), (2, 3))
+    found = sampled_study(Job.resolve(cold), make_world("forecast").first_tasks("test", 2), (2, 3))
     assert found.sizes[-1].useful.value == 0.0
     assert found.recommended == (2, "no size helps: every group ties")
 
@@ -57,25 +58,29 @@ def test_at_temperature_0_every_group_ties_and_no_size_helps(served: dict[str, A
 def test_the_newest_weights_of_a_run_play(tmp_path: Path) -> None:
     run, data = tmp_path / "a-run", tmp_path / "ties.json"
     settings = preset("forecast", steps=1, groups_per_batch=2, group_size=2, evaluation_tasks=2)
-    run_job(settings, run, Progress())
+    run_job(settings, run)
     call = ["ties", "forecast", "--policy", str(run), "--group-size", "2", "--tasks", "2"]
     result = CliRunner().invoke(app, [*call, "--temperature", "0.5", "--json", str(data)])
     assert result.exit_code == 0, result.output
     found = json.loads(data.read_text())
-    assert found["policy"] == f"a-run ({newest_weights(run).rpartition('/')[2]}) at temperature 0.5"
+    assert (
+        found["policy"]
+        == f"a-run ({str(Run(run).weights.sampler).rpartition('/')[2]}) at temperature 0.5"
+    )
     assert found["groups"] == 2
 
 
 @pytest.mark.usefixtures("no_key")
 def test_the_cost_grows_with_the_rollouts_and_bounds_what_is_sampled() -> None:
-    codec = RendererCodec(FORECAST.renderer, resolve_model(FORECAST))
-    tasks = held_out(make_world("forecast"), 4)
-    read, sampled = sampling_cost(FORECAST, codec, tasks, 8)
-    assert sampled == 4 * 8 * FORECAST.max_tokens
-    assert sampling_cost(FORECAST, codec, tasks, 16)[0] == pytest.approx(2 * read, abs=2)
+    job = Job.resolve(FORECAST)
+    tasks = job.world.first_tasks("test", 4)
+    read, sampled = rollouts_cost(job, tasks, 8)
+    assert sampled == 4 * 8 * job.max_tokens
+    assert rollouts_cost(job, tasks, 16)[0] == pytest.approx(2 * read, abs=2)
 
 
 def test_no_tasks_or_a_group_of_one_are_refused_before_anything_is_served() -> None:
-    for tasks, sizes in (([], (4,)), (held_out(make_world("forecast"), 1), (1, 4))):
+    job = Job.resolve(FORECAST)
+    for tasks, sizes in (([], (4,)), (job.world.first_tasks("test", 1), (1, 4))):
         with pytest.raises(OptionError, match="from 2 on"):
-            sampled_study(FORECAST, tasks, sizes)
+            sampled_study(job, tasks, sizes)

@@ -1,40 +1,36 @@
 """Finished runs are set side by side only where they were put to the same test."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from tokengym.agents.analysis.evaluate import Estimate
-from tokengym.agents.analysis.evaluation import Evaluation
 from tokengym.agents.cli import app
-from tokengym.agents.cli.compare import way
-from tokengym.agents.training.config import SETTINGS_FILE, TrainSettings, preset
-from tokengym.agents.training.job import OUTCOME_FILE
+from tokengym.agents.cli.compare import method
+from tokengym.agents.training.config import TrainConfig, preset
+from tokengym.agents.training.outcome import Evaluation, Outcome
+from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
+from tokengym.rewards.estimates import Estimate
 
 RL = preset("disruption", evaluation_tasks=8)
 
 
-def finished(folder: Path, settings: TrainSettings, before: float, after: float) -> Path:
-    """A run folder as a job leaves it."""
-    folder.mkdir()
-    settings.save(folder / SETTINGS_FILE)
+def finished(folder: Path, config: TrainConfig, before: float, after: float) -> Path:
+    """A run folder as an experiment leaves it."""
+    roles = ("predictor", "challenger") if config.self_play else ("predictor",)
 
     def evaluation(mean: float) -> Evaluation:
         alone = Evaluation(Estimate(mean, mean - 0.05, mean + 0.05, 8))
-        return replace(alone, others=dict.fromkeys(settings.trained[1:], alone))
+        return replace(alone, others=dict.fromkeys(roles[1:], alone))
 
-    lines = {"oracle": [1.05, 1.0, 1.1, 8], "null": [-0.25, -0.3, -0.2, 8]}
-    outcome = {
-        "before": evaluation(before).to_dict(),
-        "after": evaluation(after).to_dict(),
-        "references": lines,
-        "other_references": dict.fromkeys(settings.trained[1:], lines),
-    }
-    (folder / OUTCOME_FILE).write_text(json.dumps(outcome))
+    lines = {"oracle": Estimate(1.05, 1.0, 1.1, 8), "null": Estimate(-0.25, -0.3, -0.2, 8)}
+    references = dict.fromkeys(roles, lines)
+    outcome = Outcome(evaluation(before), evaluation(after), references, None, dict.fromkeys(roles))
+    run = Run(folder)
+    run.write_config(config)
+    run.write_outcome(outcome)
     return folder
 
 
@@ -72,7 +68,7 @@ def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
     shown = table(finished(tmp_path / "self", settings, 0.1, 0.3))
     assert shown.count("self-play") == 2
     assert "challenger" in shown
-    assert way(replace(settings, separate=True)) == "self-play, own policies"
+    assert method(replace(settings, separate=True)) == "self-play, own policies"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +81,7 @@ def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
     ],
 )
 def test_runs_put_to_different_tests_are_refused(
-    tmp_path: Path, other: TrainSettings, message: str
+    tmp_path: Path, other: TrainConfig, message: str
 ) -> None:
     runs = [finished(tmp_path / "a", RL, 0.1, 0.2), finished(tmp_path / "b", other, 0.1, 0.2)]
     with pytest.raises(OptionError, match=message):

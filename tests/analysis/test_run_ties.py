@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from tokengym.agents.analysis.evaluate import Estimate
-from tokengym.agents.analysis.evaluation import Evaluation
-from tokengym.agents.analysis.run_ties import METRICS_FILE, SERIES, RunTies, run_ties
+from tokengym.agents.analysis.run_ties import SERIES, RunTies, run_ties
 from tokengym.agents.cli import app
-from tokengym.agents.training.config import SETTINGS_FILE, preset
-from tokengym.agents.training.job import OUTCOME_FILE
+from tokengym.agents.training.config import preset
+from tokengym.agents.training.monitor import Collapse
+from tokengym.agents.training.outcome import Evaluation, Outcome
+from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
+from tokengym.rewards.estimates import Estimate
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -27,18 +28,18 @@ BEFORE, AFTER = Estimate(0.5, 0.4, 0.6, 8), Estimate(0.75, 0.7, 0.8, 8)
 
 def a_run(folder: Path, rows: list[dict[str, float]], world: str = "energy") -> Path:
     """A run folder whose log has these values, by the keys of `SERIES`."""
-    preset(world, group_size=4).save(folder / SETTINGS_FILE)
+    Run(folder).write_config(preset(world, group_size=4))
     lines = [
         {"step": at, **{f"env/all/{name}": value for name, value in row.items()}}
         for at, row in enumerate(rows)
     ]
-    (folder / METRICS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return folder
 
 
 def read(rows: list[dict[str, float]]) -> RunTies:
     with TemporaryDirectory() as folder:
-        return run_ties(a_run(Path(folder), rows))
+        return run_ties(Run(a_run(Path(folder), rows)))
 
 
 @settings(max_examples=30)
@@ -72,19 +73,16 @@ def test_the_floor_is_told_first_and_a_split_only_where_it_is_logged() -> None:
 
 def test_a_folder_in_place_of_a_world_is_read_and_drawn(tmp_path: Path) -> None:
     a_run(tmp_path, [{"reward/total": 0.5, "reward_tie_pair_rate": 0.25}] * 12)
-    outcome = {
-        "collapse": {"since": 3, "reason": "the form is lost"},
-        "before": Evaluation(BEFORE).to_dict(),
-        "after": Evaluation(AFTER).to_dict(),
-    }
-    (tmp_path / OUTCOME_FILE).write_text(json.dumps(outcome))
+    collapse = Collapse(3, "the form is lost")
+    outcome = Outcome(Evaluation(BEFORE), Evaluation(AFTER), {"operator": {}}, collapse, {})
+    Run(tmp_path).write_outcome(outcome)
     data, picture, page = (tmp_path / f"ties.{kind}" for kind in ("json", "png", "html"))
     files = ["--json", str(data), "--png", str(picture), "--html", str(page)]
     result = CliRunner().invoke(app, ["ties", str(tmp_path), *files])
     assert result.exit_code == 0, result.output
     found = json.loads(data.read_text())
     assert found["group_size"] == 4
-    assert found["held_out"]["after"]["mean"] == 0.75
+    assert found["held_out"]["after"]["value"] == 0.75
     assert "Collapsed: the form is lost" in result.output
     assert "before 0.500 ± 0.100, after 0.750 ± 0.050" in page.read_text()
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -93,7 +91,7 @@ def test_a_folder_in_place_of_a_world_is_read_and_drawn(tmp_path: Path) -> None:
 def test_a_run_without_steps_or_with_other_options_is_refused(tmp_path: Path) -> None:
     a_run(tmp_path, [])
     with pytest.raises(OptionError, match="no completed step"):
-        run_ties(tmp_path)
+        run_ties(Run(tmp_path))
     result = CliRunner().invoke(app, ["ties", str(tmp_path), "--policy", "noisy"])
     assert isinstance(result.exception, OptionError)
     assert "only --json, --png and --html" in str(result.exception)

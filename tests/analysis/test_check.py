@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.agents.digits import POLICIES, SPEC, Digits
+from tests.analysis.digits import POLICIES, SPEC, Digits
 from tokengym.agents.analysis.check import Certificate, Contract, check
 from tokengym.agents.analysis.evaluate import evaluate
 from tokengym.agents.cli import app
@@ -53,7 +53,7 @@ def test_the_bytes_of_an_episode_are_the_prompt_the_reply_and_two_markers() -> N
     found = check(Digits(SPEC), {**POLICIES, "noisy": POLICIES["oracle"]}, tasks=12)
     world = Digits(SPEC)
     lengths = [2 * len(world.start(world.task("test", index)).text) + 2 for index in range(12)]
-    assert found.episode_bytes.mean == pytest.approx(sum(lengths) / 12)
+    assert found.episode_bytes.value == pytest.approx(sum(lengths) / 12)
 
 
 class PaysOffTheGrid(Digits):
@@ -209,7 +209,7 @@ def test_certificates_come_out_as_json_and_the_exit_status_says_all_contracts_ar
     assert result.exit_code == 0, result.output
     (found,) = json.loads(out.read_text())
     assert (found["world"], found["level"], found["tasks"]) == ("tokengym/Forecast-v0", "easy", 8)
-    assert found["returns"]["oracle"]["mean"] > found["returns"]["null"]["mean"] == 0.0
+    assert found["returns"]["oracle"]["value"] > found["returns"]["null"]["value"] == 0.0
     assert found["malformed"] == 1.0
     assert found["broken"] == {}
     assert "all kept" in result.output

@@ -11,12 +11,12 @@ from tinker_cookbook.rl.data_processing import trajectory_to_data
 from tinker_cookbook.rl.metrics import compute_kl_sample_train
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup, Transition
 
-from tests.loop.rollouts import group_of, groups, rollout, rollouts, tokens
+from tests.training.rollouts import group_of, groups, rollout, rollouts, tokens
 from tokengym.agents.training.datums import (
     drift,
-    played,
     rollout_data,
     tokens_of,
+    turn_table,
     without_mask,
 )
 
@@ -98,7 +98,7 @@ def test_drift_is_what_the_cookbook_logs(drawn: list[Trajectory], seed: int) -> 
 
 @given(groups)
 def test_tables_hold_what_was_played(drawn: TrajectoryGroup) -> None:
-    table = played([drawn], [0.5])
+    table = turn_table([drawn], [0.5])
     assert table.returns_NG()[0].tolist() == drawn.get_total_rewards()
     assert table.taken_NGT.sum() == sum(len(one.transitions) for one in drawn.trajectories_G)
     spoken = sum(len(s.ac.tokens) for one in drawn.trajectories_G for s in one.transitions)
@@ -110,4 +110,4 @@ def test_tables_hold_what_was_played(drawn: TrajectoryGroup) -> None:
 def test_what_a_group_pays_beyond_its_turns_is_earned_at_the_last_one() -> None:
     group = group_of([1.0, 0.0], [0.5])
     group.final_rewards_G = [2.0, 4.0]
-    assert played([group]).rewards_NGT.tolist() == [[[1.0, 2.0], [4.5, 0.0]]]
+    assert turn_table([group]).rewards_NGT.tolist() == [[[1.0, 2.0], [4.5, 0.0]]]

@@ -1,0 +1,96 @@
+"""What there is to report of each trained role of a run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.monitor import StepRow
+from tokengym.agents.training.outcome import Evaluation, Outcome
+from tokengym.rewards.estimates import Estimate
+
+
+@dataclass(frozen=True)
+class RoleReport:
+    """What there is to report of one trained role.
+
+    Attributes:
+        title: the world, or the role and whom it is evaluated against.
+        rewards: by step, its mean return; empty where steps have none.
+        uniform_rates: by step, share of its groups whose returns all tie.
+        references: scripted policies on the same test Tasks, by name.
+        before: the policy as it was.
+        after: the policy as it became.
+        blind: name of the best policy that ignores the Task.
+    """
+
+    title: str
+    rewards: Mapping[int, float]
+    uniform_rates: Mapping[int, float]
+    references: Mapping[str, Estimate]
+    before: Evaluation
+    after: Evaluation
+    blind: str
+
+    @property
+    def rows(self) -> list[tuple[str, Estimate]]:
+        """Policies and what they earn, the trained one first, then from the best."""
+        trained = [
+            ("before training", self.before.returns),
+            ("after training", self.after.returns),
+        ]
+        return trained + sorted(self.references.items(), key=lambda item: -item[1].value)
+
+    @property
+    def figures(self) -> list[tuple[str, str, str]]:
+        """Figures before and after, as they are shown."""
+        names = sorted({*self.before.figures, *self.after.figures})
+        return [
+            (name, _show(self.before.figures.get(name)), _show(self.after.figures.get(name)))
+            for name in names
+        ]
+
+
+def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[RoleReport]:
+    """Return what there is to report of each trained role, in order."""
+    blind = job.world.spec.blind_name
+    if len(job.roles) == 1:
+        (role,) = job.roles
+        rewarded = [row for row in steps if row.nll is None]
+        return [
+            RoleReport(
+                job.title,
+                {row.step: row.reward for row in rewarded},
+                {row.step: row.uniform_rate for row in rewarded},
+                outcome.references[role],
+                outcome.before,
+                outcome.after,
+                blind,
+            )
+        ]
+    found = []
+    for role in job.roles:
+        key = f"env/all/{role}"
+        logged = {row.step: row.metrics for row in steps if f"{key}/reward" in row.metrics}
+        against = ", ".join(
+            f"{who if isinstance(who, str) else who.name} {other}"
+            for other, who in job.opponents[role].items()
+        )
+        found.append(
+            RoleReport(
+                f"{role}, held out against {against}",
+                {step: float(row[f"{key}/reward"]) for step, row in logged.items()},
+                {
+                    step: float(row.get(f"{key}/reward_uniform_group_rate", 0.0))
+                    for step, row in logged.items()
+                },
+                outcome.references[role],
+                outcome.before.of(role),
+                outcome.after.of(role),
+                blind,
+            )
+        )
+    return found
+
+
+def _show(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"

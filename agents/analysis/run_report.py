@@ -1,0 +1,133 @@
+"""A run as a page: its curves, reference lines, figures before and after, episodes as pictures."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from tokengym.agents.analysis.evaluate import play_all
+from tokengym.agents.analysis.forecast_report import forecast_parts
+from tokengym.agents.analysis.report import Picture, Report, Table, Text
+from tokengym.agents.analysis.role_report import role_reports
+from tokengym.agents.analysis.run_plots import draw_curves
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.monitor import StepRow
+from tokengym.agents.training.outcome import Outcome
+from tokengym.agents.training.run import Run
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.rollout import Policy
+from tokengym.envs.pictures import has_picture, save_picture
+
+_KNOWS_ANSWERS = "oracle"
+
+
+def write_report(job: Job, run: Run) -> None:
+    """Write `report.html` and its pictures into a finished run's folder.
+
+    Raises:
+        OptionError: if the run is not finished.
+    """
+    outcome = run.outcome
+    if outcome is None:
+        raise OptionError(f"{run.folder} holds no run that is finished")
+    run_report(job, run, outcome).write(run.folder / "report.html")
+
+
+def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
+    """Lay a finished run out; its pictures are written into the folder too."""
+    steps = run.steps()
+    sides = role_reports(job, steps, outcome)
+    curves = Picture.of(draw_curves(steps, sides), "Mean return by step with its reference lines")
+    (run.folder / "reward.png").write_bytes(curves.png)
+    parts: list[Table | Picture | Text] = [curves]
+    for side in sides:
+        of_role = f": {side.title}" if len(sides) > 1 else ""
+        parts.append(
+            Table(
+                ("policy", "mean return", "95 % interval", "Tasks"),
+                [
+                    (
+                        name,
+                        f"{found.value:.4f}",
+                        f"{found.low:.4f} to {found.high:.4f}",
+                        str(found.samples),
+                    )
+                    for name, found in side.rows
+                ],
+                f"Held-out test Tasks{of_role}",
+            )
+        )
+        if side.figures:
+            parts.append(Table(("figure", "before", "after"), side.figures, "Before and after"))
+    parts += forecast_parts(outcome.before.stated, outcome.after.stated)
+    parts += _episodes(job, run, outcome)
+    parts.append(Text(json.dumps(asdict(job.config), indent=2, sort_keys=True), "Settings"))
+    collapse = outcome.collapse
+    warning = "" if collapse is None else f"Collapsed at step {collapse.since}: {collapse.reason}."
+    return Report(job.title, [_summary(job, steps)], parts, warning)
+
+
+def _episodes(job: Job, run: Run, outcome: Outcome) -> list[Picture]:
+    """Draw the first held-out Task, where the world has a picture.
+
+    Shown are the scripted policy of the highest mean that does not know the Task's answer, and the
+    policy before and after.
+    """
+    if not has_picture(job.world.spec.id):
+        return []
+    policies: list[tuple[str, str, Policy]] = []
+    lines = outcome.references[job.roles[0]]
+    rules = [name for name in lines if name in job.baselines and name != _KNOWS_ANSWERS]
+    if rules:
+        best = max(rules, key=lambda name: lines[name].value)
+        policies.append((best, "episode_rule.png", job.baselines[best]))
+    for who, evaluation in (("before", outcome.before), ("after", outcome.after)):
+        if evaluation.replies:
+            policy = _replaying(evaluation.replies)
+            policies.append((f"{who} training", f"episode_{who}.png", policy))
+    found = []
+    for who, file, policy in policies:
+        (record,) = play_all(job.world.fork(), [job.held_out[0]], policy)
+        path = run.folder / file
+        save_picture(job.world, record, path, who)
+        title = f"The first held-out Task: {who}"
+        found.append(Picture(path.read_bytes(), f"An episode: {who}", title))
+    return found
+
+
+def _replaying(replies: Sequence[str]) -> Policy:
+    """Give recorded replies; nothing after them, as where a token budget ended the episode."""
+    rest = iter(replies)
+    return lambda world, turn, rng: next(rest, "")
+
+
+def _summary(job: Job, steps: Sequence[StepRow]) -> str:
+    config = job.config
+    seconds = sum(row.seconds for row in steps)
+    tokens = sum(row.tokens for row in steps)
+    if config.sft:
+        return (
+            f"Supervised: {len(steps)} steps of {config.groups_per_batch * config.group_size} "
+            f"demonstrations in {seconds:.0f} s; {tokens:,.0f} tokens trained on."
+        )
+    return (
+        f"{len(steps)} steps of {config.groups_per_batch} groups of {config.group_size} in "
+        f"{seconds:.0f} s; {tokens:,.0f} tokens read and sampled by the rollouts."
+        f"{_group_counts(steps)}"
+    )
+
+
+def _group_counts(steps: Sequence[StepRow]) -> str:
+    """Say what became of the groups; nothing where the loop does not count them."""
+    counted = [row.metrics for row in steps if "groups/drawn" in row.metrics]
+    if not counted:
+        return ""
+
+    def total(name: str) -> str:
+        return f"{sum(metrics[name] for metrics in counted):.0f}"
+
+    return (
+        f" Of {total('groups/drawn')} groups {total('groups/tie')} tied and "
+        f"{total('groups/resolution')} spread by no more than the resolution; "
+        f"{total('groups/further')} were drawn in place of such groups for "
+        f"{total('tokens/further')} tokens, and {total('groups/trained')} were trained on."
+    )

@@ -1,0 +1,58 @@
+"""An experiment: evaluate a policy, train it, evaluate it again, report."""
+
+import asyncio
+
+from tokengym.agents.analysis.evaluation import evaluate_roles, reference_lines
+from tokengym.agents.analysis.run_report import write_report
+from tokengym.agents.training.connection import Connection
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.outcome import Outcome
+from tokengym.agents.training.progress import Progress
+from tokengym.agents.training.run import Run
+from tokengym.agents.training.session import Session
+from tokengym.agents.training.trainer import check_overrides, train_job
+
+
+def run_experiment(job: Job, run: Run, progress: Progress) -> Outcome:
+    """Run a job in its folder, or go on with the one that is there.
+
+    Args:
+        job: the job.
+        run: its run folder; made if missing. Completed steps in it are kept and not done again.
+        progress: where to show how it goes.
+
+    Raises:
+        OptionError: if an override does not fit the trainer, or another process trains the run.
+        ServiceDiedError: if the local service ended by itself; the run can be resumed.
+        ServiceRefusedError: if the service answered with an error.
+    """
+    check_overrides(job)
+    with run.lock():
+        run.write_config(job.config)
+        progress.say(f"run folder: {run.folder}")
+        with Connection.open(job.target, run.service_folder) as connection, run.console():
+            return asyncio.run(_connected(job, run, progress, connection))
+
+
+async def _connected(job: Job, run: Run, progress: Progress, connection: Connection) -> Outcome:
+    async with Session.open(job, connection) as session:
+        return await _experiment(session, run, progress)
+
+
+async def _experiment(session: Session, run: Run, progress: Progress) -> Outcome:
+    job, guard = session.job, session.connection.guard
+    references = {role: await guard(reference_lines(session, role)) for role in job.roles}
+    start = session.start(state=False)
+    before = run.evaluation_before
+    if before is None:
+        before = await guard(evaluate_roles(session, dict.fromkeys(job.roles, start)))
+        run.write_evaluation_before(before)
+    progress.say(f"before: {before.returns} on {len(job.held_out)} held-out Tasks")
+    collapse = await train_job(session, run, progress)
+    policies = run.policies(job.config, job.roles)
+    paths = {role: policy.weights.sampler or start for role, policy in policies.items()}
+    after = await guard(evaluate_roles(session, paths))
+    outcome = Outcome(before, after, references, collapse, paths)
+    run.write_outcome(outcome)
+    write_report(job, run)
+    return outcome

@@ -1,0 +1,193 @@
+"""The policies under training: made, resumed and saved together, always at the same step."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tinker
+from tinker_cookbook import checkpoint_utils
+from tinker_cookbook.rl.train import Config
+from tinker_cookbook.utils.git_rev import recipe_user_metadata
+
+from tokengym.agents.training.run import Run
+
+logger = logging.getLogger(__name__)
+
+POLICY = "policy"
+"""Name of the policy where there is only one."""
+
+_CLOSING_SECONDS = 5.0
+
+
+@contextlib.asynccontextmanager
+async def service_session(
+    base_url: str | None, **labels: Any
+) -> AsyncIterator[tinker.ServiceClient]:
+    """Open a session of a service, and end it afterwards: as a success, or as errored.
+
+    Args:
+        base_url: address of the service; `None` for the hosted one's own.
+        labels: what else `tinker.ServiceClient` takes, such as `display_name`.
+    """
+    service = tinker.ServiceClient(base_url=base_url, **labels)
+    try:
+        yield service
+    except BaseException:
+        # A courtesy to a hosted service: what failed is what counts, and it may be the service.
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(service.close("errored"), _CLOSING_SECONDS)
+        raise
+    await service.close("success")
+
+
+def training_session(
+    config: Config,
+) -> "contextlib.AbstractAsyncContextManager[tinker.ServiceClient]":
+    """Open the session of a run, named as the cookbook's loop would name it."""
+    return service_session(
+        config.base_url,
+        user_metadata=recipe_user_metadata(config.recipe_name),
+        display_name=config.session_name or config.wandb_name or Path(config.log_path).name,
+    )
+
+
+@dataclass
+class Learners:
+    """Policies under training, by name.
+
+    A checkpoint is complete when every policy is saved: only then is the one before deleted, and a
+    resume goes on from the last step that all of them have. So a kill at any moment leaves all
+    policies at one step.
+
+    Attributes:
+        clients: trains each policy.
+        runs: where each one's checkpoints are recorded.
+        start: the step to go on with; steps before it are done.
+        service: of the clients.
+        config: how often to save.
+    """
+
+    clients: Mapping[str, tinker.TrainingClient]
+    runs: Mapping[str, Run]
+    start: int
+    service: tinker.ServiceClient
+    config: Config
+    _saving: asyncio.Task[None] | None = None
+    _rolling: Sequence[str] = ()
+
+    @classmethod
+    async def open(
+        cls, service: tinker.ServiceClient, config: Config, runs: Mapping[str, Run]
+    ) -> "Learners":
+        """Return the policies of a run, as they were at their last checkpoint or as they start.
+
+        Args:
+            service: where they are trained.
+            config: model, rank, what to start from, how often to save.
+            runs: by policy where its checkpoints are recorded; folders are made.
+        """
+        states = {}
+        for name, run in runs.items():
+            run.folder.mkdir(parents=True, exist_ok=True)
+            run.forget_deleted_checkpoints()
+            states[name] = run.states()
+        start = max(set.intersection(*(set(found) for found in states.values())), default=0)
+        for run in runs.values():
+            run.forget_checkpoints_after(start)
+        clients = {name: await _client(service, config, states[name].get(start)) for name in runs}
+        return cls(clients, runs, start, service, config)
+
+    async def samplers(self) -> dict[str, tinker.SamplingClient]:
+        """Return what samples from each policy as it is."""
+        found = await asyncio.gather(
+            *(one.save_weights_and_get_sampling_client_async() for one in self.clients.values())
+        )
+        return dict(zip(self.clients, found, strict=True))
+
+    async def save(self, step: int) -> None:
+        """Save all policies after `step` steps, where the configuration says so.
+
+        A rolling save goes on while the next step begins.
+        """
+        await self._saved()
+        if self.config.save_every > 0 and step % self.config.save_every == 0:
+            await self._save(f"{step:06d}", step, self.config.ttl_seconds)
+        elif self.config.rolling_save_every > 0 and step % self.config.rolling_save_every == 0:
+            self._saving = asyncio.create_task(self._save_rolling(step))
+
+    async def finish(self, steps: range) -> None:
+        """Save the policies for good after `steps`, if there were any."""
+        await self._saved()
+        if steps:
+            await self._save("final", steps.stop, None)
+
+    async def _saved(self) -> None:
+        """Wait for a rolling save under way; its failure costs a checkpoint and not the run."""
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            try:
+                await saving
+            except Exception:
+                logger.warning("a rolling checkpoint could not be saved", exc_info=True)
+
+    async def _save_rolling(self, step: int) -> None:
+        state = {"batch": step, "rolling": True}
+        ttl = self.config.rolling_ttl_seconds
+        paths = await self._write(f"{step:06d}", state, "state", ttl)
+        await self._delete_rolling()
+        self._rolling = [path["state_path"] for path in paths]
+
+    async def _save(self, name: str, step: int, ttl: int | None) -> None:
+        await self._write(name, {"batch": step}, "both", ttl)
+        await self._delete_rolling()
+
+    async def _write(
+        self, name: str, state: dict[str, Any], kind: Any, ttl: int | None
+    ) -> list[dict[str, str]]:
+        paths: list[dict[str, str]] = await asyncio.gather(
+            *(
+                checkpoint_utils.save_checkpoint_async(
+                    training_client=client,
+                    name=name,
+                    log_path=str(self.runs[policy].folder),
+                    loop_state=state,
+                    kind=kind,
+                    ttl_seconds=ttl,
+                )
+                for policy, client in self.clients.items()
+            )
+        )
+        return paths
+
+    async def _delete_rolling(self) -> None:
+        rest = self.service.create_rest_client()
+        gone, self._rolling = self._rolling, ()
+        for path in gone:
+            try:
+                await rest.delete_checkpoint_from_tinker_path_async(path)
+            except Exception:
+                logger.warning(
+                    "the rolling checkpoint %s could not be deleted", path, exc_info=True
+                )
+
+
+async def _client(
+    service: tinker.ServiceClient, config: Config, state: str | None
+) -> tinker.TrainingClient:
+    metadata: dict[str, str] = {}
+    checkpoint_utils.add_renderer_name_to_user_metadata(metadata, config.renderer_name)
+    if state is not None:
+        return await service.create_training_client_from_state_with_optimizer_async(
+            state, user_metadata=metadata
+        )
+    if config.load_checkpoint_path:
+        return await service.create_training_client_from_state_async(
+            config.load_checkpoint_path, user_metadata=metadata
+        )
+    return await service.create_lora_training_client_async(
+        config.model_name, rank=config.lora_rank, user_metadata=metadata
+    )

@@ -1,0 +1,31 @@
+"""How long replies may get, where nobody says so: measured on those of scripted policies."""
+
+from collections.abc import Mapping
+
+from tokengym.envs.core.rollout import Policy, play
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.world import World
+from tokengym.envs.tokens.codec import Codec
+
+_TASKS = 8
+_ROOM = 1.5
+"""A reply may be so many times as long as the longest that a script gave."""
+_LEAST = 16
+
+
+def longest_reply(world: World, policies: Mapping[str, Policy], codec: Codec) -> int:
+    """Return a limit in tokens that leaves room for every reply in form.
+
+    Args:
+        world: the world.
+        policies: its scripted policies by name, `random` and `oracle` among them.
+        codec: how replies are written.
+    """
+    longest = 0
+    for name in ("random", "oracle"):
+        for index in range(_TASKS):
+            task = world.task("train", index)
+            rng = generator("reply length", name, task.fingerprint)
+            record = play(world.fork(), task, policies[name], rng)
+            longest = max(longest, *(len(codec.write(reply)) for reply in record.replies))
+    return max(_LEAST, round(_ROOM * longest))

@@ -1,0 +1,262 @@
+"""A Run: the one writer and reader of a run folder.
+
+| file | contents |
+|---|---|
+| `settings.json` | the `TrainConfig`, and the version of this layout |
+| `config.json`, `metrics.jsonl`, `console.log` | what the trainer logs |
+| `checkpoints.jsonl` | saved weights; in a folder of each role where each has its own policy |
+| `evaluation_before.json`, `outcome.json` | held-out evaluations, reference lines, collapse |
+| `report.html`, `*.png` | for people |
+| `service/` | weights and log of a local service |
+"""
+
+import contextlib
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from filelock import FileLock, Timeout
+
+from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.monitor import StepLog, StepRow
+from tokengym.agents.training.outcome import Evaluation, Outcome
+from tokengym.envs.core.errors import OptionError
+
+SCHEMA_VERSION = 1
+"""Version of a run folder's layout; it goes up whenever an older folder can no longer be read."""
+
+_CONFIG = "settings.json"
+_METRICS = "metrics.jsonl"
+_CHECKPOINTS = "checkpoints.jsonl"
+_BEFORE = "evaluation_before.json"
+_OUTCOME = "outcome.json"
+
+
+class Weights(NamedTuple):
+    """The last weights a run saved, as `tinker://` paths.
+
+    Attributes:
+        sampler: to sample from; `None` if there are none yet.
+        state: to train on from; `None` if there are none yet.
+    """
+
+    sampler: str | None
+    state: str | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder.
+
+    Attributes:
+        folder: where it lies.
+    """
+
+    folder: Path
+
+    @classmethod
+    def open(cls, folder: Path) -> "Run":
+        """Return the run in a folder.
+
+        Raises:
+            OptionError: if the folder holds no run.
+        """
+        run = cls(folder)
+        if not run.exists:
+            raise OptionError(f"{folder} holds no run: it has no {_CONFIG}")
+        return run
+
+    @property
+    def exists(self) -> bool:
+        """Whether the folder holds a run."""
+        return (self.folder / _CONFIG).is_file()
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.resolve().name
+
+    @property
+    def service_folder(self) -> Path:
+        """Where a local service of this run keeps its weights and log."""
+        return self.folder / "service"
+
+    # What was asked for
+
+    @property
+    def config(self) -> TrainConfig:
+        """The configuration of the run.
+
+        Raises:
+            OptionError: if there is none, it is damaged, or of another version of the layout.
+        """
+        path = self.folder / _CONFIG
+        data = _read_json(path)
+        version = data.pop("schema_version", None)
+        if version != SCHEMA_VERSION:
+            raise OptionError(
+                f"{path} has schema_version {version!r}; this version of Tokengym reads and "
+                f"writes {SCHEMA_VERSION}"
+            )
+        unknown = sorted(set(data) - {item.name for item in fields(TrainConfig)})
+        if unknown:
+            raise OptionError(f"{path} has unknown settings {unknown}")
+        return TrainConfig(**{**data, "overrides": tuple(data.get("overrides", ()))})
+
+    def write_config(self, config: TrainConfig) -> None:
+        """Make the folder if need be, and record what the run is."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _write_json(self.folder / _CONFIG, {"schema_version": SCHEMA_VERSION, **asdict(config)})
+
+    # While it is trained
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes out of the run; the lock goes when this one ends, however it ends.
+
+        Raises:
+            OptionError: if another process trains it.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.folder / "run.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise OptionError(f"{self.folder} is being trained by another process") from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @contextlib.contextmanager
+    def console(self) -> Iterator[None]:
+        """Send what the libraries print (tables, bars, warnings) to a file of the run folder."""
+        root = logging.getLogger()
+        handlers = list(root.handlers)
+        with (
+            (self.folder / "console.log").open("a", encoding="utf-8") as file,
+            contextlib.redirect_stdout(file),
+            contextlib.redirect_stderr(file),
+        ):
+            try:
+                yield
+            finally:
+                # The trainer's handlers write to the file, which is about to be closed.
+                root.handlers[:] = handlers
+
+    def step_log(self) -> StepLog:
+        """Return a reader of the completed steps that can follow the file as it grows."""
+        return StepLog(self.folder / _METRICS)
+
+    def steps(self) -> list[StepRow]:
+        """Return the completed steps, in order."""
+        log = self.step_log()
+        log.poll()
+        return log.rows
+
+    # Checkpoints
+
+    def of_role(self, role: str) -> "Run":
+        """Return the run of one role's own policy, which lies within this one."""
+        return Run(self.folder / role)
+
+    def policies(self, config: TrainConfig, roles: tuple[str, ...]) -> dict[str, "Run"]:
+        """Return by trained role where its policy's checkpoints are recorded."""
+        return {role: self.of_role(role) if config.separate else self for role in roles}
+
+    def checkpoints(self) -> list[dict[str, Any]]:
+        """Return the records of saved weights, oldest first; see `tinker_cookbook`."""
+        path = self.folder / _CHECKPOINTS
+        if not path.is_file():
+            return []
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+    @property
+    def weights(self) -> Weights:
+        """The last weights that were saved."""
+        records = self.checkpoints()
+        samplers = [row["sampler_path"] for row in records if row.get("sampler_path")]
+        states = [
+            row["state_path"]
+            for row in records
+            if row.get("sampler_path") and row.get("state_path")
+        ]
+        return Weights(samplers[-1] if samplers else None, states[-1] if states else None)
+
+    def states(self) -> dict[int, str]:
+        """Return the `tinker://` paths of states to train on from, by steps done."""
+        return {
+            row["batch"]: row["state_path"] for row in self.checkpoints() if row.get("state_path")
+        }
+
+    def forget_checkpoints_after(self, step: int) -> None:
+        """Forget checkpoints taken after `step` steps, so that a resume starts from there."""
+        self._keep_checkpoints(lambda row: row["batch"] <= step)
+
+    def forget_deleted_checkpoints(self) -> None:
+        """Forget rolling checkpoints that the trainer deleted when it saved its final one.
+
+        The last of them may be recorded after the final one, and a resume takes the last record.
+        """
+        final = max(
+            (row["batch"] for row in self.checkpoints() if row["name"] == "final"), default=-1
+        )
+        self._keep_checkpoints(lambda row: not row.get("rolling") or row["batch"] > final)
+
+    def _keep_checkpoints(self, wanted: Callable[[Mapping[str, Any]], bool]) -> None:
+        records = self.checkpoints()
+        kept = [row for row in records if wanted(row)]
+        if len(kept) < len(records):
+            lines = "".join(f"{json.dumps(row)}\n" for row in kept)
+            _write_whole(self.folder / _CHECKPOINTS, lines)
+
+    # What it came to
+
+    @property
+    def evaluation_before(self) -> Evaluation | None:
+        """The policy as it was before the first step; `None` if it was not evaluated yet."""
+        path = self.folder / _BEFORE
+        return Evaluation.from_dict(_read_json(path)) if path.is_file() else None
+
+    def write_evaluation_before(self, evaluation: Evaluation) -> None:
+        """Record the policy as it was before the first step."""
+        _write_json(self.folder / _BEFORE, evaluation.to_dict())
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What the run came to; `None` while it is not finished."""
+        path = self.folder / _OUTCOME
+        return Outcome.from_dict(_read_json(path)) if path.is_file() else None
+
+    def write_outcome(self, outcome: Outcome) -> None:
+        """Record what the run came to."""
+        _write_json(self.folder / _OUTCOME, outcome.to_dict())
+
+
+def is_run(name: str) -> bool:
+    """Return whether a name is that of a run's folder."""
+    return Run(Path(name)).exists
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise OptionError(f"{path} cannot be read: {error}") from error
+    if not isinstance(data, dict):
+        raise OptionError(f"{path} must hold a JSON object, got {type(data).__name__}")
+    return data
+
+
+def _write_json(path: Path, data: Mapping[str, Any]) -> None:
+    _write_whole(path, json.dumps(data, indent=2, sort_keys=True) + "\n")
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file as a whole or not at all: a run may be killed at any moment."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)

@@ -1,0 +1,199 @@
+"""Training a job: the cookbook's loop where it has the seam, our own elsewhere, under watch."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import chz
+import chz.blueprint
+from tinker_cookbook.rl import train as cookbook
+
+from tokengym.agents.tinker.dataset import DrawnTasks, TaskDatasetBuilder
+from tokengym.agents.training.connection import Connection
+from tokengym.agents.training.demonstrations import Demonstrations
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.learners import POLICY
+from tokengym.agents.training.loop import BatchSource, train
+from tokengym.agents.training.monitor import Collapse, find_collapse
+from tokengym.agents.training.opponents import Opponents
+from tokengym.agents.training.progress import Progress
+from tokengym.agents.training.rollouts import RolloutCollector
+from tokengym.agents.training.run import Run
+from tokengym.agents.training.session import Session
+from tokengym.envs.core.errors import OptionError
+
+_POLL_SECONDS = 0.3
+_SAVE_EVERY = 20
+_ROLLING_SECONDS = 30 * 24 * 3600  # a job stopped on Friday can go on after a holiday
+_NO_SUCH_SETTING = (
+    ValueError,
+    chz.blueprint.ConstructionException,
+    chz.blueprint.ExtraneousBlueprintArg,
+    chz.blueprint.InvalidBlueprintArg,
+    chz.blueprint.MissingBlueprintArg,
+)
+
+
+async def train_job(session: Session, run: Run, progress: Progress) -> Collapse | None:
+    """Train a job into its run folder, from where the folder's checkpoints end.
+
+    Returns:
+        how the run collapsed, or `None`. Its checkpoints since then are forgotten.
+    """
+    job = session.job
+    policies = run.policies(job.config, job.roles)
+    for policy in policies.values():
+        policy.write_config(job.config)
+    dataset = job.dataset(session.opponents)
+    start = session.start(state=True)
+    config = trainer_config(job, run.folder, session.connection, dataset, start)
+    if job.config.own_loop:
+        named = {job.policies.get(role, POLICY): policies[role] for role in job.roles}
+        work = train(config, await _source(session, config, dataset), named)
+    else:
+        run.forget_deleted_checkpoints()
+        work = cookbook.main(config)
+    training = asyncio.ensure_future(work)
+    try:
+        collapse = await session.connection.guard(_watch(training, job, run, progress))
+    finally:
+        await _cancelled(training)
+    if collapse is not None:
+        for policy in policies.values():
+            policy.forget_checkpoints_after(collapse.since)
+    return collapse
+
+
+def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstrations:
+    """Return the demonstrations a job fits.
+
+    Args:
+        job: the job.
+        opponents: by trained role, who plays each other role.
+    """
+    size = job.config.groups_per_batch * job.config.group_size
+    return Demonstrations(
+        job.world,
+        DrawnTasks(job.world, "train", job.config.steps * size, job.first_task),
+        size,
+        job.codec,
+        job.demonstrations,
+        {
+            role: {
+                other: job.baselines[who] if isinstance(who, str) else who
+                for other, who in others.items()
+            }
+            for role, others in opponents.items()
+        },
+        job.policies,
+    )
+
+
+async def _source(
+    session: Session, config: cookbook.Config, dataset: TaskDatasetBuilder
+) -> BatchSource:
+    job = session.job
+    if job.config.sft:
+        return demonstrations_of(job, session.opponents)
+    spare = None
+    if job.algorithm.filter == "resample":
+        spare, _ = await job.further_dataset(dataset)()
+    groups, _ = await dataset()
+    return RolloutCollector(config, job.algorithm, groups, spare, job.policies)
+
+
+async def _watch(
+    training: "asyncio.Future[None]", job: Job, run: Run, progress: Progress
+) -> Collapse | None:
+    log = run.step_log()
+    log.poll()
+    with progress.steps(job.config.steps, log.rows) as bar:
+        while True:
+            done, _ = await asyncio.wait({training}, timeout=_POLL_SECONDS)
+            for row in log.poll():
+                bar.show(row)
+            if done:
+                training.result()
+                return None
+            collapse = find_collapse(log.rows)
+            if collapse is not None:
+                return collapse
+
+
+async def _cancelled(training: "asyncio.Future[None]") -> None:
+    """Stop the trainer if it still runs, and wait until it has."""
+    if not training.done():
+        training.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await training
+
+
+def check_overrides(job: Job) -> None:
+    """Make the trainer's configuration without a service, so that what does not fit fails at once.
+
+    Raises:
+        OptionError: if an override names no field or has no value for it.
+    """
+    nowhere = Connection(job.target.model, None, None)
+    dataset = job.dataset({role: {} for role in job.roles})
+    trainer_config(job, Path(), nowhere, dataset, None)
+
+
+def trainer_config(
+    job: Job,
+    folder: Path,
+    connection: Connection,
+    dataset: TaskDatasetBuilder,
+    start: str | None,
+) -> cookbook.Config:
+    """Return the cookbook's configuration for a job; its overrides have the last word.
+
+    Args:
+        job: the job.
+        folder: the run folder.
+        connection: to the service.
+        dataset: builds the groups of every step.
+        start: `tinker://` path of training weights to begin with, or `None`.
+
+    Raises:
+        OptionError: if an override names no field or has no value for it.
+    """
+    config = job.config
+    fields: dict[str, Any] = {
+        "learning_rate": config.learning_rate,
+        "dataset_builder": dataset,
+        "load_checkpoint_path": start,
+        "model_name": connection.model,
+        "renderer_name": config.renderer,
+        "recipe_name": "tokengym",
+        "max_tokens": job.max_tokens,
+        "temperature": config.temperature,
+        "lora_rank": config.lora_rank,
+        "log_path": str(folder),
+        "session_name": folder.name,
+        "base_url": connection.base_url,
+        "eval_every": 0,
+        "save_every": _SAVE_EVERY,
+        "rolling_save_every": 1 if connection.service is not None else _SAVE_EVERY,
+        "rolling_ttl_seconds": _ROLLING_SECONDS,
+        "num_groups_to_log": 0,
+        "rollout_json_export": False,
+        "ttl_seconds": None,
+        "remove_constant_reward_groups": config.filter == "drop" and not config.own_loop,
+    }
+    if config.mode == "stream":
+        fields["stream_minibatch_config"] = cookbook.StreamMinibatchConfig(
+            groups_per_batch=config.groups_per_batch, num_minibatches=2
+        )
+    elif config.mode == "async":
+        fields["async_config"] = cookbook.AsyncConfig(
+            max_steps_off_policy=2, groups_per_batch=config.groups_per_batch
+        )
+    blueprint = chz.Blueprint(cookbook.Config).apply(fields)
+    try:
+        return blueprint.make_from_argv(list(config.overrides), allow_hyphens=False)
+    except _NO_SUCH_SETTING as error:
+        reason = str(error).splitlines()[0]
+        raise OptionError(f"{list(config.overrides)} do not fit the trainer: {reason}") from error

@@ -1,0 +1,160 @@
+"""Laws of a run's report: every figure is on it, quotes are escaped, pictures are in the file."""
+
+import base64
+import json
+import struct
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tokengym.agents.analysis.forecast_report import forecast_parts
+from tokengym.agents.analysis.report import Picture, Table
+from tokengym.agents.analysis.role_report import role_reports
+from tokengym.agents.analysis.run_report import run_report, write_report
+from tokengym.agents.training.config import TrainConfig, preset
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.monitor import Collapse
+from tokengym.agents.training.outcome import Evaluation, Outcome
+from tokengym.agents.training.run import Run
+from tokengym.envs.core.errors import OptionError
+from tokengym.rewards.estimates import Estimate, mean_estimate
+
+BEFORE = Evaluation(Estimate(0.61, 0.6, 0.62, 100), {"malformed": 0.25}, [(0.1, 0.4), (0.9, 0.6)])
+AFTER = Evaluation(Estimate(0.81, 0.8, 0.82, 100), {"malformed": 0.0}, [(0.1, 0.2), (0.9, 0.8)])
+LINES = {"oracle": Estimate(0.9, 0.89, 0.91, 100), "<b>": Estimate(0.1, 0.1, 0.1, 100)}
+REWARDED = {"env/all/reward/total": 0.6, "env/all/total_ob_tokens": 500, "time/total": 0.5}
+
+
+def report(
+    folder: Path, config: TrainConfig, rows: list[dict[str, Any]], outcome: Outcome
+) -> tuple[Job, Run, str]:
+    """Write the report of a run that was logged so; returns its page."""
+    job, run = Job.resolve(config), Run(folder)
+    run.write_config(job.config)
+    lines = [json.dumps({"step": step, **row}) for step, row in enumerate(rows)]
+    (folder / "metrics.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    run.write_outcome(outcome)
+    write_report(job, run)
+    return job, run, (folder / "report.html").read_text()
+
+
+def test_every_figure_is_on_the_page_and_nothing_is_markup(tmp_path: Path) -> None:
+    collapse = Collapse(3, "lost <here>")
+    outcome = Outcome(BEFORE, AFTER, {"forecaster": LINES}, collapse, {"forecaster": None})
+    _, _, page = report(tmp_path, preset("forecast"), [REWARDED] * 20, outcome)
+    for shown in ("0.6100", "0.8100", "0.9000", "0.2500", "&lt;b&gt;", "lost &lt;here&gt;."):
+        assert shown in page
+    assert "<b>" not in page
+    curve = (tmp_path / "reward.png").read_bytes()
+    assert len(curve) > 10_000
+    assert base64.b64encode(curve).decode() in page  # the page needs no other file
+
+
+def test_a_run_without_steps_is_reported_and_one_without_an_end_is_refused(tmp_path: Path) -> None:
+    alone = Evaluation(BEFORE.returns)
+    outcome = Outcome(alone, alone, {"operator": {}}, None, {"operator": None})
+    job, run, page = report(tmp_path, preset("energy"), [], outcome)
+    assert "before training" in page
+    (tmp_path / "outcome.json").unlink()
+    with pytest.raises(OptionError, match="no run that is finished"):
+        write_report(job, run)
+
+
+def test_every_trained_role_has_its_own_curve_and_tables(tmp_path: Path) -> None:
+    config = preset("disruption", self_play=True)
+    rows = [
+        {
+            **REWARDED,
+            "env/all/predictor/reward": 0.1 * step,
+            "env/all/challenger/reward": -0.1 * step,
+        }
+        for step in range(5)
+    ]
+    challenger = Evaluation(Estimate(0.0375, 0.03, 0.04, 7), {"malformed": 0.0625})
+    before = replace(BEFORE, stated=(), others={"challenger": challenger})
+    after = replace(AFTER, stated=(), others={"challenger": challenger})
+    references = {
+        "predictor": LINES,
+        "challenger": {"noisy": Estimate(-0.0425, -0.05, -0.04, 7)},
+    }
+    outcome = Outcome(before, after, references, None, {})
+    job, run, page = report(tmp_path, config, rows, outcome)
+    sides = role_reports(job, run.steps(), outcome)
+    assert [side.rewards[4] for side in sides] == [0.4, -0.4]
+    assert "challenger, held out against model predictor" in page
+    for shown in ("0.6100", "0.8100", "0.0375", "-0.0425", "0.0625"):
+        assert shown in page
+
+
+def test_a_supervised_run_shows_its_loss_and_no_rewards(tmp_path: Path) -> None:
+    rows = [{"train/nll": 2.0 - k, "train/tokens": 9.0, "time/total": 1.0} for k in range(3)]
+    outcome = Outcome(BEFORE, AFTER, {"predictor": LINES}, None, {})
+    config = preset("disruption", sft=True)
+    job, run, page = report(tmp_path, config, rows, outcome)
+    (side,) = role_reports(job, run.steps(), outcome)
+    assert not side.rewards
+    assert "3 steps of 64 demonstrations" in page
+    assert "27 tokens trained on" in page
+
+
+def test_forecasts_of_outcomes_get_a_reliability_diagram_and_the_parts_of_their_loss() -> None:
+    rng = np.random.default_rng(0)
+    stated = rng.uniform(0.05, 0.95, 400)
+    pairs = [(float(rng.random() < p), float(p)) for p in stated]
+    picture, table = forecast_parts(pairs[:200], pairs[200:])
+    assert isinstance(picture, Picture)
+    assert isinstance(table, Table)
+    figures = {name: (float(before), float(after)) for name, before, after in table.rows}
+    for column, part in enumerate((pairs[:200], pairs[200:])):
+        loss = sum((p - y) ** 2 for y, p in part) / 200
+        shown = {name: values[column] for name, values in figures.items()}
+        assert shown["mean squared error"] == pytest.approx(loss, abs=5e-5)
+        exact = shown["miscalibration (CORP)"] - shown["discrimination (CORP)"]
+        assert exact + shown["uncertainty"] == pytest.approx(loss, abs=2e-4)
+        base = sum(y for y, _ in part) / 200
+        skill = 1 - loss / (base * (1 - base))
+        assert shown["Brier skill over the base rate"] == pytest.approx(skill, abs=5e-5)
+        assert shown["expected calibration error"] < 0.2
+
+
+@pytest.mark.parametrize("stated", [(), [(1.0, 0.5)], [(0.3, 0.4), (0.7, 0.6), (1.0, 0.9)]])
+def test_what_has_no_outcomes_has_no_calibration(stated: list[tuple[float, float]]) -> None:
+    assert forecast_parts(stated, stated) == []
+
+
+def test_the_report_shows_the_rule_and_the_policy_before_and_after(tmp_path: Path) -> None:
+    references = {
+        "hold": mean_estimate([0.4]),
+        "mpc": mean_estimate([0.9]),
+        "oracle": mean_estimate([1.0]),
+    }
+    before = Evaluation(mean_estimate([0.1]), replies=["BATTERY 1"] * 12)
+    after = Evaluation(mean_estimate([0.2]), replies=["BATTERY 0", ""])
+    outcome = Outcome(before, after, {"operator": references}, None, {})
+    run = Run(tmp_path)
+    report = run_report(Job.resolve(preset("energy", level="small")), run, outcome)
+    drawn = [part for part in report.parts if isinstance(part, Picture) and part.title]
+    assert [part.title for part in drawn] == [
+        f"The first held-out Task: {who}" for who in ("mpc", "before training", "after training")
+    ]
+    for part, name in zip(drawn, ("rule", "before", "after"), strict=True):
+        path = tmp_path / f"episode_{name}.png"
+        assert path.read_bytes() == part.png
+        assert struct.unpack(">II", part.png[16:24]) > (800, 500)  # width, height
+
+
+def test_the_report_of_a_world_without_pictures_has_none(tmp_path: Path) -> None:
+    found = Evaluation(mean_estimate([0.5]), replies=["Probability: 0.5"])
+    outcome = Outcome(found, found, {"forecaster": {}}, None, {})
+    report = run_report(Job.resolve(preset("forecast")), Run(tmp_path), outcome)
+    assert [part.alt for part in report.parts if isinstance(part, Picture)] == [
+        "Mean return by step with its reference lines"
+    ]
+
+
+def test_an_evaluation_keeps_its_replies_in_a_file() -> None:
+    found = Evaluation(mean_estimate([0.5]), replies=("BATTERY 1", ""))
+    assert Evaluation.from_dict(found.to_dict()) == found
