@@ -10,41 +10,62 @@ from tokengym.envs.core.lazy import lazy_attributes
 from tokengym.envs.core.rollout import play
 
 if TYPE_CHECKING:
-    from tokengym.agents.analysis.evaluate import Estimate, evaluate
+    from tokengym.agents.analysis.evaluate import evaluate
+    from tokengym.agents.experiment import run_experiment
     from tokengym.agents.service import LocalService
     from tokengym.agents.tinker.codec import RendererCodec, codec_named
     from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder
     from tokengym.agents.tinker.env import TinkerEnv
     from tokengym.agents.tinker.groups import TaskGroupBuilder
     from tokengym.agents.tinker.language_model import LanguageModelOpponent
+    from tokengym.agents.training.config import TrainConfig, preset
+    from tokengym.agents.training.job import Job
+    from tokengym.agents.training.opponents import trained_opponent
+    from tokengym.agents.training.progress import Progress
+    from tokengym.agents.training.run import Run
+    from tokengym.rewards.estimates import Estimate
 
 __all__ = [
     "Estimate",
+    "Job",
     "LanguageModelOpponent",
     "LocalService",
+    "Progress",
     "RendererCodec",
+    "Run",
     "TaskDataset",
     "TaskDatasetBuilder",
     "TaskGroupBuilder",
     "TinkerEnv",
+    "TrainConfig",
     "codec_named",
     "evaluate",
     "play",
+    "preset",
+    "run_experiment",
+    "trained_opponent",
 ]
 
 __getattr__ = lazy_attributes(
     __name__,
     {
-        "Estimate": "tokengym.agents.analysis.evaluate",
+        "Estimate": "tokengym.rewards.estimates",
+        "Job": "tokengym.agents.training.job",
         "LanguageModelOpponent": "tokengym.agents.tinker.language_model",
         "LocalService": "tokengym.agents.service",
+        "Progress": "tokengym.agents.training.progress",
         "RendererCodec": "tokengym.agents.tinker.codec",
+        "Run": "tokengym.agents.training.run",
         "TaskDataset": "tokengym.agents.tinker.dataset",
         "TaskDatasetBuilder": "tokengym.agents.tinker.dataset",
         "TaskGroupBuilder": "tokengym.agents.tinker.groups",
         "TinkerEnv": "tokengym.agents.tinker.env",
+        "TrainConfig": "tokengym.agents.training.config",
         "codec_named": "tokengym.agents.tinker.codec",
         "evaluate": "tokengym.agents.analysis.evaluate",
+        "preset": "tokengym.agents.training.config",
+        "run_experiment": "tokengym.agents.experiment",
+        "trained_opponent": "tokengym.agents.training.opponents",
     },
 )
 
