@@ -15,7 +15,7 @@ from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.checkpoints import CheckpointStore
 from tokengym.agents.service.errors import UnknownResourceError
-from tokengym.agents.service.generation.adapter_cache import BASE, MERGED, AdapterCache
+from tokengym.agents.service.generation.adapter_cache import BASE, AdapterCache
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,6 @@ def test_many_sampling_clients_do_not_grow_what_is_held(service: LocalService, r
         scores.append(sampler.compute_logprobs(prompt).result()[1:])
         held = _status(service)
         assert held["resident_adapters"] <= 8
-        assert held["merged_weights"] <= MERGED
     assert held["spilled_adapters"] >= 12
     # The oldest still samples, with its own weights.
     again = [sampler.compute_logprobs(prompt).result()[1:] for sampler in samplers]

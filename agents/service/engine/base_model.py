@@ -1,7 +1,7 @@
 """A Hugging Face causal language model read from a directory: weights, tokenizer and limits.
 
-Two modules share every tensor: `trained` carries the LoRA adapters, `sampled` has its weight
-matrices swapped for merged ones.
+Two modules share every tensor: `trained` carries the adapter that is trained, `sampled` the one
+that is sampled from.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tokengym.agents.service.config import check_model_directory
+from tokengym.agents.service.engine.linear import replace_linear_layers
 from tokengym.agents.service.errors import ModelDirectoryError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class BaseModel:
 
     Attributes:
         name: the name clients use, a path.
-        trained: the module that LoRA adapters are attached to.
+        trained: the module that training runs on.
         sampled: a second module over the same tensors.
         tokenizer: the tokenizer of the directory.
         eos: token ids that end a sample when the request names no stop.
@@ -79,6 +80,8 @@ def load_base_model(directory: Path, device: str = "auto", dtype: str = "auto") 
             f"{str(directory)!r} does not: {reason}"
         ) from error
     model.to(where).eval().requires_grad_(False)
+    fingerprint = _fingerprint(model)
+    replace_linear_layers(model, kind)
     return BaseModel(
         name=served_name(directory),
         trained=model,
@@ -88,7 +91,7 @@ def load_base_model(directory: Path, device: str = "auto", dtype: str = "auto") 
         context=int(getattr(model.config, "max_position_embeddings", None) or DEFAULT_CONTEXT),
         vocabulary=int(model.get_input_embeddings().weight.shape[0]),
         device=where,
-        fingerprint=_fingerprint(model),
+        fingerprint=fingerprint,
     )
 
 

@@ -1,8 +1,8 @@
 """The weights that sampling clients use: the base model, saved adapters and unnamed copies.
 
-Adapters are small and many, merged weight matrices large and few; of both only the most recently
-used stay in memory. A named adapter is reloaded from its checkpoint, an unnamed one from a spill
-file that lives as long as its session. An adapter with unfinished requests is never dropped.
+Only the most recently used adapters stay in memory. A named adapter is reloaded from its
+checkpoint, an unnamed one from a spill file that lives as long as its session. An adapter with
+unfinished requests is never dropped.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 from safetensors.torch import load_file, save
 
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
-from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights, merged_parameters
+from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.checkpoints import (
     SUFFIX,
     CheckpointPath,
     CheckpointStore,
     write_atomically,
 )
+from tokengym.agents.service.engine.linear import Adapter, lora_layers
 from tokengym.agents.service.errors import UnknownResourceError
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from torch import nn
 
 BASE = "base"
-MERGED = 3
 
 log = logging.getLogger(__name__)
 
@@ -50,16 +50,14 @@ class AdapterCache:
         spilled: int,
         on_drop: Callable[[str], None],
     ) -> None:
-        self._model = model
+        self._layers = lora_layers(model)
         self._checkpoints = checkpoints
         self._spill = spill
         self._limits = (resident, spilled)
         self._on_drop = on_drop
         self._adapters: OrderedDict[str, LoraWeights] = OrderedDict()
-        self._merged: OrderedDict[str, dict[str, nn.Parameter]] = OrderedDict()
         self._on_disk: OrderedDict[str, tuple[Path, LoraSpec]] = OrderedDict()
         self._pins: Counter[str] = Counter()
-        self._replaced: dict[str, nn.Parameter] = {}
         self._current = BASE
         self._files = 0
         spill.mkdir(parents=True, exist_ok=True)
@@ -93,35 +91,30 @@ class AdapterCache:
     def drop(self, key: str) -> None:
         """Forget an unnamed adapter, or the copy of a deleted checkpoint."""
         self._adapters.pop(key, None)
-        self._unmerge(key)
+        self._forget(key)
         held = self._on_disk.pop(key, None)
         if held is not None:
             held[0].unlink(missing_ok=True)
 
     def use(self, key: str) -> None:
         """Switch the sampled module to the weights under `key`."""
-        if key == self._current:
-            return
-        merged: dict[str, nn.Parameter] = {}
-        if key != BASE:
-            if key not in self._merged:
-                self._merged[key] = merged_parameters(self._plain(), self._adapter(key))
-            self._merged.move_to_end(key)
-            merged = self._merged[key]
-        self._restore()
-        for name, parameter in merged.items():
-            module: Any = self._model.get_submodule(name)
-            self._replaced[name] = module.weight
-            module.weight = parameter
-        self._current = key
-        self._trim()
+        if key != self._current:
+            adapters: dict[str, Adapter] = {}
+            if key != BASE:
+                weights = self._adapter(key)
+                for name, (a, b) in weights.tensors.items():
+                    adapter = Adapter(a, b, weights.spec.scaling)
+                    adapters[name] = self._layers[name].prepared(adapter)
+            for name, layer in self._layers.items():
+                layer.adapter = adapters.get(name)
+            self._current = key
+            self._trim()
 
     def status(self) -> dict[str, int]:
         """Return counts for the status route."""
         return {
             "resident_adapters": len(self._adapters),
             "resident_bytes": sum(weights.nbytes for weights in self._adapters.values()),
-            "merged_weights": len(self._merged),
             "spilled_adapters": len(self._on_disk),
         }
 
@@ -138,7 +131,7 @@ class AdapterCache:
         else:
             raise UnknownResourceError(
                 f"sampler {key!r} is no longer held: its session ended, or more than "
-                f"{sum(self._limits)} newer adapter_cache were made since it was last used"
+                f"{sum(self._limits)} newer adapters were saved since it was last used"
             )
         return self._adapters[key]
 
@@ -146,11 +139,9 @@ class AdapterCache:
         resident, spilled = self._limits
         for key in self._idle(self._adapters, resident):
             weights = self._adapters.pop(key)
-            self._unmerge(key)
+            self._forget(key)
             if not key.startswith(CHECKPOINT_SCHEME) and key not in self._on_disk:
                 self._write_out(key, weights)
-        for key in self._idle(self._merged, MERGED):
-            self._unmerge(key)
         for key in self._idle(self._on_disk, spilled):
             log.info("adapter %s is forgotten: %d newer ones are held", key, spilled)
             self.drop(key)
@@ -167,20 +158,7 @@ class AdapterCache:
         write_atomically(file, save(weights.to_tensors()))
         self._on_disk[key] = (file, weights.spec)
 
-    def _unmerge(self, key: str) -> None:
+    def _forget(self, key: str) -> None:
         if key == self._current:
-            self._restore()
-        self._merged.pop(key, None)
+            self.use(BASE)
         self._on_drop(key)
-
-    def _restore(self) -> None:
-        for name, parameter in self._replaced.items():
-            module: Any = self._model.get_submodule(name)
-            module.weight = parameter
-        self._replaced = {}
-        self._current = BASE
-
-    def _plain(self) -> nn.Module:
-        """Return the module with the base weights in place, to merge an adapter onto."""
-        self._restore()
-        return self._model
