@@ -26,8 +26,8 @@ from tokengym.envs import World, baselines, make_world
 from tokengym.envs.core.rollout import Policy, Record, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
-from tokengym.envs.energy.oracle import optimum, replay
-from tokengym.envs.energy.world import plant_from
+from tokengym.envs.energy.compiled import plant_from
+from tokengym.envs.energy.oracle import optimum, simulate
 from tokengym.envs.registry import spec
 from tokengym.rewards.estimates import mean_estimate
 from tokengym.rewards.ties import tie_statistics
@@ -70,7 +70,7 @@ def shake_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Cells:
                 tuple(power + size * rng.normal() * (rng.random() < 0.3) for power in command)
                 for command in best.commands
             )
-            run = replay(plant, plan)
+            run = simulate(plant, plan)
             shaken += 1
             if not any(run.safety):
                 safe += 1

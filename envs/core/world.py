@@ -1,26 +1,39 @@
 """A World: the rules of one text environment as a pure, seeded state machine.
 
 It knows no tokens, no files, no clock and no global randomness. A subclass draws instances, solves
-them, opens an episode and answers replies; this base keeps the order of calls, the reward grid and
-the declared ranges.
+them, compiles Tasks, opens an episode and answers replies; this base keeps the order of calls, the
+splits and indices of Tasks, the compiled Tasks, the reward grid and the declared ranges.
 """
 
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Self
+from functools import lru_cache
+from typing import Any, ClassVar, Generic, NamedTuple, Self, cast
 
 import numpy as np
+from typing_extensions import TypeVar
 
 from tokengym.envs.core.display import html_fields
-from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, TaskError
+from tokengym.envs.core.errors import (
+    EpisodeStateError,
+    OptionError,
+    RoleError,
+    TaskError,
+    TokengymError,
+)
 from tokengym.envs.core.seeding import SPLITS, generator, split_of
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task, canonical_json, fingerprint, plain
 from tokengym.envs.core.turn import NOTHING, StopReason, Turn
+from tokengym.envs.core.windows import Windows
 from tokengym.rewards.bounds import dyadic
 
 _MOST_DRAWS = 10_000
+_COMPILED_TASKS_KEPT = 1024
+
+Compiled = TypeVar("Compiled", default=Any)
+"""What a world compiles its Tasks to."""
 
 
 class Optimum(NamedTuple):
@@ -35,11 +48,11 @@ class Optimum(NamedTuple):
     exact: bool
 
 
-class World(ABC):
+class World(ABC, Generic[Compiled]):
     """One text environment at one level.
 
     Args:
-        spec: the world's row of the catalogue.
+        spec: the world's declaration.
         level: one of `spec.levels`; the first one if `None`.
 
     Raises:
@@ -55,6 +68,8 @@ class World(ABC):
             raise OptionError(f"{spec.id} has the levels {list(spec.levels)}, got level={level!r}")
         self.spec = spec
         self.level = level
+        self._windows: Windows | None = None
+        self._compiled: Compiled | None = None
         self._role: str | None = None
         self._returns: dict[str, float] = {}
 
@@ -66,6 +81,17 @@ class World(ABC):
     def _repr_html_(self) -> str:
         about = {"level": self.level, "turn limit": self.turn_limit, "to reply": self._role or ""}
         return html_fields(self.spec.id, {"": self.spec.summary, **about, "returns": self.returns})
+
+    @classmethod
+    def cast(cls, world: "World") -> Self:
+        """Return `world` itself, checked to be of this class: for policies that need its members.
+
+        Raises:
+            TypeError: if it is another world.
+        """
+        if not isinstance(world, cls):
+            raise TypeError(f"expected a {cls.__name__}, got {type(world).__name__}")
+        return world
 
     @property
     def turn_limit(self) -> int:
@@ -80,45 +106,60 @@ class World(ABC):
     # Tasks
 
     def size(self, split: str = "train") -> int | None:
-        """Return how many Tasks `split` holds; `None` where they are drawn and have no end.
+        """Return the number of Tasks in `split`; `None` where Tasks are drawn and never run out.
 
         Raises:
             OptionError: if the split is unknown.
         """
         if split not in SPLITS:
             raise OptionError(f"split must be one of {list(SPLITS)}, got {split!r}")
-        return None
+        sizes = self._sizes()
+        return None if sizes is None else sizes[split]
 
     def task(self, split: str = "train", index: int = 0) -> Task:
-        """Draw the Task at `index` of `split`: the same one always and everywhere.
+        """Return the Task at `index` of `split`: the same one always and everywhere.
 
         Args:
             split: `train`, `validation` or `test`. No instance occurs in two of them.
-            index: any integer >= 0.
+            index: an integer >= 0, below `size(split)` if that is a number.
 
         Raises:
-            OptionError: if the split is unknown or the index negative.
+            OptionError: if the split is unknown or the index out of range.
         """
-        if split not in SPLITS:
-            raise OptionError(f"split must be one of {list(SPLITS)}, got {split!r}")
+        size = self.size(split)
         if isinstance(index, bool) or not isinstance(index, int | np.integer) or index < 0:
             raise OptionError(f"index must be an integer >= 0, got {index!r}")
+        if size is not None and index >= size:
+            raise OptionError(f"{split!r} holds {size} Tasks, got index {index}")
         index = int(index)
+        if size is None:
+            instance, answer = self._draw_usable(split, index)
+        else:
+            instance, answer = self._record(split, index)
+        return Task.create(
+            world=self.spec.id,
+            level=self.level,
+            split=split,
+            index=index,
+            instance=instance,
+            answer=answer,
+        )
+
+    def _draw_usable(self, split: str, index: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Draw instances until one belongs to `split` and has an answer; return both."""
         rng = generator(self.spec.id, split, self.level, index, *self._drawing_options())
+        windows = self._windows
         for _ in range(_MOST_DRAWS):
-            instance = plain(self._draw(rng))
-            if self._split_of(instance) != split:
-                continue
-            answer = self._solve(instance, rng)
+            if windows is None:
+                instance = plain(self._draw(rng))
+                owner = split_of(fingerprint(self.spec.id, canonical_json(instance)))
+            else:
+                start = windows.starts[int(rng.integers(len(windows)))]
+                instance = plain(self._draw_window(rng, start))
+                owner = windows[start]
+            answer = self._solve(instance, rng) if owner == split else None
             if answer is not None:
-                return Task.create(
-                    world=self.spec.id,
-                    level=self.level,
-                    split=split,
-                    index=index,
-                    instance=instance,
-                    answer=plain(answer),
-                )
+                return instance, plain(answer)
         raise TaskError(
             f"{self.spec.id} at level {self.level!r} gave no usable instance for {split!r} "
             f"in {_MOST_DRAWS} draws"
@@ -137,9 +178,17 @@ class World(ABC):
         """Options that change which Tasks are drawn; each combination has streams of its own."""
         return ()
 
-    def _split_of(self, instance: Mapping[str, Any]) -> str:
-        """The one split an instance belongs to; override it where instances share a user's data."""
-        return split_of(fingerprint(self.spec.id, canonical_json(instance)))
+    def _sizes(self) -> Mapping[str, int] | None:
+        """Return by split the number of records of a user's data; `None` if Tasks are drawn."""
+        return None
+
+    def _record(self, split: str, index: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Return instance and answer, as plain values, of a record that `_sizes` counts."""
+        raise NotImplementedError(f"{type(self).__name__} counts records and returns none")
+
+    def _draw_window(self, rng: np.random.Generator, start: int) -> Mapping[str, Any]:
+        """Draw an instance on the window of `_windows` that begins at entry `start`."""
+        raise NotImplementedError(f"{type(self).__name__} has windows and draws none")
 
     @abstractmethod
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
@@ -155,6 +204,44 @@ class World(ABC):
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
         """Return by role the best expected return of `task`."""
 
+    # Compiled Tasks
+
+    def compile(self, task: Task) -> Compiled:
+        """Return what an episode of `task` needs, worked out once and shared by all episodes.
+
+        Raises:
+            TaskError: if the Task belongs to another world or its contents are damaged.
+        """
+        if task.world != self.spec.id:
+            raise TaskError(f"{self.spec.id} cannot play a Task of {task.world!r}")
+        compiled: Compiled = _compile(type(self), task, self._compile_options())
+        return compiled
+
+    @property
+    def compiled(self) -> Compiled:
+        """The compiled Task that is played.
+
+        Raises:
+            EpisodeStateError: before the first `start`.
+        """
+        if self._compiled is None:
+            raise EpisodeStateError(f"{self.spec.id}: no episode is under way; call start(task)")
+        return self._compiled
+
+    def _compile_options(self) -> tuple[object, ...]:
+        """Options that `_compile` takes after the Task, all hashable."""
+        return ()
+
+    @classmethod
+    def _compile(cls, task: Task, *args: Any, **kwargs: Any) -> Compiled:
+        """Compile a Task: by default, to the Task itself.
+
+        A class method, so that all it can depend on is its arguments. The result must be immutable:
+        worlds with equal options and all their forks share it. What it raises for a damaged Task
+        (a missing field, a wrong type) becomes a `TaskError`.
+        """
+        return cast(Compiled, task)
+
     # Episodes
 
     def start(self, task: Task) -> Turn:
@@ -163,8 +250,7 @@ class World(ABC):
         Raises:
             TaskError: if the Task belongs to another world or its contents are damaged.
         """
-        if task.world != self.spec.id:
-            raise TaskError(f"{self.spec.id} cannot play a Task of {task.world!r}")
+        self._compiled = self.compile(task)
         self._returns = dict.fromkeys(self.spec.roles, 0.0)
         turn = self._begin(task)
         self._role = turn.role
@@ -223,16 +309,16 @@ class World(ABC):
         return copy.deepcopy(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Copy the state; the spec is frozen and shared."""
+        """Copy the state; the spec and the compiled Task are immutable and shared."""
         twin = copy.copy(self)
-        shared = {id(self.spec): self.spec}
+        shared = {id(self.spec): self.spec, id(self._compiled): self._compiled}
         for name, value in copy.deepcopy(vars(self), memo | shared).items():
             setattr(twin, name, value)
         return twin
 
     @abstractmethod
     def _begin(self, task: Task) -> Turn:
-        """Open an episode: the first Turn."""
+        """Open an episode of the Task that `self.compiled` was compiled from: the first Turn."""
 
     @abstractmethod
     def _respond(self, text: str, complete: bool) -> Turn:
@@ -281,3 +367,18 @@ class World(ABC):
         """Build the Turn that ends an episode by the world's own rules."""
         rewards, rounded = self._pay(terms, final=True)
         return Turn(role, text, rewards, rounded, True, False, reason, metrics)
+
+
+@lru_cache(maxsize=_COMPILED_TASKS_KEPT)
+def _compile(world: type[World], task: Task, options: tuple[object, ...]) -> Any:
+    """Compile a Task once for all worlds of a class that have equal options.
+
+    Raises:
+        TaskError: if the contents of the Task are damaged.
+    """
+    try:
+        return world._compile(task, *options)
+    except TokengymError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise TaskError(f"damaged Task of {task.world}: {error!r}") from error

@@ -22,7 +22,7 @@ SPEC = WorldSpec(
     },
     step_range={"operator": UNIT},
     return_range={"operator": UNIT},
-    render="tokengym.envs.energy.render:draw",
+    render="tokengym.envs.energy.render:render_episode",
     training={
         "max_tokens": 10,
         "groups_per_batch": 6,

@@ -1,28 +1,29 @@
 """Scripted policies. All but the oracle use only what the Turns have shown."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 
+from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
+from tokengym.envs.energy.grammar import write_commands
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.oracle import UNSAFE, plan
 from tokengym.envs.energy.plant import Commands
 from tokengym.envs.energy.rules import Rule, hold, self_consumption, time_of_use
-from tokengym.envs.energy.world import EnergyWorld, Shown
+from tokengym.envs.energy.world import EnergyWorld
 
-_Policy = Callable[[World, Turn, np.random.Generator], str]
 _NOISE = 0.3
 _MARGIN = 0.25
 
 
 def null(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """0 kW of everything, whatever the reserve asks."""
-    return _reply(world, (0.0,) * len(_energy(world).shown.plant.devices))
+    return _reply(world, (0.0,) * len(EnergyWorld.cast(world).shown.plant.devices))
 
 
 def random(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -32,7 +33,7 @@ def random(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
 def mpc(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Plan to the end on the shown forecasts, play the first step, plan again."""
-    shown = _energy(world).shown
+    shown = EnergyWorld.cast(world).shown
     plant = shown.plant
     if isinstance(plant, House):
         # Weather is met with a margin in K; this step needs none, its weather is known.
@@ -49,7 +50,7 @@ def mpc(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
 def noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """The time-of-use rule with Gaussian noise, in tenths of a kW: a policy that explores."""
-    shown = _energy(world).shown
+    shown = EnergyWorld.cast(world).shown
     wanted = time_of_use(shown.plant, shown.step, shown.state)
     powers = zip(wanted, _ranges(world), strict=True)
     return _reply(
@@ -60,41 +61,26 @@ def noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
 def oracle(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Read the optimal plan from the Task's answer."""
-    energy = _energy(world)
-    return _reply(world, energy.optimal_commands, digits=12)
+    return _reply(world, EnergyWorld.cast(world).optimal_commands, decimals=12)
 
 
-def _by(rule: Rule) -> _Policy:
+def _following(rule: Rule) -> Policy:
     def policy(world: World, turn: Turn, rng: np.random.Generator) -> str:
-        shown: Shown = _energy(world).shown
+        shown = EnergyWorld.cast(world).shown
         return _reply(world, rule(shown.plant, shown.step, shown.state))
 
     policy.__doc__ = rule.__doc__
     return policy
 
 
-def _energy(world: World) -> EnergyWorld:
-    if not isinstance(world, EnergyWorld):
-        raise TypeError(f"these policies play the energy world, got {type(world).__name__}")
-    return world
-
-
-def _reply(world: World, commands: Commands, digits: int = 2) -> str:
-    devices = _energy(world).shown.plant.devices
-    return "\n".join(
-        f"{device} {_number(power, digits)}"
-        for device, power in zip(devices, commands, strict=True)
-    )
-
-
-def _number(power: float, digits: int) -> str:
-    text = f"{power:.{digits}f}".rstrip("0").rstrip(".")
-    return "0" if text == "-0" else text
+def _reply(world: World, commands: Commands, decimals: int = 2) -> str:
+    devices = EnergyWorld.cast(world).compiled.plant.devices
+    return write_commands(commands, devices, decimals=decimals)
 
 
 def _ranges(world: World) -> list[tuple[float, float]]:
-    """Least and most kW by device, as the opening states them."""
-    plant = _energy(world).shown.plant
+    """Return least and most kW by device, as the opening states them."""
+    plant = EnergyWorld.cast(world).shown.plant
     if isinstance(plant, House):
         return [(0.0, plant.power)]
     ranges = [(-plant.power, plant.power)]
@@ -105,13 +91,13 @@ def _ranges(world: World) -> list[tuple[float, float]]:
     return ranges
 
 
-BASELINES: Mapping[str, _Policy] = MappingProxyType(
+BASELINES: Mapping[str, Policy] = MappingProxyType(
     {
         "null": null,
         "random": random,
-        "hold": _by(hold),
-        "self_consumption": _by(self_consumption),
-        "time_of_use": _by(time_of_use),
+        "hold": _following(hold),
+        "self_consumption": _following(self_consumption),
+        "time_of_use": _following(time_of_use),
         "noisy": noisy,
         "mpc": mpc,
         "oracle": oracle,

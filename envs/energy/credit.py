@@ -1,12 +1,10 @@
-"""Exact value functions, and the credit of each step: how much dearer it made the day.
+"""Exact value functions, and the credit of each step: minus the cost it added to the optimum.
 
 The cost-to-go of a plant with one store is convex and piecewise linear in what is stored, so that
 dynamic programming over it is exact: no grid, no tolerance. Breaking the floor costs `UNSAFE` money
 per unit here, more than any way to keep it, so that values are finite after a violation too and
 equal the safe optimum wherever that exists.
 """
-
-from typing import Self
 
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.energy.house import House
@@ -29,10 +27,6 @@ class Values:
 
     def __init__(self, plant: Microgrid | House) -> None:
         self._values = tuple(_house(plant) if isinstance(plant, House) else _microgrid(plant))
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """Immutable all the way down: a copy is the values themselves."""
-        return self
 
     def at(self, step: int, state: State) -> float:
         """Least money from `step` to the end, and `UNSAFE` per unit of safety cost on the way.

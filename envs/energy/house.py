@@ -80,10 +80,6 @@ class House:
         object.__setattr__(self, "price_of_missing", max(self.price) * kwh_per_kelvin)
         object.__setattr__(self, "price_of_extra", min(self.price) * kwh_per_kelvin)
 
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """Immutable all the way down: a copy is the plant itself."""
-        return self
-
     @property
     def steps(self) -> int:
         """Number of steps."""

@@ -114,10 +114,6 @@ class Microgrid:
         for name, value in derived.items():
             object.__setattr__(self, name, value)
 
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """Immutable all the way down: a copy is the plant itself."""
-        return self
-
     @property
     def steps(self) -> int:
         """Number of steps."""

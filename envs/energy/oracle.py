@@ -26,14 +26,14 @@ class Plan(NamedTuple):
     cost: float
 
 
-class Episode(NamedTuple):
-    """What a run of commands over the whole horizon did."""
+class Simulation(NamedTuple):
+    """Money and safety cost by step of a run of commands over the whole horizon."""
 
     money: float
     safety: tuple[float, ...]
 
 
-def replay(plant: Plant, commands: tuple[Commands, ...]) -> Episode:
+def simulate(plant: Plant, commands: tuple[Commands, ...]) -> Simulation:
     """Run commands through the plant from its start to its end."""
     state, money, safety = plant.initial, 0.0, []
     for step, command in enumerate(commands):
@@ -41,14 +41,14 @@ def replay(plant: Plant, commands: tuple[Commands, ...]) -> Episode:
         state = outcome.state
         money += outcome.money
         safety.append(outcome.safety)
-    return Episode(money + plant.closing(state), tuple(safety))
+    return Simulation(money + plant.closing(state), tuple(safety))
 
 
 def optimum(plant: Microgrid | House) -> Plan | None:
-    """Return the cheapest safe plan, certified by a replay, or `None` if there is none.
+    """Return the cheapest safe plan, certified by a simulation, or `None` if there is none.
 
-    The program relaxes the plant (it may shed load to charge), so its cost is a lower bound; the
-    replay reaching the same cost, safely, proves the plan optimal.
+    The program relaxes the plant (it may shed load to charge), so its cost is a lower bound; a
+    simulation that reaches the same cost, safely, proves the plan optimal.
     """
     planned = plan(plant, 0, plant.initial)
     if planned is None:
@@ -56,10 +56,10 @@ def optimum(plant: Microgrid | House) -> Plan | None:
     rounded = tuple(
         tuple(round(power, _DIGITS) + 0.0 for power in command) for command in planned.commands
     )
-    replayed = replay(plant, rounded)
-    if any(replayed.safety) or abs(replayed.money - planned.cost) > _GAP:
+    simulated = simulate(plant, rounded)
+    if any(simulated.safety) or abs(simulated.money - planned.cost) > _GAP:
         return None
-    return Plan(rounded, replayed.money)
+    return Plan(rounded, simulated.money)
 
 
 def plan(

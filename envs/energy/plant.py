@@ -1,8 +1,7 @@
-"""What the world asks of a plant: step it, price its end, and say what safety requires of it."""
+"""The interface of a plant: step it, price its end, and return what safety requires of it."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 State = tuple[float, float]
 """What is stored: battery energy in kWh (or the indoor temperature in °C), car charge in kWh."""
@@ -92,15 +91,6 @@ def rounded_down(value: float) -> float:
 def rounded_up(value: float) -> float:
     """Return `value` in hundredths, rounded up (sparing numbers that miss one by rounding)."""
     return math.ceil(value * 100.0 - 1e-6) / 100.0
-
-
-def frozen(instance: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an instance with every list, nested ones too, as a tuple."""
-    return {name: _frozen(value) for name, value in instance.items()}
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 
 def latest(

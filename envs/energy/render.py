@@ -1,4 +1,4 @@
-"""The energy day: power, price, what is stored against what safety asks, violations."""
+"""The picture of an episode: powers, prices, stored energy against the reserve, violations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,17 +23,18 @@ from tokengym.envs.core.palette import (
 from tokengym.envs.core.replay import replay
 from tokengym.envs.core.rollout import Record
 from tokengym.envs.core.world import World
+from tokengym.envs.energy.compiled import plant_from
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.plant import TOLERANCE, Commands
-from tokengym.envs.energy.world import EnergyWorld, plant_from
+from tokengym.envs.energy.world import EnergyWorld
 
 _MOST_TICKS = 13
 
 
 @dataclass(frozen=True)
 class Day:
-    """What happened in an episode of n steps.
+    """An episode of n steps.
 
     Attributes:
         plant: the plant with all that came to pass.
@@ -56,7 +57,7 @@ class Day:
 
     @property
     def edges(self) -> list[float]:
-        """Where steps begin and end, in hours since the midnight before the first, plant-long."""
+        """Edges of the steps in hours since the midnight before the first: steps + 1 numbers."""
         plant = self.plant
         return [plant.start / 60.0 + plant.dt * step for step in range(plant.steps + 1)]
 
@@ -66,15 +67,13 @@ class Day:
         return [powers[at] for powers in self.done]
 
 
-def day(world: World, record: Record) -> Day:
-    """Play a Record again and read off what happened."""
-    if not isinstance(world, EnergyWorld):
-        raise TypeError(f"a day is of the energy world, got {type(world).__name__}")
+def replay_day(world: World, record: Record) -> Day:
+    """Replay a Record and collect the states it goes through."""
     plant = plant_from(record.task.instance)
     states = [plant.initial]
     done, missed, malformed = [], [], []
     money = 0.0
-    for number, step in enumerate(replay(world, record)):
+    for number, step in enumerate(replay(EnergyWorld.cast(world), record)):
         outcome = step.after.outcome
         if outcome is not None:
             states.append(outcome.state)
@@ -87,9 +86,9 @@ def day(world: World, record: Record) -> Day:
     return Day(plant, stored, car, tuple(done), tuple(missed), tuple(malformed), money)
 
 
-def draw(world: World, record: Record, title: str) -> Figure:
-    """Draw the day of a Record as panels over the same hours."""
-    shown = day(world, record)
+def render_episode(world: World, record: Record, title: str) -> Figure:
+    """Return the picture of a Record: four panels over the same hours."""
+    shown = replay_day(world, record)
     plant = shown.plant
     made = figure(11.0, 9.0, f"{title}\n{_verdict(shown)}")
     panels: list[Axes] = list(
@@ -129,7 +128,7 @@ def _verdict(shown: Day) -> str:
 
 
 def _hours(axes: Axes, edges: Sequence[float]) -> None:
-    """Label the hours, as often as there is room for."""
+    """Label the hours, as many as there is room for."""
     span = edges[-1] - edges[0]
     pace = next(hours for hours in (1, 2, 3, 6, 12, 24) if span / hours < _MOST_TICKS)
     axes.xaxis.set_major_locator(MultipleLocator(pace))
@@ -277,7 +276,7 @@ def _car(axes: Axes, plant: Microgrid, shown: Day) -> None:
 def _violations(
     axes: Axes, at: Sequence[float], found: Sequence[float], limit: Sequence[float], name: str
 ) -> None:
-    """Mark what was missed, and how far off it was."""
+    """Mark violations and how far off the limit they are."""
     if at:
         axes.vlines(at, found, limit, color=RED, lw=1.5)
         axes.plot(at, found, "X", color=RED, ms=9, mec="white", mew=0.7, label=name, clip_on=False)

@@ -1,4 +1,4 @@
-"""Rules of thumb as functions of what is shown: the safe hold, self-consumption, time of use.
+"""Rules of thumb, functions of what is shown: the safe hold, self-consumption, time of use.
 
 Each takes the plant as foreseen at a step and the state as seen, and returns commands in kW.
 """
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
-from tokengym.envs.energy.oracle import Episode, replay
+from tokengym.envs.energy.oracle import Simulation, simulate
 from tokengym.envs.energy.plant import Commands, State, rounded_down, rounded_up
 
 Rule = Callable[[Microgrid | House, int, State], Commands]
@@ -61,7 +61,7 @@ def time_of_use(plant: Microgrid | House, step: int, state: State) -> Commands:
     return _with_others(plant, step, state, max(wanted, least))
 
 
-def reference(plant: Microgrid | House) -> Episode:
+def reference(plant: Microgrid | House) -> Simulation:
     """Run the safe hold through the plant, as a policy would that sees what is shown."""
     commands: list[Commands] = []
     state = plant.initial
@@ -69,7 +69,7 @@ def reference(plant: Microgrid | House) -> Episode:
         command = hold(plant.foreseen(step), step, plant.seen(step, state))
         commands.append(command)
         state = plant.advance(step, state, command).state
-    return replay(plant, tuple(commands))
+    return simulate(plant, tuple(commands))
 
 
 def _missing(grid: Microgrid, step: int, state: State, ahead: int) -> float:

@@ -1,13 +1,11 @@
 """Running a check on inputs that Hypothesis generates."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import hypothesis
 from hypothesis import HealthCheck
 from hypothesis import strategies as st
-from hypothesis.errors import HypothesisWarning
 
 
 def try_all(
@@ -34,8 +32,4 @@ def try_all(
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
-    with warnings.catch_warnings():
-        # It warns of long replies in what it writes about a failure, in place of the failure where
-        # warnings are errors.
-        warnings.simplefilter("ignore", HypothesisWarning)
-        limits(test)()
+    limits(test)()

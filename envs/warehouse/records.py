@@ -3,12 +3,13 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.core.immutable import Immutable
+from tokengym.envs.core.windows import Windows
 from tokengym.envs.warehouse.layout import Layout
 from tokengym.envs.warehouse.levels import Level, PickLevel, StockLevel, draw_item, site_of
 from tokengym.envs.warehouse.orders import Order
@@ -16,11 +17,9 @@ from tokengym.envs.warehouse.orders import Order
 LEAST_HISTORY = 20
 """Periods before a window that its demand is estimated from, at least."""
 
-_SHARE_HELD_OUT = 0.15
-
 
 @dataclass(frozen=True)
-class OrderBook:
+class OrderBook(Immutable):
     """Orders of a real site, by release.
 
     Attributes:
@@ -44,12 +43,8 @@ class OrderBook:
         content = (self.layout, sorted(self.stock.items()), self.orders)
         object.__setattr__(self, "digest", _digest(content))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Never changed: a copy is the book itself."""
-        return self
-
-    def windows(self, level: Level) -> Mapping[int, str]:
-        """Return the first orders of the windows a level plays, and the split each belongs to.
+    def windows(self, level: Level) -> Windows:
+        """Return the windows a level plays, by their first orders; later ones are held out.
 
         Raises:
             DataError: if the level does not pick, an order exceeds a trip, or windows are too few.
@@ -62,7 +57,9 @@ class OrderBook:
                     f"{self.name}, line {line}: the order has {order.units} units, a trip of the "
                     f"level carries {level.capacity}"
                 )
-        return _by_time(range(0, len(self.orders), level.orders[1]), len(self.orders))
+        size = level.orders[1]
+        starts = range(0, len(self.orders) - size + 1, size)
+        return Windows(starts, f"windows of {size} orders")
 
     def instance(self, _rng: np.random.Generator, level: Level, at: int) -> dict[str, Any]:
         """Return the window that begins at order `at`; its first release is time 0.
@@ -87,7 +84,7 @@ class OrderBook:
 
 
 @dataclass(frozen=True)
-class SalesHistory:
+class SalesHistory(Immutable):
     """Units asked for by item and period.
 
     Attributes:
@@ -104,12 +101,8 @@ class SalesHistory:
         """Name the contents by their hash."""
         object.__setattr__(self, "digest", _digest(sorted(self.demand.items())))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Never changed: a copy is the history itself."""
-        return self
-
-    def windows(self, level: Level) -> Mapping[int, str]:
-        """Return the first periods of the windows a level plays, and the split each belongs to.
+    def windows(self, level: Level) -> Windows:
+        """Return the windows a level plays, by their first periods; later ones are held out.
 
         Raises:
             DataError: if the level does not keep stock, or articles or windows are too few.
@@ -120,8 +113,9 @@ class SalesHistory:
             raise DataError(
                 f"{self.name}: the level keeps {level.items} items, got {len(self.demand)}"
             )
-        periods = len(next(iter(self.demand.values())))
-        return _by_time(range(LEAST_HISTORY, periods, level.reviews * level.review), periods)
+        periods, size = len(next(iter(self.demand.values()))), level.reviews * level.review
+        starts = range(LEAST_HISTORY, periods - size + 1, size)
+        return Windows(starts, f"windows of {size} periods")
 
     def instance(self, rng: np.random.Generator, level: Level, at: int) -> dict[str, Any]:
         """Return the window that begins at period `at` for items and costs drawn.
@@ -147,20 +141,6 @@ class SalesHistory:
 
 
 Records = OrderBook | SalesHistory
-
-
-def _by_time(starts: range, length: int) -> Mapping[int, str]:
-    """Give the last whole windows to test, those before to validation, the rest to training."""
-    whole = [at for at in starts if at + starts.step <= length]
-    if len(whole) < len(SPLITS):
-        raise DataError(
-            f"the data hold {len(whole)} windows of {starts.step}; {len(SPLITS)} are needed, one "
-            "for each split"
-        )
-    held_out = max(1, round(_SHARE_HELD_OUT * len(whole)))
-    splits = ["train"] * (len(whole) - 2 * held_out)
-    splits += ["validation"] * held_out + ["test"] * held_out
-    return dict(zip(whole, splits, strict=True))
 
 
 def _digest(content: object) -> str:

@@ -81,7 +81,8 @@ class WarehouseWorld(World):
             self._records = data
         else:
             self._records = read(data)
-        self._windows = self._records.windows(LEVELS[self.level]) if self._records else {}
+        if self._records is not None:
+            self._windows = self._records.windows(LEVELS[self.level])
         self._session: Session | None = None
 
     @property
@@ -141,18 +142,14 @@ class WarehouseWorld(World):
     def _drawing_options(self) -> tuple[object, ...]:
         return () if self._records is None else (self._records.digest,)
 
-    def _split_of(self, instance: Mapping[str, Any]) -> str:
-        """A window of a user's data belongs to one split, whatever terms are put to it."""
-        if self._records is None:
-            return super()._split_of(instance)
-        return self._windows[instance["window"]]
-
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
-        level, records = LEVELS[self.level], self._records
-        if records is None:
-            return draw(rng, level)
-        at = int(rng.choice(list(self._windows)))
-        return {**records.instance(rng, level, at), "source": records.digest, "window": at}
+        return draw(rng, LEVELS[self.level])
+
+    def _draw_window(self, rng: np.random.Generator, start: int) -> Mapping[str, Any]:
+        records = self._records
+        assert records is not None
+        drawn = records.instance(rng, LEVELS[self.level], start)
+        return {**drawn, "source": records.digest, "window": start}
 
     def _solve(
         self, instance: Mapping[str, Any], rng: np.random.Generator

@@ -20,9 +20,10 @@ from tokengym.envs.core.rollout import Policy, Record, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.energy import render as energy
+from tokengym.envs.energy.compiled import plant_from
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.plant import TOLERANCE
-from tokengym.envs.energy.world import EnergyWorld, plant_from
+from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.pictures import has_picture, save_picture
 from tokengym.envs.registry import baselines, make_world, spec, specs
 from tokengym.envs.warehouse import render_data as warehouse_data
@@ -83,7 +84,7 @@ def test_every_level_is_drawn_whoever_plays(
 @pytest.mark.parametrize("level", spec("energy").levels)
 def test_a_day_shows_the_states_the_plant_goes_through(level: str, who: str) -> None:
     world, record = played("energy", level, who, index=1)
-    shown = energy.day(world, record)
+    shown = energy.replay_day(world, record)
     plant = plant_from(record.task.instance)
     assert shown.plant == plant
     assert (shown.stored[0], shown.car[0]) == plant.initial
@@ -100,8 +101,8 @@ def test_a_day_shows_the_states_the_plant_goes_through(level: str, who: str) -> 
 
 def test_the_axes_hold_the_series_of_the_day() -> None:
     world, record = played("energy", "outages", "random")
-    shown = energy.day(world, record)
-    panels = energy.draw(world, record, "").axes
+    shown = energy.replay_day(world, record)
+    panels = energy.render_episode(world, record, "").axes
     lines = {line.get_label(): line.get_xydata() for axes in panels for line in axes.lines}
     stored = np.asarray(lines["in the battery"])
     assert stored.tolist() == [list(pair) for pair in zip(shown.edges, shown.stored, strict=True)]
@@ -124,7 +125,7 @@ def test_an_episode_that_ends_at_a_violation_is_drawn_as_far_as_it_went(tmp_path
     record = play(
         world, task_of("energy", "day"), baselines("energy")["random"], np.random.default_rng(0)
     )
-    shown = energy.day(world, record)
+    shown = energy.replay_day(world, record)
     assert len(shown.done) == len(record.replies) < shown.plant.steps
     save_picture(world, record, tmp_path / "episode.png")
     assert size_of(tmp_path / "episode.png") > (800, 500)
@@ -248,7 +249,7 @@ def test_drawing_leaves_an_episode_under_way_alone() -> None:
     world.start(record.task)
     world.reply(record.replies[0])
     before = world.shown
-    energy.day(world, record)
+    energy.replay_day(world, record)
     assert world.shown == before
 
 
@@ -256,7 +257,7 @@ def test_a_record_of_other_options_is_refused() -> None:
     _, record = played("energy", "day", "random", index=1)
     assert record.metrics["violation_depth"] > 0.0
     with pytest.raises(TaskError, match="options"):
-        energy.day(make_world("energy", "day", flat_floor=True), record)
+        energy.replay_day(make_world("energy", "day", flat_floor=True), record)
 
 
 def test_what_cannot_be_drawn_is_refused_by_name(tmp_path: Path) -> None:

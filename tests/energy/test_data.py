@@ -8,14 +8,14 @@ import pytest
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.task import Task
-from tokengym.envs.energy.readers import (
+from tokengym.envs.energy.data import (
+    TimeSeries,
     read,
     read_citylearn,
     read_citylearn_weather,
     read_plain,
     read_pymgrid,
 )
-from tokengym.envs.energy.series import Series
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines
 
@@ -203,7 +203,7 @@ def test_windows_do_not_overlap_and_leave_room_for_the_hours_before(plain: Path)
     series = read_plain(plain)
     for name in ("small", "day", "two_days", "ev"):
         level = LEVELS[name]
-        starts = [at for at, _ in series.windows(level)]
+        starts = list(series.windows(level))
         gaps = np.diff(starts)
         assert starts[0] >= level.history
         assert starts[-1] + level.steps <= len(series.load)
@@ -316,7 +316,7 @@ def test_series_of_equal_content_have_equal_names(plain: Path) -> None:
     one, other = read_plain(plain), read_plain(plain)
     assert one == other
     assert one.digest == other.digest
-    changed = Series(one.start, one.minutes, one.price[:-1], one.load[:-1], one.pv[:-1])
+    changed = TimeSeries(one.start, one.minutes, one.price[:-1], one.load[:-1], one.pv[:-1])
     assert changed.digest != one.digest
 
 

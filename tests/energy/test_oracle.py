@@ -14,7 +14,7 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.energy.credit import Values
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
-from tokengym.envs.energy.oracle import UNSAFE, optimum, plan, replay
+from tokengym.envs.energy.oracle import UNSAFE, optimum, plan, simulate
 from tokengym.envs.energy.rules import reference
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines, spec
@@ -34,7 +34,7 @@ def test_the_plan_replayed_reproduces_the_optimum_and_breaks_no_floor(
 ) -> None:
     for index in range(6):
         answer, plant = task_of(level, index).answer, plant_of(level, index)
-        replayed = replay(plant, tuple(map(tuple, answer["plan"])))
+        replayed = simulate(plant, tuple(map(tuple, answer["plan"])))
         assert abs(replayed.money - answer["optimum"]) <= 1e-9
         assert not any(replayed.safety)
         solved = plan(plant, 0, plant.initial)
@@ -78,7 +78,7 @@ def test_no_safe_run_near_the_optimal_plan_or_far_from_it_is_cheaper(
             tuple(power + size * shape * rng.normal() for power in command)
             for command in answer["plan"]
         )
-        run = replay(plant, shaken)
+        run = simulate(plant, shaken)
         if not any(run.safety):
             # A step may miss the floor by the tolerance, which is worth this much at the most.
             assert run.money >= answer["optimum"] - 1e-6 * plant.steps
@@ -157,10 +157,10 @@ def test_sales_that_pay_more_than_purchases_cost_are_no_money_pump(
     pump = replace(grid, resale=tuple(p + 0.2 for p in grid.price))
     best = optimum(pump)
     assert best is not None
-    assert abs(replay(pump, best.commands).money - best.cost) <= 1e-9
+    assert abs(simulate(pump, best.commands).money - best.cost) <= 1e-9
     rng = np.random.default_rng(index)
     for _ in range(200):
-        tried = replay(pump, tuple((rng.uniform(-grid.power, grid.power),) for _ in pump.load))
+        tried = simulate(pump, tuple((rng.uniform(-grid.power, grid.power),) for _ in pump.load))
         assert any(tried.safety) or tried.money >= best.cost - 1e-5
 
 

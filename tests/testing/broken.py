@@ -1,9 +1,10 @@
 """Worlds that break one law each."""
 
 import copy
+import itertools
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -115,11 +116,6 @@ class RaisesOnItsPrompt(Thermometer):
         if text.startswith("On average"):
             raise RecursionError
         return super()._respond(text, complete)
-
-
-class ShowsBytes(Thermometer):
-    def _question(self) -> str:
-        return super()._question().encode()  # type: ignore[return-value]
 
 
 class PaysAStranger(Thermometer):
@@ -266,7 +262,7 @@ class LosesItsStateInAPickle(Thermometer):
 
 class CannotBePickled(Thermometer):
     def _begin(self, task: Task) -> Turn:
-        self._ticks = (tick for tick in range(9))
+        self._ticks: Iterator[int] = itertools.tee(iter(range(9)))[0]
         return super()._begin(task)
 
 
@@ -312,13 +308,6 @@ def gamble(world: World, turn: Turn, rng: np.random.Generator) -> str:
 # Envs
 
 
-class ShowsABook(Thermometer):
-    """More than an observation has room for."""
-
+class ShowsBytes(Thermometer):
     def _question(self) -> str:
-        return "read! " * 10_000 + super()._question()
-
-
-class ShowsItsProcess(Thermometer):
-    def _question(self) -> str:
-        return f"{super()._question()} (asks {os.getpid()})"
+        return super()._question().encode()  # type: ignore[return-value]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.tables import Source, Table
-from tokengym.envs.energy.series import Series, checked
+from tokengym.envs.energy.data.time_series import TimeSeries, time_series_of
 
 _PLAIN = ("load_kw", "pv_kw", "price_import", "price_export", "grid_up")
 _FIELDS = ("load", "pv", "price", "resale", "up")
@@ -22,8 +22,8 @@ _LARGEST_YIELD = 1500.0
 _GRID = ("import_price", "export_price", "co2_per_kwh", "grid_status")
 
 
-def read(paths: Source | Sequence[Source]) -> Series:
-    """Read whatever the headers say the files are.
+def read(paths: Source | Sequence[Source]) -> TimeSeries:
+    """Read files of any of the formats, told apart by their number and headers.
 
     Args:
         paths: one plain CSV; or CityLearn's building and pricing, or weather and pricing; or
@@ -48,7 +48,7 @@ def read(paths: Source | Sequence[Source]) -> Series:
     )
 
 
-def read_plain(path: Source) -> Series:
+def read_plain(path: Source) -> TimeSeries:
     """Read `time,load_kw,pv_kw,price_import,price_export,grid_up`.
 
     The time is ISO 8601, in even steps; powers are means in kW, prices money per kWh.
@@ -76,14 +76,14 @@ def read_plain(path: Source) -> Series:
             raise DataError(
                 f"{row.place}: a gap: {later - earlier} after the row before, not {step}"
             )
-    return checked(
+    return time_series_of(
         columns, dict.fromkeys(columns, table), times[0].hour * 60 + times[0].minute, int(minutes)
     )
 
 
 def read_citylearn(
     building: Source, pricing: Source, *, nominal_power: float = 4.0, resale: float = 0.0
-) -> Series:
+) -> TimeSeries:
     """Read a CityLearn building and its prices, hourly.
 
     Args:
@@ -112,11 +112,11 @@ def read_citylearn(
     columns["resale"] = [resale] * len(columns["price"])
     if table.has("power_outage"):
         columns["up"] = [1.0 - out for out in table.numbers("power_outage")]
-    where = dict.fromkeys(columns, table) | {"price": prices}
-    return checked(columns, where, _first_hour(table), 60)
+    tables = dict.fromkeys(columns, table) | {"price": prices}
+    return time_series_of(columns, tables, _first_hour(table), 60)
 
 
-def read_citylearn_weather(weather: Source, pricing: Source, *, first_hour: int = 24) -> Series:
+def read_citylearn_weather(weather: Source, pricing: Source, *, first_hour: int = 24) -> TimeSeries:
     """Read CityLearn's outdoor temperatures and prices, hourly, for a heated house.
 
     Args:
@@ -128,15 +128,15 @@ def read_citylearn_weather(weather: Source, pricing: Source, *, first_hour: int 
     Raises:
         DataError: naming file, line and reason.
     """
-    where = {"outside": Table(weather), "price": Table(pricing)}
+    tables = {"outside": Table(weather), "price": Table(pricing)}
     columns = {
-        "outside": where["outside"].numbers(*_OUTSIDE),
-        "price": where["price"].numbers("electricity_pricing"),
+        "outside": tables["outside"].numbers(*_OUTSIDE),
+        "price": tables["price"].numbers("electricity_pricing"),
     }
-    return checked(columns, where, 60 * (first_hour - 1), 60)
+    return time_series_of(columns, tables, 60 * (first_hour - 1), 60)
 
 
-def read_pymgrid(load: Source, pv: Source, grid: Source, *, scale: float = 1.0) -> Series:
+def read_pymgrid(load: Source, pv: Source, grid: Source, *, scale: float = 1.0) -> TimeSeries:
     """Read the time series of a pymgrid scenario, hourly from midnight.
 
     Args:
@@ -149,23 +149,23 @@ def read_pymgrid(load: Source, pv: Source, grid: Source, *, scale: float = 1.0) 
     Raises:
         DataError: naming file, line and reason.
     """
-    tables = [Table(load), Table(pv), Table(grid)]
-    for table in tables:
-        _no_gap(table)
+    load_table, pv_table, grid_table = Table(load), Table(pv), Table(grid)
+    for table in (load_table, pv_table, grid_table):
+        _check_hours_counted(table)
     grid_columns = {name: (name, str(number)) for number, name in enumerate(_GRID)}
     columns = {
-        "load": [scale * value for value in tables[0].numbers("0", "load")],
-        "pv": [scale * value for value in tables[1].numbers("0", "renewable", "pv")],
-        "price": tables[2].numbers(*grid_columns["import_price"]),
-        "resale": tables[2].numbers(*grid_columns["export_price"]),
-        "up": tables[2].numbers(*grid_columns["grid_status"]),
+        "load": [scale * value for value in load_table.numbers("0", "load")],
+        "pv": [scale * value for value in pv_table.numbers("0", "renewable", "pv")],
+        "price": grid_table.numbers(*grid_columns["import_price"]),
+        "resale": grid_table.numbers(*grid_columns["export_price"]),
+        "up": grid_table.numbers(*grid_columns["grid_status"]),
     }
-    where = dict.fromkeys(columns, tables[2]) | {"load": tables[0], "pv": tables[1]}
-    return checked(columns, where, 0, 60)
+    tables = dict.fromkeys(columns, grid_table) | {"load": load_table, "pv": pv_table}
+    return time_series_of(columns, tables, 0, 60)
 
 
 def _first_hour(table: Table) -> int:
-    """Minute of the day of the first row, the hours (1 to 24) checked for gaps."""
+    """Return the minute of the day of the first row; check the hours (1 to 24) for gaps."""
     hours = table.numbers("hour")
     for row, hour in zip(table.rows, hours, strict=True):
         if hour not in range(1, 25):
@@ -176,8 +176,8 @@ def _first_hour(table: Table) -> int:
     return 60 * (int(hours[0]) - 1)
 
 
-def _no_gap(table: Table) -> None:
-    """Check that the unnamed first column counts the hours."""
+def _check_hours_counted(table: Table) -> None:
+    """Check that the unnamed first column, if there is one, counts the hours without a gap."""
     if table.header[0]:
         return
     numbers = table.numbers("")

@@ -1,28 +1,29 @@
-"""Series from a user's files: what happened over many days, checked, and cut into windows."""
+"""Time series from a user's files: what happened over many days, checked, in windows."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.tables import Table
-from tokengym.envs.energy.draw import clock
+from tokengym.envs.core.windows import Windows
+from tokengym.envs.energy.generator import hours_of_day
 from tokengym.envs.energy.levels import Level
+from tokengym.envs.energy.weather import Hours
 
 _LARGEST_POWER = 100.0
 _LARGEST_PRICE = 5.0
 _COLDEST, _HOTTEST = -60.0, 60.0
 _DAY = 1440
-_SHARE_HELD_OUT = 0.15
 
 
 @dataclass(frozen=True)
-class Series:
-    """Columns of equal length, one entry a step, without gaps. Empty columns are not there.
+class TimeSeries(Immutable):
+    """Columns of equal length, one entry a step, without gaps; an empty column is missing.
 
     Attributes:
         start: minute of the day at which the first entry begins.
@@ -51,14 +52,8 @@ class Series:
         digest = hashlib.sha256(repr((*content, self.outside)).encode()).hexdigest()[:12]
         object.__setattr__(self, "digest", digest)
 
-    def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """Immutable all the way down: a copy is the series itself."""
-        return self
-
-    def windows(self, level: Level) -> tuple[tuple[int, str], ...]:
-        """First entries of the windows a level can play, and the split each belongs to.
-
-        No two windows overlap; which split one belongs to is shuffled by the contents.
+    def windows(self, level: Level) -> Windows:
+        """Return the windows that a level can play, dealt to the splits by a hash of the contents.
 
         Raises:
             DataError: if the step is another, a column is missing, or fewer than three windows fit.
@@ -79,19 +74,15 @@ class Series:
                 at += level.steps
             else:
                 at += 1
-        if len(starts) < len(SPLITS):
-            raise DataError(
-                f"{len(self.price)} rows hold {len(starts)} windows of {level.steps} steps that "
-                f"begin between {first} and {last} h with {level.history} rows before them; "
-                f"{len(SPLITS)} are needed, one for each split"
-            )
-        shuffled = sorted(
-            starts, key=lambda at: hashlib.sha256(f"{self.digest}:{at}".encode()).digest()
+        shuffled = sorted(starts, key=self._shuffle_key, reverse=True)
+        kind = (
+            f"windows of {level.steps} steps that begin between {first} and {last} h with "
+            f"{level.history} rows before them"
         )
-        held_out = max(1, round(_SHARE_HELD_OUT * len(starts)))
-        splits = ["test"] * held_out + ["validation"] * held_out
-        splits += ["train"] * (len(starts) - len(splits))
-        return tuple(sorted(zip(shuffled, splits, strict=True)))
+        return Windows(shuffled, kind)
+
+    def _shuffle_key(self, start: int) -> bytes:
+        return hashlib.sha256(f"{self.digest}:{start}".encode()).digest()
 
     def days(self, level: Level, at: int) -> dict[str, Any]:
         """Return the series of the window that begins at entry `at`, as fields of a plant."""
@@ -114,22 +105,22 @@ class Series:
             days["critical"] = 0.5 if begun else 1.0
         return days
 
-    def hours(self, level: Level, at: int) -> Any:
-        """Hour of the day by step of the window that begins at entry `at`."""
-        return clock((self.start + at * self.minutes) % _DAY, level.steps, self.minutes)
+    def hours(self, level: Level, at: int) -> Hours:
+        """Return the hour of the day by step of the window that begins at entry `at`."""
+        return hours_of_day((self.start + at * self.minutes) % _DAY, level.steps, self.minutes)
 
 
-def checked(
+def time_series_of(
     columns: Mapping[str, Sequence[float]],
-    where: Mapping[str, Table],
+    tables: Mapping[str, Table],
     start: int,
     minutes: int,
-) -> Series:
-    """Build a series of numbers that make sense.
+) -> TimeSeries:
+    """Check that the numbers make sense, round them to the grid of the texts, and build the series.
 
     Args:
-        columns: by field of `Series`, its numbers.
-        where: by field, the table they come from.
+        columns: by field of `TimeSeries`, its numbers.
+        tables: by field, the table they come from.
         start: minute of the day of the first.
         minutes: length of a step.
 
@@ -141,7 +132,7 @@ def checked(
     if len(set(lengths.values())) != 1:
         raise DataError(f"columns must have as many rows each, got {lengths}")
     for name, values in columns.items():
-        for row, value in zip(where[name].rows, values, strict=True):
+        for row, value in zip(tables[name].rows, values, strict=True):
             reason = _objection(name, value)
             if reason:
                 raise DataError(f"{row.place}: {name} is {value!r}: {reason}")
@@ -149,7 +140,7 @@ def checked(
         name: tuple(round(value, 3 if name in ("price", "resale") else 2) for value in values)
         for name, values in columns.items()
     }
-    return Series(
+    return TimeSeries(
         start,
         minutes,
         rounded["price"],
@@ -162,7 +153,7 @@ def checked(
 
 
 def _objection(name: str, value: float) -> str:
-    """Why a number cannot stand in a column; empty if it can."""
+    """Return why a number cannot stand in a column; empty if it can."""
     if name == "up":
         return "" if value in (0.0, 1.0) else "the grid is up (1) or down (0)"
     if name == "outside":

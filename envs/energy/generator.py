@@ -1,4 +1,4 @@
-"""Drawing instances: a plant of one level with its day, as plain values."""
+"""Drawing instances: a plant of one level with its days, as plain values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,9 +15,9 @@ IMPORT_CAP, EXPORT_CAP = 10.0, 3.0
 _STORM = 4.0
 
 
-def microgrid(rng: np.random.Generator, level: Level) -> Mapping[str, Any]:
+def draw_microgrid(rng: np.random.Generator, level: Level) -> Mapping[str, Any]:
     """Draw a synthetic home microgrid: the fields of `Microgrid`."""
-    start, hours = _clock(rng, level)
+    start, hours = _draw_hours(rng, level)
     shown = np.concatenate([(hours[0] - np.arange(level.history, 0, -1) * _dt(level)) % 24, hours])
     load = weather.demand(rng, shown)
     pv = weather.sun(rng, shown, rng.uniform(2.4, 6.0))
@@ -30,13 +30,13 @@ def microgrid(rng: np.random.Generator, level: Level) -> Mapping[str, Any]:
         "resale": np.full(level.steps, round(rng.uniform(0.04, 0.12), 2)),
         "before": [[a, b] for a, b in zip(load, pv, strict=True)][: level.history],
     }
-    return home(rng, level, hours, days)
+    return draw_home(rng, level, hours, days)
 
 
-def home(
+def draw_home(
     rng: np.random.Generator, level: Level, hours: weather.Hours, days: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Draw what stands in a home whose series are given: the fields of `Microgrid`.
+    """Draw the equipment of a home whose time series are given: the fields of `Microgrid`.
 
     Args:
         rng: randomness.
@@ -78,26 +78,26 @@ def home(
         "pv_updates": pv_updates,
         "rating": round(rng.uniform(2.0, 4.0), 1) if level.genset else 0.0,
         "fuel": 0.4,
-        "car": _car(rng, hours) if level.car else [],
+        "car": _draw_car(rng, hours) if level.car else [],
         **days,
     }
 
 
-def house(rng: np.random.Generator, level: Level) -> Mapping[str, Any]:
-    """Draw a heated house: the fields of `House`."""
-    start, hours = _clock(rng, level)
+def draw_house(rng: np.random.Generator, level: Level) -> Mapping[str, Any]:
+    """Draw a synthetic heated house: the fields of `House`."""
+    start, hours = _draw_hours(rng, level)
     days = {
         "start": start,
         "outside": weather.outdoors(rng, hours),
         "price": weather.tariff(rng, hours),
     }
-    return heated(rng, level, hours, days)
+    return draw_heated_house(rng, level, hours, days)
 
 
-def heated(
+def draw_heated_house(
     rng: np.random.Generator, level: Level, hours: weather.Hours, days: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Draw the house around a given day: the fields of `House`.
+    """Draw a house whose weather and prices are given: the fields of `House`.
 
     Args:
         rng: randomness.
@@ -131,23 +131,24 @@ def heated(
     }
 
 
-def clock(start: int, steps: int, minutes: int) -> weather.Hours:
-    """Hour of the day by step, from the minute of the day at which the first begins."""
+def hours_of_day(start: int, steps: int, minutes: int) -> weather.Hours:
+    """Return the hour of the day by step, from the minute of the day at which the first begins."""
     return ((start + minutes * np.arange(steps)) % 1440) / 60.0
 
 
-def _clock(rng: np.random.Generator, level: Level) -> tuple[int, weather.Hours]:
+def _draw_hours(rng: np.random.Generator, level: Level) -> tuple[int, weather.Hours]:
+    """Draw the minute of the day at which an episode begins; return it with `hours_of_day`."""
     first, last = level.begins
     start = 60 * int(rng.integers(first, last + 1))
-    return start, clock(start, level.steps, level.minutes)
+    return start, hours_of_day(start, level.steps, level.minutes)
 
 
 def _dt(level: Level) -> float:
     return level.minutes / 60.0
 
 
-def _car(rng: np.random.Generator, hours: weather.Hours) -> list[float]:
-    """The car comes home in the evening and leaves in the morning."""
+def _draw_car(rng: np.random.Generator, hours: weather.Hours) -> list[float]:
+    """Draw the `car` of a `Microgrid`: it arrives in the evening and departs in the morning."""
     home, away = int(rng.integers(17, 21)), int(rng.integers(6, 9))
     arrives = int(np.argmax(np.floor(hours) == home))
     departs = arrives + int(np.argmax(np.floor(hours[arrives:]) == away))

@@ -1,4 +1,4 @@
-"""What an operator reads: the opening, and what is new at each step. Only what may be seen."""
+"""The texts an operator reads: the opening, and what is new at each step."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,12 @@ from tokengym.envs.energy.plant import Commands, State
 
 
 def opening(plant: Microgrid | House) -> str:
-    """The rules, the constants and the forecast table, for the first Turn."""
+    """Return the rules, the constants and the forecast table, for the first Turn."""
     return _opening_microgrid(plant) if isinstance(plant, Microgrid) else _opening_house(plant)
 
 
 def conditions(plant: Microgrid | House) -> tuple[tuple[str, str], ...]:
-    """By step, what a Turn says before and after the state."""
+    """Return by step the texts of a Turn before and after the state."""
     labels = _labels(plant)
     if isinstance(plant, House):
         return tuple(
@@ -38,26 +38,26 @@ def conditions(plant: Microgrid | House) -> tuple[tuple[str, str], ...]:
 
 
 def state(plant: Microgrid | House, step: int, seen: State) -> str:
-    """The state as shown: battery energy or temperature, and the car while it is at home."""
+    """Return the state as shown: battery energy or temperature, and the car while it is at home."""
     if isinstance(plant, Microgrid) and plant.car and plant.car[0] <= step < plant.car[1]:
         return f"{seen[0]:g} car {seen[1]:g}"
     return f"{seen[0]:g}"
 
 
 def deviation(plant: Microgrid | House, commands: Commands, done: Commands) -> str:
-    """Say what physics made of commands it could not follow; empty if it followed."""
-    told = [
+    """Return the text on commands that physics clipped; empty if it clipped none."""
+    clipped = [
         f"{device} did {power + 0.0:.2f}. "
         for device, wanted, power in zip(plant.devices, commands, done, strict=True)
         if abs(wanted - power) > 0.005
     ]
-    if not told:
+    if not clipped:
         return ""
-    return "".join(told) if len(plant.devices) > 1 else told[0].partition(" ")[2].capitalize()
+    return "".join(clipped) if len(plant.devices) > 1 else clipped[0].partition(" ")[2].capitalize()
 
 
 def ending(money: float, safety: Sequence[float]) -> str:
-    """The last Turn."""
+    """Return the text of the last Turn."""
     broken = sum(1 for cost in safety if cost > 0.0)
     kept = f"Limit broken in {broken} steps, by up to {max(safety):.2f}." if broken else "All kept."
     return f"End. Cost {100.0 * money:.0f} ct. {kept}"
