@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+import gymnasium
 import pytest
 from hypothesis import settings
+
+from tokengym.envs import registration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +24,17 @@ settings.load_profile("shared")
 # complain to a stream that is closed by then; only warnings of the SDK's own are lost.
 for name in ("internal_client_holder", "telemetry"):
     logging.getLogger(f"tinker.lib.{name}").setLevel(logging.ERROR)
+
+
+@pytest.fixture
+def fresh_registry() -> Iterator[None]:
+    """Forget afterwards which worlds a test registers."""
+    known: list[Any] = [registration.BY_ID, registration.BY_SHORT_NAME, gymnasium.registry]
+    before = [dict(one) for one in known]
+    yield
+    for one, kept in zip(known, before, strict=True):
+        one.clear()
+        one.update(kept)
 
 
 @pytest.fixture(scope="session")

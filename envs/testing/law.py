@@ -38,6 +38,7 @@ class TurnLaw(Enum):
 
     EVERY_TASK_CAN_BE_PLAYED = "Every Task of a world opens an episode."
     NO_REPLY_RAISES = "No reply raises an error, whatever its text, complete or cut off."
+    TEXTS_ARE_STRINGS = "What a Turn says is a string."
     ROLES_ARE_DECLARED = "A Turn asks and pays only roles that the spec declares."
     TURN_LIMIT_HOLDS = "No role speaks more often than the level's turn limit."
     REWARDS_LIE_IN_THEIR_RANGE = "Rewards and returns lie in the ranges that the spec declares."
@@ -130,10 +131,13 @@ def told(error: Exception) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a reply as a message shows it: quoted, with the middle left out of a long one."""
-    if len(text) <= _MOST_SHOWN:
-        return ascii(text)
-    return f"{text[:_MOST_SHOWN]!a}... ({len(text)} characters)"
+    """Return a reply as a message shows it: quoted, and cut if it is long."""
+    return cut(ascii(text), len(text))
 
 
-_MOST_SHOWN = 60
+def cut(text: str, length: int) -> str:
+    """Return the beginning of what is too long for a message, and the length of the whole."""
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}... ({length} characters)"
+
+
+_MOST_SHOWN = 70

@@ -25,6 +25,8 @@ HOSTILE: tuple[str, ...] = (
 )
 """Replies that are no reply: empty, binary, bidirectional, lone surrogates, huge, nested."""
 
+_LONG = 10_000
+"""Most characters of a generated one: Hypothesis writes out those that fail."""
 _HUGE = ("9" * 400, "1e999", "-1", "0.000000000000000000001", "nan", "٣")
 
 
@@ -60,7 +62,7 @@ def written(near: Sequence[str] = (), copied: Sequence[str] = ()) -> st.SearchSt
         near: replies close to a well-formed one.
         copied: texts that a policy may repeat, such as the prompt.
     """
-    known = [*HOSTILE, *near, *copied]
+    known = [*(reply[:_LONG] for reply in HOSTILE), *near, *copied]
     pieces = st.sampled_from(["\n", "```\n", "> ", "- ", "**", "| ", "    ", "1. ", "\t"])
     nested = st.lists(pieces | st.sampled_from([*near, "x"]), max_size=12).map("".join)
     huge = st.integers(-(10**60), 10**60).map(str) | st.floats().map(repr)

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tokengym.envs.testing.generate import try_all
-from tokengym.envs.testing.law import LawBroken, shown, told
+from tokengym.envs.testing.law import LawBroken, cut, told
 from tokengym.envs.testing.strategies import replies
 from tokengym.rewards.bounds import GRID, Range
 from tokengym.rewards.ties import TieStatistics, tie_statistics
@@ -68,11 +68,11 @@ def check_reward(
     values: dict[str, float] = {}
 
     def check(given: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        written = ", ".join([*map(repr, given), *(f"{k}={v!r}" for k, v in keywords.items())])
+        written = ", ".join([*map(ascii, given), *(f"{k}={v!a}" for k, v in keywords.items())])
 
         def require(holds: bool, name: str, statement: str, detail: str) -> None:
             if not holds:
-                raise LawBroken(name, statement, where, f"{shown(written)}: {detail}")
+                raise LawBroken(name, statement, where, f"{cut(written, len(written))}: {detail}")
 
         try:
             value, again = float(reward(*given, **keywords)), float(reward(*given, **keywords))

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import gymnasium
 import pytest
 
 import tokengym
-from tokengym.envs import registration
 from tokengym.envs.core.errors import OptionError, UnknownWorldError
 from tokengym.rewards.bounds import UNIT
 
@@ -26,17 +24,6 @@ SPEC = tokengym.WorldSpec(
     step_range={"forecaster": UNIT},
     return_range={"forecaster": UNIT},
 )
-
-
-@pytest.fixture
-def fresh() -> Iterator[None]:
-    """Forget afterwards what a test registers."""
-    known: list[Any] = [registration.BY_ID, registration.BY_SHORT_NAME, gymnasium.registry]
-    before = [dict(one) for one in known]
-    yield
-    for one, kept in zip(known, before, strict=True):
-        one.clear()
-        one.update(kept)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +56,7 @@ def test_a_world_that_cannot_be_made_is_not_registered(field: str) -> None:
     assert SPEC.id not in tokengym.specs()
 
 
-@pytest.mark.usefixtures("fresh")
+@pytest.mark.usefixtures("fresh_registry")
 def test_a_registered_world_is_found_everywhere() -> None:
     tokengym.register(SPEC)
     tokengym.register(replace(SPEC))  # an equal one again
@@ -80,7 +67,7 @@ def test_a_registered_world_is_found_everywhere() -> None:
     assert "Probability" in observation
 
 
-@pytest.mark.usefixtures("fresh")
+@pytest.mark.usefixtures("fresh_registry")
 def test_an_id_or_a_short_name_is_registered_once() -> None:
     tokengym.register(SPEC)
     with pytest.raises(OptionError, match="acme/Coins-v0 is already registered"):
@@ -92,7 +79,7 @@ def test_an_id_or_a_short_name_is_registered_once() -> None:
     assert tokengym.spec("coins") is SPEC
 
 
-@pytest.mark.usefixtures("fresh")
+@pytest.mark.usefixtures("fresh_registry")
 def test_a_short_name_is_the_newest_version() -> None:
     newest = replace(SPEC, id="acme/Coins-v10")
     for spec in (SPEC, newest, replace(SPEC, id="acme/Coins-v9")):

@@ -14,14 +14,14 @@ from tokengym.rewards.control import (
     floor_return,
     violation_depth,
 )
+from tokengym.testing import check_reward
 
 scores = st.floats(-1e6, 1e6)
 depths = st.floats(0.0, 1.0)
 
 
-@given(scores)
-def test_h_lies_in_the_unit_interval(score: float) -> None:
-    assert 0.0 <= bounded_score(score) <= 1.0
+def test_h_lies_in_the_unit_interval() -> None:
+    check_reward(bounded_score, scores, range=(0.0, 1.0))
 
 
 @given(st.floats(-30.0, 1.0), st.floats(1e-6, 10.0))
@@ -65,9 +65,15 @@ def test_every_violation_scores_below_every_safe_episode(
     assert 0.0 <= floor_return(other, depth) < FLOOR <= floor_return(score, None) <= 1.0
 
 
-@given(scores, st.one_of(st.none(), depths), st.booleans())
-def test_returns_lie_on_the_reward_grid(score: float, depth: float | None, flat: bool) -> None:
-    assert (floor_return(score, depth, flat=flat) * GRID).is_integer()
+def test_returns_lie_on_the_reward_grid_and_hardly_tie_but_on_a_flat_floor() -> None:
+    both = scores, st.one_of(st.none(), depths)
+    check_reward(floor_return, *both, flat=st.booleans(), range=(0.0, 1.0), dyadic=True)
+    graded, flat = (
+        check_reward(floor_return, *both, flat=st.just(how), range=(0.0, 1.0), dyadic=True, seed=0)
+        for how in (False, True)
+    )
+    rate = "reward_tie_pair_rate"
+    assert graded.ties[rate] < 0.5 * flat.ties[rate]  # type: ignore[literal-required]
 
 
 @given(st.floats(-6.0, 1.0), st.floats(-6.0, 1.0))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tokengym.rewards import debate
 from tokengym.rewards.bounds import Range
+from tokengym.testing import check_reward
 
 unit = st.floats(0, 1)
 
@@ -47,15 +48,19 @@ def test_a_posterior_scores_the_expectation_over_labels(
     assert debate.correctness(1, truth) == pytest.approx(right, abs=1e-12)
 
 
-@given(validity=unit, judge=unit, first=unit, final=unit)
-def test_parts_keep_their_ranges(validity: float, judge: float, first: float, final: float) -> None:
-    assert 0 <= debate.reasoning(validity, judge) <= debate.MOST_REASONING
-    assert -1e-12 <= debate.adaptation(first, final) <= debate.MOST_ADAPTATION
+def test_parts_keep_their_ranges() -> None:
+    check_reward(debate.reasoning, unit, unit, range=(0.0, debate.MOST_REASONING))
+    check_reward(debate.adaptation, unit, unit, range=(0.0, debate.MOST_ADAPTATION), slack=1e-12)
     assert Range(-1.0, 1.5) == debate.TOTAL
+    false = st.integers(0, debate.MOST_CHALLENGER_CLAIMS)
     for change in (debate.misleading, debate.helping):
-        for false in range(debate.MOST_CHALLENGER_CLAIMS + 1):
-            earned = change(first, final) + debate.false_claims(false)
-            assert earned in debate.CHALLENGER_TOTAL
+        check_reward(
+            lambda first, final, false, change=change: (
+                change(first, final) + debate.false_claims(false)
+            ),
+            *(unit, unit, false),
+            range=debate.CHALLENGER_TOTAL,
+        )
 
 
 @given(first=distributions(), final=distributions(), truth=distributions())

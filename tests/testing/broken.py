@@ -1,10 +1,9 @@
 """Worlds that break one law each."""
 
 import copy
-import itertools
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -116,6 +115,11 @@ class RaisesOnItsPrompt(Thermometer):
         if text.startswith("On average"):
             raise RecursionError
         return super()._respond(text, complete)
+
+
+class ShowsBytes(Thermometer):
+    def _question(self) -> str:
+        return super()._question().encode()  # type: ignore[return-value]
 
 
 class PaysAStranger(Thermometer):
@@ -262,7 +266,7 @@ class LosesItsStateInAPickle(Thermometer):
 
 class CannotBePickled(Thermometer):
     def _begin(self, task: Task) -> Turn:
-        self._ticks: Iterator[int] = itertools.tee(iter(range(9)))[0]
+        self._ticks = (tick for tick in range(9))
         return super()._begin(task)
 
 
@@ -308,6 +312,13 @@ def gamble(world: World, turn: Turn, rng: np.random.Generator) -> str:
 # Envs
 
 
-class ShowsBytes(Thermometer):
+class ShowsABook(Thermometer):
+    """More than an observation has room for."""
+
     def _question(self) -> str:
-        return super()._question().encode()  # type: ignore[return-value]
+        return "read! " * 10_000 + super()._question()
+
+
+class ShowsItsProcess(Thermometer):
+    def _question(self) -> str:
+        return f"{super()._question()} (asks {os.getpid()})"

@@ -3,9 +3,11 @@
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
+import tokengym
 from tests.testing import broken
 from tests.testing.thermometer import POLICIES, ROLE, SPEC, Thermometer
 from tokengym.envs.core.rollout import Policy, play
@@ -27,6 +29,7 @@ CASES = [
     (broken.RaisesOnAWord, "no_reply_raises", "ValueError: invalid literal"),
     (broken.RaisesWhereCutOff, "no_reply_raises", "cut off,: IndexError"),
     (broken.RaisesOnItsPrompt, "no_reply_raises", "RecursionError"),
+    (broken.ShowsBytes, "texts_are_strings", "the opening says a bytes"),
     (broken.PaysAStranger, "roles_are_declared", "judge"),
     (broken.NeverEnds, "turn_limit_holds", "after its 2 turns"),
     (broken.Overpays, "rewards_lie_in_their_range", "reward of 'reader'"),
@@ -45,11 +48,23 @@ CASES = [
     (broken.SharesItsDay, "interleaved_worlds_play_alike", "text:"),
     (broken.Remembers, "a_used_world_plays_like_a_fresh_one", "rewards:"),
     (broken.ForksShareAList, "a_fork_is_an_independent_twin", "metrics:"),
+    (broken.CannotBePickled, "a_fork_is_an_independent_twin", "cannot pickle 'generator'"),
     (broken.LosesItsStateInAPickle, "a_pickled_world_plays_on", "text:"),
     (broken.ShowsTheAnswer, "the_answer_is_not_shown", "another opening Turn"),
     (broken.PromisesTooMuch, "optima_lie_in_the_range", "1.5"),
     (broken.PromisesTooLittle, "no_policy_beats_the_oracle", "the optimum"),
     (broken.PaysTheFarther, "no_policy_beats_the_oracle", "than the oracle"),
+]
+
+
+ENV_CASES = [
+    (broken.ShowsABook, "gymnasium_accepts_the_env", "no episode is under way"),
+    (broken.SharesItsDay, "envs_of_one_seed_do_the_same", "answer otherwise"),
+    (broken.DrawsAnew, "infos_tell_text_terms_metrics_and_task", "another Task"),
+    (broken.CannotBePickled, "a_pickled_env_goes_on", "pickle"),
+    (broken.ShowsItsProcess, "an_env_can_be_spawned", "opens otherwise"),
+    (broken.DrawsAnew, "vector_envs_give_what_single_envs_give", "env 0 opens the next"),
+    (broken.SharesItsDay, "make_vec_gives_the_native_vector_env", "IndexError"),
 ]
 
 
@@ -65,6 +80,28 @@ def test_the_law_that_is_broken_is_named(world: type[Thermometer], law: str, det
     with pytest.raises(LawBroken) as caught:
         check_world(world(SPEC), seed=0)
     assert caught.value.law == law, str(caught.value)
+    assert detail in caught.value.detail
+
+
+@pytest.mark.usefixtures("fresh_registry")
+def test_a_sound_world_of_another_package_keeps_every_law_by_its_id() -> None:
+    tokengym.register(SPEC)
+    assert check_world("thermometer", seed=1) == LAWS
+    assert check_world((SPEC.id, "days"), seed=1) == LAWS
+
+
+@pytest.mark.usefixtures("fresh_registry")
+@pytest.mark.parametrize(
+    ("world", "law", "detail"), ENV_CASES, ids=lambda case: getattr(case, "__name__", "")
+)
+def test_the_law_of_envs_that_is_broken_is_named(
+    world: type[Thermometer], law: str, detail: str
+) -> None:
+    tokengym.register(replace(SPEC, entry_point=f"{world.__module__}:{world.__name__}"))
+    (checked,) = [one for one in LAWS if one.name == law]
+    with pytest.raises(LawBroken) as caught:
+        checked.check(Subject(SPEC.id))
+    assert caught.value.law == law
     assert detail in caught.value.detail
 
 

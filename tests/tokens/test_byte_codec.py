@@ -1,14 +1,16 @@
 """The byte codec: every text exactly, every token sequence readable."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.tokens.codec import ByteCodec, Codec, Message, resolve
+from tokengym.testing import token_arrays
 
 BYTE = ByteCodec()
-tokens = st.lists(st.integers(0, BYTE.vocab_size - 1), max_size=30)
+tokens = token_arrays(BYTE, max_length=30).map(np.ndarray.tolist)
 
 
 @given(st.text())

@@ -15,6 +15,7 @@ from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError,
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.tokens.codec import ByteCodec, Message
 from tokengym.envs.tokens.episode import Episode
+from tokengym.testing import token_arrays
 
 BYTE = ByteCodec()
 
@@ -33,7 +34,7 @@ def episode(**options: Any) -> Episode:
     return Episode(world, world.task("train", 0), **options)
 
 
-actions = st.lists(st.integers(0, BYTE.vocab_size - 1), max_size=12)
+actions = token_arrays(BYTE, max_length=12).map(np.ndarray.tolist)
 
 
 @given(st.lists(actions, max_size=12))
