@@ -2,17 +2,18 @@
 
 - Bounds: `Range`, `UNIT`, `dyadic` (the grid of 2⁻¹⁶), `RewardRangeError`.
 - Proper scores of forecasts: `brier`, `log`, `spherical`; all by name in `SCORES`.
-- Calibration: `reliability`, `murphy`, `corp`, `expected_error`, `auc`.
+- Calibration of forecasts: `reliability`, `murphy`, `corp`, `expected_error`, `auc`.
 - Control around a safety floor: `control_score`, `bounded_score`, `violation_depth`,
   `floor_return`; `FlatFloor` to compare with.
 - Debate, in `debate`: `correctness`, `reasoning`, `adaptation` and what a challenger earns.
 - Ties within groups of rollouts: `tie_statistics`, `tie_counts`, `TieCounts`.
 - Advantages: `group_centred`, `group_standardised`, `leave_one_out`, `reinforce_plus_plus`,
-  `remax`, `turn_centred`; `returns_to_go`, `informative_groups`.
+  `remax`; `returns_to_go` and `by_turn` for credit by turn; `informative_groups`.
 """
 
 from tokengym.rewards import debate
 from tokengym.rewards.advantages import (
+    by_turn,
     group_centred,
     group_standardised,
     informative_groups,
@@ -20,7 +21,6 @@ from tokengym.rewards.advantages import (
     reinforce_plus_plus,
     remax,
     returns_to_go,
-    turn_centred,
 )
 from tokengym.rewards.bounds import UNIT, Range, RewardRangeError, dyadic
 from tokengym.rewards.calibration import auc, corp, expected_error, murphy, reliability
@@ -44,6 +44,7 @@ __all__ = [
     "auc",
     "bounded_score",
     "brier",
+    "by_turn",
     "control_score",
     "corp",
     "debate",
@@ -63,6 +64,5 @@ __all__ = [
     "spherical",
     "tie_counts",
     "tie_statistics",
-    "turn_centred",
     "violation_depth",
 ]
