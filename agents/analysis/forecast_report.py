@@ -38,9 +38,9 @@ def forecast_parts(before: Stated, after: Stated) -> list[Table | Picture]:
         [(name, *(found[name] for found in columns.values())) for name in names],
         "Calibration",
         "Mean squared error = miscalibration - discrimination + uncertainty (CORP, exact) and "
-        "= reliability - resolution + uncertainty + residual (Murphy, 10 bins). The calibration error "
-        "is a sign of miscalibration only above its null quantile: what a perfectly calibrated "
-        "forecaster of as many questions stays below in 95 % of samples.",
+        "= reliability - resolution + uncertainty + residual (Murphy, 10 bins). The calibration "
+        "error is a sign of miscalibration only above its null quantile: what a perfectly "
+        "calibrated forecaster of as many questions stays below in 95 % of samples.",
     )
     return [Picture.of(_diagram(shown), "Reliability diagram of the forecasts"), table]
 

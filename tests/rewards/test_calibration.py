@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.rewards.calibration import (
-    corp,
-    expected_error,
-    murphy,
-    reliability,
-)
+from tokengym.rewards.calibration import auc, corp, expected_error, murphy, reliability
 
 outcome = st.integers(0, 1)
 chance = st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.1, 0.5, 1.0])
