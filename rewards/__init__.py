@@ -2,6 +2,7 @@
 
 - Bounds: `Range`, `UNIT`, `dyadic` (the grid of 2⁻¹⁶), `RewardRangeError`.
 - Proper scores of forecasts: `brier`, `log`, `spherical`; all by name in `SCORES`.
+- Estimates: `Estimate`, a statistic with its 95 % interval, and `mean_estimate`.
 - Calibration of forecasts: `reliability`, `murphy`, `corp`, `expected_error`, `auc`.
 - Control around a safety floor: `control_score`, `bounded_score`, `violation_depth`,
   `floor_return`; `FlatFloor` to compare with.
@@ -31,12 +32,14 @@ from tokengym.rewards.control import (
     floor_return,
     violation_depth,
 )
+from tokengym.rewards.estimates import Estimate, mean_estimate
 from tokengym.rewards.scoring import SCORES, brier, log, spherical
 from tokengym.rewards.ties import TieCounts, tie_counts, tie_statistics
 
 __all__ = [
     "SCORES",
     "UNIT",
+    "Estimate",
     "FlatFloor",
     "Range",
     "RewardRangeError",
@@ -56,6 +59,7 @@ __all__ = [
     "informative_groups",
     "leave_one_out",
     "log",
+    "mean_estimate",
     "murphy",
     "reinforce_plus_plus",
     "reliability",
