@@ -1,7 +1,10 @@
-"""Laws of twins: worlds are pure, so two of them on one Task play alike."""
+"""Laws of twins: worlds are pure, so two of them draw and play alike, wherever they are."""
 
 import copy
 import itertools
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -14,6 +17,19 @@ from tokengym.envs.core.world import World
 from tokengym.envs.testing.law import Violation, law, require, shown
 from tokengym.envs.testing.play import CheckedEpisode, play
 from tokengym.envs.testing.subject import Subject, pickled
+from tokengym.envs.testing.tasks import difference
+
+_ELSEWHERE = """
+import pickle, sys
+sys.path[:], made, task = pickle.load(sys.stdin.buffer)
+if isinstance(made, tuple):
+    from tokengym.envs.registry import load
+    spec, level = made
+    world = load(spec.entry_point)(spec, level)
+else:
+    world = pickle.loads(made)
+sys.stdout.buffer.write(world.task(*task).to_json().encode())
+"""
 
 
 @law()
@@ -54,6 +70,21 @@ def a_fork_is_an_independent_twin(subject: Subject) -> None:
 def a_pickled_world_plays_on(subject: Subject) -> None:
     """A world pickled in the middle of an episode goes on as if nothing had happened."""
     _check_twin(subject, pickled)
+
+
+@law()
+def an_index_is_one_task_in_every_process(subject: Subject) -> None:
+    """The same index is the same Task in another process."""
+    task = subject.tasks("test", 2)[-1:] or subject.tasks("train", 1)
+    for expected in task:
+        made: object = (subject.spec, subject.level)
+        if not subject.registered:
+            made = pickle.dumps(subject.make())
+        sent = pickle.dumps((sys.path, made, (expected.split, expected.index)))
+        done = subprocess.run([sys.executable, "-c", _ELSEWHERE], input=sent, capture_output=True)
+        require(done.returncode == 0, done.stderr.decode("utf-8", "replace")[-2000:], expected)
+        found = Task.from_json(done.stdout.decode())
+        require(found == expected, difference(expected, found), expected)
 
 
 @law()

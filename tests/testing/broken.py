@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from tests.testing.thermometer import ROLE, Thermometer
+from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
@@ -59,12 +60,17 @@ class TakesAnyIndex(Thermometer):
         return super().task(split, abs(index) if isinstance(index, int) else index)
 
 
-class EndsWithoutAnEnd(Thermometer):
-    """Finite by its size, and yet it draws whatever is asked for."""
+class GoesOnPastTheEnd(Thermometer):
+    """Twenty records a split, and the last of them again and again."""
 
-    def size(self, split: str = "train") -> int | None:
-        super().size(split)
-        return 20
+    def _sizes(self) -> Mapping[str, int]:
+        return dict.fromkeys(SPLITS, 20)
+
+    def _record(self, split: str, index: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        return self._draw_usable(split, index)
+
+    def task(self, split: str = "train", index: int = 0) -> Task:
+        return super().task(split, 19 if index == 20 else index)
 
 
 class PlaysForeignTasks(Thermometer):

@@ -1,4 +1,4 @@
-"""The report on every row of a user's files."""
+"""What became of every row of a user's files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Rejection:
 
 @dataclass(frozen=True)
 class DataReport:
-    """Counts of rows and questions, and the rows that were not used.
+    """What became of every row.
 
     Attributes:
         rows: rows read.
