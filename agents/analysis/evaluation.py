@@ -11,7 +11,7 @@ from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import STOP_METRIC_PREFIX, TrajectoryGroup, Transition
 
 from tokengym.agents.analysis.evaluate import evaluate
-from tokengym.agents.tinker.scripted_rollout import tell
+from tokengym.agents.tinker.scripted_rollout import roll_out_scripted
 from tokengym.agents.training.outcome import Evaluation
 from tokengym.agents.training.session import Session
 from tokengym.envs.core.rollout import Policy
@@ -150,6 +150,7 @@ async def _against_models(session: Session, role: str, policy: Policy) -> Estima
     async def play(task: Task) -> float:
         rng = generator("evaluate", 0, task.fingerprint)
         async with gate:
-            return (await tell(job.world, task, _BYTES, role, policy, opponents, rng)).earned
+            rollout = await roll_out_scripted(job.world, task, _BYTES, role, policy, opponents, rng)
+            return rollout.total_reward
 
     return mean_estimate(await asyncio.gather(*(play(task) for task in job.held_out)))

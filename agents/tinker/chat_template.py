@@ -1,10 +1,10 @@
-"""What a chat format writes around texts and replies, found out by rendering short conversations.
+"""What a chat format writes around texts and replies, inferred from short conversations.
 
-A renderer says how a whole conversation looks. To append one turn only what follows a reply is
-needed, so the renderer is shown a conversation of one text and one reply, and what it adds for the
-next text is read off. How that depends on the text is guessed (fixed tokens around the text,
-tokenized with fixed blanks around it), and the guess is checked on texts chosen to break it. Where
-it fails, the short conversation is rendered at every turn: dearer, but not dearer with every turn.
+A renderer renders whole conversations. To append one turn only the tokens after a reply are needed,
+so a conversation of one text and one reply is rendered, and again with a next text. How the tokens
+in between depend on that text is guessed (fixed tokens around the text, encoded with fixed blanks
+around it), and the guess is checked on texts chosen to break it. If it fails, the short
+conversation is rendered at every turn: slower, but at a cost that does not grow with the turns.
 """
 
 import re
@@ -56,8 +56,8 @@ def assistant(text: str) -> Message:
     return Message(role="assistant", content=text)
 
 
-def reasoned(text: str) -> Message:
-    """Return a reply after a little thinking as the cookbook's message."""
+def assistant_after_thinking(text: str) -> Message:
+    """Return a reply that follows some thinking as the cookbook's message."""
     thinking = ThinkingPart(type="thinking", thinking="Well")
     return Message(role="assistant", content=[thinking, TextPart(type="text", text=text)])
 
@@ -68,15 +68,15 @@ def rendered(renderer: Renderer, conversation: list[Message]) -> list[int]:
     return tokens
 
 
-class CanonicalReplies:
-    """How a renderer writes the replies it wants to see.
+class ReplyTemplate:
+    """How a renderer writes a canonical reply.
 
-    That is what it would have a model learn as the reply to one text: the shortest form it knows,
-    plain where it knows a plain one, after a little thinking where it always asks for some.
+    That is the reply it would train a model on, in its shortest form: without thinking if the
+    renderer has such a form, else after some thinking.
 
     Args:
         renderer: any renderer.
-        recurring: whether replies must look in history as they looked when they were sampled.
+        recurring: whether replies must look the same in history as when they were sampled.
 
     Raises:
         ValueError: if no form of reply continues the renderer's own prompt.
@@ -85,13 +85,13 @@ class CanonicalReplies:
     def __init__(self, renderer: Renderer, *, recurring: bool) -> None:
         self.renderer = renderer
         self.opening = rendered(renderer, [user(_OPENING)])
-        for form in (assistant, reasoned):
+        for form in (assistant, assistant_after_thinking):
             self.form = form
             try:
                 replies = [self.write(reply) for reply in _REPLIES]
                 if recurring:
                     for reply, tokens in zip(_REPLIES, replies, strict=True):
-                        _after(self.history(reply, _TEXT), tokens)
+                        _remainder(self.history(reply, _TEXT), tokens)
             except (RendererError, ValueError):
                 continue
             return
@@ -101,16 +101,16 @@ class CanonicalReplies:
         """Tokens of a canonical reply, its end included."""
         talk = [user(_OPENING), self.form(reply)]
         examples = self.renderer.build_supervised_examples(talk, TrainOnWhat.ALL_ASSISTANT_MESSAGES)
-        return _after(examples[-1][0].to_ints(), self.opening)
+        return _remainder(examples[-1][0].to_ints(), self.opening)
 
     def history(self, reply: str, text: str) -> list[int]:
-        """Tokens that follow the opening's prompt once `reply` was given and `text` came after."""
+        """Tokens after the opening's prompt, once `reply` was given and `text` followed it."""
         talk = [user(_OPENING), self.form(reply), user(text)]
-        return _after(rendered(self.renderer, talk), self.opening)
+        return _remainder(rendered(self.renderer, talk), self.opening)
 
 
-class Surroundings(NamedTuple):
-    """How a text the policy reads becomes tokens: `head`, the padded text, `foot`."""
+class TextTemplate(NamedTuple):
+    """How a text becomes tokens: `head`, then the text with its padding encoded, then `foot`."""
 
     head: list[int]
     before: str
@@ -118,69 +118,69 @@ class Surroundings(NamedTuple):
     foot: list[int]
 
 
-class Framing:
-    """What stands between a reply and the next one, for a renderer with the extension property.
+class TurnTemplate:
+    """What comes between a reply and the next one, for a renderer with the extension property.
 
     Args:
         renderer: the renderer.
         tokenizer: the plain view of its tokenizer.
         replies: its canonical replies, recurring.
-        guard: what keeps a text from spelling special tokens.
+        sanitize: keeps a text from spelling special tokens.
 
     Attributes:
-        forgeable: whether the renderer makes special tokens of their spelling inside a text, so
-            that texts must go through `guard` first.
+        forgeable: whether the renderer turns a special token that is spelled out in a text into the
+            token itself, so that texts must be sanitized.
 
     Raises:
-        ValueError: if what follows a reply depends on more than the text that follows it.
+        ValueError: if the tokens after a reply depend on more than the text that follows it.
     """
 
     def __init__(
         self,
         renderer: Renderer,
         tokenizer: PlainTokenizer,
-        replies: CanonicalReplies,
-        guard: Callable[[str], str],
+        replies: ReplyTemplate,
+        sanitize: Callable[[str], str],
     ) -> None:
         self._tokenizer = tokenizer
         self._replies = replies
         self._reply = replies.write(_REPLIES[0])
-        follower = self._rendered_follow(_TEXT)
+        next_turn = self._render_next_turn(_TEXT)
         written = [replies.write(reply) for reply in _REPLIES]
         for reply, tokens in zip(_REPLIES, written, strict=True):
-            if replies.history(reply, _TEXT) != [*tokens, *follower]:
-                raise ValueError("what follows a reply depends on the reply")
+            if replies.history(reply, _TEXT) != [*tokens, *next_turn]:
+                raise ValueError("the tokens after a reply depend on the reply")
         form = replies.form
         talk = [user(_OPENING), form(_REPLIES[0]), user(_TEXT), form(_REPLIES[1]), user(_TEXT)]
-        twice = [*replies.opening, *written[0], *follower, *written[1], *follower]
+        twice = [*replies.opening, *written[0], *next_turn, *written[1], *next_turn]
         if rendered(renderer, talk) != twice:
-            raise ValueError("later turns are framed otherwise than the first ones")
-        self._closing = _shared_end(written)
+            raise ValueError("later turns are rendered differently from the first ones")
+        self._closing = _common_suffix(written)
         self._stop = _stop_string(renderer, tokenizer.decode(written[0]))
         self._stops = self._stop is None or tokenizer.decode(self._closing).endswith(self._stop)
-        self._surroundings: Surroundings | None = None
-        used = {tokenizer.decode([token]) for token in twice} & tokenizer.markers
-        telling = sorted(used) or sorted(tokenizer.markers)[:3]
-        self.forgeable = any(self._becomes_special(marker) for marker in telling)
-        trials = [*_TRIALS, *(f"a{marker}b" for marker in telling)]
+        self._text_template: TextTemplate | None = None
+        used = {tokenizer.decode([token]) for token in twice} & tokenizer.special_tokens
+        probes = sorted(used) or sorted(tokenizer.special_tokens)[:3]
+        self.forgeable = any(self._becomes_special(marker) for marker in probes)
+        trials = [*_TRIALS, *(f"a{marker}b" for marker in probes)]
         if self.forgeable:
-            trials = list(map(guard, trials))
-        self._surroundings = self._find_surroundings(follower, trials)
+            trials = list(map(sanitize, trials))
+        self._text_template = self._find_text_template(next_turn, trials)
 
-    def follow(self, text: str) -> list[int]:
+    def next_turn(self, text: str) -> list[int]:
         """Tokens from the end of a canonical reply through `text` to where the next one begins."""
-        if self._surroundings is None:
-            return self._rendered_follow(text)
-        head, before, after, foot = self._surroundings
+        if self._text_template is None:
+            return self._render_next_turn(text)
+        head, before, after, foot = self._text_template
         return [*head, *self._tokenizer.encode(f"{before}{text}{after}"), *foot]
 
-    def close(self, action: Sequence[int]) -> list[int]:
+    def missing_end(self, action: Sequence[int]) -> list[int]:
         """Tokens missing at the end of an action before it ends as a canonical reply does."""
         closing = self._closing
         if self._stops and list(action[-len(closing) :]) == closing:
             return []
         if self._stop is not None:
-            return self._close_with(self._stop, action)
+            return self._missing_stop(self._stop, action)
         if action and action[-1] == closing[-1]:
             return []
         for overlap in range(len(closing) - 1, 0, -1):
@@ -188,7 +188,7 @@ class Framing:
                 return closing[overlap:]
         return closing
 
-    def _close_with(self, stop: str, action: Sequence[int]) -> list[int]:
+    def _missing_stop(self, stop: str, action: Sequence[int]) -> list[int]:
         # No token is empty, so as many tokens as the stop has characters cover it.
         tail = list(action[-len(stop) - 1 :])
         written = self._tokenizer.decode(tail)
@@ -201,76 +201,82 @@ class Framing:
                 return self._reply[start:]
         return self._tokenizer.encode(missing)
 
-    def _rendered_follow(self, text: str) -> list[int]:
-        return _after(self._replies.history(_REPLIES[0], text), self._reply)
+    def _render_next_turn(self, text: str) -> list[int]:
+        return _remainder(self._replies.history(_REPLIES[0], text), self._reply)
 
     def _becomes_special(self, marker: str) -> bool:
-        """Whether the renderer makes a special token of a marker inside a text."""
-        spelled = self._rendered_follow(f"a{marker}b")
-        broken = self._rendered_follow(f"a{broken_up(marker)}b")
-        return sum(map(self._is_marker, spelled)) > sum(map(self._is_marker, broken))
+        """Whether the renderer turns a special token spelled out in a text into the token."""
+        spelled = self._render_next_turn(f"a{marker}b")
+        broken = self._render_next_turn(f"a{break_up(marker)}b")
+        return sum(map(self._is_special, spelled)) > sum(map(self._is_special, broken))
 
-    def _is_marker(self, token: int) -> bool:
-        return self._tokenizer.decode([token]) in self._tokenizer.markers
+    def _is_special(self, token: int) -> bool:
+        return self._tokenizer.decode([token]) in self._tokenizer.special_tokens
 
-    def _find_surroundings(self, follower: list[int], trials: list[str]) -> Surroundings | None:
-        wanted = [(trial, self._rendered_follow(trial)) for trial in trials]
+    def _find_text_template(self, next_turn: list[int], trials: list[str]) -> TextTemplate | None:
+        wanted = [(trial, self._render_next_turn(trial)) for trial in trials]
         for before, after in self._paddings():
             inner = self._tokenizer.encode(f"{before}{_TEXT}{after}")
-            for at in _places(inner, follower):
-                self._surroundings = Surroundings(
-                    follower[:at], before, after, follower[at + len(inner) :]
+            for at in _occurrences(inner, next_turn):
+                self._text_template = TextTemplate(
+                    next_turn[:at], before, after, next_turn[at + len(inner) :]
                 )
-                if all(self.follow(trial) == tokens for trial, tokens in wanted):
-                    return self._surroundings
+                if all(self.next_turn(trial) == tokens for trial, tokens in wanted):
+                    return self._text_template
         return None
 
     def _paddings(self) -> list[tuple[str, str]]:
-        """Return what the renderer is heard to tokenize before and after a text, most first."""
+        """Return what the renderer encodes around a text, before and after, longest first."""
         renderer: Any = self._replies.renderer
-        listening = _Listening(renderer.tokenizer)
-        renderer.tokenizer = listening
+        recorder = _RecordingTokenizer(renderer.tokenizer)
+        renderer.tokenizer = recorder
         try:
-            self._rendered_follow(_TEXT)
+            self._render_next_turn(_TEXT)
         finally:
-            renderer.tokenizer = listening.tokenizer
+            renderer.tokenizer = recorder.tokenizer
         # Nothing merges across a special token, so only what lies between two of them matters.
-        markers = re.compile("|".join(map(re.escape, self._tokenizer.markers)) or "(?!)")
+        special = special_token_pattern(self._tokenizer)
         paddings = {("", "")}
-        for heard in listening.heard:
-            before, found, after = heard.partition(_TEXT)
+        for encoded in recorder.encoded:
+            before, found, after = encoded.partition(_TEXT)
             if found:
-                paddings.add((markers.split(before)[-1], markers.split(after)[0]))
+                paddings.add((special.split(before)[-1], special.split(after)[0]))
         return sorted(paddings, key=lambda padding: -len(padding[0]) - len(padding[1]))
 
 
-class _Listening:
-    """A tokenizer that remembers what it was given to encode."""
+class _RecordingTokenizer:
+    """A tokenizer that records the texts it encodes."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
-        self.heard: list[str] = []
+        self.encoded: list[str] = []
 
     def encode(self, text: str, **options: Any) -> Any:
-        self.heard.append(text)
+        self.encoded.append(text)
         return self.tokenizer.encode(text, **options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.tokenizer, name)
 
 
-def broken_up(marker: str) -> str:
-    """Return a marker that no longer is one: a blank after its first character."""
+def special_token_pattern(tokenizer: PlainTokenizer) -> re.Pattern[str]:
+    """Return a pattern of the spellings of all special tokens, the longest first."""
+    longest_first = sorted(tokenizer.special_tokens, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+
+
+def break_up(marker: str) -> str:
+    """Return a special token's spelling with a blank after its first character."""
     return f"{marker[:1]} {marker[1:]}"
 
 
-def _after(tokens: list[int], start: list[int]) -> list[int]:
-    if tokens[: len(start)] != start:
-        raise ValueError("a conversation does not begin as it began a turn before")
-    return tokens[len(start) :]
+def _remainder(tokens: list[int], prefix: list[int]) -> list[int]:
+    if tokens[: len(prefix)] != prefix:
+        raise ValueError("a conversation does not start with the same tokens as a turn earlier")
+    return tokens[len(prefix) :]
 
 
-def _shared_end(replies: list[list[int]]) -> list[int]:
+def _common_suffix(replies: list[list[int]]) -> list[int]:
     shared = 0
     while len({tuple(tokens[-shared - 1 :]) for tokens in replies}) == 1:
         shared += 1
@@ -289,6 +295,6 @@ def _stop_string(renderer: Renderer, reply: str) -> str | None:
     )
 
 
-def _places(part: list[int], whole: list[int]) -> list[int]:
+def _occurrences(part: list[int], whole: list[int]) -> list[int]:
     ends = range(len(whole) - len(part) + 1)
     return [at for at in ends if whole[at : at + len(part)] == part]

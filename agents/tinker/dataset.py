@@ -1,4 +1,4 @@
-"""TaskDataset and its builder: Tasks in batches of groups, as the cookbook's trainer wants them."""
+"""TaskDataset and its builder: Tasks in batches of groups, as datasets of tinker-cookbook."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from tinker_cookbook.model_info import get_recommended_renderer_name
 from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
 
 from tokengym.agents.tinker.codec import as_codec
-from tokengym.agents.tinker.coordinator import PATIENCE
+from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
@@ -17,16 +17,16 @@ from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, spec
 
 
-class DrawnTasks(Sequence[Task]):
-    """Consecutive Tasks of a split, each drawn when asked for: a Task may cost a solver's run.
+class TaskRange(Sequence[Task]):
+    """Consecutive Tasks of a split, each drawn on demand, as drawing one may run a solver.
 
-    Where the split is a user's own data it starts again from its beginning when it is used up.
+    A split of a user's own data is finite and is repeated from its beginning.
 
     Args:
-        world: draws them.
+        world: draws the Tasks.
         split: `train`, `validation` or `test`.
-        count: how many there are.
-        first: index of the first in the split.
+        count: number of Tasks.
+        first: index of the first Task in the split.
     """
 
     def __init__(self, world: World, split: str, count: int, first: int = 0) -> None:
@@ -36,7 +36,7 @@ class DrawnTasks(Sequence[Task]):
         self._first = first
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of Tasks."""
         return self._count
 
     @overload
@@ -44,7 +44,7 @@ class DrawnTasks(Sequence[Task]):
     @overload
     def __getitem__(self, index: slice) -> list[Task]: ...
     def __getitem__(self, index: int | slice) -> Task | list[Task]:
-        """Draw one, or several."""
+        """Draw one Task, or several."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self._count))]
         position = self._first + range(self._count)[index]
@@ -55,10 +55,10 @@ class DrawnTasks(Sequence[Task]):
 class TaskDataset(RLDataset):
     """Batch `i` holds the groups of Tasks `i * n` to `(i + 1) * n - 1`; the last may hold fewer.
 
-    The same batch is the same each time it is asked for.
+    A batch is the same every time.
 
     Args:
-        tasks: what is played, in order. May be lazy; a batch's Tasks are asked for with the batch.
+        tasks: the Tasks, in order; may be lazy, as only those of the requested batch are read.
         groups_per_batch: groups in a batch, `n` above, at least 1.
         group: everything about a group but its Task.
 
@@ -97,7 +97,7 @@ class TaskDataset(RLDataset):
 
 @chz.chz
 class TaskDatasetBuilder(RLDatasetBuilder):
-    """Names everything a training and a test set of Tasks are made from.
+    """Configuration of a training set and a test set of Tasks.
 
     The codec is named by `codec`, or by `model_name_for_tokenizer` (a name or a directory) and
     `renderer_name` (the cookbook's recommendation for the model if `None`).
@@ -110,7 +110,7 @@ class TaskDatasetBuilder(RLDatasetBuilder):
     )
     split: str = chz.field(default="train", doc="Split the training Tasks are drawn from.")
     first_task: int = chz.field(
-        default=0, doc="Index of the first training Task; runs far apart share none."
+        default=0, doc="Index of the first training Task; seeds far apart share no Task."
     )
     n_batches: int = chz.field(default=100, doc="Batches in the training set.")
     groups_per_batch: int = chz.field(default=16, doc="Groups (Tasks) in a batch.")
@@ -126,20 +126,21 @@ class TaskDatasetBuilder(RLDatasetBuilder):
     keep_thinking: bool = chz.field(
         default=False, doc="Keep thinking in history where the renderer would strip it."
     )
-    role: str | None = chz.field(default=None, doc="Who is trained; the first role if `None`.")
+    role: str | None = chz.field(default=None, doc="Trained role; the first if `None`.")
     self_play: bool = chz.field(
-        default=False, doc="Train every role that no agent speaks for, all on one policy."
+        default=False, doc="Train every role without an opponent, all on one policy."
     )
     opponents: dict[str, Any] = chz.field(
         default_factory=dict,
-        doc="For each other role the name of one of the world's baselines, or an agent.",
+        doc="For each other role the name of one of the world's baselines, or an `Opponent`.",
     )
     max_trajectory_tokens: int | None = chz.field(
         default=None, doc="Budget of an episode's observations and replies together."
     )
     max_turn_tokens: int | None = chz.field(default=None, doc="Longest reply.")
-    patience: float = chz.field(
-        default=PATIENCE, doc="Seconds a reply may take before other roles go on without it."
+    reply_timeout: float = chz.field(
+        default=REPLY_TIMEOUT,
+        doc="Seconds a reply may take before the other roles continue without it.",
     )
 
     def codec_name(self) -> str:
@@ -164,21 +165,22 @@ class TaskDatasetBuilder(RLDatasetBuilder):
 
         Raises:
             UnknownWorldError: if there is no such world.
-            OptionError: if a level, option, split, size or codec is not one, or self-play is to
-                train one role.
+            OptionError: if a level, option, split, size or codec is invalid, or `self_play` is
+                combined with `role`.
         """
         world = make_world(self.world, self.level, **self.options)
-        # Known here, so that a wrong name fails before training and not in a worker.
+        # Loaded here, so that a wrong name fails before training and not in a worker.
         codec = as_codec(self.codec_name()).name
         count = self.n_batches * self.groups_per_batch
-        drawn = DrawnTasks(world, self.split, count, self.first_task)
-        group = self._group(codec, drawn, self.group_size)
-        training = TaskDataset(drawn, self.groups_per_batch, group)
+        tasks = TaskRange(world, self.split, count, self.first_task)
+        training = TaskDataset(
+            tasks, self.groups_per_batch, self._group(codec, tasks, self.group_size)
+        )
         if self.test_size == 0:
             return training, None
-        held_out = DrawnTasks(world, self.test_split, self.test_size)
-        group = self._group(codec, held_out, self.test_group_size)
-        return training, TaskDataset(held_out, self.test_size, group)
+        held_out = TaskRange(world, self.test_split, self.test_size)
+        test_group = self._group(codec, held_out, self.test_group_size)
+        return training, TaskDataset(held_out, self.test_size, test_group)
 
     def _group(self, codec: str, tasks: Sequence[Task], size: int) -> TaskGroupBuilder:
         if not tasks:
@@ -188,14 +190,14 @@ class TaskDatasetBuilder(RLDatasetBuilder):
             codec,
             size,
             options=dict(self.options),
-            role=self._trained(),
+            role=self._trained_roles(),
             opponents=dict(self.opponents),
             max_trajectory_tokens=self.max_trajectory_tokens,
             max_turn_tokens=self.max_turn_tokens,
-            patience=self.patience,
+            reply_timeout=self.reply_timeout,
         )
 
-    def _trained(self) -> str | tuple[str, ...] | None:
+    def _trained_roles(self) -> str | tuple[str, ...] | None:
         if not self.self_play:
             return self.role
         if self.role is not None:

@@ -16,7 +16,7 @@ from tinker_cookbook.rl.types import (
 )
 from tinker_cookbook.rl.types import StopReason as TinkerStop
 
-from tokengym.agents.tinker.coordinator import PATIENCE, Coordinator, Opponent
+from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Opponent
 from tokengym.agents.tinker.prompt import Prompt
 from tokengym.envs.core.errors import EpisodeStateError
 from tokengym.envs.core.task import Task
@@ -40,19 +40,18 @@ class Member(Env):
 
     `step` only appends: the next observation is the last one, the action as sampled, and the new
     tokens (with a codec that cannot be appended to, the conversation is rendered again). Both calls
-    return when the role is to speak again or the episode is over.
+    return when it is the role's turn again or the episode is over.
 
-    Budgets end an episode, never with an exception: where the next observation and a reply would no
-    longer fit, what is left is played as empty replies and paid at once, and the episode stops
-    with `context_overflow`. A first observation that does not fit is reported as
+    A budget never raises an exception: where the next observation and a reply would no longer fit,
+    the rest is played as empty replies and paid at once, and the episode stops with
+    `context_overflow`. A first observation that does not fit is reported as
     `InitialObservationOverflow` with `max_tokens`. A reply that the sampler cut off (`stop_reason`
-    `length`) is malformed to the world; if the world ends on it, the reason is `max_tokens`. Where
-    another role did not speak the reason is `rollout_timeout`, see `Coordinator`.
+    `length`) is malformed to the world; if the world ends on it, the reason is `max_tokens`. If
+    another role did not reply the reason is `rollout_timeout`, see `Coordinator`.
 
     Reward: what the role earned since its last reply. Metrics: those of the world; `malformed`, 1
-    or 0; `term/NAME` for each named part of the reward; at the end `stop/REASON` and, where there
-    are several members, `abandoned`, 1 or 0. Logs: the first text, the reply and the text that
-    answers it.
+    or 0; `term/NAME` for each named part of the reward; at the end `stop/REASON` and, with several
+    members, `abandoned`, 1 or 0. Logs: the text that was read, the reply, and the world's answer.
 
     Args:
         coordinator: of the episode.
@@ -68,7 +67,7 @@ class Member(Env):
         self.rollout_limits = coordinator.rollout_limits
         self._stop: StopCondition = self.codec.stop
         self._prompt = Prompt()
-        self._shown = 0
+        self._prompt_length = 0
         self._read = ""
         self._over = False
 
@@ -78,8 +77,8 @@ class Member(Env):
         """Open the episode, or join it.
 
         Returns:
-            the first observation and the stop condition, or what the episode came to if it was
-            over before the role could speak.
+            the first observation and the stop condition, or the result if the episode was over
+            before the role's first turn.
 
         Raises:
             EpisodeStateError: on a second call.
@@ -90,13 +89,13 @@ class Member(Env):
         if not turn.done:
             return self._observe(episode), self._stop
         self._over = True
-        earned, terms = self.coordinator.collect(self.role)
+        reward, terms = self.coordinator.collect(self.role)
         metrics: Metrics = {**turn.metrics, **terms, **self._abandoned()}
-        why = turn.stop_reason or StopReason.COMPLETED
-        reason = TinkerStop.MAX_TOKENS if why is StopReason.TOKEN_BUDGET else _STOPS[why]
+        ended = turn.stop_reason or StopReason.COMPLETED
+        reason = TinkerStop.MAX_TOKENS if ended is StopReason.TOKEN_BUDGET else _STOPS[ended]
         metrics[f"{STOP_METRIC_PREFIX}{reason}"] = 1.0
         logs: Logs = {"answer": turn.text}
-        return InitialObservationOverflow(reward=earned, metrics=metrics, logs=logs)
+        return InitialObservationOverflow(reward=reward, metrics=metrics, logs=logs)
 
     async def step(self, action: Action, *, extra: ActionExtra | None = None) -> StepResult:
         """Play a reply.
@@ -113,15 +112,15 @@ class Member(Env):
         """
         if self._over:
             raise EpisodeStateError(f"{self.world.spec.id}: the episode is over; start a new one")
-        why = None if extra is None else extra.get("stop_reason")
+        sampling_stop = None if extra is None else extra.get("stop_reason")
         logs: Logs = {"read": self._read}
-        move = await self.coordinator.play(self.role, list(action), why)
+        exchange = await self.coordinator.play(self.role, list(action), sampling_stop)
         episode = self.coordinator.episode
         turn = episode.turn
-        earned, terms = self.coordinator.collect(self.role)
+        reward, terms = self.coordinator.collect(self.role)
         metrics: Metrics = dict(turn.metrics)
-        if move is not None:
-            reply, answer = move
+        if exchange is not None:
+            reply, answer = exchange
             if answer is not turn:
                 metrics.update(answer.metrics)
             metrics["malformed"] = _malformed(reply, answer)
@@ -129,47 +128,47 @@ class Member(Env):
         metrics.update(terms)
         logs["answer"] = turn.text
         if not turn.done:
-            return StepResult(earned, False, self._observe(episode), self._stop, metrics, logs)
+            return StepResult(reward, False, self._observe(episode), self._stop, metrics, logs)
         self._over = True
         reason = _STOPS[turn.stop_reason or StopReason.COMPLETED]
-        if why == "length" and turn.stop_reason is StopReason.MALFORMED:
+        if sampling_stop == "length" and turn.stop_reason is StopReason.MALFORMED:
             reason = TinkerStop.MAX_TOKENS
         metrics.update(self._abandoned())
         metrics[f"{STOP_METRIC_PREFIX}{reason}"] = 1.0
-        return StepResult(earned, True, tinker.ModelInput.empty(), self._stop, metrics, logs)
+        return StepResult(reward, True, tinker.ModelInput.empty(), self._stop, metrics, logs)
 
     def _observe(self, episode: Episode) -> tinker.ModelInput:
         self._read = episode.turn.text
         if not self.codec.append_only:
             self._prompt.clear()
-            self._shown = 0
-        new = episode.tokens_of(self.role, self._shown)
+            self._prompt_length = 0
+        new = episode.tokens_of(self.role, self._prompt_length)
         self._prompt.append(new)
-        self._shown += len(new)
+        self._prompt_length += len(new)
         return self._prompt.model_input()
 
     def _abandoned(self) -> Metrics:
-        alone = len(self.coordinator.roles) == 1
-        return {} if alone else {"abandoned": float(self.coordinator.abandoned)}
+        several = len(self.coordinator.roles) > 1
+        return {"abandoned": float(self.coordinator.abandoned)} if several else {}
 
 
 class TinkerEnv(Member):
-    """One episode of one Task, seen by the one role that is trained.
+    """One episode of one Task, played in the one role that is trained.
 
     Args:
         world: a world of its own; the env drives it.
         task: what to play.
         codec: a codec or its name, see `codec_named`.
-        role: who is trained; the world's first role if `None`.
-        opponents: who speaks for the other roles. Their randomness depends on the Task and the role
+        role: the trained role; the world's first if `None`.
+        opponents: who plays the other roles. Their randomness depends on the Task and the role
             alone, so that it is the same for all members of a group.
         max_trajectory_tokens: budget of observations and replies together.
-        max_turn_tokens: longest reply; kept free in the trajectory budget, and told to the
-            cookbook's runner through `rollout_limits`.
-        patience: seconds the reply of an agent may take.
+        max_turn_tokens: longest reply; kept free in the trajectory budget, and passed to the
+            cookbook's runner in `rollout_limits`.
+        reply_timeout: seconds an opponent's reply may take.
 
     Raises:
-        RoleError: if the role is unknown or a role has nobody to speak for it.
+        RoleError: if the role is unknown or a role has nobody to play it.
         OptionError: if the codec's name is unknown or a budget leaves no room for a reply.
     """
 
@@ -183,7 +182,7 @@ class TinkerEnv(Member):
         opponents: Mapping[str, Opponent] | None = None,
         max_trajectory_tokens: int | None = None,
         max_turn_tokens: int | None = None,
-        patience: float = PATIENCE,
+        reply_timeout: float = REPLY_TIMEOUT,
     ) -> None:
         role = world.spec.roles[0] if role is None else role
         coordinator = Coordinator(
@@ -194,13 +193,13 @@ class TinkerEnv(Member):
             opponents=opponents,
             max_trajectory_tokens=max_trajectory_tokens,
             max_turn_tokens=max_turn_tokens,
-            patience=patience,
+            reply_timeout=reply_timeout,
         )
         super().__init__(coordinator, role)
 
 
 def _malformed(reply: Reply, answer: Turn) -> float:
-    """Return 1 if the world refused the reply, by its own word where it gives one, else 0."""
+    """Return 1 if the world refused the reply, else 0: by its own metric where it has one."""
     well_formed = answer.metrics.get("well_formed")
     if well_formed is not None:
         return 1.0 - well_formed

@@ -6,7 +6,7 @@ from typing import Any
 
 from tinker_cookbook.rl.types import Env, EnvGroupBuilder, Metrics, Trajectory
 
-from tokengym.agents.tinker.coordinator import PATIENCE, Coordinator, Opponent
+from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Opponent
 from tokengym.agents.tinker.env import Member
 from tokengym.agents.tinker.role_baselines import ELIGIBLE, role_rewards
 from tokengym.envs.core.errors import OptionError, RoleError
@@ -20,40 +20,40 @@ from tokengym.rewards.ties import tie_statistics
 class TaskGroupBuilder(EnvGroupBuilder):
     """Builds the environments of one group: all of them play the same Task.
 
-    One trained role: each member has an episode of its own, and opponents speak for the others.
+    One trained role: each member has an episode of its own, and opponents play the other roles.
     Several trained roles: each episode has a member for every one of them, see `Coordinator`; all
-    are sampled from one policy, and each is compared with those of its own role, see
+    are sampled from one policy, and each is compared with members in its own role, see
     `role_rewards`.
 
-    It pickles: worlds, codecs named by name and opponents named by name are made where they run.
+    It pickles: worlds, and codecs and opponents given by name, are made where they run.
 
-    Tie metrics. The cookbook logs, for each key, the mean over all trajectories that report it, and
-    knows no sums. So the statistics of a group are reported by its first member alone: the means
-    over groups in the log are then the pooled `reward_tie_group_rate`, `reward_uniform_group_rate`
-    and `reward_unique_fraction_mean` of the step exactly, whatever the groups' sizes.
-    `reward_tie_pair_rate` is exact where all groups that were kept have the same size (members are
-    lost only with an error-tolerant rollout strategy); otherwise it weighs groups equally instead
-    of by their pairs. `reward_tie_eligible_groups` is exact where no group of the batch was dropped
-    (`remove_constant_reward_groups` drops some), and in the log under a tag of several (`env/TAG/`)
-    it counts as if every group of the batch bore that tag. A group that lost all members but one
-    reports 0 eligible groups and no rates.
+    Tie metrics. The cookbook logs, for each key, the mean over the trajectories that report it. So
+    the first member alone reports the statistics of its group: the means over groups in the log are
+    then exactly the pooled `reward_tie_group_rate`, `reward_uniform_group_rate` and
+    `reward_unique_fraction_mean` of the step, whatever the groups' sizes. `reward_tie_pair_rate` is
+    exact if all remaining groups have the same size (members are lost only with an error-tolerant
+    rollout strategy); otherwise it weighs groups equally and not by their pairs.
+    `reward_tie_eligible_groups` is exact if no group of the batch was dropped
+    (`remove_constant_reward_groups` drops some); under one tag of several (`env/TAG/`) it counts as
+    if every group of the batch had that tag. A group that lost all members but one reports 0
+    eligible groups and no rates.
 
     Attributes:
         task: what every member plays.
         codec: a codec, or its name for `codec_named`.
         group_size: number of episodes, at least 1.
         options: keyword options of the world.
-        role: who is trained: one role, several, or the world's first role if `None`.
-        opponents: who speaks for each other role: the name of one of the world's baselines, or a
-            picklable agent.
+        role: the trained role, several of them, or the world's first role if `None`.
+        opponents: who plays each other role: the name of one of the world's baselines, or a
+            picklable `Opponent`.
         max_trajectory_tokens: see `TinkerEnv`.
         max_turn_tokens: see `TinkerEnv`.
         groups_in_batch: number of groups in this one's batch, for the count of eligible groups.
-        patience: see `Coordinator`.
+        reply_timeout: see `Coordinator`.
 
     Raises:
         OptionError: if a size is not positive.
-        UnknownWorldError: if the Task is of no world of the catalogue.
+        UnknownWorldError: if the Task's world is not registered.
     """
 
     task: Task
@@ -65,10 +65,10 @@ class TaskGroupBuilder(EnvGroupBuilder):
     max_trajectory_tokens: int | None = None
     max_turn_tokens: int | None = None
     groups_in_batch: int = 1
-    patience: float = PATIENCE
+    reply_timeout: float = REPLY_TIMEOUT
 
     def __post_init__(self) -> None:
-        """Refuse what could not be built later."""
+        """Reject what could not be built later."""
         for name in ("group_size", "groups_in_batch"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -79,10 +79,10 @@ class TaskGroupBuilder(EnvGroupBuilder):
 
         Raises:
             OptionError: if the world does not take an option.
-            RoleError: if a role has nobody to speak for it, or no baseline has the name given.
+            RoleError: if a role has nobody to play it, or no baseline has the given name.
         """
         task = self.task
-        opponents = {role: self._agent(agent) for role, agent in self.opponents.items()}
+        opponents = {role: self._opponent(given) for role, given in self.opponents.items()}
         world = make_world(task.world, task.level, **self.options)
         members: list[Env] = []
         for _ in range(self.group_size):
@@ -90,11 +90,11 @@ class TaskGroupBuilder(EnvGroupBuilder):
                 world.fork(),
                 task,
                 self.codec,
-                roles=self._trained(),
+                roles=self._trained_roles(),
                 opponents=opponents,
                 max_trajectory_tokens=self.max_trajectory_tokens,
                 max_turn_tokens=self.max_turn_tokens,
-                patience=self.patience,
+                reply_timeout=self.reply_timeout,
             )
             members += [Member(coordinator, role) for role in coordinator.roles]
         return members
@@ -124,14 +124,14 @@ class TaskGroupBuilder(EnvGroupBuilder):
         name = spec(self.task.world).short_name
         return [name, f"{name}-{self.task.level}"]
 
-    def _trained(self) -> tuple[str, ...]:
+    def _trained_roles(self) -> tuple[str, ...]:
         role = self.role or spec(self.task.world).roles[0]
         return role if isinstance(role, tuple) else (role,)
 
-    def _agent(self, agent: str | Opponent) -> Opponent:
-        if not isinstance(agent, str):
-            return agent
+    def _opponent(self, given: str | Opponent) -> Opponent:
+        if not isinstance(given, str):
+            return given
         known = baselines(self.task.world)
-        if agent not in known:
-            raise RoleError(f"{self.task.world} has the baselines {sorted(known)}, got {agent!r}")
-        return known[agent]
+        if given not in known:
+            raise RoleError(f"{self.task.world} has the baselines {sorted(known)}, got {given!r}")
+        return known[given]

@@ -1,10 +1,10 @@
-"""A language model that speaks for a role: any sampling client as an agent."""
+"""A language model as an opponent: any Tinker sampling client."""
 
 import numpy as np
 import tinker
 
 from tokengym.agents.tinker.codec import as_codec
-from tokengym.agents.tinker.coordinator import Speaker
+from tokengym.agents.tinker.coordinator import OpponentPolicy
 from tokengym.agents.tinker.prompt import Prompt
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
@@ -15,17 +15,17 @@ _SEEDS = 2**31
 
 
 class LanguageModelOpponent:
-    """Speaks for a role with what a sampling client samples, by a chat format of its own.
+    """Plays a role with replies from a sampling client, in the model's own chat format.
 
-    It pickles where its sampling client does, as those of the SDK do.
+    It pickles if its sampling client does, as those of the SDK do.
 
     Args:
         sampler: samples the replies: a base model, or trained weights.
         codec: name of the model's codec, see `codec_named`.
         max_tokens: most tokens of a reply; one that is cut off counts as malformed.
-        temperature: of sampling. The seeds are drawn from the agent's own randomness, so that
-            episodes of one Task meet the same luck.
-        name: what logs call it.
+        temperature: of sampling. Seeds come from the opponent's own randomness, so that all
+            episodes of a Task sample with the same seeds.
+        name: its name in logs.
     """
 
     def __init__(
@@ -43,12 +43,12 @@ class LanguageModelOpponent:
         self.temperature = temperature
         self.name = name
 
-    def begin(self) -> Speaker:
-        """Return who speaks in one episode, and remembers what was said in it."""
-        return _Conversation(self).answer
+    def start_episode(self) -> OpponentPolicy:
+        """Return a policy that remembers the conversation of one episode."""
+        return _Conversation(self).reply
 
     def to_dict(self) -> dict[str, str | int | float]:
-        """Plain values, as the cookbook writes them into a run's `config.json`."""
+        """Return JSON values, for the cookbook's `config.json` of a run."""
         return {
             "name": self.name,
             "codec": self.codec,
@@ -58,15 +58,15 @@ class LanguageModelOpponent:
 
 
 class _Conversation:
-    """What one role has read and written in one episode."""
+    """One episode of a language model."""
 
-    def __init__(self, agent: LanguageModelOpponent) -> None:
-        self._agent = agent
-        self._codec = as_codec(agent.codec)
+    def __init__(self, model: LanguageModelOpponent) -> None:
+        self._model = model
+        self._codec = as_codec(model.codec)
         self._transcript = Transcript()
 
-    async def answer(self, world: World, turn: Turn, rng: np.random.Generator) -> Reply:
-        """Read a Turn and sample a reply to it."""
+    async def reply(self, world: World, turn: Turn, rng: np.random.Generator) -> Reply:
+        """Sample a reply to a Turn."""
         codec, transcript = self._codec, self._transcript
         if transcript.last_action is not None and codec.append_only:
             new = codec.extend(transcript.last_action, turn.text)
@@ -77,17 +77,17 @@ class _Conversation:
             transcript.tokens += codec.render(transcript.conversation)
         prompt = Prompt()
         prompt.append(transcript.tokens.copy())
-        answered = await self._agent.sampler.sample_async(
+        response = await self._model.sampler.sample_async(
             prompt=prompt.model_input(),
             num_samples=1,
             sampling_params=tinker.SamplingParams(
                 stop=codec.stop,
-                max_tokens=self._agent.max_tokens,
-                temperature=self._agent.temperature,
+                max_tokens=self._model.max_tokens,
+                temperature=self._model.temperature,
                 seed=int(rng.integers(_SEEDS)),
             ),
         )
-        (sampled,) = answered.sequences
+        (sampled,) = response.sequences
         tokens = list(sampled.tokens)
         reply = codec.read(tokens, sampled.stop_reason)
         transcript.write(reply.text, tokens)

@@ -1,4 +1,4 @@
-"""What a group whose members play different roles is told about its returns, role by role."""
+"""Per-role reward baselines for groups whose members play different roles."""
 
 import statistics
 from collections.abc import Sequence
@@ -17,37 +17,37 @@ def role_rewards(
     rollouts: Sequence[Trajectory],
     groups_in_batch: int,
 ) -> list[tuple[float, Metrics]]:
-    """Return for every member what to add to its return, and what to log.
+    """Return for every member what to add to its return, and its metrics.
 
-    Roles earn on scales of their own, so that a mean over all members is no baseline for anyone.
-    The trainer subtracts just that mean; what is added here moves the mean of every role to that of
-    the first one, and the trainer's advantage is the return less the mean of the member's own role.
-    The trainer's `reward/total` is then what the first role earned.
+    Rewards of different roles differ in scale, so the mean over all members, which the trainer
+    subtracts, is a baseline for none of them. What is added here moves the mean of every role to
+    that of the first one: the trainer's advantage is then the return minus the mean of the member's
+    own role, and its `reward/total` is the mean return of the first role.
 
-    Members of abandoned episodes and members that never spoke have nothing to learn: they do not
-    count in means and ties, and get an advantage of 0.
+    Members of abandoned episodes and members that never replied have nothing to learn: they are
+    left out of means and ties, and get an advantage of 0.
 
-    Metrics: for every member `ROLE/reward`, what it earned, and `ROLE/malformed`, the share of its
-    replies; for the first member of every role the tie statistics of the role as `ROLE/NAME`; for
-    the first of all the statistics of the roles' groups together. A role with fewer than two
-    members that count reports 0 eligible groups and no rates.
+    Metrics: for every member `ROLE/reward`, its return, and `ROLE/malformed`, the share of its
+    replies that were; for the first member of every role the tie statistics of the role as
+    `ROLE/NAME`; for the first member of all the statistics over the groups of all roles. A role
+    with fewer than two members that count reports 0 eligible groups and no rates.
 
     Args:
-        roles: the trained roles, the one that `reward/total` is to tell of first.
+        roles: the trained roles; `reward/total` is that of the first.
         members: the members.
-        rollouts: what they did, in the same order.
+        rollouts: their trajectories, in the same order.
         groups_in_batch: number of Tasks in the batch, for the count of eligible groups.
     """
     returns = [sum(step.reward for step in rollout.transitions) for rollout in rollouts]
     counts = [_counts(*pair) for pair in zip(members, rollouts, strict=True)]
-    earned: dict[str, list[float]] = {role: [] for role in roles}
+    returns_of: dict[str, list[float]] = {role: [] for role in roles}
     for member, value, counted in zip(members, returns, counts, strict=True):
         if counted:
-            earned[member.role].append(value)
-    means = {role: statistics.fmean(values) for role, values in earned.items() if values}
+            returns_of[member.role].append(value)
+    means = {role: statistics.fmean(values) for role, values in returns_of.items() if values}
     target = next((means[role] for role in roles if role in means), 0.0)
     added: list[tuple[float, Metrics]] = []
-    told: set[str] = set()
+    reported: set[str] = set()
     for member, rollout, value, counted in zip(members, rollouts, returns, counts, strict=True):
         role = member.role
         metrics: Metrics = {f"{role}/reward": value}
@@ -56,12 +56,12 @@ def role_rewards(
         ]
         if malformed:
             metrics[f"{role}/malformed"] = statistics.fmean(malformed)
-        if not told:
-            metrics |= _ties(list(earned.values()), groups_in_batch)
-        if role not in told:
-            ties = _ties([earned[role]], groups_in_batch)
+        if not reported:
+            metrics |= _ties(list(returns_of.values()), groups_in_batch)
+        if role not in reported:
+            ties = _ties([returns_of[role]], groups_in_batch)
             metrics |= {f"{role}/{name}": number for name, number in ties.items()}
-            told.add(role)
+            reported.add(role)
         added.append((target - (means[role] if counted else value), metrics))
     return added
 

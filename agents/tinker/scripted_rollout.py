@@ -1,4 +1,4 @@
-"""Scripted policies beside any opponents: what they earn, and what they said in tokens."""
+"""Roll out a scripted policy in one role against any opponents; return its tokens and return."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,21 +12,21 @@ from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import Codec
 
 
-class Said(NamedTuple):
-    """One turn of a role: what it had read and written before, and its reply, as tokens."""
+class TurnTokens(NamedTuple):
+    """One turn of a role: its whole observation, and its reply."""
 
-    read: list[int]
+    observation: list[int]
     reply: list[int]
 
 
-class Told(NamedTuple):
-    """One role's side of an episode: its turns, and what it earned in all."""
+class ScriptedRollout(NamedTuple):
+    """One role's side of an episode: its turns, and the sum of its rewards."""
 
-    turns: list[Said]
-    earned: float
+    turns: list[TurnTokens]
+    total_reward: float
 
 
-async def tell(
+async def roll_out_scripted(
     world: World,
     task: Task,
     codec: Codec,
@@ -34,24 +34,24 @@ async def tell(
     policy: Policy,
     opponents: Mapping[str, Opponent],
     rng: np.random.Generator,
-) -> Told:
+) -> ScriptedRollout:
     """Play one episode with a scripted policy in one role and opponents in the others.
 
     Args:
         world: the world; it is forked.
         task: what to play.
-        codec: by which the role reads and writes.
-        role: the policy's.
-        policy: speaks for it.
-        opponents: speak for all other roles.
+        codec: encodes the role's observations and replies.
+        role: the role the policy plays.
+        policy: the scripted policy.
+        opponents: who plays each other role.
         rng: the policy's randomness.
     """
     coordinator = Coordinator(world.fork(), task, codec, roles=(role,), opponents=opponents)
-    turns: list[Said] = []
+    turns: list[TurnTokens] = []
     await coordinator.join(role)
     while not coordinator.episode.done:
         episode = coordinator.episode
         reply = list(codec.write(policy(coordinator.world, episode.turn, rng)))
-        turns.append(Said(episode.tokens_of(role), reply))
+        turns.append(TurnTokens(episode.tokens_of(role), reply))
         await coordinator.play(role, reply, "stop")
-    return Told(turns, coordinator.world.returns[role])
+    return ScriptedRollout(turns, coordinator.world.returns[role])

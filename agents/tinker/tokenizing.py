@@ -1,8 +1,8 @@
-"""Plain tokenizing: text to tokens with nothing in it read as a special token, and back, fast.
+"""Plain tokenizing, fast: text to tokens without reading special tokens in it, and back.
 
-The bridge does this once a turn, so it goes past the tokenizers' Python layers. Most of what a
-byte-level tokenizer spends on a short text goes into splitting it into words; plain ASCII is split
-here, and the tokens of its words are remembered.
+The bridge does this every turn, so it bypasses the tokenizers' Python layers. A byte-level
+tokenizer spends most of a short text's time on splitting it into words; plain ASCII is split here,
+and the tokens of its words are cached.
 """
 
 import json
@@ -28,38 +28,38 @@ class PlainTokenizer(Protocol):
 
     Attributes:
         vocab_size: token ids are in `[0, vocab_size)`.
-        markers: strings that stand for special tokens.
+        special_tokens: spellings of the special tokens.
     """
 
     vocab_size: int
-    markers: frozenset[str]
+    special_tokens: frozenset[str]
 
     def encode(self, text: str) -> list[int]:
-        """Tokens of `text`, a list of its own; no part of it becomes a special token."""
+        """Tokens of `text`, in a new list; no part of the text becomes a special token."""
         ...
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Text of `tokens`, special tokens spelled out and ids of no token left out."""
+        """Text of `tokens`, with special tokens spelled out and unknown ids left out."""
         ...
 
 
 def plain_tokenizer(tokenizer: Any) -> PlainTokenizer:
     """Return the plain view of a tokenizer as the cookbook's `get_tokenizer` returns them."""
     if hasattr(tokenizer, "tml_tokenizer"):
-        return _Carried(tokenizer.tml_tokenizer)
+        return _TmlTokenizer(tokenizer.tml_tokenizer)
     if hasattr(tokenizer, "backend_tokenizer"):
         return FastTokenizer(tokenizer.backend_tokenizer)
-    return _Any(tokenizer)
+    return _TransformersTokenizer(tokenizer)
 
 
-class _Carried:
+class _TmlTokenizer:
     """A tokenizer of tml-renderers."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         ids = [tokenizer.encode_special(name) for name in tokenizer.special_tokens()]
-        self.markers = frozenset(str(tokenizer.decode([i])) for i in ids)
-        # It does not tell its size; its ids leave no gaps.
+        self.special_tokens = frozenset(str(tokenizer.decode([i])) for i in ids)
+        # It has no attribute for its size, but its ids leave no gaps.
         known, unknown = max(ids), 2 * max(ids) + 1_000_000
         while unknown - known > 1:
             middle = (known + unknown) // 2
@@ -76,7 +76,7 @@ class _Carried:
         try:
             return str(self._tokenizer.decode(tokens))
         except (OverflowError, ValueError):
-            return str(self._tokenizer.decode(_known(tokens, self.vocab_size)))
+            return str(self._tokenizer.decode(_known_ids(tokens, self.vocab_size)))
 
     def _decodes(self, token: int) -> bool:
         try:
@@ -86,12 +86,12 @@ class _Carried:
         return True
 
 
-class _Any:
+class _TransformersTokenizer:
     """Any other tokenizer with the methods of transformers' base class."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
-        self.markers = frozenset(map(str, tokenizer.all_special_tokens))
+        self.special_tokens = frozenset(map(str, tokenizer.all_special_tokens))
         self.vocab_size = len(tokenizer)
 
     def encode(self, text: str) -> list[int]:
@@ -99,7 +99,7 @@ class _Any:
         return list(tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))
 
     def decode(self, tokens: Sequence[int]) -> str:
-        return str(self._tokenizer.decode(_known(tokens, self.vocab_size)))
+        return str(self._tokenizer.decode(_known_ids(tokens, self.vocab_size)))
 
 
 class FastTokenizer:
@@ -110,27 +110,27 @@ class FastTokenizer:
 
     Attributes:
         vocab_size: token ids are in `[0, vocab_size)`.
-        markers: strings that stand for special tokens.
-        splits: where words are split in plain ASCII, step by step; empty if that is not understood
-            and whole texts are left to the backend.
+        special_tokens: spellings of the special tokens.
+        splits: patterns that split plain ASCII into words, step by step; empty if the tokenizer's
+            own steps are unknown, and whole texts are left to the backend.
     """
 
     def __init__(self, backend: Any) -> None:
-        # A copy, because transformers sets these options anew on every call.
+        # A copy, because transformers sets these options again on every call.
         self._backend = type(backend).from_str(backend.to_str())
         self._backend.no_truncation()
         self._backend.no_padding()
         self._backend.encode_special_tokens = True
         added = self._backend.get_added_tokens_decoder().values()
-        self.markers = frozenset(str(entry.content) for entry in added if entry.special)
+        self.special_tokens = frozenset(str(entry.content) for entry in added if entry.special)
         self.vocab_size = max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
-        # A text is nothing but words only where no added token can begin in it.
+        # Splitting into words is right only for texts in which no added token can begin.
         openings = {entry.content[0] for entry in added}
         allowed = [c for c in _ASCII if c not in openings]
         self._simple = re.compile(f"[{re.escape(''.join(allowed))}]*")
-        self._words = _Words(self._encode_whole)
+        self._words = _WordTokens(self._encode_whole)
         description = json.loads(self._backend.to_str())
-        self._spelled = _Spelled(self._backend) if _spells_bytes(description) else None
+        self._token_bytes = _TokenBytes(self._backend) if _is_byte_level(description) else None
         self.splits = _word_splits(description)
         if any(self._encode_words(text) != self._encode_whole(text) for text in _TRIALS):
             self.splits = []
@@ -143,12 +143,12 @@ class FastTokenizer:
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of `tokens`; see `PlainTokenizer.decode`."""
-        if self._spelled is not None:
-            return b"".join(map(self._spelled.__getitem__, tokens)).decode("utf-8", "replace")
+        if self._token_bytes is not None:
+            return b"".join(map(self._token_bytes.__getitem__, tokens)).decode("utf-8", "replace")
         try:
             text: str = self._backend.decode(tokens, skip_special_tokens=False)
         except OverflowError:
-            return self.decode(_known(tokens, self.vocab_size))
+            return self.decode(_known_ids(tokens, self.vocab_size))
         return text
 
     def _encode_whole(self, text: str) -> list[int]:
@@ -169,8 +169,8 @@ class FastTokenizer:
         return tokens
 
 
-class _Words(dict[str, list[int]]):
-    """The tokens of words, made where a word is asked for first."""
+class _WordTokens(dict[str, list[int]]):
+    """A cache of the tokens of words."""
 
     def __init__(self, encode: Callable[[str], list[int]]) -> None:
         super().__init__()
@@ -185,8 +185,8 @@ class _Words(dict[str, list[int]]):
         return tokens
 
 
-class _Spelled(dict[int, bytes]):
-    """The bytes that tokens of a byte-level tokenizer stand for; none for ids of no token."""
+class _TokenBytes(dict[int, bytes]):
+    """The bytes of each token of a byte-level tokenizer; empty for unknown ids."""
 
     def __init__(self, backend: Any) -> None:
         super().__init__()
@@ -208,13 +208,13 @@ class _Spelled(dict[int, bytes]):
         return self[token]
 
 
-def _spells_bytes(description: dict[str, Any]) -> bool:
-    """Whether a tokenizer's text is just the bytes of its tokens, one after the other."""
+def _is_byte_level(description: dict[str, Any]) -> bool:
+    """Whether decoding concatenates the bytes of the tokens."""
     decoder = description["decoder"]
     return decoder is not None and decoder["type"] == "ByteLevel"
 
 
-def _known(tokens: Sequence[int], vocab_size: int) -> list[int]:
+def _known_ids(tokens: Sequence[int], vocab_size: int) -> list[int]:
     return [token for token in tokens if 0 <= token < vocab_size]
 
 
@@ -232,7 +232,7 @@ def _pieces(split: re.Pattern[str], text: str) -> list[str]:
 
 
 def _word_splits(description: dict[str, Any]) -> list[re.Pattern[str]]:
-    """Read how a tokenizer splits plain ASCII into words; nothing if that is not understood.
+    """Return how a tokenizer splits plain ASCII into words; empty if that is unknown.
 
     Args:
         description: the tokenizer's JSON.
@@ -259,7 +259,7 @@ def _word_splits(description: dict[str, Any]) -> list[re.Pattern[str]]:
 
 
 def _split_source(step: dict[str, Any]) -> str | None:
-    """Return the pattern one pre-tokenizing step splits at, empty if at none, `None` if unknown."""
+    """Return the pattern a pre-tokenizing step splits at: empty if none, `None` if unknown."""
     match step:
         case {"type": "ByteLevel", "add_prefix_space": False}:
             return _BYTE_LEVEL if step["use_regex"] else ""

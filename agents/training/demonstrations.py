@@ -10,7 +10,7 @@ import torch
 from tinker_cookbook.supervised.common import compute_mean_nll, datum_from_model_input_weights
 
 from tokengym.agents.tinker.coordinator import Opponent
-from tokengym.agents.tinker.scripted_rollout import Said, tell
+from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripted
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import Batch
 from tokengym.agents.training.updates import Loss
@@ -21,7 +21,7 @@ from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import Codec
 
 
-def datums(turns: Sequence[Said], *, append_only: bool) -> list[tinker.Datum]:
+def datums(turns: Sequence[TurnTokens], *, append_only: bool) -> list[tinker.Datum]:
     """Return one role's side of an episode as data for `cross_entropy`: its own tokens weigh 1.
 
     Args:
@@ -30,10 +30,10 @@ def datums(turns: Sequence[Said], *, append_only: bool) -> list[tinker.Datum]:
     """
     made = []
     for last in [turns[-1]] if append_only and turns else turns:
-        weights = torch.zeros(len(last.read) + len(last.reply))
+        weights = torch.zeros(len(last.observation) + len(last.reply))
         for turn in turns if append_only else [last]:
-            weights[len(turn.read) : len(turn.read) + len(turn.reply)] = 1.0
-        tokens = tinker.ModelInput.from_ints([*last.read, *last.reply])
+            weights[len(turn.observation) : len(turn.observation) + len(turn.reply)] = 1.0
+        tokens = tinker.ModelInput.from_ints([*last.observation, *last.reply])
         made.append(datum_from_model_input_weights(tokens, weights))
     return made
 
@@ -87,7 +87,7 @@ class Demonstrations:
 
     async def _example(self, role: str, task: Task) -> list[tinker.Datum]:
         rng = generator("demonstration", task.fingerprint, role)
-        found = await tell(
+        found = await roll_out_scripted(
             self.world, task, self.codec, role, self.policy, self.opponents[role], rng
         )
         return datums(found.turns, append_only=self.codec.append_only)

@@ -10,7 +10,7 @@ import chz
 import chz.blueprint
 from tinker_cookbook.rl import train as cookbook
 
-from tokengym.agents.tinker.dataset import DrawnTasks, TaskDatasetBuilder
+from tokengym.agents.tinker.dataset import TaskDatasetBuilder, TaskRange
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.demonstrations import Demonstrations
 from tokengym.agents.training.job import Job
@@ -76,7 +76,7 @@ def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstra
     size = job.config.groups_per_batch * job.config.group_size
     return Demonstrations(
         job.world,
-        DrawnTasks(job.world, "train", job.config.steps * size, job.first_task),
+        TaskRange(job.world, "train", job.config.steps * size, job.first_task),
         size,
         job.codec,
         job.demonstrations,

@@ -46,7 +46,7 @@ TRAINING_TEXT = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let pass what the libraries below warn about among themselves."""
+    """Ignore deprecation warnings that these libraries raise about each other."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             for module in ("tml_renderers", "tinker", "torch", "transformers", "distributed"):
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class CarriedTokenizer:
-    """A tokenizer carried by tml-renderers with as much of transformers' face as renderers use."""
+    """A tokenizer of tml-renderers with as many of transformers' methods as renderers use."""
 
     def __init__(self, name: str) -> None:
         self.name_or_path = name
@@ -153,7 +153,7 @@ def tokenizer_named(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str],
 
 SPEC = WorldSpec(
     id="test/Talk-v0",
-    summary="Says what it was given to say, and pays for replies that start with `yes`.",
+    summary="Shows the texts of its Task, and pays for replies that start with `yes`.",
     entry_point="",
     baselines="",
     roles=("speaker",),
@@ -194,7 +194,7 @@ class Talk(World):
 
 @pytest.fixture(scope="session")
 def talk() -> Callable[..., tuple[World, Task]]:
-    """Return a maker of the small world and a Task of it that says the given texts."""
+    """Return a maker of the small world and a Task of it with the given texts."""
 
     def make(*texts: str, level: str = "twenty") -> tuple[World, Task]:
         world = Talk(SPEC, level)

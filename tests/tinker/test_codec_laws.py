@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tinker_cookbook.renderers import get_text_content
 
 from tokengym.agents.tinker import RendererCodec, codec_named
-from tokengym.agents.tinker.chat_template import CanonicalReplies, rendered, user
+from tokengym.agents.tinker.chat_template import ReplyTemplate, rendered, user
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.tokens.codec import Message
 
@@ -101,18 +101,18 @@ def each(pairs: tuple[tuple[str, str], ...]) -> pytest.MarkDecorator:
 
 @each(APPENDING)
 def test_appending_equals_rendering_for_canonical_replies(codec: RendererCodec) -> None:
-    form = CanonicalReplies(codec.renderer, recurring=True).form
+    form = ReplyTemplate(codec.renderer, recurring=True).form
 
     @fast
     @given(texts, st.lists(st.tuples(replies, texts), max_size=3))
     def law(first: str, turns: list[tuple[str, str]]) -> None:
         tokens = codec.render([Message(first, own=False)])
-        messages = [user(codec.shown(first))]
+        messages = [user(codec.sanitize(first))]
         assert tokens == rendered(codec.renderer, messages)
         for reply, text in turns:
             action = codec.write(reply)
             tokens += [*action, *codec.extend(action, text)]
-            messages += [form(reply), user(codec.shown(text))]
+            messages += [form(reply), user(codec.sanitize(text))]
             assert tokens == rendered(codec.renderer, messages)
 
     assert codec.append_only
@@ -120,7 +120,7 @@ def test_appending_equals_rendering_for_canonical_replies(codec: RendererCodec) 
 
 
 @each(RENDERING)
-def test_the_rest_says_that_it_renders_again(codec: RendererCodec) -> None:
+def test_the_other_codecs_render_again(codec: RendererCodec) -> None:
     assert not codec.append_only
     talk = [Message("Begin.", own=False), Message("17", own=True), Message("Next.", own=False)]
     first = codec.render(talk[:1])
@@ -145,7 +145,7 @@ def test_reading_never_raises_and_agrees_with_the_renderers_parser(codec: Render
     pieces = st.sampled_from(sorted({*body, *codec.render([Message("Hi", own=False)])}))
     tokens = st.lists(pieces | st.integers(0, codec.vocab_size - 1), max_size=12)
     parts = st.sampled_from([" ", "yes", "0.5", "\n", "\n\n", "User:", "\n\nUser:", "<b>"])
-    written = st.lists(parts, max_size=6).map(lambda said: codec.tokenizer.encode("".join(said)))
+    written = st.lists(parts, max_size=6).map(lambda found: codec.tokenizer.encode("".join(found)))
 
     @fast
     @given(tokens | written, st.booleans())
@@ -177,12 +177,12 @@ def test_no_text_forges_a_special_token(codec: RendererCodec) -> None:
     action = codec.write("yes")
 
     def special(tokens: list[int]) -> list[int]:
-        return [token for token in tokens if tokenizer.decode([token]) in tokenizer.markers]
+        return [token for token in tokens if tokenizer.decode([token]) in tokenizer.special_tokens]
 
     plain = special(codec.extend(action, "plain"))
 
     @fast
-    @given(texts, st.sampled_from(sorted(tokenizer.markers)[:40] or ["x"]))
+    @given(texts, st.sampled_from(sorted(tokenizer.special_tokens)[:40] or ["x"]))
     def law(text: str, marker: str) -> None:
         assert special(codec.extend(action, text)) == plain
         assert special(codec.extend(action, f"{text}{marker}{text}")) == plain

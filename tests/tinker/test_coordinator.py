@@ -57,32 +57,34 @@ class Relay(World):
         return {}
 
     def _begin(self, task: Task) -> Turn:
-        self.said: list[str] = []
+        self.words: list[str] = []
         return Turn(ROLES[0], "Begin.")
 
     def _respond(self, text: str, complete: bool) -> Turn:
-        speaker = ROLES[len(self.said) % 3]
-        self.said.append(text if complete else "")
-        terms = {speaker: {"word": 1.0 if self.said[-1] else -1.0}}
-        if len(self.said) == 3 * ROUNDS:
-            return self._end(speaker, "Over.", terms, StopReason.TURN_LIMIT)
+        role = ROLES[len(self.words) % 3]
+        self.words.append(text if complete else "")
+        terms = {role: {"word": 1.0 if self.words[-1] else -1.0}}
+        if len(self.words) == 3 * ROUNDS:
+            return self._end(role, "Over.", terms, StopReason.TURN_LIMIT)
         rewards, rounded = self._pay(terms, final=False)
-        return Turn(ROLES[len(self.said) % 3], f"Heard: {text}", rewards, rounded)
+        return Turn(ROLES[len(self.words) % 3], f"Heard: {text}", rewards, rounded)
 
 
 def table(
     roles: Sequence[str] = ROLES,
     opponents: Mapping[str, Opponent] | None = None,
-    patience: float = 60.0,
+    reply_timeout: float = 60.0,
 ) -> list[Member]:
     world = Relay(RELAY)
     task = world.task("train", 0)
-    made = Coordinator(world, task, "byte", roles=roles, opponents=opponents, patience=patience)
+    made = Coordinator(
+        world, task, "byte", roles=roles, opponents=opponents, reply_timeout=reply_timeout
+    )
     return [Member(made, role) for role in roles]
 
 
-class Says(TokenCompleter):
-    """Says one word after the other; `before` may hang, raise or do nothing."""
+class Player(TokenCompleter):
+    """Replies with one word after the other; `before` may hang, raise or do nothing."""
 
     def __init__(self, word: str, before: Callable[[int], Any] | None = None) -> None:
         self.word = word
@@ -121,10 +123,10 @@ def reason(rollout: Trajectory | BaseException) -> str | None:
 
 def test_three_roles_play_one_episode_in_turn() -> None:
     members = table()
-    rollouts = asyncio.run(rolled(members, [Says(role) for role in ROLES]))
+    rollouts = asyncio.run(rolled(members, [Player(role) for role in ROLES]))
     world = members[0].world
     assert isinstance(world, Relay)
-    assert world.said == ["ada1", "ben1", "cleo1", "ada2", "ben2", "cleo2"]
+    assert world.words == ["ada1", "ben1", "cleo1", "ada2", "ben2", "cleo2"]
     assert [total(rollout) for rollout in rollouts] == [2.0] * 3
     assert [reason(rollout) for rollout in rollouts] == ["max_turns"] * 3
     for rollout in rollouts:
@@ -136,7 +138,7 @@ def test_three_roles_play_one_episode_in_turn() -> None:
         assert second.ob.to_ints()[: len(kept)] == kept
 
 
-def test_any_share_of_the_roles_may_be_agents() -> None:
+def test_any_share_of_the_roles_may_be_opponents() -> None:
     async def slowly(world: World, turn: Turn, rng: np.random.Generator) -> str:
         await asyncio.sleep(0.001)
         return "slow"
@@ -146,9 +148,9 @@ def test_any_share_of_the_roles_may_be_agents() -> None:
 
     for count in (1, 2, 3):
         for roles in itertools.combinations(ROLES, count):
-            for agent, worth in ((slowly, 2.0), (cut_off, -2.0)):
-                members = table(roles, {role: agent for role in ROLES if role not in roles})
-                rollouts = asyncio.run(rolled(members, [Says(role) for role in roles]))
+            for opponent, worth in ((slowly, 2.0), (cut_off, -2.0)):
+                members = table(roles, {role: opponent for role in ROLES if role not in roles})
+                rollouts = asyncio.run(rolled(members, [Player(role) for role in roles]))
                 assert [total(rollout) for rollout in rollouts] == [2.0] * count
                 returns = members[0].world.returns
                 assert all(returns[role] == worth for role in ROLES if role not in roles)
@@ -182,13 +184,13 @@ def at(number: int, does: Callable[[int], Any]) -> Callable[[int], Any]:
 @pytest.mark.parametrize("does", [fail, hang, cancel_me])
 @pytest.mark.parametrize("who", range(3))
 @pytest.mark.parametrize("call", [1, 2])
-def test_a_member_that_does_not_speak_ends_the_episode_for_all(
+def test_a_member_that_does_not_reply_ends_the_episode_for_all(
     does: Callable[[int], Any], who: int, call: int
 ) -> None:
     async def play() -> tuple[list[Trajectory | BaseException], list[Member]]:
-        members = table(patience=0.2)
+        members = table(reply_timeout=0.2)
         policies = [
-            Says(role, at(call, does) if k == who else None) for k, role in enumerate(ROLES)
+            Player(role, at(call, does) if k == who else None) for k, role in enumerate(ROLES)
         ]
         tasks = [
             asyncio.create_task(do_single_rollout(policy, member))
@@ -206,8 +208,8 @@ def test_a_member_that_does_not_speak_ends_the_episode_for_all(
     world = members[0].world
     assert isinstance(world, Relay)
     assert members[0].coordinator.abandoned
-    spoken = 3 * (call - 1) + who
-    assert [bool(word) for word in world.said] == [k < spoken for k in range(3 * ROUNDS)]
+    replies = 3 * (call - 1) + who
+    assert [bool(word) for word in world.words] == [k < replies for k in range(3 * ROUNDS)]
     expected = ConnectionError if does is fail else asyncio.CancelledError
     assert isinstance(rollouts[who], expected)
     for k, role in enumerate(ROLES):
@@ -222,9 +224,9 @@ def test_a_member_that_does_not_speak_ends_the_episode_for_all(
 
 def test_a_member_that_never_begins_is_not_waited_for() -> None:
     for missing in range(3):
-        members = table(patience=0.1)
+        members = table(reply_timeout=0.1)
         present = [member for k, member in enumerate(members) if k != missing]
-        rollouts = asyncio.run(rolled(present, [Says("x"), Says("y")]))
+        rollouts = asyncio.run(rolled(present, [Player("x"), Player("y")]))
         assert [reason(rollout) for rollout in rollouts] == ["rollout_timeout"] * 2
 
 
@@ -232,8 +234,8 @@ def test_a_member_that_comes_too_late_gets_the_end_and_what_it_earned() -> None:
     async def slow(call: int) -> None:
         await asyncio.sleep(1.0)
 
-    members = table(patience=0.4)
-    rollouts = asyncio.run(rolled(members, [Says("a"), Says("b", slow), Says("c")]))
+    members = table(reply_timeout=0.4)
+    rollouts = asyncio.run(rolled(members, [Player("a"), Player("b", slow), Player("c")]))
     assert [total(rollout) for rollout in rollouts] == [0.0, -2.0, -2.0]
     late = rollouts[1]
     assert isinstance(late, Trajectory)
@@ -244,8 +246,8 @@ def test_a_member_that_comes_too_late_gets_the_end_and_what_it_earned() -> None:
 def test_a_rollout_that_its_runner_ends_early_is_gone() -> None:
     async def play() -> list[Any]:
         members = table()
-        first = run_rollout(Says("a"), members[0], limits=RolloutLimits(max_turns=1))
-        others = [do_single_rollout(Says("x"), member) for member in members[1:]]
+        first = run_rollout(Player("a"), members[0], limits=RolloutLimits(max_turns=1))
+        others = [do_single_rollout(Player("x"), member) for member in members[1:]]
         async with asyncio.timeout(10):
             return await asyncio.gather(first, *others)
 
@@ -253,21 +255,21 @@ def test_a_rollout_that_its_runner_ends_early_is_gone() -> None:
     assert [reason(rollout) for rollout in rollouts] == ["max_turns", *["rollout_timeout"] * 2]
 
 
-def test_an_agents_error_reaches_every_member() -> None:
+def test_an_opponents_error_reaches_every_member() -> None:
     async def later(world: World, turn: Turn, rng: np.random.Generator) -> str:
         await asyncio.sleep(0)
-        raise ValueError("no agent today")
+        raise ValueError("no reply today")
 
     def at_once(world: World, turn: Turn, rng: np.random.Generator) -> str:
-        raise ValueError("no agent today")
+        raise ValueError("no reply today")
 
-    for agent in (later, at_once):
-        members = table(("ada", "cleo"), {"ben": agent})
-        found = asyncio.run(rolled(members, [Says("a"), Says("c")]))
-        assert [str(error) for error in found] == ["no agent today"] * 2
+    for opponent in (later, at_once):
+        members = table(("ada", "cleo"), {"ben": opponent})
+        found = asyncio.run(rolled(members, [Player("a"), Player("c")]))
+        assert [str(error) for error in found] == ["no reply today"] * 2
 
 
-def test_an_agent_that_hangs_is_given_up() -> None:
+def test_an_opponent_that_hangs_is_given_up() -> None:
     async def hanging(world: World, turn: Turn, rng: np.random.Generator) -> str:
         await asyncio.sleep(3600)
         return ""
@@ -276,8 +278,8 @@ def test_an_agent_that_hangs_is_given_up() -> None:
         opponents: dict[str, Opponent] = {"ben": hanging}
         if "cleo" not in roles:
             opponents["cleo"] = lambda world, turn, rng: "hm"
-        members = table(roles, opponents, patience=0.1)
-        rollouts = asyncio.run(rolled(members, [Says(role) for role in roles]))
+        members = table(roles, opponents, reply_timeout=0.1)
+        rollouts = asyncio.run(rolled(members, [Player(role) for role in roles]))
         assert [reason(rollout) for rollout in rollouts] == ["rollout_timeout"] * len(roles)
         assert members[0].coordinator.abandoned
 
@@ -300,7 +302,7 @@ def test_members_can_be_played_by_hand() -> None:
 
 def test_no_interleaving_deadlocks() -> None:
     delays = st.lists(st.sampled_from((0.0, 0.001, 0.003)), min_size=6, max_size=6)
-    ends = st.sampled_from(("speak", "fail", "cancel"))
+    ends = st.sampled_from(("reply", "fail", "cancel"))
 
     @settings(max_examples=25, deadline=None)
     @given(delays, st.integers(0, 2), st.integers(1, 2), ends)
@@ -308,17 +310,17 @@ def test_no_interleaving_deadlocks() -> None:
         def before(place: int) -> Callable[[int], Any]:
             async def wait(number: int) -> None:
                 await asyncio.sleep(waits[2 * place + number - 1])
-                if place == who and number == call and end != "speak":
+                if place == who and number == call and end != "reply":
                     await (fail if end == "fail" else cancel_me)(number)
 
             return wait
 
         members = table()
-        policies = [Says(role, before(place)) for place, role in enumerate(ROLES)]
+        policies = [Player(role, before(place)) for place, role in enumerate(ROLES)]
         rollouts = asyncio.run(rolled(members, policies))
-        assert members[0].coordinator.abandoned == (end != "speak")
+        assert members[0].coordinator.abandoned == (end != "reply")
         whole = [rollout for rollout in rollouts if isinstance(rollout, Trajectory)]
-        assert len(whole) == (3 if end == "speak" else 2)
+        assert len(whole) == (3 if end == "reply" else 2)
 
     law()
 
@@ -328,7 +330,10 @@ def test_both_sides_of_the_debate_are_paid_what_the_world_says() -> None:
     task = world.task("train", 0)
     made = Coordinator(world, task, "byte", roles=world.spec.roles)
     members = [Member(made, role) for role in made.roles]
-    policies = [Says("LABEL neutral\nP 0.2 0.3 0.5\nCLAIM n_k >= 0\nX"), Says("ARGUE disruptive\n")]
+    policies = [
+        Player("LABEL neutral\nP 0.2 0.3 0.5\nCLAIM n_k >= 0\nX"),
+        Player("ARGUE disruptive\n"),
+    ]
     rollouts = asyncio.run(rolled(members, policies))
     returns = made.world.returns
     for member, rollout in zip(members, rollouts, strict=True):
@@ -340,12 +345,12 @@ def test_both_sides_of_the_debate_are_paid_what_the_world_says() -> None:
     ("roles", "opponents"),
     [((), dict.fromkeys(ROLES)), (ROLES, {"ada": None}), (("ada",), {"ben": None}), (("dan",), {})],
 )
-def test_every_role_has_exactly_one_speaker(roles: Sequence[str], opponents: Any) -> None:
-    with pytest.raises(RoleError, match="opponents must speak for"):
+def test_every_role_has_exactly_one_player(roles: Sequence[str], opponents: Any) -> None:
+    with pytest.raises(RoleError, match="opponents must play"):
         table(roles, opponents)
 
 
-def test_a_member_joins_once_and_the_patience_is_positive() -> None:
+def test_a_member_joins_once_and_the_timeout_is_positive() -> None:
     async def twice() -> None:
         (member,) = table(("ada",), dict.fromkeys(("ben", "cleo"), lambda world, turn, rng: "x"))
         await member.initial_observation()
@@ -353,5 +358,5 @@ def test_a_member_joins_once_and_the_patience_is_positive() -> None:
             await member.initial_observation()
 
     asyncio.run(twice())
-    with pytest.raises(OptionError, match="patience"):
-        table(patience=0.0)
+    with pytest.raises(OptionError, match="reply_timeout"):
+        table(reply_timeout=0.0)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokengym.agents.tinker import TaskDataset, TaskDatasetBuilder, TaskGroupBuilder
-from tokengym.agents.tinker.dataset import DrawnTasks
+from tokengym.agents.tinker.dataset import TaskRange
 from tokengym.envs.core.errors import OptionError, UnknownWorldError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
@@ -65,7 +65,7 @@ def test_tasks_are_drawn_when_asked_for() -> None:
     world = make_world("forecast")
     drawn: list[int] = []
 
-    class Counting(DrawnTasks):
+    class Counting(TaskRange):
         def __getitem__(self, index: Any) -> Any:
             if isinstance(index, int):
                 drawn.append(index)

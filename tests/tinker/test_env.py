@@ -113,10 +113,10 @@ def test_sampled_tokens_stay_as_sampled_and_make_one_datum(codec: Codec, talk: T
     tokens = st.lists(st.integers(0, codec.vocab_size - 1), max_size=8)
     canonical = list(codec.write("yes"))
     ended = tokens.map(lambda sampled: [*sampled, *canonical])
-    said = st.text(max_size=10) | st.sampled_from(("<|im_end|>", "\n\nUser:", "", "yes\n\n"))
+    answers = st.text(max_size=10) | st.sampled_from(("<|im_end|>", "\n\nUser:", "", "yes\n\n"))
 
     @settings(max_examples=25)
-    @given(st.lists(tokens | ended, min_size=4, max_size=6), said)
+    @given(st.lists(tokens | ended, min_size=4, max_size=6), answers)
     def law(actions: list[list[int]], text: str) -> None:
         world, task = talk(text, "Go on.")
         rollout = roll(TinkerEnv(world, task, codec), actions)
@@ -227,13 +227,13 @@ def test_no_prompt_and_reply_exceed_the_budget(talk: Talk) -> None:
             ends, observation = stops(result.metrics), result.next_observation
             assert result.episode_done == bool(ends)
         assert ends[0] in ("context_overflow", "max_turns", "parse_error")
-        # What was earned before the budget ran out is kept, and what is left is paid at once.
+        # Rewards from before the budget ran out are kept, and the rest is paid at once.
         assert earned == env.world.returns["speaker"]
 
     law()
 
 
-def test_the_runner_is_told_the_budgets(talk: Talk) -> None:
+def test_the_runner_gets_the_budgets(talk: Talk) -> None:
     asked: list[int | None] = []
 
     class Policy(TokenCompleter):
@@ -272,14 +272,14 @@ async def long_word(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
 
 @pytest.mark.parametrize("role", DUET.roles)
-@pytest.mark.parametrize("agent", [short_word, long_word])
-def test_agents_speak_for_the_other_roles(role: str, agent: Opponent) -> None:
+@pytest.mark.parametrize("opponent", [short_word, long_word])
+def test_opponents_play_the_other_roles(role: str, opponent: Opponent) -> None:
     other = "second" if role == "first" else "first"
     world = Duet(DUET, "short")
-    env = TinkerEnv(world, world.task("train", 0), role=role, opponents={other: agent})
+    env = TinkerEnv(world, world.task("train", 0), role=role, opponents={other: opponent})
     rollout = roll(env, [BYTE.write("aaaa")] * 3)
-    # Before the very first reply nothing was said, so that it is always the longer one.
-    outdone = agent is long_word
+    # The very first reply has none before it, so that it is always the longer one.
+    outdone = opponent is long_word
     paid = [float(not outdone or (role == "first" and step == 0)) for step in range(3)]
     assert [step.episode_done for step in rollout.transitions] == [False, False, True]
     assert [step.metrics["term/longer"] for step in rollout.transitions] == paid
@@ -288,7 +288,7 @@ def test_agents_speak_for_the_other_roles(role: str, agent: Opponent) -> None:
     assert len(trajectory_to_data(rollout, 1.0)) == 1
 
 
-def test_agents_are_the_same_for_every_member_of_a_group() -> None:
+def test_opponents_are_the_same_for_every_member_of_a_group() -> None:
     task = Duet(DUET, "short").task("train", 0)
     texts = []
     for _ in range(2):
@@ -298,7 +298,7 @@ def test_agents_are_the_same_for_every_member_of_a_group() -> None:
 
 
 @pytest.mark.parametrize("opponents", [{}, {"first": short_word}, {"third": short_word}])
-def test_every_role_needs_somebody_to_speak_for_it(opponents: Any) -> None:
+def test_every_role_needs_somebody_to_play_it(opponents: Any) -> None:
     world = Duet(DUET, "short")
     with pytest.raises(RoleError, match="second"):
         TinkerEnv(world, world.task("train", 0), role="first", opponents=opponents)

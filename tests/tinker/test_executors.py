@@ -30,7 +30,7 @@ from tokengym.envs.tokens.codec import ByteCodec
 
 
 class Sampler:
-    """Answers every prompt with one forecast, and says in the log-probabilities where it ran."""
+    """Answers every prompt with one forecast, and encodes its process in the log-probabilities."""
 
     async def sample_async(self, prompt, num_samples, sampling_params):
         await asyncio.sleep(0)

@@ -88,7 +88,7 @@ def test_tags_name_world_and_level(builder: TaskGroupBuilder) -> None:
 
 
 class Babbler(TokenCompleter):
-    """Says the expected form of a world, or nonsense, in turn."""
+    """Replies in the expected form of a world, or with nonsense, in turn."""
 
     def __init__(self, form: str) -> None:
         self.form = form
@@ -103,7 +103,7 @@ class Babbler(TokenCompleter):
 
 
 @pytest.mark.parametrize("world_id", specs())
-def test_every_world_of_the_catalogue_rolls_out_for_every_role(world_id: str) -> None:
+def test_every_registered_world_rolls_out_for_every_role(world_id: str) -> None:
     row = specs()[world_id]
     world = make_world(world_id)
     task = world.task("train", 0)

@@ -1,4 +1,4 @@
-"""A language model as an agent: it remembers an episode, and is as likely for all of a group."""
+"""A language model as an opponent: it remembers one episode, and all of a group meet one seed."""
 
 import asyncio
 import pickle
@@ -21,11 +21,11 @@ ANSWER = "LABEL neutral\nP 0.2 0.3 0.5\n"
 
 
 class Sampler:
-    """Stands in for the SDK's sampler: says one thing, and notes what it was asked."""
+    """Stands in for the SDK's sampler: always gives one reply, and records its prompts."""
 
-    def __init__(self, text: str = ANSWER, why: tinker.StopReason = "stop") -> None:
+    def __init__(self, text: str = ANSWER, stop_reason: tinker.StopReason = "stop") -> None:
         self.text = text
-        self.why = why
+        self.stop_reason = stop_reason
         self.asked: list[tuple[list[int], tinker.SamplingParams]] = []
 
     async def sample_async(
@@ -35,7 +35,7 @@ class Sampler:
         await asyncio.sleep(0)
         tokens = np.array(BYTE.write(self.text), dtype=np.int32)
         sequence = tinker.SampledSequence(
-            stop_reason=self.why,
+            stop_reason=self.stop_reason,
             sequence_id="one",
             tokens_np=tokens,
             logprobs_np=np.zeros(len(tokens), dtype=np.float32),
@@ -43,26 +43,26 @@ class Sampler:
         return tinker.SampleResponse(sequences=[sequence])
 
 
-def agent(sampler: Any, **options: Any) -> LanguageModelOpponent:
+def opponent(sampler: Any, **options: Any) -> LanguageModelOpponent:
     return challengers.language_model(sampler, "byte", max_tokens=64, **options)
 
 
 async def debate(sampler: Sampler, index: int = 0) -> TinkerEnv:
     """Play the challenger against the model."""
     world = make_world("disruption")
-    speaks = {"predictor": agent(sampler)}
-    env = TinkerEnv(world, world.task("train", index), role="challenger", opponents=speaks)
+    opponents = {"predictor": opponent(sampler)}
+    env = TinkerEnv(world, world.task("train", index), role="challenger", opponents=opponents)
     await env.initial_observation()
     await env.step(BYTE.write("ARGUE disruptive"))
     return env
 
 
-def test_it_reads_what_it_said_before_and_what_is_new() -> None:
+def test_its_prompt_is_its_last_prompt_its_reply_and_what_is_new() -> None:
     sampler = Sampler()
     env = asyncio.run(debate(sampler))
     (first, _), (second, parameters) = sampler.asked
-    said = BYTE.write(ANSWER)
-    assert second[: len(first) + len(said)] == [*first, *said]
+    reply = BYTE.write(ANSWER)
+    assert second[: len(first) + len(reply)] == [*first, *reply]
     assert "Challenger: disruptive" in bytes(t for t in second if t < 256).decode()
     assert env.coordinator.episode.turn.stop_reason == "completed"
     assert parameters.max_tokens == 64
@@ -71,9 +71,9 @@ def test_it_reads_what_it_said_before_and_what_is_new() -> None:
 
 def test_every_episode_begins_with_an_empty_memory() -> None:
     sampler = Sampler()
-    speaks = agent(sampler)
+    model, turn = opponent(sampler), Turn("predictor", "Hm.")
     for _ in range(2):
-        asyncio.run(speaks.begin()(make_world("disruption"), Turn("predictor", "Hm."), _rng()))  # type: ignore[arg-type]
+        asyncio.run(model.start_episode()(make_world("disruption"), turn, _rng()))  # type: ignore[arg-type]
     assert sampler.asked[0][0] == sampler.asked[1][0]
 
 
@@ -92,7 +92,7 @@ def test_members_of_a_group_meet_the_same_luck_and_other_tasks_another() -> None
 
 
 def test_a_reply_that_was_cut_off_is_malformed_to_the_world() -> None:
-    env = asyncio.run(_opened(Sampler(why="length")))
+    env = asyncio.run(_opened(Sampler(stop_reason="length")))
     turn = env.coordinator.episode.turn
     assert turn.stop_reason == "malformed"
     assert env.coordinator.episode.reply == Reply(ANSWER, complete=False)
@@ -100,16 +100,16 @@ def test_a_reply_that_was_cut_off_is_malformed_to_the_world() -> None:
 
 async def _opened(sampler: Sampler) -> TinkerEnv:
     world = make_world("disruption")
-    speaks = {"predictor": agent(sampler)}
-    env = TinkerEnv(world, world.task("train", 0), role="challenger", opponents=speaks)
+    opponents = {"predictor": opponent(sampler)}
+    env = TinkerEnv(world, world.task("train", 0), role="challenger", opponents=opponents)
     await env.initial_observation()
     return env
 
 
 def test_it_travels_in_a_builder_and_shows_in_a_config() -> None:
     task = make_world("disruption").task("train", 0)
-    speaks = {"challenger": agent(Sampler("ARGUE neutral"), temperature=0.5)}
-    builder = pickle.loads(pickle.dumps(TaskGroupBuilder(task, "byte", 2, opponents=speaks)))
+    opponents = {"challenger": opponent(Sampler("ARGUE neutral"), temperature=0.5)}
+    builder = pickle.loads(pickle.dumps(TaskGroupBuilder(task, "byte", 2, opponents=opponents)))
     (one, _) = asyncio.run(builder.make_envs())
 
     async def play() -> str:
@@ -118,9 +118,9 @@ def test_it_travels_in_a_builder_and_shows_in_a_config() -> None:
         return str(one.coordinator.episode.turn.text)
 
     assert "Challenger: neutral" in asyncio.run(play())
-    shown = dump_config({"opponents": speaks})["opponents"]["challenger"]
-    assert shown["temperature"] == 0.5
-    assert shown["codec"] == "byte"
+    written = dump_config({"opponents": opponents})["opponents"]["challenger"]
+    assert written["temperature"] == 0.5
+    assert written["codec"] == "byte"
 
 
 def test_a_renderers_model_reads_its_own_chat_format(
@@ -131,8 +131,8 @@ def test_a_renderers_model_reads_its_own_chat_format(
     sampler = Sampler()
     world = make_world("disruption")
     task = world.task("train", 0)
-    speaks = challengers.language_model(sampler, name)  # type: ignore[arg-type]
-    asyncio.run(speaks.begin()(world.fork(), world.start(task), _rng()))  # type: ignore[arg-type]
+    model = challengers.language_model(sampler, name)  # type: ignore[arg-type]
+    asyncio.run(model.start_episode()(world.fork(), world.start(task), _rng()))  # type: ignore[arg-type]
     env = TinkerEnv(world.fork(), task, name, opponents={"challenger": challengers.null})
     opened = asyncio.run(env.initial_observation())
     assert isinstance(opened, tuple)

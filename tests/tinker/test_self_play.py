@@ -93,7 +93,7 @@ def test_the_trainers_advantage_is_the_return_less_the_mean_of_the_role(
 
 returns = st.sampled_from((-1.0, 0.0, 0.25, 0.5, 1.5))
 outcome = st.tuples(returns, st.booleans(), st.booleans())
-"""What a member earned, whether it spoke, and whether its episode was abandoned."""
+"""A member's return, whether it replied, and whether its episode was abandoned."""
 
 
 def finished(outcomes: Sequence[Sequence[tuple[float, bool, bool]]]) -> Any:
@@ -105,10 +105,10 @@ def finished(outcomes: Sequence[Sequence[tuple[float, bool, bool]]]) -> Any:
     for episode in outcomes:
         made = Coordinator(world.fork(), task, "byte", roles=ROLES)
         made.abandoned = any(abandoned for _, _, abandoned in episode)
-        for role, (value, spoke, _) in zip(ROLES, episode, strict=True):
-            said = TokensWithLogprobs(tokens=[1] * spoke, maybe_logprobs=[0.0] * spoke)
+        for role, (value, replied, _) in zip(ROLES, episode, strict=True):
+            action = TokensWithLogprobs(tokens=[1] * replied, maybe_logprobs=[0.0] * replied)
             members.append(Member(made, role))
-            rollouts.append(Trajectory([Transition(empty, said, value, True)], empty))
+            rollouts.append(Trajectory([Transition(empty, action, value, True)], empty))
     return members, rollouts
 
 
@@ -131,11 +131,10 @@ def test_each_role_is_centred_alone_and_the_silent_and_abandoned_learn_nothing(
             wanted = value - sum(kept) / len(kept) if counts else 0.0
             assert advantage == pytest.approx(wanted, abs=1e-6)
         key = f"{role}/reward_tie_eligible_groups"
-        told = [metrics for _, metrics in results if key in metrics]
-        assert len(told) == 1
+        (reported,) = [metrics for _, metrics in results if key in metrics]
         eligible = len(kept) >= 2
-        assert told[0][key] == eligible
-        assert (f"{role}/reward_tie_pair_rate" in told[0]) == eligible
+        assert reported[key] == eligible
+        assert (f"{role}/reward_tie_pair_rate" in reported) == eligible
     for role, one in split_roles(group, ROLES).items():
         assert one.trajectories_G == [
             r for m, r in zip(members, rollouts, strict=True) if m.role == role
@@ -144,7 +143,7 @@ def test_each_role_is_centred_alone_and_the_silent_and_abandoned_learn_nothing(
 
 def test_a_retried_member_does_not_hold_up_its_group(builder: TaskGroupBuilder) -> None:
     """The cookbook replaces a lost member by one whose partners never begin."""
-    small = replace(builder, group_size=2, patience=0.3)
+    small = replace(builder, group_size=2, reply_timeout=0.3)
 
     async def play() -> TrajectoryGroup:
         async with asyncio.timeout(20):
@@ -160,7 +159,7 @@ def test_a_retried_member_does_not_hold_up_its_group(builder: TaskGroupBuilder) 
         assert stop != "rollout_timeout" or advantage == pytest.approx(0.0, abs=1e-6)
 
 
-def test_the_dataset_trains_the_roles_that_no_agent_speaks_for() -> None:
+def test_the_dataset_trains_the_roles_without_an_opponent() -> None:
     row = spec("disruption")
     made = TaskDatasetBuilder(world="disruption", codec="byte", n_batches=1, self_play=True)
     dataset, _ = asyncio.run(made())
@@ -173,6 +172,6 @@ def test_the_dataset_trains_the_roles_that_no_agent_speaks_for() -> None:
         )
 
 
-def test_a_role_is_trained_or_an_agents_but_not_both(builder: TaskGroupBuilder) -> None:
-    with pytest.raises(RoleError, match="opponents must speak for"):
+def test_a_role_is_trained_or_an_opponents_but_not_both(builder: TaskGroupBuilder) -> None:
+    with pytest.raises(RoleError, match="opponents must play"):
         asyncio.run(replace(builder, opponents={"challenger": "null"}).make_envs())

@@ -1,4 +1,4 @@
-"""The plain view of a tokenizer is exact: it says what the tokenizer itself says, only faster."""
+"""The plain view of a tokenizer is exact: it gives the tokenizer's own tokens, only faster."""
 
 from collections.abc import Callable
 
@@ -41,7 +41,7 @@ def test_split_words_give_the_tokenizers_own_tokens(
     def law(text: str) -> None:
         tokens = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
         assert plain.encode(text) == tokens
-        # The second time the words are remembered.
+        # The second time the words come from the cache.
         assert plain.encode(text) == tokens
         assert plain.decode(tokens) == tokenizer.decode(tokens)
 
@@ -55,7 +55,7 @@ def test_text_survives_and_no_token_is_special(plain: PlainTokenizer) -> None:
         tokens = plain.encode(text)
         assert plain.decode(tokens) == text
         assert all(0 <= token < plain.vocab_size for token in tokens)
-        assert not plain.markers & {plain.decode([token]) for token in tokens}
+        assert not plain.special_tokens & {plain.decode([token]) for token in tokens}
 
     law()
 

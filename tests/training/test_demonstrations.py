@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokengym.agents.tinker import codec_named
-from tokengym.agents.tinker.scripted_rollout import Said, tell
+from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripted
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import preset
 from tokengym.agents.training.demonstrations import datums
@@ -62,11 +62,11 @@ def test_every_world_has_demonstrations() -> None:
         assert taught is (labelled if debate else baselines(world_id)["oracle"])
 
 
-def told(codec_name: str, role: str) -> tuple[list[Said], float]:
+def scripted_debate(codec_name: str, role: str) -> tuple[list[TurnTokens], float]:
     world = make_world("disruption")
     other = "challenger" if role == "predictor" else "predictor"
     found = asyncio.run(
-        tell(
+        roll_out_scripted(
             world,
             world.task("train", 2),
             codec_named(codec_name),
@@ -76,17 +76,17 @@ def told(codec_name: str, role: str) -> tuple[list[Said], float]:
             rng(),
         )
     )
-    return found.turns, found.earned
+    return found.turns, found.total_reward
 
 
 @pytest.mark.parametrize(("role", "count"), [("predictor", 2), ("challenger", 1)])
 def test_one_datum_holds_a_whole_side_and_weighs_its_own_tokens(role: str, count: int) -> None:
-    turns, earned = told("byte", role)
+    turns, earned = scripted_debate("byte", role)
     assert len(turns) == count
     (datum,) = datums(turns, append_only=True)
     targets = datum.loss_fn_inputs["target_tokens"].tolist()
     weights = datum.loss_fn_inputs["weights"].tolist()
-    whole = [*turns[-1].read, *turns[-1].reply]
+    whole = [*turns[-1].observation, *turns[-1].reply]
     assert datum.model_input.to_ints() == whole[:-1]
     assert targets == whole[1:]
     weighed = [token for token, weight in zip(targets, weights, strict=True) if weight]
@@ -98,7 +98,7 @@ def test_one_datum_holds_a_whole_side_and_weighs_its_own_tokens(role: str, count
 def test_a_format_that_renders_again_makes_a_datum_a_turn() -> None:
     name = f"qwen3@{MODEL_DIR}"
     assert not codec_named(name).append_only
-    turns, _ = told(name, "predictor")
+    turns, _ = scripted_debate(name, "predictor")
     made = datums(turns, append_only=False)
     assert len(made) == len(turns) == 2
     for datum, turn in zip(made, turns, strict=True):
