@@ -1,13 +1,13 @@
-"""Energy and warehouse in figures: what every baseline earns, how often returns tie, what beats it.
+"""Tables of energy and the warehouse: returns of every baseline, ties, and tests of the optimum.
 
     python benchmarks/control_tables.py energy                        every level, 100 test Tasks
     python benchmarks/control_tables.py warehouse pick --tasks 500
     python benchmarks/control_tables.py energy --tasks 200 --markdown docs/tables.md
 
-Two tables a world. The first has one row a level and one column a policy: mean return with 95 %
-interval, and how often it got into trouble. The second tells per level how often pairs of rollouts
-of the noisy policy tie, with the graded floor and with a flat one; what a search for something
-better than the optimum found; and what a Task costs to draw and solve.
+Two tables per world. The first has one row per level and one column per policy: mean return with
+95 % interval, and how often it broke a rule. The second has, per level, how often pairs of rollouts
+of the noisy policy tie, with the graded floor and with a flat one; the result of a search for
+something better than the optimum; and the time to draw and solve a Task.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from tokengym.agents.analysis.evaluate import play_all, play_group
-from tokengym.agents.analysis.markdown import markdown_table, write_block
+from tokengym.agents.analysis.markdown import keyed_table, write_block
 from tokengym.envs import World, baselines, make_world
 from tokengym.envs.core.rollout import Policy, Record, play
 from tokengym.envs.core.task import Task
@@ -37,7 +37,7 @@ GROUPS = 100
 SEARCHES = 10
 
 Runs = Mapping[str, Sequence[Record]]
-"""Episodes of each baseline, one a Task."""
+"""Episodes of each baseline, one per Task."""
 Cells = Mapping[str, str]
 """A row of a table by column."""
 
@@ -54,15 +54,15 @@ def refusals(records: Sequence[Record]) -> float:
 
 
 def shake_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Cells:
-    """Shake optimal energy plans a little and a lot, for a safe run that spends less."""
+    """Perturb optimal energy plans, slightly to strongly, and look for a cheaper safe run."""
     rng = np.random.default_rng(2)
     shaken = safe = 0
     closest, seconds = float("inf"), []
     for task in tasks:
         plant = plant_from(task.instance)
-        begun = time.perf_counter()
+        start = time.perf_counter()
         best = optimum(plant)
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - start)
         if best is None:
             raise RuntimeError(f"a drawn Task has no optimum: {task.fingerprint}")
         for size in np.geomspace(1e-3, 10.0, SEARCHES):
@@ -83,20 +83,20 @@ def shake_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Cells:
 
 
 def strayed(policies: Mapping[str, Policy], names: Sequence[str], turns: int) -> Policy:
-    """Follow the oracle for `turns` turns, then one of `names` drawn anew at each turn."""
-    spoken = 0
+    """Follow the oracle for `turns` turns, then a random one of `names` at each turn."""
+    replies = 0
 
     def reply(world: World, turn: Turn, rng: np.random.Generator) -> str:
-        nonlocal spoken
-        spoken += 1
-        name = "oracle" if spoken <= turns else names[int(rng.integers(len(names)))]
+        nonlocal replies
+        replies += 1
+        name = "oracle" if replies <= turns else names[int(rng.integers(len(names)))]
         return policies[name](world, turn, rng)
 
     return reply
 
 
 def leave_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Cells:
-    """Leave the oracle's plan for a shift early or late, for a run that earns more."""
+    """Leave the oracle's plan for a shift early or late, and look for a run that earns more."""
     policies, rng, role = baselines(world.spec.id), np.random.default_rng(2), world.spec.roles[0]
     names = [name for name in policies if name not in ("oracle", "null")]
     gains = []
@@ -118,11 +118,11 @@ def leave_plans(world: World, tasks: Sequence[Task], runs: Runs) -> Cells:
 
 @dataclass(frozen=True)
 class ControlWorld:
-    """What is particular about one world's tables.
+    """What differs between the worlds' tables.
 
     Attributes:
-        trouble: what goes wrong, in words.
-        rate: the share of episodes or turns in which it does.
+        trouble: what can go wrong, in words.
+        rate: share of episodes or turns in which it does.
         search: looks for something better than the optimum; returns columns of the second table.
     """
 
@@ -143,9 +143,9 @@ def measure(name: str, level: str, count: int) -> dict[str, Cells]:
     role = world.spec.roles[0]
     tasks, seconds = [], []
     for index in range(count):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         tasks.append(world.task("test", index))
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - start)
     runs = {policy: play_all(world, tasks, known[policy]) for policy in known}
     rate = WORLDS[name].rate
     returns = {
@@ -156,10 +156,10 @@ def measure(name: str, level: str, count: int) -> dict[str, Cells]:
     rewards_NG = np.array([[run.returns[role] for run in group] for group in groups])
     floor = world.spec.flat_floor
     assert floor is not None
-    both = (rewards_NG, floor.flattened(rewards_NG))
     ties = {
         f"ties of {size}": " / ".join(
-            f"{tie_statistics(found[:, :size])['reward_tie_pair_rate']:.3f}" for found in both
+            f"{tie_statistics(found_NG[:, :size])['reward_tie_pair_rate']:.3f}"
+            for found_NG in (rewards_NG, floor.flattened(rewards_NG))
         )
         for size in GROUP_SIZES
     }
@@ -176,23 +176,18 @@ def measure(name: str, level: str, count: int) -> dict[str, Cells]:
 
 
 def markdown(name: str, levels: Mapping[str, Mapping[str, Cells]]) -> str:
-    """Return both tables with a line each that says what the cells are."""
+    """Return both tables, each with a line that describes its cells."""
+    returns, ties = (
+        keyed_table("level", {level: found[part] for level, found in levels.items()})
+        for part in ("returns", "ties")
+    )
     return (
         f"Mean return ± half of its 95 % interval, and the share of {WORLDS[name].trouble}:\n\n"
-        f"{_table(levels, 'returns')}\n\n"
+        f"{returns}\n\n"
         "Share of pairs within a group of `noisy` that tie, graded floor / flat floor, by group "
-        "size; what a search\nfor something better than the optimum found; median milliseconds:"
-        f"\n\n{_table(levels, 'ties')}"
+        "size; the result\nof a search for something better than the optimum; median milliseconds:"
+        f"\n\n{ties}"
     )
-
-
-def _table(levels: Mapping[str, Mapping[str, Cells]], part: str) -> str:
-    columns = list(next(iter(levels.values()))[part])
-    rows = [
-        [f"`{level}`", *(found[part][column] for column in columns)]
-        for level, found in levels.items()
-    ]
-    return markdown_table(["level", *columns], rows)
 
 
 def main() -> None:
@@ -201,9 +196,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("world", choices=list(WORLDS))
-    parser.add_argument("levels", nargs="*", metavar="level", help="all of them if none")
-    parser.add_argument("--tasks", type=int, default=100, help="test Tasks a level")
-    parser.add_argument("--json", type=Path, help="keeps levels that are done")
+    parser.add_argument("levels", nargs="*", metavar="level", help="all levels if none")
+    parser.add_argument("--tasks", type=int, default=100, help="test Tasks per level")
+    parser.add_argument("--json", type=Path, help="file that keeps finished levels")
     parser.add_argument("--markdown", type=Path, help="a page with a block for this world's tables")
     arguments = parser.parse_args()
     kept: Path | None = arguments.json

@@ -1,15 +1,15 @@
-"""The debate in figures: what every baseline earns at every tier, and how often returns tie.
+"""Tables of the debate: returns of every baseline at every tier, and how often returns tie.
 
     python benchmarks/debate_table.py                                 every tier, 100 test Tasks
     python benchmarks/debate_table.py L2 --tasks 500 --challenger noisy
     python benchmarks/debate_table.py --target novelty --tasks 200 --markdown docs/papers.md
 
-Two tables, of the predictor against one challenger. The first has one row a tier and one column a
-policy: mean return with 95 % interval, and how often an answer was malformed; its last column is
-the bound of what the exact posterior can earn. The second tells how often pairs of rollouts of the
-noisy policy tie, for the whole reward and for correctness alone; how far Bayes (the oracle) stays
-below its bound where labels are free of noise, and how many runs of any policy pass that bound; and
-what a Task costs to draw.
+Two tables, of the predictor against one challenger. The first has one row per tier and one column
+per policy: mean return with 95 % interval, and how often an answer was malformed; its last column
+is the bound of what the exact posterior can earn. The second has how often pairs of rollouts of the
+noisy policy tie, for the whole reward and for correctness alone; with noise-free labels, how far
+Bayes (the oracle) stays below its bound and how many runs of any policy exceed it; and the time to
+draw a Task.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from tokengym.agents.analysis.evaluate import play_all, play_group, well_formed
-from tokengym.agents.analysis.markdown import markdown_table, write_block
+from tokengym.agents.analysis.markdown import keyed_table, write_block
 from tokengym.envs import baselines, make_world
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.disruption.challengers import CHALLENGERS
@@ -48,9 +48,9 @@ def measure(level: str, target: str, challenger: str, count: int) -> dict[str, C
     }
     tasks, seconds = [], []
     for index in range(count):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         tasks.append(world.task("test", index))
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - start)
     returns = {}
     for name, roles in sides.items():
         records = play_all(world, tasks, roles)
@@ -65,8 +65,8 @@ def measure(level: str, target: str, challenger: str, count: int) -> dict[str, C
     )
     ties = {
         f"ties of {size}": " / ".join(
-            f"{tie_statistics(found[:, :size])['reward_tie_pair_rate']:.3f}"
-            for found in (whole, right)
+            f"{tie_statistics(found_NG[:, :size])['reward_tie_pair_rate']:.3f}"
+            for found_NG in (whole, right)
         )
         for size in GROUP_SIZES
     }
@@ -89,23 +89,18 @@ def measure(level: str, target: str, challenger: str, count: int) -> dict[str, C
 
 
 def markdown(levels: Mapping[str, Mapping[str, Cells]]) -> str:
-    """Return both tables with a line each that says what the cells are."""
+    """Return both tables, each with a line that describes its cells."""
+    returns, ties = (
+        keyed_table("tier", {level: found[part] for level, found in levels.items()})
+        for part in ("returns", "ties")
+    )
     return (
         "Mean return of the predictor ± half of its 95 % interval, and the share of its answers "
-        f"that were malformed:\n\n{_table(levels, 'returns')}\n\n"
+        f"that were malformed:\n\n{returns}\n\n"
         "Share of pairs within a group of `noisy` that tie, whole reward / correctness alone, by "
-        "group size; against exact\nposteriors in place of outcomes, how far Bayes stays below "
-        f"its bound, and who passes it; median milliseconds:\n\n{_table(levels, 'ties')}"
+        "group size; with exact\nposteriors in place of outcomes, how far Bayes stays below "
+        f"its bound and how many runs exceed it; median milliseconds:\n\n{ties}"
     )
-
-
-def _table(levels: Mapping[str, Mapping[str, Cells]], part: str) -> str:
-    columns = list(next(iter(levels.values()))[part])
-    rows = [
-        [f"`{level}`", *(found[part][column] for column in columns)]
-        for level, found in levels.items()
-    ]
-    return markdown_table(["tier", *columns], rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -113,8 +108,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("levels", nargs="*", metavar="tier", help="all of them if none")
-    parser.add_argument("--tasks", type=int, default=100, help="test Tasks a tier")
+    parser.add_argument("levels", nargs="*", metavar="tier", help="all tiers if none")
+    parser.add_argument("--tasks", type=int, default=100, help="test Tasks per tier")
     parser.add_argument("--target", choices=list(TARGETS), default="disruption")
     parser.add_argument("--challenger", choices=list(CHALLENGERS), default="scripted")
     parser.add_argument("--markdown", type=Path, help="a page with a block for these tables")

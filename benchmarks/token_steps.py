@@ -1,7 +1,7 @@
-"""Steps per second in tokens: `TinkerEnv.step` beside the cookbook's `EnvFromMessageEnv`.
+"""Steps per second in tokens: `TinkerEnv.step` compared with the cookbook's `EnvFromMessageEnv`.
 
-One 20-turn conversation of the same world with the same renderer and tokenizer, in one run. The
-texts differ from conversation to conversation, so that nobody answers from memory. Run it with
+Conversations of 20 turns of one world, with the same renderer and tokenizer for both. The texts
+differ from conversation to conversation, so that caches do not help. Run it with
 `python benchmarks/token_steps.py`; it takes half a minute and exits with 1 if a target is missed.
 """
 
@@ -33,7 +33,7 @@ LATE_TURN = 100
 MOST_GROWTH = 1.3
 SPEC = WorldSpec(
     id="benchmark/Hours-v0",
-    summary="Answers any reply with the news of the next hour.",
+    summary="Answers any reply with the next hour's demand and price.",
     entry_point="",
     baselines="",
     roles=("operator",),
@@ -44,7 +44,7 @@ SPEC = WorldSpec(
 
 
 class Hours(World):
-    """As little a world as there can be: nearly all of a step is tokens."""
+    """A minimal world: nearly all of a step's time goes into tokens."""
 
     expected_form = "output 12"
 
@@ -77,7 +77,7 @@ class Hours(World):
 
 
 class Talk(MessageEnv):
-    """The same world as the cookbook wants it: every step returns the whole conversation."""
+    """The same world for the cookbook: every step returns the whole conversation."""
 
     def __init__(self, world: World, task: Task) -> None:
         self._world = world
@@ -129,7 +129,7 @@ async def step_times(env: Env, actions: list[list[int]]) -> list[float]:
         times.append(time.perf_counter() - start)
         done = result.episode_done
     if not done:
-        raise RuntimeError("the conversation was to end with the last action")
+        raise RuntimeError("the conversation did not end with the last action")
     return times
 
 
@@ -137,10 +137,10 @@ class Measured(NamedTuple):
     """Medians over conversations.
 
     Attributes:
-        theirs: seconds a step of the cookbook's env.
-        ours: seconds a step of ours.
-        ratio: theirs by ours, both of the same moment: other work on the machine then slows both.
-        growth: seconds of our turn 100 by those of turn 2.
+        theirs: seconds per step of the cookbook's env.
+        ours: seconds per step of ours.
+        ratio: theirs / ours of the same moment, so that other work on the machine slows both.
+        growth: seconds of our turn 100 / seconds of turn 2.
     """
 
     theirs: float
@@ -150,7 +150,7 @@ class Measured(NamedTuple):
 
 
 async def measure(codec: RendererCodec, conversations: int) -> Measured:
-    """Play conversations of both kinds by turns."""
+    """Play conversations of both kinds in alternation."""
     short, long = Hours(SPEC, "short"), Hours(SPEC, "long")
     replies = [codec.write(f"output {10 + hour % 80}") for hour in range(long.turn_limit)]
     rows = []
@@ -193,7 +193,7 @@ def main() -> int:
         ):
             codec = codec_named(f"{name}@{tokenizer}")
             if not isinstance(codec, RendererCodec):
-                raise TypeError(f"{codec.name} is no renderer")
+                raise TypeError(f"{codec.name} is not a renderer")
             found = asyncio.run(measure(codec, options.conversations))
             missed += found.ratio < target or found.growth > MOST_GROWTH
             print(f"{name:<16}{kind:<14}{1 / found.theirs:>12,.0f}{1 / found.ours:>12,.0f}", end="")

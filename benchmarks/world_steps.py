@@ -1,12 +1,12 @@
-"""Text steps per second of every world, and the time of a Task, beside CartPole-v1 in the same run.
+"""Text steps per second of every world and the time to draw a Task, compared with CartPole-v1.
 
     python benchmarks/world_steps.py            every world, its first level
     python benchmarks/world_steps.py --all      every level
     python benchmarks/world_steps.py --all energy
 
-Worlds and CartPole take turns in rounds, and the ratio is the median over the rounds, so that a
-machine whose speed drifts does not favour either. Replies are prepared before the clock starts.
-What a Task takes to draw includes its oracle; the first one, which loads the solver, is not timed.
+Worlds and CartPole are timed in alternation, and the ratio is the median over the rounds, so that
+drifts in the machine's speed favour neither. Replies are prepared before the clock starts. The time
+to draw a Task includes its oracle; the first one, which loads the solver, is not timed.
 """
 
 import argparse
@@ -91,7 +91,7 @@ def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("worlds", nargs="*", help="ids or short names of the worlds; all if none")
-    parser.add_argument("--all", action="store_true", help="every level, not the first alone")
+    parser.add_argument("--all", action="store_true", help="every level, not only the first")
     chosen = parser.parse_args()
     rows = [spec(name) for name in chosen.worlds] or list(specs().values())
     episode = cartpole_episode_seconds()
@@ -101,7 +101,7 @@ def main() -> None:
         "text steps/s",
         "÷ CartPole",
         "min to max",
-        "ms a Task, oracle included",
+        "ms per Task, oracle included",
         "Tasks/s",
         title=f"Medians of {ROUNDS} rounds and of {TASKS} Tasks",
         caption=f"An episode of CartPole-v1 under a random policy takes {episode * 1e3:.2f} ms.",

@@ -6,7 +6,7 @@
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tokengym.envs.core.errors import OptionError
@@ -44,6 +44,18 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table of Markdown; cells hold no `|`."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(cells)} |".replace("  ", " ") for cells in lines)
+
+
+def keyed_table(label: str, rows: Mapping[str, Mapping[str, str]]) -> str:
+    """Return a table with one row per key; the keys, as code, are in a column called `label`.
+
+    Args:
+        label: header of the first column.
+        rows: cells by key and column; all rows have the columns of the first.
+    """
+    columns = list(next(iter(rows.values())))
+    cells = [[f"`{key}`", *(row[column] for column in columns)] for key, row in rows.items()]
+    return markdown_table([label, *columns], cells)
 
 
 def table_rows(text: str) -> list[list[str]]:

@@ -1,6 +1,6 @@
-"""The small policy that comes with the package, and the script that makes it.
+"""The small language model that comes with the package, and the script that trains it.
 
-It answers in each world's form but decides badly, so that a laptop can watch it learn.
+It replies in each world's form but decides badly, so that a laptop is enough to watch it learn.
 """
 
 from pathlib import Path

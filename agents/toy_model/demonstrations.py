@@ -1,4 +1,4 @@
-"""Demonstrations to imitate: episodes of baselines, now a sensible one, now a blind one."""
+"""Demonstrations for the toy model: episodes of sensible and of blind baselines."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,62 +14,62 @@ from tokengym.envs.registry import baselines, make_world
 
 @dataclass(frozen=True)
 class Mixture:
-    """Which baselines play a world's demonstrations.
+    """The baselines that play a world's demonstrations.
 
     Attributes:
         world: id of the world.
         level: level of the world.
-        sensible: the baseline to learn first, alone: what it does takes long to learn, and noise
-            beside it would take the longer.
-        policies: weight of each baseline afterwards. The choice is made anew at every turn, so
-            that what was said before does not tell which one speaks next.
-        said: what is told of a reply; the reply itself if `None`.
+        sensible: the baseline to learn first, on its own: it takes long to learn, and noise would
+            make it take longer.
+        policies: weight of each baseline afterwards. One is chosen at every turn, so that earlier
+            replies do not reveal which one comes next.
+        edit: changes a reply before it is shown to the model; `None` for no change.
     """
 
     world: str
     level: str
     sensible: str
     policies: Mapping[str, float]
-    said: Callable[[str], str] | None = None
+    edit: Callable[[str], str] | None = None
 
-    def speaker(self, *, sensible: bool) -> Policy:
-        """Return the policy that plays, with or without the noise."""
-        speak = mixed_policy(self.world, {self.sensible: 1.0} if sensible else self.policies)
-        said = self.said
-        if said is None:
-            return speak
-        return lambda world, turn, rng: said(speak(world, turn, rng))
+    def policy(self, *, sensible: bool) -> Policy:
+        """Return the sensible baseline, or the mixture of all."""
+        mixed = mixed_policy(self.world, {self.sensible: 1.0} if sensible else self.policies)
+        edit = self.edit
+        if edit is None:
+            return mixed
+        return lambda world, turn, rng: edit(mixed(world, turn, rng))
 
 
 def mixed_policy(world_id: str, weights: Mapping[str, float]) -> Policy:
-    """Return a policy that lets one of the baselines speak, chosen anew at every turn."""
+    """Return a policy that follows one of the baselines, chosen at every turn."""
     known = baselines(world_id)
     names = list(weights)
     chances = np.array([weights[name] for name in names])
     chances = chances / chances.sum()
 
-    def speak(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    def reply(world: World, turn: Turn, rng: np.random.Generator) -> str:
         return known[names[int(rng.choice(len(names), p=chances))]](world, turn, rng)
 
-    return speak
+    return reply
 
 
 def conversations(
     shares: Sequence[tuple[Mixture, float]], seed: int, *, sensible: bool
 ) -> Iterator[list[dict[str, str]]]:
-    """Yield endless demonstrations as chat messages, `user` the world and `assistant` the policy.
+    """Yield demonstrations without end as chat messages: `user` the world, `assistant` the policy.
 
-    Only training Tasks are played. In a world of several roles one role's side is told, drawn anew
-    for every episode: a policy that plays against itself has to speak for all of them.
+    Only training Tasks are played. In a world of several roles each episode shows the side of one
+    role, drawn at random: a policy that plays against itself has to play all of them.
 
     Args:
-        shares: how much of each mixture, relative to the others.
-        seed: of the Tasks and the policies.
-        sensible: whether the sensible baselines play alone.
+        shares: weight of each mixture, relative to the others.
+        seed: seed of the Tasks and the policies.
+        sensible: whether only the sensible baselines play.
     """
     rng = generator("demonstrations", seed, sensible)
     worlds = [make_world(mixture.world, mixture.level) for mixture, _ in shares]
-    policies = [mixture.speaker(sensible=sensible) for mixture, _ in shares]
+    policies = [mixture.policy(sensible=sensible) for mixture, _ in shares]
     weights = np.array([share for _, share in shares])
     while True:
         chosen = int(rng.choice(len(worlds), p=weights / weights.sum()))

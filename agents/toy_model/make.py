@@ -1,7 +1,7 @@
-"""Make the starting policy: a small causal language model trained to imitate demonstrations.
+"""Train the toy model: a small causal language model that imitates demonstrations.
 
-Run `python -m tokengym.agents.toy_model.make --out DIR`. The result depends on the arguments
-and the versions of torch and transformers only.
+Run `python -m tokengym.agents.toy_model.make --out DIR`. The result depends only on the arguments
+and the versions of torch and transformers.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from tokengym.agents.toy_model.demonstrations import Mixture, conversations
 
-log = logging.getLogger("tokengym.starting")
+log = logging.getLogger("tokengym.toy_model")
 
 PAD, OPEN, CLOSE = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 PAD_ID = 0  # special tokens come first, in this order
@@ -36,20 +36,20 @@ Example = tuple[list[int], list[bool]]
 
 
 def without_route(reply: str) -> str:
-    """Leave the slots out of a trip: copying them takes more than a model of this size learns."""
+    """Remove the slots from a trip: a model of this size does not learn to copy them."""
     return reply.split(":", 1)[0]
 
 
 @dataclass(frozen=True)
-class Lesson:
-    """One stretch of training with a learning-rate schedule of its own.
+class Stage:
+    """One stage of training, with its own learning-rate schedule.
 
     Attributes:
-        shares: how much of each mixture of demonstrations, relative to the others.
+        shares: weight of each mixture of demonstrations, relative to the others.
         steps: optimizer steps.
-        tokens: tokens a batch.
-        learning_rate: the schedule's peak.
-        sensible: share of the steps, the first ones, that imitate the sensible baselines alone.
+        tokens: tokens per batch, padding included.
+        learning_rate: peak of the schedule.
+        sensible: share of the steps, from the first, that imitate only the sensible baselines.
     """
 
     shares: Sequence[tuple[Mixture, float]]
@@ -63,23 +63,23 @@ FORECAST = Mixture("tokengym/Forecast-v0", "easy", "empirical", {"empirical": 2,
 GUESSES = replace(FORECAST, policies={"empirical": 3, "random": 7})
 ENERGY = Mixture("tokengym/Energy-v0", "small", "time_of_use", {"time_of_use": 3, "random": 1})
 ROUTES = Mixture("tokengym/Warehouse-v0", "pick_small", "edd_exact", {"edd_exact": 1, "random": 1})
-TRIPS = replace(ROUTES, policies={"fcfs": 1, "noisy": 2, "random": 2}, said=without_route)
+TRIPS = replace(ROUTES, policies={"fcfs": 1, "noisy": 2, "random": 2}, edit=without_route)
 REPORTS = Mixture("tokengym/Disruption-v0", "L2", "logistic", {"logistic": 1, "random": 1})
 CLAIMS = replace(REPORTS, sensible="scripted", policies={"scripted": 1, "noisy": 2, "random": 1})
 DEBATE = replace(CLAIMS, policies={"scripted": 1, "random": 1})
-COURSE = (
-    Lesson(((FORECAST, 16), (ENERGY, 1), (ROUTES, 1), (REPORTS, 1)), 2400, 4096, 2e-3),
+STAGES = (
+    Stage(((FORECAST, 16), (ENERGY, 1), (ROUTES, 1), (REPORTS, 1)), 2400, 4096, 2e-3),
     # Arithmetic takes the longest; the other worlds are kept from being forgotten.
-    Lesson(((FORECAST, 60), (ENERGY, 1), (ROUTES, 1)), 3000, 2048, 1.5e-3),
-    # Plans and debates are longer to say: with forecasts known they get the most tokens.
-    Lesson(((FORECAST, 4), (ENERGY, 1), (ROUTES, 4), (CLAIMS, 4)), 2400, 4096, 1.5e-3),
-    Lesson(((GUESSES, 3), (ENERGY, 1), (TRIPS, 3), (DEBATE, 5)), 900, 4096, 1.5e-3, 0.5),
-    # Reports must sum to one, which the noise that comes last in a lesson is too short to teach.
-    Lesson(((FORECAST, 3), (ENERGY, 1), (TRIPS, 2), (DEBATE, 6)), 500, 4096, 1.2e-3, 0.0),
-    Lesson(((FORECAST, 5), (ENERGY, 0.5), (TRIPS, 1), (DEBATE, 5)), 400, 4096, 1e-3, 0.4),
-    Lesson(((FORECAST, 5), (ENERGY, 0.5), (TRIPS, 1.5), (DEBATE, 5)), 250, 4096, 8e-4, 0.0),
-    # A shift lead's WAIT is rare and three tokens long: form comes with it said more often.
-    Lesson(((FORECAST, 4), (ENERGY, 0.5), (TRIPS, 4), (DEBATE, 3)), 500, 4096, 8e-4, 0.0),
+    Stage(((FORECAST, 60), (ENERGY, 1), (ROUTES, 1)), 3000, 2048, 1.5e-3),
+    # Plans and debates have longer replies: once forecasts are learned they get the most tokens.
+    Stage(((FORECAST, 4), (ENERGY, 1), (ROUTES, 4), (CLAIMS, 4)), 2400, 4096, 1.5e-3),
+    Stage(((GUESSES, 3), (ENERGY, 1), (TRIPS, 3), (DEBATE, 5)), 900, 4096, 1.5e-3, 0.5),
+    # Reports must sum to one; the mixture that ends a stage is too short to teach that.
+    Stage(((FORECAST, 3), (ENERGY, 1), (TRIPS, 2), (DEBATE, 6)), 500, 4096, 1.2e-3, 0.0),
+    Stage(((FORECAST, 5), (ENERGY, 0.5), (TRIPS, 1), (DEBATE, 5)), 400, 4096, 1e-3, 0.4),
+    Stage(((FORECAST, 5), (ENERGY, 0.5), (TRIPS, 1.5), (DEBATE, 5)), 250, 4096, 8e-4, 0.0),
+    # A shift lead's WAIT is rare and three tokens long: its form needs more examples.
+    Stage(((FORECAST, 4), (ENERGY, 0.5), (TRIPS, 4), (DEBATE, 3)), 500, 4096, 8e-4, 0.0),
 )
 
 
@@ -132,30 +132,30 @@ def make_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
 
 
 def encode(tokenizer: PreTrainedTokenizerFast, messages: list[dict[str, str]]) -> Example:
-    """Return the tokens of a conversation and which of them the policy says."""
+    """Return the tokens of a conversation, and which of them are the policy's."""
     tokens: list[int] = []
     own: list[bool] = []
     for message in messages:
-        speaks = message["role"] == "assistant"
+        own_message = message["role"] == "assistant"
         head = tokenizer.encode(f"{OPEN}{message['role']}\n", add_special_tokens=False)
         body = tokenizer.encode(f"{message['content']}{CLOSE}", add_special_tokens=False)
         tail = tokenizer.encode("\n", add_special_tokens=False)
         tokens += head + body + tail
-        own += [False] * len(head) + [speaks] * len(body) + [False] * len(tail)
+        own += [False] * len(head) + [own_message] * len(body) + [False] * len(tail)
     return tokens, own
 
 
 def batches(
-    tokenizer: PreTrainedTokenizerFast, lesson: Lesson, seed: int, *, sensible: bool
+    tokenizer: PreTrainedTokenizerFast, stage: Stage, seed: int, *, sensible: bool
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Yield padded token ids and labels, both `(batch, length)`; like lengths go together."""
-    told = conversations(lesson.shares, seed, sensible=sensible)
-    stream = (encode(tokenizer, messages) for messages in told)
+    """Yield padded token ids and labels, both `(batch, length)`, of examples of similar length."""
+    demonstrations = conversations(stage.shares, seed, sensible=sensible)
+    stream = (encode(tokenizer, messages) for messages in demonstrations)
     while True:
         pool = sorted(itertools.islice(stream, 512), key=lambda example: len(example[0]))
         ready: list[list[Example]] = [[]]
         for example in pool:
-            if (len(ready[-1]) + 1) * len(example[0]) > lesson.tokens:
+            if (len(ready[-1]) + 1) * len(example[0]) > stage.tokens:
                 ready.append([])
             ready[-1].append(example)
         order = torch.randperm(len(ready)).tolist()
@@ -164,7 +164,7 @@ def batches(
 
 
 def collate(examples: list[Example], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pad examples on the right; labels are -100 wherever the policy does not speak."""
+    """Pad examples on the right; labels are -100 except on the policy's tokens."""
     length = max(len(tokens) for tokens, _ in examples)
     ids = torch.full((len(examples), length), pad)
     labels = torch.full((len(examples), length), -100)
@@ -175,21 +175,19 @@ def collate(examples: list[Example], pad: int) -> tuple[torch.Tensor, torch.Tens
 
 
 def train(
-    model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, lesson: Lesson, seed: int
+    model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, stage: Stage, seed: int
 ) -> None:
-    """Imitate: AdamW, a short warm-up, then a cosine down to a tenth."""
-    first, then = (
-        batches(tokenizer, lesson, seed, sensible=sensible) for sensible in (True, False)
-    )
-    sensible_steps = int(lesson.sensible * lesson.steps)
+    """Fit demonstrations: AdamW with a short warm-up, then a cosine schedule down to a tenth."""
+    first, then = (batches(tokenizer, stage, seed, sensible=sensible) for sensible in (True, False))
+    sensible_steps = int(stage.sensible * stage.steps)
     data = itertools.chain(itertools.islice(first, sensible_steps), then)
-    peak = lesson.learning_rate
+    peak = stage.learning_rate
     optimizer = torch.optim.AdamW(model.parameters(), peak, (0.9, 0.98), weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, peak, total_steps=lesson.steps, pct_start=0.05, final_div_factor=10
+        optimizer, peak, total_steps=stage.steps, pct_start=0.05, final_div_factor=10
     )
     model.train()
-    for step, (ids, labels) in enumerate(itertools.islice(data, lesson.steps)):
+    for step, (ids, labels) in enumerate(itertools.islice(data, stage.steps)):
         # bfloat16 products halve the time where the processor has them, and are emulated elsewhere.
         with torch.autocast("cpu", dtype=torch.bfloat16):
             loss: torch.Tensor = model(input_ids=ids, labels=labels).loss
@@ -199,29 +197,31 @@ def train(
         schedule.step()
         optimizer.zero_grad()
         if step % 50 == 0:
-            log.info("step %d of %d: loss %.4f", step, lesson.steps, loss.item())
+            log.info("step %d of %d: loss %.4f", step, stage.steps, loss.item())
 
 
 def main() -> None:
-    """Make the policy and write its directory after every lesson."""
+    """Train the model and write its directory after every stage."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="directory to write")
-    parser.add_argument("--resume", type=int, default=0, help="lessons that --out has had already")
+    parser.add_argument(
+        "--resume", type=int, default=0, help="stages that the model in --out has completed"
+    )
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    for number in range(arguments.resume, len(COURSE)):
+    for number in range(arguments.resume, len(STAGES)):
         torch.manual_seed(arguments.seed)
         if number == 0:
-            talks = conversations(COURSE[0].shares, arguments.seed + 1, sensible=False)
-            told = itertools.islice(talks, TOKENIZER_TEXTS)
-            tokenizer = make_tokenizer([message["content"] for talk in told for message in talk])
+            talks = conversations(STAGES[0].shares, arguments.seed + 1, sensible=False)
+            first = itertools.islice(talks, TOKENIZER_TEXTS)
+            tokenizer = make_tokenizer([message["content"] for talk in first for message in talk])
             model = make_model(tokenizer)
         else:
-            # Through the file and its half precision, so that a resumed course gives the same.
+            # Through the file and its half precision, so that a resumed run gives the same model.
             tokenizer = PreTrainedTokenizerFast.from_pretrained(arguments.out)
             model = Qwen3ForCausalLM.from_pretrained(arguments.out, dtype=torch.float32)
-        train(model, tokenizer, COURSE[number], arguments.seed)
+        train(model, tokenizer, STAGES[number], arguments.seed)
         model.half().save_pretrained(arguments.out)
         tokenizer.save_pretrained(arguments.out)
 
