@@ -1,5 +1,6 @@
 """Compiled Tasks: the plant of a Task, its texts, and what an episode on it is scored against."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +60,7 @@ def plant_from(instance: Mapping[str, Any]) -> Microgrid | House:
     """Build the plant that an instance describes.
 
     Raises:
-        TaskError: if its series differ in length.
+        TaskError: if its series differ in length or a parameter is no number.
         KeyError, TypeError: if a field is missing or unknown.
     """
     kind = House if "cop" in instance else Microgrid
@@ -67,7 +68,12 @@ def plant_from(instance: Mapping[str, Any]) -> Microgrid | House:
     lengths = {name: len(fields[name]) for name in kind.SERIES}
     if len(set(lengths.values())) != 1:
         raise TaskError(f"damaged plant: its series must have equal lengths, got {lengths}")
-    return kind(**fields)
+    plant = kind(**fields)
+    for parameter in dataclasses.fields(kind):
+        value = getattr(plant, parameter.name)
+        if parameter.type in (int, float) and not isinstance(value, int | float):
+            raise TaskError(f"damaged plant: {parameter.name} must be a number, got {value!r}")
+    return plant
 
 
 def _frozen(value: Any) -> Any:

@@ -1,13 +1,14 @@
 """Laws of Tasks: the same always and everywhere, JSON both ways, disjoint splits."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 
 from tokengym.envs.core.errors import OptionError, TaskError
 from tokengym.envs.core.seeding import SPLITS, split_of
-from tokengym.envs.core.task import Task
-from tokengym.envs.testing.law import Violation, law, require, told
+from tokengym.envs.core.task import Task, canonical_json
+from tokengym.envs.testing.law import Violation, law, require, shown, told
 from tokengym.envs.testing.subject import Subject
 
 
@@ -87,6 +88,31 @@ def foreign_tasks_are_refused(subject: Subject) -> None:
             require("other/World-v0" in str(error), told(error), task)
         else:
             raise Violation("a Task of 'other/World-v0' was played", task)
+
+
+@law()
+def damaged_tasks_are_refused(subject: Subject) -> None:
+    """A damaged Task raises a TaskError if it cannot be played, and nothing else."""
+    for task in subject.tasks("train", 1):
+        for part in ("instance", "answer"):
+            for name, value in getattr(task, part).items():
+                for damage in (None, [], {}, "x", -1, [value], {"": value}):
+                    _start_damaged(subject, task, part, name, damage)
+
+
+def _start_damaged(subject: Subject, task: Task, part: str, name: str, damage: object) -> None:
+    """Start a Task with a field in place of another, or without it if it is `None`."""
+    fields = {**getattr(task, part), name: damage}
+    if damage is None:
+        del fields[name]
+    damaged = replace(task, **{f"{part}_json": canonical_json(fields)})  # type: ignore[arg-type]
+    try:
+        subject.make().start(damaged)
+    except TaskError:
+        return
+    except Exception as error:
+        what = "missing" if damage is None else f"{shown(str(damage))}"
+        raise Violation(f"with {part}[{name!r}] {what}: {told(error)}", task) from error
 
 
 def _refused(subject: Subject, split: str, index: object, message: str) -> None:

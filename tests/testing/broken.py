@@ -78,6 +78,15 @@ class PlaysForeignTasks(Thermometer):
         return super().start(replace(task, world=self.spec.id))
 
 
+class TrustsItsTasks(Thermometer):
+    def _begin(self, task: Task) -> Turn:
+        self.tomorrow = task.instance["tomorrow"]
+        return super()._begin(task)
+
+    def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
+        return {**super()._draw(rng), "tomorrow": 7}
+
+
 # Episodes
 
 

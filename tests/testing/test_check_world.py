@@ -22,6 +22,7 @@ CASES = [
     (broken.TakesAnyIndex, "wrong_indices_are_refused", "-1"),
     (broken.GoesOnPastTheEnd, "wrong_indices_are_refused", "20"),
     (broken.PlaysForeignTasks, "foreign_tasks_are_refused", "other/World-v0"),
+    (broken.TrustsItsTasks, "damaged_tasks_are_refused", "['tomorrow'] missing: KeyError"),
     (broken.AnswersAlways, "replies_need_an_episode", "before the start"),
     (broken.AnswersAnyone, "other_roles_are_refused", "'nobody'"),
     (broken.RefusesTasks, "every_task_can_be_played", "KeyError: 'averages'"),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,12 @@ SPEC = WorldSpec(
 _GUESS = re.compile(r"GUESS (-?\d{1,3})")
 
 
-class Thermometer(World):
+class Days(NamedTuple):
+    averages: tuple[int, int]
+    measured: tuple[int, int]
+
+
+class Thermometer(World[Days]):
     """Shows an average, takes a guess, and pays half of how near it is to what was measured."""
 
     expected_form: ClassVar[str] = "GUESS 12"
@@ -39,7 +44,12 @@ class Thermometer(World):
     @property
     def measured(self) -> int:
         """What was measured, for the oracle only."""
-        return int(self._measured[self._day])
+        return self._measured[self._day]
+
+    @classmethod
+    def _compile(cls, task: Task) -> Days:
+        (first, second), (warm, cold) = task.instance["averages"], task.answer["measured"]
+        return Days((int(first), int(second)), (int(warm), int(cold)))
 
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
         return {"averages": rng.integers(-500, 500, 2)}
@@ -49,8 +59,7 @@ class Thermometer(World):
 
     def _begin(self, task: Task) -> Turn:
         self._day = 0
-        self._averages = list(task.instance["averages"])
-        self._measured = list(task.answer["measured"])
+        self._averages, self._measured = map(list, self.compiled)
         return Turn(ROLE, self._question())
 
     def _question(self) -> str:
