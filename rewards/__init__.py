@@ -2,17 +2,19 @@
 
 - Bounds: `Range`, `UNIT`, `dyadic` (the grid of 2⁻¹⁶), `RewardRangeError`.
 - Proper scores of forecasts: `brier`, `log`, `spherical`; all by name in `SCORES`.
-- Calibration: `reliability`, `murphy`, `corp`, `expected_error`, `auc`.
+- Estimates: `Estimate`, a statistic with its 95 % interval, and `mean_estimate`.
+- Calibration of forecasts: `reliability`, `murphy`, `corp`, `expected_error`, `auc`.
 - Control around a safety floor: `control_score`, `bounded_score`, `violation_depth`,
   `floor_return`; `FlatFloor` to compare with.
 - Debate, in `debate`: `correctness`, `reasoning`, `adaptation` and what a challenger earns.
 - Ties within groups of rollouts: `tie_statistics`, `tie_counts`, `TieCounts`.
 - Advantages: `group_centred`, `group_standardised`, `leave_one_out`, `reinforce_plus_plus`,
-  `remax`, `turn_centred`; `returns_to_go`, `informative_groups`.
+  `remax`; `returns_to_go` and `by_turn` for credit by turn; `informative_groups`.
 """
 
 from tokengym.rewards import debate
 from tokengym.rewards.advantages import (
+    by_turn,
     group_centred,
     group_standardised,
     informative_groups,
@@ -20,7 +22,6 @@ from tokengym.rewards.advantages import (
     reinforce_plus_plus,
     remax,
     returns_to_go,
-    turn_centred,
 )
 from tokengym.rewards.bounds import UNIT, Range, RewardRangeError, dyadic
 from tokengym.rewards.calibration import auc, corp, expected_error, murphy, reliability
@@ -31,12 +32,14 @@ from tokengym.rewards.control import (
     floor_return,
     violation_depth,
 )
+from tokengym.rewards.estimates import Estimate, mean_estimate
 from tokengym.rewards.scoring import SCORES, brier, log, spherical
 from tokengym.rewards.ties import TieCounts, tie_counts, tie_statistics
 
 __all__ = [
     "SCORES",
     "UNIT",
+    "Estimate",
     "FlatFloor",
     "Range",
     "RewardRangeError",
@@ -44,6 +47,7 @@ __all__ = [
     "auc",
     "bounded_score",
     "brier",
+    "by_turn",
     "control_score",
     "corp",
     "debate",
@@ -55,6 +59,7 @@ __all__ = [
     "informative_groups",
     "leave_one_out",
     "log",
+    "mean_estimate",
     "murphy",
     "reinforce_plus_plus",
     "reliability",
@@ -63,6 +68,5 @@ __all__ = [
     "spherical",
     "tie_counts",
     "tie_statistics",
-    "turn_centred",
     "violation_depth",
 ]

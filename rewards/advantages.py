@@ -1,18 +1,17 @@
-"""Advantages of groups of rollouts, and what each estimator makes of ties.
+"""Advantage estimators for groups of rollouts, with one rule for ties.
 
-Arrays are (N, G): N groups of G rollouts of one prompt each. `counted_NG` marks the rollouts that
-count (all without it): ragged groups are padded, and truncated or unscored rollouts left out. What
-does not count has no vote in any mean, may hold NaN, and gets advantage 0.
+Arrays are (N, G): N groups of G rollouts, those of a group on the same prompt. `counted_NG` marks
+the rollouts that count (default: all): ragged groups are padded, and truncated or unscored rollouts
+excluded. Excluded rollouts enter no mean, may hold NaN, and get advantage 0.
 
-One rule for ties. The spread of a group is its largest less its smallest reward; a spread of at
+The rule for ties: the spread of a group is its largest minus its smallest reward. A spread of at
 most `minimum_spread` counts as none, and such a group gets exactly 0 from every estimator that
-compares rollouts of a group. So do groups with fewer than two rollouts that count. Nothing is
-divided by a standard deviation without such a spread behind it, so that a standardised advantage
-never exceeds (n - 1) / √n, and rounding residue is never blown up into a signal.
+compares rollouts of a group, as do groups with fewer than two rollouts that count. Only groups with
+a spread are divided by their standard deviation, so a standardised advantage never exceeds
+(n - 1) / √n, and rounding residue is never amplified into a signal.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -23,7 +22,7 @@ Flags = npt.NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 MINIMUM_SPREAD = 1e-6
-"""Default of `minimum_spread`: that of ties, below the 2⁻¹⁶ between two rewards of a world."""
+"""Default of `minimum_spread`: the `eps` of ties, below the grid of 2⁻¹⁶ of a world's rewards."""
 
 
 def informative_groups(
@@ -32,10 +31,10 @@ def informative_groups(
     *,
     minimum_spread: float = MINIMUM_SPREAD,
 ) -> Flags:
-    """Return which groups have a spread, shape (N,).
+    """Flag the groups whose rewards have a spread, shape (N,).
 
-    It is a property of whole groups and of rewards, whatever the estimator: of [1, 0, 0, 0] all
-    four rollouts are informative, although three of them see siblings without a spread.
+    This is a property of a whole group's rewards, whatever the estimator: in [1, 0, 0, 0] all four
+    rollouts are informative, although for one of them the other three have no spread.
 
     Args:
         rewards_NG: rewards, shape (N, G).
@@ -118,9 +117,9 @@ def reinforce_plus_plus(
     Hu (2025), REINFORCE++ (the variant with a group baseline). Every token of a rollout has its
     rollout's advantage, so mean and (population) deviation weigh rollouts by their tokens.
 
-    Uninformative groups enter these two numbers as zeros, as in the paper, and stay exactly 0,
-    where the paper would push all of their rollouts alike by -mean / deviation. To leave them out
-    of the two numbers too, pass `counted_NG & informative_groups(...)[:, None]`.
+    Uninformative groups enter these two numbers as zeros, as in the paper, but stay exactly 0,
+    where the paper would shift all of their rollouts by -mean / deviation. To exclude them from
+    the two numbers too, pass `counted_NG & informative_groups(...)[:, None]`.
 
     Args:
         rewards_NG: rewards, shape (N, G).
@@ -161,9 +160,9 @@ def remax(
 ) -> Floats:
     """Return reward minus the reward of the prompt's greedy rollout, shape (N, G): ReMax.
 
-    Li et al. (2023), ReMax. Rollouts are compared with one that is none of them, so that a group
-    which ties still has an advantage wherever the greedy rollout earned something else, and a
-    group of one is no special case.
+    Li et al. (2023), ReMax. The baseline is a separate rollout, so a group that ties still has an
+    advantage wherever the greedy rollout earned something else, and a group of one is no special
+    case.
 
     Args:
         rewards_NG: rewards, shape (N, G).
@@ -203,68 +202,42 @@ def returns_to_go(rewards_NGT: npt.ArrayLike, discount: float = 1.0) -> Floats:
     return returns_NGT
 
 
-def turn_centred(
-    rewards_NGT: npt.ArrayLike,
-    taken_NGT: npt.ArrayLike | None = None,
-    *,
-    discount: float = 1.0,
-    minimum_spread: float = MINIMUM_SPREAD,
-) -> Floats:
-    """Return credit by turn: returns to go minus their mean over the group at the same turn.
-
-    Past rewards are no part of a turn's credit, so a turn is not blamed for an earlier one. Where
-    all reward comes at the last turn and all rollouts have as many turns, every turn gets
-    `group_centred` of the returns. A turn that fewer than two rollouts of the group took has
-    nothing to be compared with and gets 0. Rollouts of a group share the prompt, not the states
-    they get to: the baseline lowers variance but knows nothing of the state. (Where a world has an
-    exact value function, its credit does: `credit=True` of the energy world.)
-
-    Args:
-        rewards_NGT: reward of each turn, shape (N, G, T).
-        taken_NGT: which turns were taken and count, shape (N, G, T); the turns of a rollout that
-            does not count are all left out.
-        discount: in [0, 1].
-        minimum_spread: largest spread of the returns to go at a turn that counts as none.
-
-    Returns:
-        advantages, shape (N, G, T).
-
-    Raises:
-        ValueError: as `returns_to_go` and `informative_groups`.
-    """
-    rewards = np.asarray(rewards_NGT, np.float64)
-    taken = np.ones(rewards.shape, np.bool_) if taken_NGT is None else np.asarray(taken_NGT)
-    if taken.shape != rewards.shape:
-        raise ValueError(f"taken_NGT must have shape {rewards.shape}, got {taken.shape}")
-    returns_NGT = returns_to_go(np.where(taken, rewards, 0.0), discount)
-    return by_turn(partial(group_centred, minimum_spread=minimum_spread), returns_NGT, taken)
-
-
 def by_turn(
     estimate: Callable[[Floats, Flags], Floats], values_NGT: Floats, taken_NGT: Flags
 ) -> Floats:
-    """Return what an estimator makes of each turn's values, shape (N, G, T).
+    """Apply an estimator to each turn separately, shape (N, G, T).
 
-    Each turn of a group is a group of its own: the estimator is given the rows of `turn_rows`.
+    With `group_centred` and `returns_to_go` a turn is credited with what was earned from then on,
+    less the mean over the rollouts of the group that took a turn at the same place; where fewer
+    than two did, it gets 0. Rewards already earned do not count against later turns. Rollouts of a
+    group share the prompt, not the states they get to: the baseline lowers the variance but ignores
+    the state. (Where a world has an exact value function, its credit does not: `credit=True` of the
+    energy world.)
 
     Args:
-        estimate: from values and flags of what counts, both (N * T, G), to advantages.
+        estimate: from values and flags of what counts, both (N * T, G) as `turn_rows` makes them,
+            to advantages.
         values_NGT: what is compared at each turn, such as returns to go, shape (N, G, T).
         taken_NGT: which turns were taken and count, shape (N, G, T).
+
+    Raises:
+        ValueError: if the shapes differ.
     """
+    if values_NGT.shape != taken_NGT.shape:
+        raise ValueError(f"taken_NGT must have shape {values_NGT.shape}, got {taken_NGT.shape}")
     groups, rollouts, turns = values_NGT.shape
     rows = estimate(turn_rows(values_NGT), turn_rows(taken_NGT))
     return rows.reshape(groups, turns, rollouts).transpose(0, 2, 1)
 
 
 def turn_rows(array_NGT: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-    """Return an array by turn as rows: row n * T + t holds turn t of group n, shape (N * T, G)."""
+    """Reshape an array by turn into rows: row n * T + t is turn t of group n, shape (N * T, G)."""
     groups, rollouts, turns = array_NGT.shape
     return array_NGT.transpose(0, 2, 1).reshape(groups * turns, rollouts)
 
 
 class _Groups(NamedTuple):
-    """Checked input: what does not count has reward 0, and `size_N` rollouts of a group count."""
+    """Validated input: excluded rollouts have reward 0, and `size_N` rollouts of a group count."""
 
     rewards_NG: Floats
     counted_NG: Flags

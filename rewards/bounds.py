@@ -1,4 +1,4 @@
-"""Ranges a reward may take, and the dyadic grid every reward is rounded to.
+"""Reward ranges, and the dyadic grid that every reward is rounded to.
 
 Rewards leave a world as multiples of 2⁻¹⁶. Sums and means of a few thousand such numbers are exact
 in float32 and float64, so a group of equal rewards has an advantage of exactly zero.
@@ -30,7 +30,7 @@ class Range:
             )
 
     def __contains__(self, value: float) -> bool:
-        """Whether `value` lies in the interval; NaN never does."""
+        """Return whether `value` lies in the interval; NaN never does."""
         return self.low <= value <= self.high
 
     def require(self, value: float, what: str) -> float:
@@ -41,7 +41,7 @@ class Range:
 
 
 UNIT = Range(0.0, 1.0)
-"""The range of most worlds' rewards."""
+"""The reward range of most worlds."""
 
 
 def dyadic(value: float) -> float:

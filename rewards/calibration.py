@@ -1,7 +1,7 @@
-"""Calibration and discrimination of yes/no forecasts: reliability, decompositions, ECE, AUC.
+"""Calibration and discrimination of yes/no forecasts: diagram, decompositions, ECE, AUC.
 
-Forecasts are probabilities of yes and outcomes are 0 or 1, arrays of shape (N,). The loss taken
-apart is the mean of (p - y)², which is 1 minus the Brier score of `scoring`.
+Forecasts are probabilities of yes and outcomes are 0 or 1, arrays of shape (N,). The loss that is
+decomposed is the mean of (p - y)², which is 1 minus the Brier score of `scoring`.
 """
 
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-_NULL_DRAWS = 1000
+_NULL_SAMPLES = 1000
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """A reliability diagram: one point a bin that is not empty.
+    """A reliability diagram: one point per non-empty bin.
 
     Attributes:
         counts_B: forecasts in each bin.
@@ -31,31 +31,31 @@ class Reliability:
 
 @dataclass(frozen=True)
 class Murphy:
-    """The split of Murphy (1973) over bins: loss = reliability - resolution + uncertainty + rest.
+    """The decomposition of Murphy (1973): loss = reliability - resolution + uncertainty + residual.
 
     Attributes:
         reliability: mean squared distance of a bin's mean forecast from its share of yes.
         resolution: mean squared distance of a bin's share of yes from the base rate.
-        uncertainty: the loss of always stating the base rate.
-        rest: what the three terms leave; exactly 0 where all forecasts of a bin are equal.
+        uncertainty: the loss of always forecasting the base rate.
+        residual: due to differing forecasts within a bin; exactly 0 if those of each bin are equal.
     """
 
     reliability: float
     resolution: float
     uncertainty: float
-    rest: float
+    residual: float
 
 
 @dataclass(frozen=True)
 class Corp:
-    """The exact split of Dimitriadis, Gneiting and Jordan (2021), by isotonic recalibration.
+    """The CORP decomposition of Dimitriadis, Gneiting and Jordan (2021), by isotonic regression.
 
-    loss = miscalibration - discrimination + uncertainty, and both first terms are at least 0.
+    loss = miscalibration - discrimination + uncertainty, exactly; the first two are at least 0.
 
     Attributes:
-        miscalibration: what recalibrating the forecasts would save.
-        discrimination: what the recalibrated forecasts save against the base rate.
-        uncertainty: the loss of always stating the base rate.
+        miscalibration: how much recalibrating the forecasts would lower the loss.
+        discrimination: how much lower the recalibrated forecasts' loss is than the base rate's.
+        uncertainty: the loss of always forecasting the base rate.
         values_V: the distinct forecasts, ascending.
         recalibrated_V: their recalibrated values, the CORP reliability diagram.
     """
@@ -69,12 +69,12 @@ class Corp:
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """The expected calibration error, with what chance alone would make of it.
+    """The expected calibration error (ECE), with its null distribution.
 
     Attributes:
         error: mean distance of a bin's mean forecast from its share of yes, weighted by counts.
-        null_mean: its mean if every forecast were the true chance of its outcome.
-        null_quantile: the quantile that a perfectly calibrated forecaster stays below.
+        null_mean: the mean error of perfectly calibrated forecasts with the same values.
+        null_quantile: a quantile of their error; larger errors are evidence of miscalibration.
     """
 
     error: float
@@ -88,17 +88,17 @@ def reliability(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike, bins: int = 1
     Raises:
         ValueError: if the arrays are empty, of different shapes, or out of range.
     """
-    forecasts_N, outcomes_N = _checked(forecasts, outcomes)
+    forecasts_N, outcomes_N = _check_arrays(forecasts, outcomes)
     return _diagram(_bin_of(forecasts_N, bins), forecasts_N, outcomes_N)
 
 
 def murphy(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike, bins: int | None = None) -> Murphy:
-    """Return Murphy's split over `bins` equal bins, or over the distinct forecasts if `None`.
+    """Return Murphy's decomposition over equal bins, or over the distinct forecasts if `None`.
 
     Raises:
         ValueError: if the arrays are empty, of different shapes, or out of range.
     """
-    forecasts_N, outcomes_N = _checked(forecasts, outcomes)
+    forecasts_N, outcomes_N = _check_arrays(forecasts, outcomes)
     bin_N = np.unique(forecasts_N, return_inverse=True)[1]
     diagram = _diagram(
         bin_N if bins is None else _bin_of(forecasts_N, bins), forecasts_N, outcomes_N
@@ -113,14 +113,14 @@ def murphy(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike, bins: int | None =
 
 
 def corp(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> Corp:
-    """Return the CORP split, by pooling adjacent violators: no bins to choose.
+    """Return the CORP decomposition, by pooling adjacent violators; it needs no bins.
 
     Raises:
         ValueError: if the arrays are empty, of different shapes, or out of range.
     """
     from scipy.optimize import isotonic_regression
 
-    forecasts_N, outcomes_N = _checked(forecasts, outcomes)
+    forecasts_N, outcomes_N = _check_arrays(forecasts, outcomes)
     values_V, where_N, counts_V = np.unique(forecasts_N, return_inverse=True, return_counts=True)
     shares_V = np.bincount(where_N, outcomes_N) / counts_V
     recalibrated_V: Floats = isotonic_regression(shares_V, weights=counts_V).x
@@ -145,28 +145,28 @@ def expected_error(
     bins: int = 10,
     level: float = 0.95,
 ) -> ExpectedError:
-    """Return the expected calibration error beside its null law.
+    """Return the expected calibration error with its null distribution.
 
-    Few forecasts give a perfect forecaster a large error too, so the error alone says nothing: it
-    is a sign of miscalibration only above `null_quantile`.
+    With few forecasts even a perfect forecaster has a large error, so the error alone is no
+    evidence: only an error above `null_quantile` is.
 
     Args:
         forecasts: probabilities of yes, shape (N,).
         outcomes: 0 or 1, shape (N,).
-        rng: draws the outcomes of the null law.
+        rng: simulates outcomes under the null hypothesis that every forecast is the true chance.
         bins: equal bins of [0, 1].
         level: level of the null quantile, in (0, 1).
 
     Raises:
         ValueError: if the arrays are empty, of different shapes, or out of range.
     """
-    forecasts_N, outcomes_N = _checked(forecasts, outcomes)
+    forecasts_N, outcomes_N = _check_arrays(forecasts, outcomes)
     bin_N = _bin_of(forecasts_N, bins)
     # Σ_b |Σ_{i in b} (p_i - y_i)| / N is the same number as Σ_b n_b |mean p - mean y| / N.
     nulls = np.array(
         [
             _error(bin_N, forecasts_N - (rng.random(len(forecasts_N)) < forecasts_N))
-            for _ in range(_NULL_DRAWS)
+            for _ in range(_NULL_SAMPLES)
         ]
     )
     error = _error(bin_N, forecasts_N - outcomes_N)
@@ -174,15 +174,17 @@ def expected_error(
 
 
 def auc(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> float | None:
-    """Return the chance that a yes was forecast above a no, ties counting half; Mann-Whitney.
+    """Return the area under the ROC curve: the chance that a yes was forecast above a no.
+
+    Ties count half, as in the Mann-Whitney statistic.
 
     Returns:
-        a number in [0, 1], ½ without discrimination; `None` where all outcomes are alike.
+        a number in [0, 1], ½ without discrimination; `None` if all outcomes are the same.
 
     Raises:
         ValueError: if the arrays are empty, of different shapes, or out of range.
     """
-    forecasts_N, outcomes_N = _checked(forecasts, outcomes)
+    forecasts_N, outcomes_N = _check_arrays(forecasts, outcomes)
     yes, no = forecasts_N[outcomes_N == 1.0], np.sort(forecasts_N[outcomes_N == 0.0])
     if not len(yes) or not len(no):
         return None
@@ -190,7 +192,7 @@ def auc(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> float | None:
     return float((below + not_above).sum() / (2.0 * len(yes) * len(no)))
 
 
-def _checked(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> tuple[Floats, Floats]:
+def _check_arrays(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> tuple[Floats, Floats]:
     forecasts_N = np.asarray(forecasts, dtype=np.float64)
     outcomes_N = np.asarray(outcomes, dtype=np.float64)
     if forecasts_N.ndim != 1 or forecasts_N.shape != outcomes_N.shape or not len(forecasts_N):

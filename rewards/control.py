@@ -1,7 +1,7 @@
-"""Scores of the control worlds: against a reference and an optimum, and around a safety floor.
+"""Scores for control worlds, relative to a reference policy and an optimum, with a safety floor.
 
-Both bands of the floor are graded, so that two different episodes hardly ever tie: violations among
-themselves by how deep they went, safe episodes among themselves by what they cost.
+Returns are graded below the floor as above it, violations by their depth and safe episodes by their
+cost, so that two different episodes hardly ever tie.
 """
 
 import math
@@ -16,11 +16,11 @@ from tokengym.rewards.bounds import GRID, dyadic
 Floats = npt.NDArray[np.float64]
 
 FLOOR = 0.2
-"""Share of the return below which every violation scores and no safe episode does."""
+"""The safety floor: violations return less than this, safe episodes at least this."""
 
 
 def control_score(objective: float, reference: float, optimum: float) -> float:
-    """Return s = (J - J_ref) / (J* - J_ref): 0 for the reference policy, 1 for the optimum.
+    """Normalise an objective, s = (J - J_ref) / (J* - J_ref): 0 at the reference, 1 at the optimum.
 
     Args:
         objective: what was achieved, higher is better (negate a cost).
@@ -41,7 +41,7 @@ def control_score(objective: float, reference: float, optimum: float) -> float:
 
 
 def bounded_score(score: float) -> float:
-    """Return h(s) in [0, 1]: 1/4 + 3/4 min(s, 1) for s >= 0, 1/4 exp(s) below.
+    """Map a score into [0, 1]: h(s) = 1/4 + 3/4 min(s, 1) for s >= 0, 1/4 exp(s) below.
 
     Continuous and never flat below 1, down to where exp(s) underflows (s about -745).
     """
@@ -49,7 +49,7 @@ def bounded_score(score: float) -> float:
 
 
 def violation_depth(costs: Sequence[float], largest: float, total: float) -> float:
-    """Return v = min(1, max(c)/(2 max(R)) + sum(c)/(2 sum(R))): 0 for none, 1 for the deepest.
+    """Grade violations, v = min(1, max(c)/(2 max(R)) + sum(c)/(2 sum(R))): 0 for none, 1 at most.
 
     Args:
         costs: safety cost c_t >= 0 of every step.
@@ -65,15 +65,15 @@ def violation_depth(costs: Sequence[float], largest: float, total: float) -> flo
 
 
 def floor_return(score: float, depth: float | None, *, flat: bool = False) -> float:
-    """Return the return of an episode under a safety floor, a multiple of 2⁻¹⁶ in [0, 1].
+    """Compute an episode's return under the safety floor, a multiple of 2⁻¹⁶ in [0, 1].
 
     Safe episodes earn FLOOR + (1 - FLOOR) h(s), violations FLOOR (1 - v). Rounding to the grid
-    carries no episode over the floor: violations end strictly below it, safe episodes never do.
+    moves no episode across the floor: violations stay strictly below it, safe episodes never do.
 
     Args:
         score: s of the episode, see `control_score`; not used for a violation.
         depth: v of the violation in [0, 1], or `None` for a safe episode.
-        flat: pay every violation 0 instead, so that all of them tie.
+        flat: give every violation 0 instead, so that all of them tie.
 
     Raises:
         ValueError: if `depth` is outside [0, 1].
@@ -87,16 +87,16 @@ def floor_return(score: float, depth: float | None, *, flat: bool = False) -> fl
 
 @dataclass(frozen=True)
 class FlatFloor:
-    """A rule that pays all episodes below a threshold alike, to compare graded rewards with.
+    """A flat floor to compare graded rewards with: all episodes below a threshold earn the same.
 
-    Where a world has it as an option, the rule pays what the option pays. Elsewhere it says what
-    the same rollouts would have earned if everything short of a plain reference were paid alike,
-    as in many a reward.
+    Where the world has an option `flat_floor`, the rule gives what that option gives. Elsewhere it
+    gives what the same rollouts would earn if everything short of a plain reference earned the
+    same, as under many common rewards.
 
     Attributes:
         below: episodes that earn less than this fall to the floor.
         pays: what they earn there.
-        what: who falls, in words.
+        what: description of the episodes that fall.
         option: whether the world has it as its own option `flat_floor`.
     """
 
@@ -106,7 +106,7 @@ class FlatFloor:
     option: bool = False
 
     def flattened(self, rewards: Floats) -> Floats:
-        """Return what these graded returns, of any shape, are worth on the flat floor."""
+        """Replace graded returns below the threshold, in an array of any shape."""
         return np.where(rewards < self.below, self.pays, rewards)
 
 

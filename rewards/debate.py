@@ -1,8 +1,8 @@
-"""The three parts of the predictor's reward in a debate, and what its challenger earns.
+"""Reward terms of a debate: three for the predictor, and those of its challenger.
 
-A report is a probability for each of three labels. A truth is a probability for each label too: 1
-for the drawn label, or the whole posterior where labels are free of noise. Every function is plain
-arithmetic, so entries may be numbers or equally shaped arrays.
+A report is a probability for each of three labels. So is a truth: 1 for the true label, or the
+whole posterior for rewards without label noise. Every function is plain arithmetic, so entries may
+be numbers or equally shaped arrays.
 """
 
 from collections.abc import Sequence
@@ -22,23 +22,24 @@ CHALLENGER_TOTAL = Range(-1.0 - FALSE_CLAIM_COST * MOST_CHALLENGER_CLAIMS, 1.0)
 
 
 def half_brier(report: Sequence[float], truth: Sequence[float]) -> float:
-    """Half the Brier score of a report, in [0, 1], lower is better; strictly proper.
+    """Return half the Brier score of a report, in [0, 1], lower is better; strictly proper.
 
-    With a drawn label y it is ½·Σ_k (p_k - [k = y])². Both arguments sum to 1.
+    With a label y it is ½·Σ_k (p_k - [k = y])². Both arguments sum to 1.
     """
     (p, q, r), (a, b, c) = report, truth
     return 0.5 * (1.0 + p * (p - 2.0 * a) + q * (q - 2.0 * b) + r * (r - 2.0 * c))
 
 
 def correctness(chosen: int, truth: Sequence[float]) -> float:
-    """+1 for the right label, -1 for a wrong one; its expectation under a posterior."""
+    """Return +1 for the right label and -1 for a wrong one, or the expectation of it."""
     return 2.0 * truth[chosen] - 1.0
 
 
 def reasoning(validity: float, judge_loss: float) -> float:
-    """Reward of claims in [0, 0.3]: 0.3·v·(1 - L).
+    """Return the reward for claims, in [0, 0.3]: 0.3·v·(1 - L).
 
-    Affine in L: clipped at the judge's prior, cherry-picking claims for a random label would pay.
+    It is affine in L. If it were clipped at the judge's prior, cherry-picking claims for a random
+    label would pay.
 
     Args:
         validity: share of the claims that verify, 0 if there are none.
@@ -48,10 +49,10 @@ def reasoning(validity: float, judge_loss: float) -> float:
 
 
 def adaptation(first_loss: float, final_loss: float) -> float:
-    """Reward of the two reports in [0, 0.2]: 0.2·(1 - a·B₀ - (1 - a)·B₁).
+    """Return the reward for revising well, in [0, 0.2]: 0.2·(1 - a·B₀ - (1 - a)·B₁).
 
-    Proper in both reports, so a change of mind as such earns nothing, and hiding what one knows in
-    the first report costs.
+    Honest probabilities are optimal in both reports: changing one's mind earns nothing in itself,
+    and withholding knowledge in the first report costs.
 
     Args:
         first_loss: half-Brier B₀ of the report before the challenge.
@@ -61,15 +62,15 @@ def adaptation(first_loss: float, final_loss: float) -> float:
 
 
 def misleading(first_loss: float, final_loss: float) -> float:
-    """What an adversary earns by the predictor's change: B₁ - B₀, in [-1, 1]."""
+    """Return what an adversary earns from the predictor's change: B₁ - B₀, in [-1, 1]."""
     return final_loss - first_loss
 
 
 def helping(first_loss: float, final_loss: float) -> float:
-    """What a critic earns by the predictor's change: B₀ - B₁, in [-1, 1]."""
+    """Return what a critic earns from the predictor's change: B₀ - B₁, in [-1, 1]."""
     return first_loss - final_loss
 
 
 def false_claims(number: int) -> float:
-    """What a challenger pays for its false claims, 0.5 each."""
+    """Return a challenger's penalty for false claims, -0.5 each."""
     return -FALSE_CLAIM_COST * number

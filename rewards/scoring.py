@@ -2,7 +2,7 @@
 
 A score takes the forecast and the weights of the outcomes: all weight on what happened for an
 observed outcome, shares for an average over replays, probabilities for the expected score. Scores
-are linear in the weights, so the expected score needs no rule of its own.
+are linear in the weights, so the expected score needs no separate formula.
 """
 
 import math
@@ -17,7 +17,7 @@ Score = Callable[[Forecast, Forecast], float]
 """From a forecast and the weights of the outcomes (both sum to 1) to a score in [0, 1]."""
 
 LOG_FLOOR = 0.01
-"""Smallest probability the log score tells apart."""
+"""Smallest probability that the log score distinguishes."""
 
 _LOG_SPAN = -math.log(LOG_FLOOR)
 
@@ -31,13 +31,13 @@ def brier(forecast: Forecast, weights: Forecast) -> float:
 
 
 def log(forecast: Forecast, weights: Forecast) -> float:
-    """Return 1 + Σ_i w_i ln q_i / |ln ε|, with q the forecast held to at least ε = `LOG_FLOOR`.
+    """Return 1 + Σ_i w_i ln q_i / |ln ε|, with q the forecast clipped to at least ε = `LOG_FLOOR`.
 
-    Strictly proper (Good 1952) among forecasts of at least ε. Below it the score is flat: every
-    forecast is scored as `held_above(forecast, ε)`, so an honest report is never beaten.
+    Strictly proper (Good 1952) among forecasts of at least ε. Every forecast is scored as
+    `clip_forecast(forecast, ε)`, so an honest report is never beaten below ε either.
     """
-    held = held_above(forecast, LOG_FLOOR)
-    return 1.0 + _dot(weights, tuple(map(math.log, held))) / _LOG_SPAN
+    clipped = clip_forecast(forecast, LOG_FLOOR)
+    return 1.0 + _dot(weights, tuple(map(math.log, clipped))) / _LOG_SPAN
 
 
 def spherical(forecast: Forecast, weights: Forecast) -> float:
@@ -45,8 +45,8 @@ def spherical(forecast: Forecast, weights: Forecast) -> float:
     return _dot(forecast, weights) / math.sqrt(_dot(forecast, forecast))
 
 
-def held_above(forecast: Forecast, floor: float) -> Forecast:
-    """Raise what lies below `floor` to it and scale the rest so that the sum stays 1.
+def clip_forecast(forecast: Forecast, floor: float) -> Forecast:
+    """Raise probabilities below `floor` to it, and scale the others so that the sum stays 1.
 
     The result maximises Σ_i p_i ln q_i over all q with q_i ≥ floor and Σ_i q_i = 1 (the
     Karush-Kuhn-Tucker conditions give q_i = max(floor, c·p_i)).

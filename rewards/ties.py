@@ -1,7 +1,7 @@
-"""Reward ties: how often the rollouts of one group earn the same, and how much of it is the floor.
+"""Reward ties: how often rollouts of one group earn the same, and how often on the reward floor.
 
-A group whose rewards all tie has no advantage and teaches nothing. The group rate grows with the
-group's size by itself and must not be compared across sizes; the pair rate may.
+A group whose rewards all tie has no advantage and gives no gradient. The group rate grows with
+group size by itself, so it must not be compared across sizes; the pair rate may.
 """
 
 import math
@@ -30,31 +30,18 @@ class TieStatistics(TypedDict):
     reward_tie_group_rate: float
     """Groups with any repeated reward / eligible groups."""
     reward_uniform_group_rate: float
-    """Groups whose rewards all tie / eligible groups: those without any advantage."""
+    """Groups whose rewards all tie, so that no rollout has an advantage / eligible groups."""
     reward_tie_pair_rate: float
     """Tied pairs / pairs, pooled over eligible groups."""
     reward_unique_fraction_mean: float
     """Mean over eligible groups of distinct rewards / size."""
 
 
-class FloorStatistics(TypedDict):
-    """Ties on a floor and above it, pooled over eligible groups; 0 where there is no pair."""
-
-    floor_mass: float
-    """Share of the rewards that lie below the floor's threshold."""
-    floor_tie_pair_rate: float
-    """Tied pairs / pairs, among pairs with both rewards on the floor."""
-    interior_tie_pair_rate: float
-    """Tied pairs / pairs, among pairs with no reward on the floor: the ties that are intrinsic."""
-    floor_tie_share: float
-    """Tied pairs on the floor / all tied pairs."""
-
-
 @dataclass(frozen=True)
 class TieCounts:
-    """How the rewards of each group tie: what every statistic here is computed from.
+    """The ties of each group, from which every statistic here is computed; see `tie_counts`.
 
-    Made by `tie_counts`. N is the number of eligible groups, G the largest of their sizes.
+    N is the number of eligible groups, G the largest of their sizes.
 
     Attributes:
         size_N: rewards of each group, at least 2.
@@ -70,7 +57,7 @@ class TieCounts:
     rank_GN: Integers = field(repr=False)
 
     def statistics(self) -> TieStatistics:
-        """Return the five tie statistics; see `TieStatistics`."""
+        """Return the tie statistics over all groups."""
         rates = self._tie_rates()
         return TieStatistics(
             reward_tie_eligible_groups=len(self.size_N),
@@ -79,36 +66,6 @@ class TieCounts:
             reward_tie_pair_rate=_rate(*rates["reward_tie_pair_rate"]),
             reward_unique_fraction_mean=_rate(*rates["reward_unique_fraction_mean"]),
         )
-
-    def floor_statistics(self) -> FloorStatistics:
-        """Return the split of ties into those on the floor and those above it."""
-        rates = self._floor_rates()
-        return FloorStatistics(
-            floor_mass=_rate(*rates["floor_mass"]),
-            floor_tie_pair_rate=_rate(*rates["floor_tie_pair_rate"]),
-            interior_tie_pair_rate=_rate(*rates["interior_tie_pair_rate"]),
-            floor_tie_share=_rate(*rates["floor_tie_share"]),
-        )
-
-    def effective_group_size(self) -> float:
-        """Return the mean over groups of 1 / (chance that two draws from a group tie).
-
-        Draws are with replacement, so that it is 1 for a uniform group, the size of a group
-        without ties, and k for k rewards that occur equally often (Hill's number of order 2).
-        """
-        return _rate(*self._tie_rates()["effective_group_size"])
-
-    def zero_advantage_probability(self, size: int) -> float:
-        """Return the chance that `size` rollouts of one prompt all tie.
-
-        The unbiased estimate from groups of `size` or more: the share of all choices of `size`
-        rollouts that tie, averaged over groups. So groups of 16 tell it for 2 to 16 at once. It is
-        exact where distinct rewards are more than eps apart; 0 where no group is large enough.
-
-        Raises:
-            ValueError: if `size` is below 2.
-        """
-        return _rate(*self._all_tie(size))
 
     def intervals(
         self,
@@ -120,18 +77,31 @@ class TieCounts:
     ) -> dict[str, Estimate]:
         """Return every rate with its percentile bootstrap interval over groups.
 
-        Rollouts of one group share a prompt and are not independent, so whole groups are drawn
-        again. An interval has no width where all groups are alike: no resample differs then.
+        Rollouts of one group share a prompt and are not independent, so whole groups are resampled.
+        The interval has no width if all groups are alike, because then no resample differs.
 
         Args:
-            rng: draws the resamples.
-            sizes: group sizes for which to add `zero_advantage_probability_SIZE`.
+            rng: generates the resamples.
+            sizes: group sizes, at least 2, for which to add `zero_advantage_probability_SIZE`.
             level: coverage, in (0, 1).
             resamples: number of resamples, at least 1.
 
         Returns:
-            by name: the rates of `TieStatistics` and `FloorStatistics`, `effective_group_size`, and
-            those asked for.
+            rates by name, pooled over eligible groups, 0 where there is nothing to count:
+
+            - the rates of `TieStatistics`;
+            - `floor_mass`: share of the rewards below the floor's threshold;
+            - `floor_tie_pair_rate`: tied pairs / pairs, among pairs with both rewards on the floor;
+            - `interior_tie_pair_rate`: the same among pairs with no reward on the floor, the ties
+              that are intrinsic;
+            - `floor_tie_share`: tied pairs on the floor / all tied pairs;
+            - `effective_group_size`: mean over groups of 1 / (chance that two rewards drawn with
+              replacement tie): 1 for a uniform group, the size of a group without ties, k for k
+              rewards that occur equally often (Hill's number of order 2);
+            - `zero_advantage_probability_SIZE`: chance that SIZE rollouts of one prompt all tie,
+              estimated without bias from groups of SIZE or more as the share of all choices of
+              SIZE rollouts that tie, averaged over groups. Groups of 16 give it for 2 to 16. It is
+              exact where distinct rewards are more than eps apart.
 
         Raises:
             ValueError: if a level, a size or the number of resamples is out of range.
@@ -144,8 +114,8 @@ class TieCounts:
         rates |= {f"zero_advantage_probability_{size}": self._all_tie(size) for size in sizes}
         if not len(self.size_N):
             return dict.fromkeys(rates, Estimate(0.0, 0.0, 0.0))
-        # Most groups tie in one of few ways: drawing how many groups are of each kind is the same
-        # bootstrap as drawing the groups, at a fraction of the work.
+        # Most groups tie in one of few ways: resampling how many groups are of each kind is the
+        # same bootstrap as resampling the groups, at a fraction of the work.
         columns = np.stack([column for pair in rates.values() for column in pair], axis=1)
         kinds_KC, count_K = np.unique(columns, axis=0, return_counts=True)
         shares_K = count_K / count_K.sum()
@@ -157,16 +127,16 @@ class TieCounts:
             ]
         )
         above_RS, below_RS = sums_RC[:, ::2], sums_RC[:, 1::2]
-        drawn_RS = np.divide(above_RS, below_RS, out=np.zeros_like(above_RS), where=below_RS > 0)
+        rates_RS = np.divide(above_RS, below_RS, out=np.zeros_like(above_RS), where=below_RS > 0)
         tail = (1.0 - level) / 2.0
-        low_S, high_S = np.quantile(drawn_RS, (tail, 1.0 - tail), axis=0)
+        low_S, high_S = np.quantile(rates_RS, (tail, 1.0 - tail), axis=0)
         return {
             name: Estimate(_rate(*pair), float(low), float(high))
             for (name, pair), low, high in zip(rates.items(), low_S, high_S, strict=True)
         }
 
     def _tie_rates(self) -> dict[str, tuple[Floats, Floats]]:
-        """Numerators and denominators by group, shape (N,): a rate is the ratio of their sums."""
+        """Return numerators and denominators by group, shape (N,); a rate is their sums' ratio."""
         size_N = self.size_N.astype(np.float64)
         tied_N = self.rank_GN.sum(axis=0).astype(np.float64)
         one_N = np.ones_like(size_N)
@@ -179,7 +149,7 @@ class TieCounts:
         }
 
     def _floor_rates(self) -> dict[str, tuple[Floats, Floats]]:
-        """Like `_tie_rates`: those of `FloorStatistics`."""
+        """Return numerators and denominators, like `_tie_rates`, of the rates of the floor."""
         size_N, below_N = self.size_N.astype(np.float64), self.below_N.astype(np.float64)
         tied_N = self.rank_GN.sum(axis=0).astype(np.float64)
         # Rewards on the floor come first; of those above it, only ties among themselves count.
@@ -195,10 +165,10 @@ class TieCounts:
         }
 
     def _all_tie(self, size: int) -> tuple[Floats, Floats]:
-        """By group, the share of the choices of `size` rewards that tie, and whether there is one.
+        """Return, by group, the share of choices of `size` rewards that tie, and if there is any.
 
-        A bucket of n has C(n, size) of them, and C(n, size) is the sum of C(r, size - 1) over the
-        ranks r < n of its members.
+        A bucket of n has C(n, size) such choices, and C(n, size) is the sum of C(r, size - 1) over
+        the ranks r < n of its members.
         """
         if size < 2:
             raise ValueError(f"a group that can tie has a size of at least 2, got {size!r}")
@@ -213,7 +183,7 @@ class TieCounts:
 
 
 _CHUNK = 64
-"""Resamples drawn at once: bounds the memory of many kinds of groups."""
+"""Resamples generated at once; bounds memory if there are many kinds of groups."""
 
 
 def tie_statistics(
@@ -224,8 +194,8 @@ def tie_statistics(
     Args:
         groups: returns of each group's rollouts; a group of fewer than two is not eligible.
         eps: largest distance from a bucket's first element that still ties, `>= 0`.
-        truncated: which rollouts were cut short, shaped like `groups`: they are left out. All are
-            kept without it.
+        truncated: which rollouts were cut short, shaped like `groups`; they are left out (default:
+            none).
 
     Raises:
         ValueError: if a return that counts is not finite, `eps` is negative or shapes differ.
@@ -250,7 +220,7 @@ def tie_counts(
         groups: returns of each group's rollouts; a group of fewer than two is not eligible.
         eps: largest distance from a bucket's first element that still ties, `>= 0`.
         floor: rewards strictly below it lie on the floor, such as `control.FLOOR` for energy.
-        truncated: which rollouts were cut short, shaped like `groups`: they are left out.
+        truncated: which rollouts were cut short, shaped like `groups`; they are left out.
 
     Raises:
         ValueError: if a return that counts is not finite, `eps` is negative or shapes differ.
@@ -269,7 +239,7 @@ def tie_counts(
     anchor_N = values_GN[0].copy() if most else np.zeros(0)
     for position in range(1, most):
         value_N = values_GN[position]
-        # What pads a group is infinite: its distance is infinite or NaN, and neither ties.
+        # Padding is infinite: its distance is infinite or NaN, and neither ties.
         with np.errstate(invalid="ignore"):
             opens_N = ~(value_N - anchor_N <= eps)
         np.add(rank_GN[position - 1], 1, out=rank_GN[position], where=~opens_N)
@@ -282,7 +252,7 @@ def tie_counts(
 def _table(
     groups: Groups, truncated: Iterable[Sequence[bool]] | None
 ) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return rewards as one array (N, G) of its own, what does not count infinite, and sizes."""
+    """Return a new array of rewards (N, G), infinite where left out, and the groups' sizes."""
     rows = groups if isinstance(groups, np.ndarray) else list(groups)
     size_N = np.fromiter(map(len, rows), np.int64)
     inside_NG = np.arange(size_N.max(initial=0)) < size_N[:, None]

@@ -38,9 +38,9 @@ def forecast_parts(before: Stated, after: Stated) -> list[Table | Picture]:
         [(name, *(found[name] for found in columns.values())) for name in names],
         "Calibration",
         "Mean squared error = miscalibration - discrimination + uncertainty (CORP, exact) and "
-        "= reliability - resolution + uncertainty + rest (Murphy, 10 bins). The calibration error "
-        "is a sign of miscalibration only above its null quantile: what a perfectly calibrated "
-        "forecaster of as many questions stays below in 95 % of samples.",
+        "= reliability - resolution + uncertainty + residual (Murphy, 10 bins). The calibration "
+        "error is a sign of miscalibration only above its null quantile: what a perfectly "
+        "calibrated forecaster of as many questions stays below in 95 % of samples.",
     )
     return [Picture.of(_diagram(shown), "Reliability diagram of the forecasts"), table]
 
@@ -62,7 +62,7 @@ def _figures(stated: Stated) -> dict[str, str]:
         "uncertainty": f"{exact.uncertainty:.4f}",
         "reliability (Murphy)": f"{binned.reliability:.4f}",
         "resolution (Murphy)": f"{binned.resolution:.4f}",
-        "rest (Murphy)": f"{binned.rest:.4f}",
+        "residual (Murphy)": f"{binned.residual:.4f}",
         "expected calibration error": f"{error.error:.4f}",
         "its mean for a calibrated forecaster": f"{error.null_mean:.4f}",
         "its 95 % null quantile": f"{error.null_quantile:.4f}",

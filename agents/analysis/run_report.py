@@ -14,8 +14,9 @@ from tokengym.agents.training.monitor import StepRow
 from tokengym.agents.training.outcome import Outcome
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import Policy
-from tokengym.envs.pictures import has_picture, save_picture
+from tokengym.envs.core.replay import record_replies
+from tokengym.envs.core.rollout import Record
+from tokengym.envs.rendering import has_picture, save_picture
 
 _KNOWS_ANSWERS = "oracle"
 
@@ -74,30 +75,25 @@ def _episodes(job: Job, run: Run, outcome: Outcome) -> list[Picture]:
     """
     if not has_picture(job.world.spec.id):
         return []
-    policies: list[tuple[str, str, Policy]] = []
+    world, task = job.world, job.held_out[0]
+    records: list[tuple[str, str, Record]] = []
     lines = outcome.references[job.roles[0]]
     rules = [name for name in lines if name in job.baselines and name != _KNOWS_ANSWERS]
     if rules:
         best = max(rules, key=lambda name: lines[name].value)
-        policies.append((best, "episode_rule.png", job.baselines[best]))
+        (record,) = play_all(world.fork(), [task], job.baselines[best])
+        records.append((best, "episode_rule.png", record))
     for who, evaluation in (("before", outcome.before), ("after", outcome.after)):
         if evaluation.replies:
-            policy = _replaying(evaluation.replies)
-            policies.append((f"{who} training", f"episode_{who}.png", policy))
+            record = record_replies(world, task, evaluation.replies, finish=True)
+            records.append((f"{who} training", f"episode_{who}.png", record))
     found = []
-    for who, file, policy in policies:
-        (record,) = play_all(job.world.fork(), [job.held_out[0]], policy)
+    for who, file, record in records:
         path = run.folder / file
-        save_picture(job.world, record, path, who)
+        save_picture(world, record, path, who)
         title = f"The first held-out Task: {who}"
         found.append(Picture(path.read_bytes(), f"An episode: {who}", title))
     return found
-
-
-def _replaying(replies: Sequence[str]) -> Policy:
-    """Give recorded replies; nothing after them, as where a token budget ended the episode."""
-    rest = iter(replies)
-    return lambda world, turn, rng: next(rest, "")
 
 
 def _summary(job: Job, steps: Sequence[StepRow]) -> str:

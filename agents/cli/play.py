@@ -10,8 +10,8 @@ from tokengym.agents.cli.options import name_values
 from tokengym.envs.core.rollout import Policy, Record
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.pictures import check_picture, save_picture
 from tokengym.envs.registry import baselines, make_world, policy
+from tokengym.envs.rendering import require_picture, save_picture
 
 
 def play(
@@ -22,13 +22,14 @@ def play(
     index: Annotated[int, typer.Option(help="which Task of the split")] = 0,
     option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
     picture: Annotated[
-        Path | None, typer.Option(help="draw the episode: energy and warehouse; .png, .svg or .pdf")
+        Path | None,
+        typer.Option(help="draw the episode, if its world can; .png, .svg or .pdf"),
     ] = None,
 ) -> None:
     """Play one Task; end a reply of your own with an empty line."""
     made = make_world(world, level, **name_values(option or [], "--option"))
     if picture is not None:
-        check_picture(made.spec.id, picture)
+        require_picture(made.spec.id, picture)
     speaker: Policy = _human if who == "human" else policy(made.spec.id, who)
     others = baselines(made.spec.id)["null"]
     rng = np.random.default_rng(index)

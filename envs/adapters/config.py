@@ -13,6 +13,7 @@ from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.registry import make_world, policy, scripted_opponent, spec
+from tokengym.envs.rendering import has_picture, require_picture
 from tokengym.envs.tokens.codec import Codec, Reply, TokenArray, resolve
 from tokengym.envs.tokens.episode import Episode
 
@@ -166,6 +167,22 @@ def require(name: str, value: object, known: Sequence[object]) -> None:
     """
     if value not in known:
         raise OptionError(f"{name} must be one of {[*known]}, got {value!r}")
+
+
+def render_modes(world: str, always: Sequence[str]) -> list[str]:
+    """Return `always`, and `rgb_array` where the world has pictures."""
+    return [*always, "rgb_array"] if has_picture(world) else list(always)
+
+
+def require_render_mode(world: str, mode: str | None, known: Sequence[str | None]) -> None:
+    """Refuse a render mode that is none of those known, or that needs what is not installed.
+
+    Raises:
+        OptionError: naming the mode and what is known.
+    """
+    require(f"{world}: render_mode", mode, known)
+    if mode == "rgb_array":
+        require_picture(world)
 
 
 def info_of(turn: Turn, task: Task, *, text: str, terms: Mapping[str, float]) -> dict[str, Any]:

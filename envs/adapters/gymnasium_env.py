@@ -1,9 +1,11 @@
 """A world with one role to play as a `gymnasium.Env`, in tokens or text."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
+import numpy as np
+import numpy.typing as npt
 
 from tokengym.envs.adapters.config import (
     EnvConfig,
@@ -11,13 +13,15 @@ from tokengym.envs.adapters.config import (
     Observation,
     info_of,
     opponents_of_one,
-    require,
+    render_modes,
+    require_render_mode,
 )
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
+from tokengym.envs.rendering import picture
 from tokengym.envs.tokens.codec import Codec
 from tokengym.envs.tokens.episode import Episode
 
@@ -56,7 +60,8 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         opponents: in a world of several roles, a scripted policy, or a baseline's name, by role.
             Of the roles not named the first is played here; the others are played by the world's
             usual opponent, see `WorldSpec.opponents`.
-        render_mode: `ansi` for the conversation as text, or `None`.
+        render_mode: `ansi` for the conversation as text; `rgb_array` for the picture of the episode
+            so far, in worlds that have one, uint8 of shape (height, width, 3); or `None`.
         **options: options of the world.
 
     Raises:
@@ -65,7 +70,10 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         RoleError: if an opponent's role is not the world's, or no role is left to play.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}  # type: ignore[misc]
+    metadata: dict[str, Any] = {
+        "render_modes": ["ansi", "rgb_array"],
+        "render_fps": 4,
+    }
 
     def __init__(
         self,
@@ -79,7 +87,8 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        require("render_mode", render_mode, (None, "ansi"))
+        self.metadata = {**self.metadata, "render_modes": render_modes(world, ["ansi"])}
+        require_render_mode(world, render_mode, [None, *self.metadata["render_modes"]])
         self._config = config = EnvConfig(
             world,
             level,
@@ -103,6 +112,7 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         self._turn: Turn | None = None
         self._task: Task | None = None
         self._transcript: list[str] = []
+        self._replies: list[str] = []
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -118,7 +128,7 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         if unknown := sorted(set(options) - set(_RESET_OPTIONS)):
             raise OptionError(f"reset takes the options {list(_RESET_OPTIONS)}, got {unknown}")
         self._task = self._config.choose_task(self.np_random, options)
-        self._transcript = []
+        self._transcript, self._replies = [], []
         self._episode, turn = self._config.start(self._task)
         turn, _ = self._play_opponents(turn)
         return self._present(turn), self._info(turn, {})
@@ -136,29 +146,35 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         if self._turn is None or self._turn.done:
             raise EpisodeStateError("no episode is under way; call reset()")
         reply, turn = self._config.reply(self._episode, action)
-        if self.render_mode is not None:
-            self._transcript.append(f"> {reply.text}")
+        self._transcript.append(f"> {reply.text}")
+        self._replies.append(reply.text if reply.complete else "")
         turn, earned = self._play_opponents(turn, turn.rewards.get(self.role, 0.0))
         terms = dict(turn.terms.get(self.role, {}))
         return self._present(turn), earned, turn.terminated, turn.truncated, self._info(turn, terms)
 
-    def render(self) -> str | None:
-        """Return the conversation so far as text, or `None` without a render mode."""
-        if self.render_mode is None:
-            return None
-        return "\n".join(self._transcript)
+    def render(self) -> str | npt.NDArray[np.uint8] | None:
+        """Return the conversation or the picture of the episode so far, by `render_mode`.
+
+        Raises:
+            EpisodeStateError: if a picture is asked for before `reset`.
+        """
+        if self.render_mode == "rgb_array":
+            if self._task is None or self._turn is None:
+                raise EpisodeStateError("there is no episode to show; call reset()")
+            return picture(self.world, self._task, self._replies, finish=self._turn.done)
+        return "\n".join(self._transcript) if self.render_mode == "ansi" else None
 
     def _play_opponents(self, turn: Turn, earned: float = 0.0) -> tuple[Turn, float]:
         """Let the opponents reply until it is our turn again or the episode is over."""
         while not turn.done and turn.role != self.role:
-            _, turn = self._config.reply_opponent(self._episode, turn, self.np_random)
+            reply, turn = self._config.reply_opponent(self._episode, turn, self.np_random)
+            self._replies.append(reply.text)
             earned += turn.rewards.get(self.role, 0.0)
         return turn, earned
 
     def _present(self, turn: Turn) -> Observation:
         self._turn = turn
-        if self.render_mode is not None:
-            self._transcript.append(turn.text)
+        self._transcript.append(turn.text)
         if self._episode is not None:
             # Users keep and change what they are given; the transcript goes on growing.
             return self._episode.observation_of(self.role).copy()

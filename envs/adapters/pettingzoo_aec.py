@@ -4,15 +4,24 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 from gymnasium.spaces import Space
 from gymnasium.utils import seeding
 from pettingzoo import AECEnv
 
-from tokengym.envs.adapters.config import EnvConfig, Mode, Observation, info_of, require
+from tokengym.envs.adapters.config import (
+    EnvConfig,
+    Mode,
+    Observation,
+    info_of,
+    render_modes,
+    require_render_mode,
+)
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
+from tokengym.envs.rendering import picture
 from tokengym.envs.tokens.codec import Codec
 from tokengym.envs.tokens.episode import Episode
 
@@ -41,7 +50,8 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         split: where `reset` draws Tasks from.
         max_tokens: budget of one agent's conversation in tokens (characters in mode `text`).
         opponents: scripted policies, or names of baselines, for roles that are not to be agents.
-        render_mode: `human` prints the conversation, `ansi` returns it, `None` does neither.
+        render_mode: `human` prints the conversation, `ansi` returns it, `rgb_array` returns the
+            picture of the episode so far in worlds that have one, `None` does nothing.
         **options: options of the world.
 
     Raises:
@@ -52,7 +62,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
 
     metadata: dict[str, Any] = {
         "name": "tokengym_aec",
-        "render_modes": ["human", "ansi"],
+        "render_modes": ["human", "ansi", "rgb_array"],
         "is_parallelizable": False,
     }
 
@@ -65,11 +75,12 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         split: str = "train",
         max_tokens: int = 32768,
         opponents: Mapping[str, Policy | str] | None = None,
-        render_mode: Literal["human", "ansi"] | None = None,
+        render_mode: Literal["human", "ansi", "rgb_array"] | None = None,
         **options: Any,
     ) -> None:
         super().__init__()
-        require("render_mode", render_mode, ("human", "ansi", None))
+        self.metadata = {**self.metadata, "render_modes": render_modes(world, ["human", "ansi"])}
+        require_render_mode(world, render_mode, [*self.metadata["render_modes"], None])
         self._config = config = EnvConfig(
             world,
             level,
@@ -96,6 +107,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         self._turn: Turn | None = None
         self._last_text: dict[str, TextObservation] = {}
         self._transcript: list[str] = []
+        self._replies: list[str] = []
         self._printed = 0
 
     def observation_space(self, agent: str) -> Space[Any]:
@@ -128,7 +140,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
         self._last_text = dict.fromkeys(self.agents, TextObservation())
-        self._transcript, self._printed = [], 0
+        self._transcript, self._replies, self._printed = [], [], 0
         self._skip_agent_selection = None
         self._episode, opening = self._config.start(self._task)
         self._record(opening)
@@ -167,8 +179,16 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
             return self._episode.observation_of(agent).copy()
         return self._last_text[agent]
 
-    def render(self) -> str | None:
-        """Return the conversation (`ansi`), print what is new of it (`human`), or do nothing."""
+    def render(self) -> str | npt.NDArray[np.uint8] | None:
+        """Return the conversation or the picture so far, or print what is new, by `render_mode`.
+
+        Raises:
+            EpisodeStateError: if a picture is asked for before `reset`.
+        """
+        if self.render_mode == "rgb_array":
+            if self._task is None or self._turn is None:
+                raise EpisodeStateError("there is no episode to show; call reset()")
+            return picture(self.world, self._task, self._replies, finish=self._turn.done)
         if self.render_mode == "ansi":
             return "\n".join(self._transcript)
         if self.render_mode == "human":
@@ -188,6 +208,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         if action is None:
             raise OptionError(f"{role!r} is still to speak, its action cannot be None")
         reply, turn = self._config.reply(self._episode, action)
+        self._replies.append(reply.text if reply.complete else "")
         self._transcript.append(f"{role}> {reply.text}")
         self._record(turn)
 
@@ -198,6 +219,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         while turn is not None and not turn.done and turn.role in self._config.opponents:
             role = turn.role
             reply, turn = self._config.reply_opponent(self._episode, turn, self._generator)
+            self._replies.append(reply.text)
             self._transcript.append(f"{role}> {reply.text}")
             self._record(turn)
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from gymnasium.spaces import Space
 from pettingzoo import ParallelEnv
 
@@ -34,6 +36,7 @@ class TextParallelEnv(ParallelEnv[str, Observation, Observation | None]):  # typ
         self.agents: list[str] = []
         self.observation_spaces = self._aec.observation_spaces
         self.action_spaces = self._aec.action_spaces
+        self.metadata = {**self.metadata, "render_modes": self._aec.metadata["render_modes"]}
         self.render_mode = self._aec.render_mode
         self.world = self._aec.world
 
@@ -88,7 +91,7 @@ class TextParallelEnv(ParallelEnv[str, Observation, Observation | None]):  # typ
             self.agents = []
         return results
 
-    def render(self) -> str | None:
+    def render(self) -> str | npt.NDArray[np.uint8] | None:
         """See `TextAECEnv.render`."""
         return self._aec.render()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,9 @@ class TextVectorEnv(VectorEnv[Batch, Batch, npt.NDArray[Any]]):
         OptionError: if `num_envs` is less than 1.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
-        "render_modes": ["ansi"],
+    metadata: dict[str, Any] = {
+        "render_modes": ["ansi", "rgb_array"],
+        "render_fps": 4,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
@@ -43,6 +44,7 @@ class TextVectorEnv(VectorEnv[Batch, Batch, npt.NDArray[Any]]):
         self.envs = [TextEnv(**kwargs) for _ in range(num_envs)]
         self.num_envs = num_envs
         first = self.envs[0]
+        self.metadata = {**self.metadata, "render_modes": first.metadata["render_modes"]}
         self.render_mode = first.render_mode
         self.single_observation_space = first.observation_space
         self.single_action_space = first.action_space
@@ -107,11 +109,9 @@ class TextVectorEnv(VectorEnv[Batch, Batch, npt.NDArray[Any]]):
         self._ended = terminated | truncated
         return tuple(observations), rewards, terminated, truncated, infos
 
-    def render(self) -> tuple[str, ...] | None:
-        """Return every copy's conversation as text, or `None` without a render mode."""
-        if self.render_mode is None:
-            return None
-        return tuple(env.render() or "" for env in self.envs)
+    def render(self) -> tuple[Any, ...] | None:
+        """Return what every copy renders, or `None` without a render mode."""
+        return None if self.render_mode is None else tuple(env.render() for env in self.envs)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close every copy."""

@@ -1,4 +1,4 @@
-"""Reading a forecast: the last line that states one counts, whatever was thought before it.
+"""Reading a forecast: the last line that states one counts, whatever precedes it.
 
 Accepted numbers are `0.137`, `.5`, `1`, `1e-3` and `13.7%`, in any case of the word before them and
 with Markdown marks around it. A number outside [0, 1] is not passed over for an earlier line.
@@ -56,6 +56,20 @@ def _read_distribution(text: str, options: int, complete: bool) -> Forecast | st
         "Malformed reply: probabilities lie between 0 and 1 and sum to 1, "
         f"these sum to {total:.4g}. Expected: {form(options)}"
     )
+
+
+def write_forecast(forecast: Forecast, options: int, *, decimals: int = 3) -> str:
+    """Write a forecast in the form `read_forecast` reads.
+
+    Args:
+        forecast: probability of each outcome; of a yes/no question, of no and yes.
+        options: number of outcomes of the question; 0 means yes/no.
+        decimals: digits after the point.
+    """
+    if not options:
+        return f"Probability: {forecast[1]:.{decimals}f}"
+    cells = zip(LETTERS, forecast, strict=False)
+    return "Probabilities: " + ", ".join(f"{name} {p:.{decimals}f}" for name, p in cells)
 
 
 @lru_cache

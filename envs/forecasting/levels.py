@@ -15,14 +15,14 @@ class Level:
         families: names of the families it draws from, with equal chances.
         knobs: how hard each family is made.
         negated: chance that the probability of no is asked for.
-        asides: most facts beside the point that are told first.
+        distractors: most irrelevant sentences before the question.
         turns: 1, or 2 where the second turn reveals more data and asks again.
     """
 
     families: tuple[str, ...]
     knobs: Knobs
     negated: float = 0.0
-    asides: int = 0
+    distractors: int = 0
     turns: int = 1
 
 
@@ -37,7 +37,7 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
             (*_MEDIUM, "conjunction"),
             Knobs(size=3, stated=False, tail=0.5),
             negated=0.3,
-            asides=2,
+            distractors=2,
         ),
         "update": Level((*_EASY, "polls", "voter"), Knobs(size=2, staged=True), turns=2),
     }

@@ -1,4 +1,4 @@
-"""The world of forecasts: questions asked, forecasts scored."""
+"""The forecasting world: questions with a probability for an answer, scored by a proper rule."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,38 +6,44 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tokengym.envs.core.errors import EpisodeStateError, OptionError
+from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import Optimum, World
-from tokengym.envs.forecasting.data.ask import answer_of, instance_of
+from tokengym.envs.forecasting.compiled import (
+    CompiledTask,
+    CompiledTurn,
+    compile_task,
+    outcomes_of_label,
+)
+from tokengym.envs.forecasting.data.instance import answer_of, instance_of
 from tokengym.envs.forecasting.data.load import Dataset, load_dataset
 from tokengym.envs.forecasting.data.report import DataReport
+from tokengym.envs.forecasting.generator import draw, draw_outcomes, share_of_yes
 from tokengym.envs.forecasting.grammar import read_forecast
 from tokengym.envs.forecasting.levels import LEVELS
 from tokengym.envs.forecasting.prompt import FORM
-from tokengym.envs.forecasting.questions import Question, draw, share_of_yes, solve
-from tokengym.envs.forecasting.stages import Stage, replays, stages_of
+from tokengym.envs.forecasting.question import Question
 from tokengym.rewards.scoring import SCORES, Forecast
 
 FORM_SHARE = 0.05
-"""What a well-formed forecast earns whatever it says; the score earns the rest."""
+"""Reward of a well-formed forecast whatever its probabilities; the score earns the rest."""
 
 _ROLE = "forecaster"
 
 
-class ForecastWorld(World):
+class ForecastWorld(World[CompiledTask]):
     """One question, one probability, scored by a strictly proper rule.
 
     Description:
         Synthetic families of questions whose exact posterior predictive odds are known, or the
         resolved questions of a user's own files. `easy` asks three families in few words, `medium`
-        nine, `hard` adds conjunctions, facts beside the point and unstated priors, and `update`
+        nine, `hard` adds conjunctions, irrelevant sentences and unstated priors, and `update`
         reveals more data in a second turn and asks again.
 
     Observation:
-        The first turn says what to answer and asks; in two turns the second one brings the news.
+        The first turn states the form of the answer and the question; a second one brings news.
 
     Action:
         Any text. Its last line `Probability: 0.137` counts, or of a question with several outcomes
@@ -45,14 +51,14 @@ class ForecastWorld(World):
 
     Reward:
         0.05 + 0.95·S for a well-formed forecast, with S in [0, 1]; 0 for one that is malformed or
-        cut off. Being affine in S it is as proper as S, and a lost form always costs more than a
+        cut off. Affine in S, it is as proper as S, and a malformed reply always costs more than a
         confident miss. In two turns each report earns half of it.
 
     Episode end:
         After one report, or two at `update`.
 
     Args:
-        spec: the world's row of the catalogue.
+        spec: the world's declaration.
         level: `easy` by default.
         family: one name or several out of the level's families; all of them if `None`.
         score: `brier`, `log` (forecasts below 0.01 count as 0.01) or `spherical`.
@@ -93,18 +99,17 @@ class ForecastWorld(World):
         super().__init__(spec, level)
         if score not in SCORES:
             raise OptionError(f"score must be one of {list(SCORES)}, got {score!r}")
-        replays(label)
+        outcomes_of_label(label)
         self.families = _families(family, self.level)
         self.score = score
         self.label = label
         self._show_prices = show_prices
         self._dataset = self._load(data, cutoff, family)
-        self._stages: tuple[Stage, ...] = ()
         self._turn = 0
 
     @property
     def data_report(self) -> DataReport | None:
-        """What became of every row of the user's files; `None` without `data`."""
+        """The report on every row of the user's files; `None` without `data`."""
         return None if self._dataset is None else self._dataset.report
 
     @property
@@ -114,70 +119,33 @@ class ForecastWorld(World):
             return self._dataset.base_rate
         return share_of_yes(self.level, self.families)
 
-    def size(self, split: str = "train") -> int | None:
-        """Return how many Tasks a split of the files holds; `None` without `data`: no end to them.
-
-        Raises:
-            OptionError: if the split is unknown.
-        """
-        endless = super().size(split)
-        return endless if self._dataset is None else len(self._dataset.records[split])
-
-    def task(self, split: str = "train", index: int = 0) -> Task:
-        """Return the Task at `index` of `split`: of the files if there are any, or else drawn.
-
-        Raises:
-            OptionError: if the split is unknown, or the index negative or beyond the files' split.
-        """
-        if self._dataset is None:
-            return super().task(split, index)
-        size = self.size(split)
-        if isinstance(index, bool) or not isinstance(index, int | np.integer) or index < 0:
-            raise OptionError(f"index must be an integer >= 0, got {index!r}")
-        records = self._dataset.records[split]
-        if index >= len(records):
-            raise OptionError(
-                f"{split!r} holds {size} questions (cutoff {self._dataset.report.cutoff}), "
-                f"got index {index}"
-            )
-        record = records[index]
-        return Task.create(
-            world=self.spec.id,
-            level=self.level,
-            split=split,
-            index=int(index),
-            instance=instance_of(record, show_prices=self._show_prices),
-            answer=answer_of(record),
-        )
-
     @property
     def question(self) -> Question:
-        """What is asked at this turn.
+        """The question of this turn.
 
         Raises:
             EpisodeStateError: before the first `start`.
         """
-        if not self._stages:
-            raise EpisodeStateError(f"{self.spec.id}: no question before start(task)")
-        return self._stages[self._turn].question
+        return self.compiled[self._turn].question
 
     @property
     def best_forecast(self) -> Forecast:
-        """What maximises the expected reward of this turn: the posterior, or else what happened.
+        """The forecast with the highest expected reward: the posterior, or else the outcome.
 
         Raises:
             EpisodeStateError: before the first `start`.
         """
-        return self.question.predictive or self._stages[self._turn].weights
+        turn = self.compiled[self._turn]
+        return turn.question.predictive or turn.weights
 
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
-        """Return what the posterior predictive probabilities of each turn are expected to earn.
+        """Return the expected return of the posterior predictive probabilities of each turn.
 
         Where no model of the world is known, it is the bound that only clairvoyance reaches.
         """
-        stages = stages_of(task, self.score, self.label)
-        value = sum(stage.best for stage in stages) / len(stages)
-        exact = all(stage.question.predictive is not None for stage in stages)
+        turns = self.compile(task)
+        value = sum(turn.best for turn in turns) / len(turns)
+        exact = all(turn.question.predictive is not None for turn in turns)
         return {_ROLE: Optimum(FORM_SHARE + (1.0 - FORM_SHARE) * value, exact)}
 
     def _load(
@@ -199,6 +167,15 @@ class ForecastWorld(World):
             )
         return load_dataset(data, cutoff)
 
+    def _sizes(self) -> Mapping[str, int] | None:
+        dataset = self._dataset
+        return None if dataset is None else {k: len(v) for k, v in dataset.records.items()}
+
+    def _record(self, split: str, index: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        assert self._dataset is not None
+        record = self._dataset.records[split][index]
+        return instance_of(record, show_prices=self._show_prices), answer_of(record)
+
     def _drawing_options(self) -> tuple[object, ...]:
         return () if self.families == LEVELS[self.level].families else self.families
 
@@ -206,46 +183,51 @@ class ForecastWorld(World):
         return draw(rng, self.families, LEVELS[self.level])
 
     def _solve(self, instance: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
-        return solve(instance, rng)
+        return draw_outcomes(instance, rng)
+
+    def _compile_options(self) -> tuple[object, ...]:
+        return self.score, self.label
+
+    @classmethod
+    def _compile(cls, task: Task, score: str, label: str) -> CompiledTask:
+        return compile_task(task, score, label)
 
     def _begin(self, task: Task) -> Turn:
-        self._stages = stages_of(task, self.score, self.label)
         self._turn = 0
-        return Turn(_ROLE, self._stages[0].text)
+        return Turn(_ROLE, self.compiled[0].text)
 
     def _respond(self, text: str, complete: bool) -> Turn:
-        stages = self._stages
-        stage = stages[self._turn]
-        stated = read_forecast(text, stage.question.options, complete=complete)
-        if isinstance(stated, str):
-            said = stated
+        turns = self.compiled
+        turn = turns[self._turn]
+        forecast = read_forecast(text, turn.question.options, complete=complete)
+        if isinstance(forecast, str):
+            feedback = forecast
             terms = {"score": 0.0, "form": 0.0}
             metrics = {"well_formed": 0.0}
         else:
-            said = ""
-            value = SCORES[self.score](stated, stage.weights)
-            share = 1.0 / len(stages)
+            feedback = ""
+            value = SCORES[self.score](forecast, turn.weights)
+            share = 1.0 / len(turns)
             terms = {"score": (1.0 - FORM_SHARE) * share * value, "form": FORM_SHARE * share}
-            metrics = self._measure(stated, stage, value)
-        if self._turn + 1 < len(stages):
+            metrics = self._measure(forecast, turn, value)
+        if self._turn + 1 < len(turns):
             self._turn += 1
-            news = stages[self._turn].text
+            news = turns[self._turn].text
             rewards, rounded = self._pay({_ROLE: terms}, final=False)
-            return Turn(
-                _ROLE, f"{said}\n{news}" if said else news, rewards, rounded, metrics=metrics
-            )
-        reason = StopReason.MALFORMED if said else StopReason.COMPLETED
-        return self._end(_ROLE, said, {_ROLE: terms}, reason, metrics)
+            following = f"{feedback}\n{news}" if feedback else news
+            return Turn(_ROLE, following, rewards, rounded, metrics=metrics)
+        reason = StopReason.MALFORMED if feedback else StopReason.COMPLETED
+        return self._end(_ROLE, feedback, {_ROLE: terms}, reason, metrics)
 
-    def _measure(self, stated: Forecast, stage: Stage, value: float) -> dict[str, float]:
-        """Return the numbers of a well-formed report for logs."""
+    def _measure(self, forecast: Forecast, turn: CompiledTurn, value: float) -> dict[str, float]:
+        """Return the metrics of a well-formed forecast."""
         metrics = {"well_formed": 1.0, "score": value}
-        if not stage.question.options:
-            metrics["probability"] = stated[1]
-            metrics["label"] = stage.weights[1]
-        odds = stage.question.predictive
+        if not turn.question.options:
+            metrics["probability"] = forecast[1]
+            metrics["label"] = turn.weights[1]
+        odds = turn.question.predictive
         if odds is not None:
-            metrics["regret"] = stage.best - SCORES[self.score](stated, odds)
+            metrics["regret"] = turn.best - SCORES[self.score](forecast, odds)
         return metrics
 
 

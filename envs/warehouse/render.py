@@ -33,11 +33,11 @@ _ONE_COLUMN = 8
 def draw(world: World, record: Record, title: str) -> Figure:
     """Draw a Record of any mode."""
     shown = episode(world, record)
-    if not shown.shifts:
+    if shown.slots:
+        return _draw_days(shown, title)
+    if shown.items:
         return _draw_stock(shown, title)
-    if not shown.items:
-        return _draw_shift(shown.shifts[0], title)
-    return _draw_days(shown, title)
+    return _draw_shift(shown.shifts[0], title)
 
 
 def _draw_shift(shift: Shift, title: str) -> Figure:
@@ -57,7 +57,7 @@ def _draw_shift(shift: Shift, title: str) -> Figure:
 
 def _draw_days(shown: Episode, title: str) -> Figure:
     """Days of reordering and picking: a column a day, the items below."""
-    days = len(shown.shifts)
+    days = shown.days
     made = figure(max(4.0 * days, 12.0), 13.0, f"{title}\n{_served(shown)}")
     halves = made.subfigures(2, 1, squeeze=False, height_ratios=(3, 2))
     above, below = halves[0][0], halves[1][0]
@@ -69,7 +69,10 @@ def _draw_days(shown: Episode, title: str) -> Figure:
         draw_floor(floor, shift.site.layout, labels, [tour.stops for tour in shift.tours])
         floor.set_title(f"Day {number + 1}: {_tally(shift)}", fontsize=9)
         _deadlines(times, shift, legend_columns=2 if number == 0 else 0)
-    _shelves(below, shown.items)
+    for column in range(len(shown.shifts), days):  # yet to come
+        panels[0][column].axis("off")
+        panels[1][column].axis("off")
+    _shelves(below, shown)
     return made
 
 
@@ -77,7 +80,7 @@ def _draw_stock(shown: Episode, title: str) -> Figure:
     """A stretch of keeping stock: a panel an item."""
     columns, rows = _grid(len(shown.items))
     made = figure(max(5.0 * columns, 8.0), 3.4 * rows + 1.2, f"{title}\n{_served(shown)}")
-    _shelves(made, shown.items)
+    _shelves(made, shown)
     return made
 
 
@@ -216,23 +219,27 @@ def _grid(count: int) -> tuple[int, int]:
     return columns, -(-count // columns)
 
 
-def _shelves(made: Figure | SubFigure, items: Sequence[ItemDays]) -> None:
+def _shelves(made: Figure | SubFigure, shown: Episode) -> None:
     """Draw a panel an item: demand as bars, met and lost; stock in the morning; orders."""
+    items = shown.items
     columns, rows = _grid(len(items))
     panels = made.subplots(rows, columns, squeeze=False).flatten().tolist()
     for axes, days in zip(panels, items, strict=False):
-        _shelf(axes, days)
+        _shelf(axes, days, shown.days)
     for axes in panels[len(items) :]:
         axes.axis("off")
     handles, names = panels[0].get_legend_handles_labels()
+    if not items[0].sold:  # bars that are not there have no colour to explain
+        return
     made.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
 
 
-def _shelf(axes: Axes, days: ItemDays) -> None:
+def _shelf(axes: Axes, days: ItemDays, last: int) -> None:
     item = days.item
     numbers = list(range(1, len(days.on_hand) + 1))
-    axes.bar(numbers, days.sold, 0.7, color=SKY, label="sold")
-    axes.bar(numbers, days.lost, 0.7, days.sold, color=RED, hatch="//", ec="white", label="lost")
+    closed = numbers[: len(days.sold)]
+    axes.bar(closed, days.sold, 0.7, color=SKY, label="sold")
+    axes.bar(closed, days.lost, 0.7, days.sold, color=RED, hatch="//", ec="white", label="lost")
     axes.plot(
         numbers, days.on_hand, "-o", color=BLACK, ms=4, lw=1.3, label="on hand in the morning"
     )
@@ -253,8 +260,8 @@ def _shelf(axes: Axes, days: ItemDays) -> None:
     )
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlim(0.4, len(numbers) + 0.6)
-    axes.set_ylim(bottom=0.0)
+    axes.set_xlim(0.4, last + 0.6)
+    axes.set_ylim(0.0, max(1.0, axes.get_ylim()[1]))
     axes.set_xlabel("day")
     axes.set_ylabel("units")
     axes.grid(axis="y", color=PALE, lw=0.6)

@@ -94,6 +94,7 @@ class Episode:
         shifts: stretches of picking, in order; none in `stock`.
         items: items kept, none in `pick`.
         slots: where each item lies, only in `full`.
+        days: how many days there are in all, none in `pick`.
         refused: replies refused, trips or reorders.
         misread: replies that were not understood.
     """
@@ -101,6 +102,7 @@ class Episode:
     shifts: list[Shift] = field(default_factory=list)
     items: list[ItemDays] = field(default_factory=list)
     slots: tuple[str, ...] = ()
+    days: int = 0
     refused: int = 0
     misread: int = 0
 
@@ -109,13 +111,10 @@ def episode(world: World, record: Record) -> Episode:
     """Play a Record again and read off what happened."""
     if not isinstance(world, WarehouseWorld):
         raise TypeError(f"this is drawn of the warehouse world, got {type(world).__name__}")
-    found = Episode()
+    found = _opening(world, record)
     for step in replay(world, record):
         session, after = step.before.session, step.after.session
         if isinstance(session, PickSession):
-            problem = session.problem
-            if not found.shifts:
-                found.shifts.append(Shift(problem.site, problem.orders))
             _pick(found.shifts[-1], session.picking.floor, step.reply)
         elif isinstance(session, StockSession):
             _keep_stock(found, session, step.reply)
@@ -124,6 +123,20 @@ def episode(world: World, record: Record) -> Episode:
         found.refused = int(after.metrics()["refused"])
         found.misread = after.malformed
     return found
+
+
+def _opening(world: WarehouseWorld, record: Record) -> Episode:
+    """Return what there is to show before the first reply."""
+    twin = world.fork()
+    twin.start(record.task)
+    session = twin.session
+    if isinstance(session, PickSession):
+        return Episode([Shift(session.problem.site, session.problem.orders)])
+    if isinstance(session, FullSession):
+        shop = session.problem.shop
+        return Episode([], [ItemDays(item) for item in shop.items], shop.slots, len(shop.books))
+    problem = session.problem
+    return Episode([], [ItemDays(item) for item in problem.items], (), len(problem.demand[0]))
 
 
 def _pick(shift: Shift, floor: Floor, reply: str) -> None:
@@ -145,8 +158,6 @@ def _pick(shift: Shift, floor: Floor, reply: str) -> None:
 def _keep_stock(found: Episode, session: StockSession, reply: str) -> None:
     """Note the days of one review cycle; the session is this function's own to change."""
     problem = session.problem
-    if not found.items:
-        found.items = [ItemDays(item) for item in problem.items]
     ordered = _ordered(session.shelves, reply)
     first = session.turns * problem.review
     for days, shelf, units, path in zip(
@@ -168,9 +179,6 @@ def _run_shop(
 ) -> None:
     """Note a morning's reorder or a decision of picking, and the evening if the day is over."""
     shop = session.problem.shop
-    if not found.items:
-        found.items = [ItemDays(item) for item in shop.items]
-        found.slots = shop.slots
     if session.picking is None:
         found.shifts.append(Shift(shop.site, shop.books[session.days.day]))
         ordered = _ordered(session.days.shelves, step.reply)

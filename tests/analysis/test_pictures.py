@@ -24,8 +24,8 @@ from tokengym.envs.energy.compiled import plant_from
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.plant import TOLERANCE
 from tokengym.envs.energy.world import EnergyWorld
-from tokengym.envs.pictures import has_picture, save_picture
 from tokengym.envs.registry import baselines, make_world, spec, specs
+from tokengym.envs.rendering import has_picture, save_picture
 from tokengym.envs.warehouse import render_data as warehouse_data
 from tokengym.envs.warehouse.full import FullSession
 from tokengym.envs.warehouse.layout import AisleLayout, Layout, MapLayout, plain_layout, walks

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests.forecasting.questions_file import plain, prompts_of, tasks_of, world_of, write_lines
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.task import Task
-from tokengym.envs.forecasting.data.neutral import neutral
 from tokengym.envs.forecasting.data.record import Record
+from tokengym.envs.forecasting.data.sanitise import sanitise
 from tokengym.envs.forecasting.data.splits import split
 from tokengym.envs.registry import baselines, make_world
 
@@ -184,14 +184,14 @@ def test_control_tokens_in_user_text_are_neutralised(token: str, tmp_path: Path)
 
 @given(st.text())
 def test_neutral_text_is_stable_and_encodes(text: str) -> None:
-    once = neutral(text)
-    assert neutral(once) == once
+    once = sanitise(text)
+    assert sanitise(once) == once
     once.encode("utf-8")
 
 
 def test_comparisons_and_ordinary_brackets_stay_readable() -> None:
     text = "if x < 5 and y > 7, or 3 > 2 [see note], temperature >30 C"
-    assert neutral(text) == text
+    assert sanitise(text) == text
 
 
 # The world over files
@@ -200,7 +200,7 @@ def test_comparisons_and_ordinary_brackets_stay_readable() -> None:
 def test_an_index_beyond_the_split_names_its_size(river: Path) -> None:
     world = world_of(river)
     size = world.size("test")
-    with pytest.raises(OptionError, match=f"{size} questions"):
+    with pytest.raises(OptionError, match=f"holds {size} Tasks"):
         world.task("test", size or 0)
     for bad in (-1, True, 1.5):
         with pytest.raises(OptionError, match="index"):

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tokengym.envs.core.task import plain
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.families.base import Shown
+from tokengym.envs.forecasting.generator import draw, draw_outcomes
 from tokengym.envs.forecasting.levels import LEVELS
-from tokengym.envs.forecasting.questions import draw, questions, solve
+from tokengym.envs.forecasting.question import questions
 
 ASKED = [(level, name) for level, row in LEVELS.items() for name in row.families]
 asked = pytest.mark.parametrize(("level", "name"), ASKED)
@@ -56,7 +57,7 @@ def test_outcomes_come_as_often_as_the_posterior_says(level: str, name: str) -> 
     rng = np.random.default_rng(3)
     misses, variance = 0.0, 0.0
     for _ in range(300):
-        answer = solve(plain(draw(rng, (name,), LEVELS[level])), rng)
+        answer = draw_outcomes(plain(draw(rng, (name,), LEVELS[level])), rng)
         chance = answer["p_bayes"][-1]
         last = str(len(answer["p_bayes"]) - 1)
         # Weighing by the forecast makes this a test of its slope, not of the base rate alone.
@@ -71,7 +72,7 @@ def test_outcomes_come_as_often_as_the_posterior_says(level: str, name: str) -> 
 @given(seed=seeds)
 def test_the_shares_of_the_replays_tend_to_the_posterior(level: str, name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    answer = solve(plain(draw(rng, (name,), LEVELS[level])), rng)
+    answer = draw_outcomes(plain(draw(rng, (name,), LEVELS[level])), rng)
     replays = answer["outcomes"][1:]
     for outcome, chance in enumerate(answer["p_bayes"]):
         error = math.sqrt(chance * (1.0 - chance) / len(replays))

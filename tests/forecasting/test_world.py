@@ -13,8 +13,8 @@ from tokengym.envs.core.errors import EpisodeStateError, OptionError, TaskError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
+from tokengym.envs.forecasting.generator import OUTCOMES
 from tokengym.envs.forecasting.levels import LEVELS
-from tokengym.envs.forecasting.questions import REPLAYS
 from tokengym.envs.forecasting.world import ForecastWorld
 from tokengym.envs.registry import baselines, make_world
 from tokengym.rewards.scoring import SCORES
@@ -93,7 +93,7 @@ def test_the_oracle_reaches_the_optimum_exactly_where_nothing_is_left_to_luck(
 
 
 def test_a_replay_label_averages_the_first_outcomes() -> None:
-    for count in (1, 4, REPLAYS):
+    for count in (1, 4, OUTCOMES):
         world = forecast_world(label=f"replay:{count}")
         task = world.task("train", 3)
         world.start(task)
@@ -122,7 +122,7 @@ def test_more_replays_bring_the_reward_nearer_the_noise_free_one() -> None:
     rng = np.random.default_rng(0)
     tasks = [expected.task("train", index) for index in range(200)]
     errors = []
-    for count in (1, 4, 16, REPLAYS):
+    for count in (1, 4, 16, OUTCOMES):
         drawn = forecast_world(label=f"replay:{count}")
         gaps = (
             earned(drawn, t, "empirical", rng) - earned(expected, t, "empirical", rng)
@@ -204,7 +204,7 @@ def test_no_prompt_shows_an_answer() -> None:
             split=task.split,
             index=task.index,
             instance=task.instance,
-            answer={**task.answer, "outcomes": "1" * REPLAYS, "p_latent": [1.0, 0.0]},
+            answer={**task.answer, "outcomes": "1" * OUTCOMES, "p_latent": [1.0, 0.0]},
         )
         assert world.start(task).text == world.start(other).text
 
@@ -220,7 +220,7 @@ def test_the_log_score_says_what_it_clips() -> None:
         {"score": "crps"},
         {"label": "replay"},
         {"label": "replay:0"},
-        {"label": f"replay:{REPLAYS + 1}"},
+        {"label": f"replay:{OUTCOMES + 1}"},
         {"label": "replay:1.5"},
         {"label": "replay:\u0664"},
         {"family": "walk"},

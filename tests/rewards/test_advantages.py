@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from tokengym.rewards.advantages import (
     MINIMUM_SPREAD,
+    by_turn,
     group_centred,
     group_standardised,
     informative_groups,
@@ -19,7 +20,6 @@ from tokengym.rewards.advantages import (
     reinforce_plus_plus,
     remax,
     returns_to_go,
-    turn_centred,
 )
 from tokengym.rewards.bounds import GRID
 from tokengym.rewards.ties import tie_counts
@@ -246,6 +246,12 @@ def test_returns_to_go_are_discounted_sums_of_what_is_to_come(
         assert found[:, :, turn] == pytest.approx((ahead * weights).sum(axis=2))
 
 
+def turn_centred(rewards: Array, taken: npt.NDArray[np.bool_] | None = None) -> Array:
+    """Credit by turn as the trainer computes it."""
+    counted = np.ones(rewards.shape, np.bool_) if taken is None else taken
+    return by_turn(group_centred, returns_to_go(np.where(counted, rewards, 0.0)), counted)
+
+
 @given(turns)
 def test_the_first_turn_is_credited_with_the_whole_return(rewards: Array) -> None:
     assert turn_centred(rewards)[:, :, 0] == pytest.approx(group_centred(rewards.sum(axis=2)))
@@ -365,7 +371,10 @@ def test_the_default_spread_lies_between_rounding_and_the_grid_of_rewards() -> N
         (lambda: remax([[1.0, 2.0]], [1.0, 2.0]), "greedy_N must be 1 finite"),
         (lambda: returns_to_go([[1.0]]), "three axes"),
         (lambda: returns_to_go([[[1.0]]], 1.5), "discount must be in"),
-        (lambda: turn_centred([[[1.0]]], [[True]]), "taken_NGT must have shape"),
+        (
+            lambda: by_turn(group_centred, np.ones((1, 1, 1)), np.ones((1, 1, 2), np.bool_)),
+            "taken_NGT must have shape",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_its_value(call: Callable[[], object], said: str) -> None:

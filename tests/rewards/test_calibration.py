@@ -1,4 +1,4 @@
-"""Laws of the calibration report: exact splits, invariances, and what chance alone gives."""
+"""Laws of the calibration report: exact decompositions, invariances, the null distribution."""
 
 import itertools
 
@@ -49,14 +49,14 @@ def test_no_monotone_recalibration_beats_corp(pairs: Pairs) -> None:
 @given(pairs)
 def test_the_murphy_terms_are_exact_over_distinct_forecasts(pairs: Pairs) -> None:
     terms = murphy(*split(pairs))
-    assert terms.rest == pytest.approx(0.0, abs=1e-12)
+    assert terms.residual == pytest.approx(0.0, abs=1e-12)
     assert terms.reliability - terms.resolution + terms.uncertainty == pytest.approx(
         loss(pairs), abs=1e-12
     )
 
 
-def test_the_murphy_terms_leave_a_rest_where_forecasts_of_a_bin_differ() -> None:
-    assert abs(murphy([0.41, 0.49], [0, 1], bins=10).rest) > 1e-3
+def test_the_murphy_terms_leave_a_residual_where_forecasts_of_a_bin_differ() -> None:
+    assert abs(murphy([0.41, 0.49], [0, 1], bins=10).residual) > 1e-3
 
 
 @given(pairs, st.integers(1, 20))
@@ -67,6 +67,18 @@ def test_a_reliability_diagram_keeps_counts_and_means(pairs: Pairs, bins: int) -
     assert len(diagram.counts_B) <= bins
     assert diagram.counts_B @ diagram.forecasts_B == pytest.approx(sum(forecasts))
     assert diagram.counts_B @ diagram.frequencies_B == pytest.approx(sum(outcomes))
+
+
+@given(pairs, st.integers(1, 20))
+@settings(max_examples=20, deadline=None)
+def test_the_expected_error_is_the_mean_gap_of_the_reliability_diagram(
+    pairs: Pairs, bins: int
+) -> None:
+    forecasts, outcomes = split(pairs)
+    diagram = reliability(forecasts, outcomes, bins)
+    measured = expected_error(forecasts, outcomes, np.random.default_rng(0), bins=bins)
+    gap_B = np.abs(diagram.forecasts_B - diagram.frequencies_B)
+    assert measured.error == pytest.approx(diagram.counts_B @ gap_B / len(pairs))
 
 
 @given(pairs)
@@ -95,7 +107,7 @@ def test_a_perfect_forecaster_has_an_expected_error_that_falls_with_the_count(
     assert measured.null_mean < measured.null_quantile
 
 
-def test_the_null_quantile_tells_a_perfect_forecaster_from_a_biased_one() -> None:
+def test_the_null_quantile_separates_a_perfect_forecaster_from_a_biased_one() -> None:
     rng = np.random.default_rng(9)
     exceed = []
     for _ in range(60):
@@ -109,7 +121,7 @@ def test_the_null_quantile_tells_a_perfect_forecaster_from_a_biased_one() -> Non
 
 
 @pytest.mark.parametrize(
-    ("forecasts", "outcomes", "said"),
+    ("forecasts", "outcomes", "message"),
     [
         ([], [], "N >= 1"),
         ([0.5], [1, 0], "one shape"),
@@ -119,8 +131,8 @@ def test_the_null_quantile_tells_a_perfect_forecaster_from_a_biased_one() -> Non
         ([0.5], [0.5], "0 or 1"),
     ],
 )
-def test_arrays_that_are_no_forecasts_are_refused(
-    forecasts: list[float], outcomes: list[float], said: str
+def test_arrays_that_are_not_forecasts_are_refused(
+    forecasts: list[float], outcomes: list[float], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         corp(forecasts, outcomes)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.rewards.scoring import LOG_FLOOR, SCORES, Forecast, Score, brier, held_above, log
+from tokengym.rewards.scoring import LOG_FLOOR, SCORES, Forecast, Score, brier, clip_forecast, log
 from tokengym.testing import check_reward
 
 SLACK = 1e-12
@@ -92,7 +92,7 @@ def test_certainty_earns_one_when_right_and_no_more_than_the_floor_when_wrong(
 def test_a_held_forecast_is_a_distribution_above_its_floor(
     forecast: Forecast, floor: float
 ) -> None:
-    held = held_above(forecast, floor)
+    held = clip_forecast(forecast, floor)
     assert math.fsum(held) == pytest.approx(1.0)
     assert min(held) >= floor - SLACK
     assert held == forecast or min(forecast) < floor

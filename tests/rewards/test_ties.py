@@ -27,6 +27,16 @@ def share(hits: list[bool]) -> float:
     return sum(hits) / len(hits) if hits else 0.0
 
 
+def rates(counts: TieCounts, *sizes: int) -> dict[str, float]:
+    """Every rate by name, without its interval."""
+    found = counts.intervals(np.random.default_rng(0), sizes=sizes, resamples=1)
+    return {name: interval.value for name, interval in found.items()}
+
+
+def everything(counts: TieCounts) -> dict[str, float]:
+    return {**counts.statistics(), **rates(counts, 3)}
+
+
 def buckets(rewards: list[float], eps: float) -> list[list[float]]:
     """The anchor rule, one reward at a time."""
     found: list[list[float]] = []
@@ -61,7 +71,7 @@ def test_it_agrees_with_the_anchor_rule_applied_one_reward_at_a_time(
     assert counts.rank_GN.sum() == tied
     sizes = [[len(bucket) for bucket in found] for found in eligible]
     effective = [sum(s) ** 2 / sum(n * n for n in s) for s in sizes]
-    assert counts.effective_group_size() == pytest.approx(
+    assert rates(counts)["effective_group_size"] == pytest.approx(
         sum(effective) / len(effective) if effective else 0.0
     )
 
@@ -74,7 +84,7 @@ def test_ties_split_into_those_on_the_floor_and_those_above_it(
     pairs = [pair for group in eligible for pair in pairs_of(group)]
     low = [a == b for a, b in pairs if a < floor and b < floor]
     high = [a == b for a, b in pairs if a >= floor and b >= floor]
-    found = tie_counts(groups, floor=floor).floor_statistics()
+    found = rates(tie_counts(groups, floor=floor))
     assert found["floor_mass"] == share([reward < floor for group in eligible for reward in group])
     assert found["floor_tie_pair_rate"] == share(low)
     assert found["interior_tie_pair_rate"] == share(high)
@@ -91,7 +101,9 @@ def test_the_chance_of_a_zero_advantage_group_is_the_share_of_choices_that_all_t
         if len(group) >= size
     ]
     expected = sum(shares) / len(shares) if shares else 0.0
-    assert tie_counts(groups).zero_advantage_probability(size) == pytest.approx(expected)
+    assert rates(tie_counts(groups), size)[f"zero_advantage_probability_{size}"] == pytest.approx(
+        expected
+    )
 
 
 @given(st.integers(2, 6).flatmap(lambda n: st.lists(st.lists(grid, min_size=n, max_size=n))))
@@ -100,10 +112,9 @@ def test_at_their_own_size_it_is_the_uniform_rate_and_for_two_it_is_the_pair_rat
 ) -> None:
     counts, found = tie_counts(groups), tie_statistics(groups)
     own = len(groups[0]) if groups else 2
-    assert counts.zero_advantage_probability(own) == pytest.approx(
-        found["reward_uniform_group_rate"]
-    )
-    assert counts.zero_advantage_probability(2) == pytest.approx(found["reward_tie_pair_rate"])
+    zero = {size: rates(counts, size)[f"zero_advantage_probability_{size}"] for size in (2, own)}
+    assert zero[own] == pytest.approx(found["reward_uniform_group_rate"])
+    assert zero[2] == pytest.approx(found["reward_tie_pair_rate"])
 
 
 @given(groups, st.randoms())
@@ -113,15 +124,6 @@ def test_the_order_of_rewards_and_groups_does_not_matter(groups: list[list[float
     assert everything(tie_counts(groups, floor=0.5)) == pytest.approx(
         everything(tie_counts(shuffled, floor=0.5))
     )
-
-
-def everything(counts: TieCounts) -> dict[str, float]:
-    return {
-        **counts.statistics(),
-        **counts.floor_statistics(),
-        "size": counts.effective_group_size(),
-        "zero": counts.zero_advantage_probability(3),
-    }
 
 
 @given(groups, st.sampled_from([0.5, 2.0, 64.0]), st.integers(-8, 8))
@@ -139,10 +141,10 @@ def test_every_rate_is_a_share_and_no_group_counts_for_more_than_its_size(
     groups: list[list[float]], floor: float
 ) -> None:
     counts = tie_counts(groups, floor=floor)
-    rates = {**counts.statistics(), **counts.floor_statistics()}
-    del rates["reward_tie_eligible_groups"]
-    assert all(0.0 <= rate <= 1.0 for rate in rates.values())  # type: ignore[operator]
-    assert 0.0 <= counts.effective_group_size() <= max([*counts.size_N, 0])
+    found = rates(counts)
+    assert 0.0 <= found.pop("effective_group_size") <= max([*counts.size_N, 0])
+    assert len(found) == 8
+    assert all(0.0 <= rate <= 1.0 for rate in found.values())
 
 
 @given(st.integers(0, 6).flatmap(lambda n: st.lists(st.lists(grid, min_size=n, max_size=n))))
@@ -191,8 +193,8 @@ def test_a_known_case() -> None:
 def test_a_flat_floor_ties_all_its_pairs_and_a_graded_one_hardly_any(depths: list[float]) -> None:
     flat = [floor_return(0.0, depth, flat=True) for depth in depths]
     graded = [floor_return(0.0, depth) for depth in depths]
-    on_flat = tie_counts([flat], floor=FLOOR).floor_statistics()
-    on_graded = tie_counts([graded], floor=FLOOR).floor_statistics()
+    on_flat = rates(tie_counts([flat], floor=FLOOR))
+    on_graded = rates(tie_counts([graded], floor=FLOOR))
     assert on_flat["floor_mass"] == on_graded["floor_mass"] == 1.0
     assert on_flat["floor_tie_pair_rate"] == on_flat["floor_tie_share"] == 1.0
     assert on_graded["floor_tie_pair_rate"] == share([a == b for a, b in pairs_of(graded)])
@@ -212,11 +214,10 @@ def test_an_interval_holds_its_statistic_and_draws_the_same_from_the_same_seed(s
     counts = tie_counts(rng.integers(0, 4, (40, 4)) / 8, floor=0.25)
     found = counts.intervals(np.random.default_rng(seed), sizes=(2, 3))
     assert found == counts.intervals(np.random.default_rng(seed), sizes=(2, 3))
-    assert found["zero_advantage_probability_3"].value == counts.zero_advantage_probability(3)
-    for name, rate in {**counts.statistics(), **counts.floor_statistics()}.items():
-        if name in found:
-            assert found[name].value == rate
-            assert found[name].low <= found[name].value <= found[name].high
+    statistics = counts.statistics()
+    for name, interval in found.items():
+        assert interval.value == statistics.get(name, interval.value)
+        assert interval.low <= interval.value <= interval.high
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
@@ -255,7 +256,7 @@ def test_what_is_no_number_is_refused() -> None:
 def test_arguments_out_of_range_are_refused_by_value() -> None:
     counts, rng = tie_counts([[0.0, 1.0]]), np.random.default_rng(0)
     with pytest.raises(ValueError, match="at least 2, got 1"):
-        counts.zero_advantage_probability(1)
+        counts.intervals(rng, sizes=(1,))
     with pytest.raises(ValueError, match="level must be"):
         counts.intervals(rng, level=1.0)
     with pytest.raises(ValueError, match="resamples must be"):

@@ -9,10 +9,10 @@ import numpy as np
 import tinker
 from tinker_cookbook.utils.ml_log import dump_config
 
-from tokengym.agents import challengers
 from tokengym.agents.tinker import TaskGroupBuilder, TinkerEnv
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.envs.core.turn import Turn
+from tokengym.envs.disruption.challengers import CHALLENGERS, noisy, null
 from tokengym.envs.registry import make_world
 from tokengym.envs.tokens.codec import ByteCodec, Reply
 
@@ -44,7 +44,7 @@ class Sampler:
 
 
 def opponent(sampler: Any, **options: Any) -> LanguageModelOpponent:
-    return challengers.language_model(sampler, "byte", max_tokens=64, **options)
+    return LanguageModelOpponent(sampler, "byte", max_tokens=64, **options)
 
 
 async def debate(sampler: Sampler, index: int = 0) -> TinkerEnv:
@@ -131,14 +131,14 @@ def test_a_renderers_model_reads_its_own_chat_format(
     sampler = Sampler()
     world = make_world("disruption")
     task = world.task("train", 0)
-    model = challengers.language_model(sampler, name)  # type: ignore[arg-type]
+    model = LanguageModelOpponent(sampler, name, max_tokens=64)  # type: ignore[arg-type]
     asyncio.run(model.start_episode()(world.fork(), world.start(task), _rng()))  # type: ignore[arg-type]
-    env = TinkerEnv(world.fork(), task, name, opponents={"challenger": challengers.null})
+    env = TinkerEnv(world.fork(), task, name, opponents={"challenger": null})
     opened = asyncio.run(env.initial_observation())
     assert isinstance(opened, tuple)
     assert sampler.asked[0][0] == opened[0].to_ints()
 
 
 def test_the_scripted_ones_are_the_worlds_own() -> None:
-    assert set(challengers.CHALLENGERS) == {"null", "scripted", "noisy"}
-    assert challengers.CHALLENGERS["noisy"] is challengers.noisy
+    assert set(CHALLENGERS) == {"null", "scripted", "noisy"}
+    assert CHALLENGERS["noisy"] is noisy

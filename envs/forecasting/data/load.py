@@ -2,7 +2,7 @@
 
 A row that cannot be used is reported and the rest is used. Guards: sources dated after the snapshot
 are refused, questions asked when the answer was out are rejected, repeats are merged, and what is
-left is split by event and time. What may be shown of a record is decided in `ask.py`.
+left is split by event and time. What may be shown of a record is decided in `instance.py`.
 """
 
 import hashlib
@@ -11,9 +11,10 @@ from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Self
+from typing import Any
 
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.forecasting.data.fields import moment
 from tokengym.envs.forecasting.data.reading import Reading
 from tokengym.envs.forecasting.data.record import Record, RowError
@@ -21,14 +22,14 @@ from tokengym.envs.forecasting.data.report import DataReport
 from tokengym.envs.forecasting.data.splits import split
 
 
-class Dataset:
-    """The records of some files, in splits. Shared by every world that asks them.
+class Dataset(Immutable):
+    """The records of some files, in splits; shared by every world that plays them.
 
     A pickled dataset holds the files' names and is read again where it arrives.
 
     Attributes:
         records: the records in use by split.
-        report: what became of every row.
+        report: the report on every row.
         base_rate: share of yes among the yes/no questions of train; ½ where there are none.
     """
 
@@ -41,17 +42,13 @@ class Dataset:
         outcomes = [record.outcome for record in records["train"] if not record.labels]
         self.base_rate = fmean(outcomes) if outcomes else 0.5
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Nothing in it changes: a copy is the dataset itself."""
-        return self
-
     def __reduce__(self) -> tuple[Callable[..., "Dataset"], tuple[Any, ...]]:
         """Pickle as the reading of the same files, which must not have changed."""
         return _load, self._origin
 
 
 def load_dataset(paths: str | Path | Sequence[str | Path], cutoff: str | None = None) -> Dataset:
-    """Read files of resolved questions; the format of each row is told by its fields.
+    """Read files of resolved questions; the fields of a row tell its format.
 
     Args:
         paths: one file or several.

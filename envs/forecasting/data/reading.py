@@ -1,4 +1,4 @@
-"""Rows on their way to records: parsing, refusing what leaks the answer, merging repeats."""
+"""Rows to records: parsing, refusing what leaks the answer, merging repeats."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +12,10 @@ from tokengym.envs.forecasting.data.formats import (
     prophet_arena,
 )
 from tokengym.envs.forecasting.data.formats.forecastbench import Pairing
-from tokengym.envs.forecasting.data.neutral import neutral
 from tokengym.envs.forecasting.data.record import Parsed, Place, Record, Row, RowError, Source
 from tokengym.envs.forecasting.data.report import Rejection
 from tokengym.envs.forecasting.data.rows import read_rows
+from tokengym.envs.forecasting.data.sanitise import sanitise
 
 _FORMATS = (prophet_arena, manifold, autocast, metaculus, plain)
 
@@ -24,7 +24,7 @@ _Key = tuple[str, str, tuple[str, ...]]
 
 
 class Reading:
-    """What has been read so far.
+    """The records read so far.
 
     Attributes:
         rows: rows read.
@@ -90,7 +90,7 @@ class Reading:
             asked, closed = record.asked_at.isoformat(), record.closed_at.isoformat()
             self._reject(place, f"asked at {asked}, when the answer was out at {closed}")
             return
-        record = self._neutral(record, place)
+        record = self._sanitised(record, place)
         key = (record.event, _folded(record.question), tuple(map(_folded, record.labels)))
         if self._asked.setdefault(record.key, key) != key:
             self._reject(place, f"the id {record.key!r} was used before for another question")
@@ -114,22 +114,22 @@ class Reading:
     def _reject(self, place: Place, reason: str) -> None:
         self.rejected.append(Rejection(*place, reason))
 
-    def _neutral(self, record: Record, place: Place) -> Record:
-        """Return the record with harmless text, without sources from after its snapshot."""
+    def _sanitised(self, record: Record, place: Place) -> Record:
+        """Return the record with sanitised texts, without sources from after its snapshot."""
         for source in record.sources:
             if source.dated is not None and source.dated > record.asked_at:
                 reason = f"source dated {source.dated.isoformat()} is later than the snapshot"
                 self.refused.append(Rejection(*place, reason))
         sources = (
-            Source(neutral(source.text), source.dated)
+            Source(sanitise(source.text), source.dated)
             for source in record.sources
             if source.dated is None or source.dated <= record.asked_at
         )
         return replace(
             record,
-            question=neutral(record.question),
-            background=neutral(record.background),
-            labels=tuple(map(neutral, record.labels)),
+            question=sanitise(record.question),
+            background=sanitise(record.background),
+            labels=tuple(map(sanitise, record.labels)),
             sources=tuple(source for source in sources if source.text),
         )
 

@@ -49,7 +49,7 @@ class Record:
         key: the question's id in its file.
         event: what it is about; questions on one event never come apart in a split.
         question: the question in words.
-        background: what is told beside it.
+        background: text beside it.
         asked_at: the moment of the snapshot; nothing later may be shown.
         closed_at: when the answer was out. It leaks the answer, so it only orders splits.
         resolves_by: the date it was scheduled to resolve by, if that was known when asked.

@@ -1,4 +1,4 @@
-"""What became of every row of a user's files."""
+"""The report on every row of a user's files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Rejection:
 
 @dataclass(frozen=True)
 class DataReport:
-    """What became of every row.
+    """Counts of rows and questions, and the rows that were not used.
 
     Attributes:
         rows: rows read.

@@ -1,4 +1,4 @@
-"""What a family of questions is: a way to draw what is shown, to say it, and to know its odds.
+"""A family of questions: functions that draw what is shown, word it, and compute its odds.
 
 A family never keeps the hidden parameter it drew: `latent` draws one anew from its posterior given
 what is shown. The pair has the same joint law, and two equal questions are then one instance.
@@ -48,7 +48,7 @@ class Family:
         text: the question in words, without `later`.
         predictive: the posterior predictive probability of every outcome given what is shown.
         latent: the outcomes' probabilities under one hidden parameter drawn from its posterior.
-        empirical: what a sensible person computes from the shown numbers, without the prior.
+        empirical: the forecast a sensible person computes from what is shown, without the prior.
         options: how many outcomes there are, called A, B, C, ...; `None` for a yes/no question.
         news: the words for `later`; `None` where the family cannot be asked in two turns.
     """

@@ -6,7 +6,7 @@ was out, so it is not read either. A market resolved to MKT has no outcome, only
 """
 
 from tokengym.envs.forecasting.data import fields
-from tokengym.envs.forecasting.data.formats.alone import question
+from tokengym.envs.forecasting.data.formats.standalone import question
 from tokengym.envs.forecasting.data.record import Parsed, Row, RowError
 
 _FIELDS = {"outcomeType", "createdTime", "question"}

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.forecasting.twins import conjuncts, negated_twin
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
-from tokengym.envs.forecasting.coherence import conjuncts, negated_twin
 from tokengym.envs.registry import baselines, make_world
 
 YES_NO = ("frequency", "walk", "markov", "poisson")

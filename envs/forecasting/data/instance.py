@@ -1,4 +1,4 @@
-"""From a record to a Task's instance, and from the instance to the question: what may be shown.
+"""Record to instance, and instance to question: what may be shown of a record.
 
 The instance holds what is shown and nothing else: no closing time ever, prices only if asked for.
 """
@@ -8,14 +8,14 @@ from typing import Any
 
 from tokengym.envs.forecasting.data.record import Record
 from tokengym.envs.forecasting.prompt import LETTERS
-from tokengym.envs.forecasting.questions import Question
+from tokengym.envs.forecasting.question import Question
 
 FAMILY = "record"
-"""What stands in place of a synthetic family in the instance of a real question."""
+"""The `family` of the instance of a real question."""
 
 
 def instance_of(record: Record, *, show_prices: bool) -> dict[str, Any]:
-    """Return what is shown of a record, as the instance of a Task."""
+    """Return what is shown of a record: the instance of its Task."""
     by = record.resolves_by
     return {
         "family": FAMILY,
@@ -30,7 +30,7 @@ def instance_of(record: Record, *, show_prices: bool) -> dict[str, Any]:
 
 
 def answer_of(record: Record) -> dict[str, Any]:
-    """Return what is never shown of a record, as the answer of a Task."""
+    """Return what is never shown of a record: the answer of its Task."""
     return {"outcome": record.outcome, "event": record.event, "key": record.key}
 
 

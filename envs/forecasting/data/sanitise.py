@@ -1,4 +1,4 @@
-"""Making user text harmless: no control tokens of chat formats, no invisible characters."""
+"""Sanitising user text: no control tokens of chat formats, no invisible characters."""
 
 import re
 import unicodedata
@@ -13,7 +13,7 @@ _KEPT = "\n\t\u200c\u200d"
 """Line breaks, tabs, and the joiners that some scripts are misspelt without."""
 
 
-def neutral(text: str) -> str:
+def sanitise(text: str) -> str:
     """Return user text that no tokenizer reads as a control token.
 
     <Words> and [CAPITALS] in brackets are put in round ones. Control and format characters are left

@@ -1,8 +1,4 @@
-"""Twins of a Task whose odds follow from its own: what a coherent forecaster must say of both.
-
-P(not A) = 1 - P(A), and of independent A and B, P(A and B) = P(A)·P(B). A forecaster can be judged
-by these without any outcome. Twins are for evaluation: they belong to no split.
-"""
+"""Twins of a Task, whose odds follow from its own: P(not A) = 1 - P(A), P(A and B) = P(A)·P(B)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +7,7 @@ from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task, plain
 from tokengym.envs.forecasting.families import FAMILIES
-from tokengym.envs.forecasting.questions import solve
+from tokengym.envs.forecasting.generator import draw_outcomes
 
 _SWAP = str.maketrans("01", "10")
 
@@ -45,7 +41,7 @@ def conjuncts(task: Task) -> tuple[Task, ...]:
     for number, part in enumerate(task.instance["shown"]["parts"]):
         instance = {**task.instance, **part, "negated": False, "asides": []}
         rng = generator("conjunct", task.fingerprint, number)
-        parts.append(_twin(task, instance, solve(instance, rng)))
+        parts.append(_twin(task, instance, draw_outcomes(instance, rng)))
     return tuple(parts)
 
 

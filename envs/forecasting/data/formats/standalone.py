@@ -1,4 +1,4 @@
-"""What formats share whose questions stand alone, with no schedule that was known when asked."""
+"""Shared by formats whose questions stand alone, without a schedule known when asked."""
 
 from datetime import datetime
 
@@ -21,7 +21,7 @@ def question(
         row: the row.
         outcome: index of what happened.
         closed_at: when the answer was out.
-        background: field of what is told beside the question.
+        background: field of the background text.
         asked: field of the moment it was asked.
         labels: names of the outcomes; none for a yes/no question.
 

@@ -1,0 +1,87 @@
+"""Compiled Tasks: the texts of the turns, and what the forecasts are scored against."""
+
+from typing import NamedTuple
+
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.task import Task
+from tokengym.envs.forecasting.data.instance import FAMILY, question_of
+from tokengym.envs.forecasting.generator import OUTCOMES
+from tokengym.envs.forecasting.prompt import opening
+from tokengym.envs.forecasting.question import Question, questions
+from tokengym.rewards.scoring import SCORES, Forecast
+
+
+class CompiledTurn(NamedTuple):
+    """One turn of a Task.
+
+    Attributes:
+        text: what is new to read.
+        question: the question.
+        weights: weights of the outcomes that a forecast is scored against.
+        best: the highest expected score of any forecast.
+    """
+
+    text: str
+    question: Question
+    weights: Forecast
+    best: float
+
+
+CompiledTask = tuple[CompiledTurn, ...]
+"""The turns of a Task under a score and a label."""
+
+
+def compile_task(task: Task, score: str, label: str) -> CompiledTask:
+    """Compile a Task for the `score` and `label` of a ForecastWorld.
+
+    Raises:
+        LookupError, TypeError, ValueError, ArithmeticError, AttributeError: if it is damaged.
+    """
+    rule = SCORES[score]
+    asked, drawn = _questions_and_outcomes(task, label)
+    turns = []
+    for turn, question in enumerate(asked):
+        text = question.text
+        if turn == 0:
+            text = opening(text, question.options, negated=question.negated, score=score)
+        odds = question.predictive or drawn
+        weights = odds if label == "expected" else drawn
+        turns.append(CompiledTurn(text, question, weights, rule(odds, odds)))
+    return tuple(turns)
+
+
+def outcomes_of_label(label: str) -> int:
+    """Return how many drawn outcomes a label averages.
+
+    Raises:
+        OptionError: if there is no such label.
+    """
+    if label in ("outcome", "expected"):
+        return 1
+    kind, _, count = label.partition(":")
+    if kind == "replay" and count.isascii() and count.isdigit() and 1 <= int(count) <= OUTCOMES:
+        return int(count)
+    raise OptionError(
+        f"label must be 'outcome', 'expected' or 'replay:K' with K in 1..{OUTCOMES}, got {label!r}"
+    )
+
+
+def _questions_and_outcomes(task: Task, label: str) -> tuple[tuple[Question, ...], Forecast]:
+    """Return the question of each turn, and the share of each outcome under `label`."""
+    if task.instance["family"] == FAMILY:
+        question = question_of(task.instance)
+        happened, count = task.answer["outcome"], question.options or 2
+        if happened not in range(count):
+            raise ValueError(f"the outcome must be below {count}, got {happened!r}")
+        return (question,), tuple(float(outcome == happened) for outcome in range(count))
+    asked = questions(task.instance)
+    outcomes = task.answer["outcomes"][: outcomes_of_label(label)]
+    return asked, _shares(outcomes, asked[-1].options or 2)
+
+
+def _shares(outcomes: str, count: int) -> Forecast:
+    """Return the share of each of `count` outcomes among `outcomes`, one digit each."""
+    counts = [outcomes.count(str(outcome)) for outcome in range(count)]
+    if not outcomes or sum(counts) != len(outcomes):
+        raise ValueError(f"outcomes must be digits below {count}, got {outcomes!r}")
+    return tuple(count / len(outcomes) for count in counts)

@@ -1,0 +1,139 @@
+"""Laws of `render_mode="rgb_array"`: a true picture at any time of an episode, of one size."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.wrappers import RenderCollection
+
+import tokengym
+from tokengym.envs import TextAECEnv, TextEnv, TextParallelEnv, TextVectorEnv
+from tokengym.envs.core.errors import EpisodeStateError, OptionError
+from tokengym.envs.core.replay import record_replies
+from tokengym.envs.registry import load
+from tokengym.envs.rendering import picture
+
+WITH = [row.id for row in tokengym.specs().values() if row.render]
+WITHOUT = [row.id for row in tokengym.specs().values() if not row.render]
+LEVELS = [(world_id, level) for world_id in WITH for level in tokengym.spec(world_id).levels]
+DIFFERENT = [
+    ("tokengym/Energy-v0", "small"),
+    ("tokengym/Warehouse-v0", "pick_small"),
+    ("tokengym/Warehouse-v0", "stock_small"),
+    ("tokengym/Warehouse-v0", "full"),
+]
+
+
+def replies_of(world: tokengym.World, task: tokengym.Task) -> tuple[str, ...]:
+    policy = tokengym.baselines(world.spec.id)["random"]
+    return tokengym.envs.play(world, task, policy, np.random.default_rng(0)).replies
+
+
+@pytest.mark.parametrize(("world_id", "level"), LEVELS)
+def test_an_episode_is_drawn_after_any_reply(world_id: str, level: str) -> None:
+    world = tokengym.make_world(world_id, level)
+    task = world.task("test", 0)
+    replies = replies_of(world, task)
+    draw = load(world.spec.render)
+    sizes = set()
+    for count in {0, 1, len(replies) // 2}:
+        figure = draw(world, record_replies(world, task, replies[:count]), "")
+        sizes.add(tuple(figure.get_size_inches()))
+    assert len(sizes) == 1
+
+
+@pytest.mark.parametrize(("world_id", "level"), DIFFERENT)
+def test_an_env_returns_the_picture_of_the_episode_so_far(world_id: str, level: str) -> None:
+    env = gymnasium.make(world_id, level=level, mode="text", render_mode="rgb_array")
+    env.reset(options={"split": "test", "index": 0})
+    world = tokengym.make_world(world_id, level)
+    task = world.task("test", 0)
+    replies = replies_of(world, task)
+    frames: list[Any] = [env.render()]
+    done = False
+    for reply in replies:
+        assert not done
+        _, _, terminated, truncated, _ = env.step(reply)
+        done = terminated or truncated
+    frames.append(env.render())
+    assert done
+    for frame in frames:
+        assert frame.dtype == np.uint8
+        assert frame.shape == frames[0].shape == (*frame.shape[:2], 3)
+        assert min(frame.shape[:2]) >= 400
+    assert not np.array_equal(*frames)
+    assert np.array_equal(frames[0], picture(world, task, []))
+    assert np.array_equal(frames[1], picture(world, task, replies))
+
+
+def test_a_picture_shows_what_a_budget_left_undone() -> None:
+    env = TextEnv("tokengym/Energy-v0", "small", max_tokens=1200, render_mode="rgb_array")
+    with pytest.raises(EpisodeStateError, match="reset"):
+        env.render()
+    env.reset(options={"split": "test", "index": 0})
+    replies, ended = [], False
+    while not ended:
+        _, _, _, ended, info = env.step(np.array(env.codec.write("BATTERY 1.5")))
+        replies.append("BATTERY 1.5")
+    assert info["stop_reason"] == "token_budget"
+    assert len(replies) < 12
+    whole = picture(env.world, env.world.task("test", 0), replies, finish=True)
+    assert np.array_equal(env.render(), whole)  # type: ignore[arg-type]
+
+
+def test_rendering_leaves_the_episode_alone() -> None:
+    envs = [
+        TextEnv("tokengym/Energy-v0", "small", mode="text", render_mode=mode)
+        for mode in ("rgb_array", None)
+    ]
+    for env in envs:
+        env.reset(seed=2)
+    for _ in range(3):
+        envs[0].render()
+        one, two = (env.step("BATTERY -1.0") for env in envs)
+        assert one == two
+
+
+def test_every_adapter_gives_the_same_picture() -> None:
+    options = {"split": "test", "index": 3}
+    kwargs: dict[str, Any] = {"level": "small", "mode": "text", "render_mode": "rgb_array"}
+    world_id = "tokengym/Energy-v0"
+    single = TextEnv(world_id, **kwargs)
+    batch = TextVectorEnv(2, world=world_id, **kwargs)
+    aec, parallel = TextAECEnv(world_id, **kwargs), TextParallelEnv(world_id, **kwargs)
+    for env in (single, batch, aec, parallel):
+        env.reset(options=options)
+    single.step("BATTERY 1.0")
+    batch.step(("BATTERY 1.0", "BATTERY 1.0"))
+    aec.step("BATTERY 1.0")
+    parallel.step({"operator": "BATTERY 1.0"})
+    frame: Any = single.render()
+    shown: Any = batch.render()
+    for other in (*shown, aec.render(), parallel.render()):
+        assert np.array_equal(frame, other)
+
+
+def test_gymnasiums_wrapper_collects_the_pictures() -> None:
+    kwargs: dict[str, Any] = {"level": "small", "mode": "text", "render_mode": "rgb_array"}
+    env = RenderCollection(gymnasium.make("tokengym/Energy-v0", **kwargs))
+    env.reset(seed=0)
+    env.step("BATTERY 0.5")
+    frames: Any = env.render()
+    assert len(frames) == 2
+    assert np.stack(frames).ndim == 4
+
+
+@pytest.mark.parametrize("world_id", WITHOUT)
+@pytest.mark.parametrize("make", [TextEnv, TextAECEnv, TextParallelEnv])
+def test_a_world_without_pictures_refuses_by_name(world_id: str, make: Any) -> None:
+    with pytest.raises(OptionError, match=f"{world_id}.*render_mode must be one of.*'ansi'"):
+        make(world_id, render_mode="rgb_array")
+    assert "rgb_array" not in make(world_id).metadata["render_modes"]
+
+
+def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tokengym.envs.rendering.find_spec", lambda name: None)
+    TextEnv("tokengym/Energy-v0", render_mode="ansi")
+    with pytest.raises(OptionError, match="pip install matplotlib"):
+        TextEnv("tokengym/Energy-v0", render_mode="rgb_array")
