@@ -16,6 +16,7 @@ from tokengym.envs.core.errors import (
     TokengymError,
     UnknownWorldError,
 )
+from tokengym.envs.core.grammar import complaint, last_match
 from tokengym.envs.core.lazy import lazy_attributes
 from tokengym.envs.core.rollout import Policy, Record, play
 from tokengym.envs.core.spec import WorldSpec
@@ -60,6 +61,8 @@ __all__ = [
     "World",
     "WorldSpec",
     "baselines",
+    "complaint",
+    "last_match",
     "make_world",
     "play",
     "register",

@@ -7,12 +7,12 @@ A package declares its worlds as entry points of the group `tokengym.worlds`. An
     "acme/Change-v0" = "acme_change:SPEC"
 
 Named by the id of its world it is loaded when a world is looked up that is not known yet; by any
-other name already when `tokengym` is imported, since Gymnasium must know the ids by then.
+other name already when `tokengym` is imported, since Gymnasium must know the ids by then. Such a
+look-up also finds what has been installed since.
 """
 
 import sys
 import warnings
-from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 from threading import RLock
 from typing import Any
@@ -33,6 +33,7 @@ BY_SHORT_NAME: dict[str, WorldSpec] = {}
 FAILURES: list[str] = []
 """What kept worlds of other packages from being registered."""
 
+_found: set[EntryPoint] = set()
 _waiting: list[EntryPoint] = []
 _lock = RLock()
 
@@ -71,24 +72,25 @@ def register(spec: WorldSpec) -> None:
         _register_with_gymnasium(spec.id)
 
 
-def find_entry_points() -> None:
-    """Find the worlds of other packages; to be called once, at the end of importing `tokengym`."""
-    _waiting.extend(entry_points(group=GROUP))
-    ids = [point.name for point in _waiting if WORLD_ID.fullmatch(point.name)]
-    for world_id in ids:
-        _register_with_gymnasium(world_id)
-    load_entry_points(point for point in tuple(_waiting) if point.name not in ids)
-
-
-def load_entry_points(points: Iterable[EntryPoint] | None = None) -> None:
+def load_entry_points(*, named_by_id: bool = True) -> None:
     """Register what entry points declare, each once; one that fails is a warning.
 
+    An entry point whose module is being imported at this moment waits for the next call.
+
     Args:
-        points: which of those not loaded yet; all if `None`. One whose module is being imported
-            at this moment waits for the next call.
+        named_by_id: load those too that are named by the id of their world; else only Gymnasium
+            is told of them.
     """
     with _lock:
-        for point in tuple(_waiting) if points is None else points:
+        new = [point for point in entry_points(group=GROUP) if point not in _found]
+        _found.update(new)
+        _waiting.extend(new)
+        for point in tuple(_waiting):
+            is_id = WORLD_ID.fullmatch(point.name) is not None
+            if is_id:
+                _register_with_gymnasium(point.name)
+            if is_id and not named_by_id:
+                continue
             if point in _waiting and not _being_imported(point.module):
                 _waiting.remove(point)
                 _load(point)

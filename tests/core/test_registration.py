@@ -181,6 +181,22 @@ def test_a_package_may_be_imported_first(installed: Any) -> None:
     assert all(world in shown[2] for world in ("acme/Coins-v0", "acme/Coins-v1", "acme/Notes-v0"))
 
 
+def test_a_package_installed_meanwhile_is_found_at_the_next_look_up(installed: Any) -> None:
+    code = f"""
+import tokengym, os, pathlib, sys
+info = next(p for p in map(pathlib.Path, sys.path) if (p / "acme.py").exists())
+old = info / "acme-1.0.dist-info"
+assert list(tokengym.specs())[4:] == []
+new = info / "other-1.0.dist-info"
+new.mkdir()
+(new / "METADATA").write_text("Metadata-Version: 2.1\\nName: other\\nVersion: 1.0\\n")
+(new / "entry_points.txt").write_text("[tokengym.worlds]\\nacme/Coins-v0 = acme:COINS")
+print(tokengym.spec("coins").id)
+{MAKE.format("acme/Coins-v0")}
+"""
+    assert installed({}, code) == ["loaded acme", "acme/Coins-v0", "acme/Coins-v0"]
+
+
 def test_a_world_is_found_where_only_its_name_arrives(installed: Any) -> None:
     code = """
 import pickle, subprocess, sys, tokengym

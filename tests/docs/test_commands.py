@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.packages import pip_install
 from tests.docs.pages import PAGES, ROOT, Block, blocks
 from tests.docs.warm import run_tokengym
 from tokengym.agents.service import LocalService
@@ -31,7 +32,7 @@ PORT = "8000"
 """The port the pages name; a free one takes its place."""
 
 SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "4"]
-SHARING = {"debate", "measured", "study", "training", "worlds"}
+SHARING = {"debate", "design", "measured", "study", "training", "worlds"}
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""
 HOSTED = re.compile(r"[A-Z]\w*/[\w.-]+")
 INTERPRETER = """
@@ -258,8 +259,13 @@ def python(reader: Reader, arguments: list[str]) -> str:
     return shown
 
 
-def install(_reader: Reader, arguments: list[str]) -> str:
-    """The extras that a page names exist."""
+def install(reader: Reader, arguments: list[str]) -> str:
+    """A package that the page wrote is installed; the extras that a page names exist."""
+    if len(arguments) == 1 and (reader.folder / arguments[0]).is_dir():
+        site = pip_install(reader.folder / arguments[0], reader.folder / "site")
+        path = (reader.environment.get("PYTHONPATH"), str(site))
+        reader.environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
+        return ""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for word in arguments:
         match = re.fullmatch(r"(\w+)\[([\w,]+)\]", word)

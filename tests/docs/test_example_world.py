@@ -1,48 +1,126 @@
-"""The world that the design page adds passes every contract test, in a copy of the checkout."""
+"""The package that the design page writes is installed by pip and goes like a world of our own."""
 
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.docs.packages import PACKAGES, pip_install
 from tests.docs.pages import ROOT, blocks
+from tests.docs.warm import run_tokengym
+from tokengym.agents import LocalService
 
-_ROWS = "_ROWS = (\n"
+Run = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the code and the contract tests, with the example's files in their places."""
-    copy = tmp_path_factory.mktemp("checkout")
-    skip = shutil.ignore_patterns("__pycache__", "model")
-    for name in ("envs", "rewards", "agents", ".ci", "tests/contract"):
-        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=skip)
-    for name in ("pyproject.toml", "tests/conftest.py"):
-        shutil.copy(ROOT / name, copy / name)
-    files = {block.name: block.text for block in blocks(ROOT / "docs" / "design.md") if block.name}
-    row = files.pop("envs/registry.py")
-    catalogue = copy / "envs" / "catalogue.py"
-    before = catalogue.read_text()
-    assert before.count(_ROWS) == 1
-    catalogue.write_text(before.replace(_ROWS, _ROWS + row))
-    for name, text in files.items():
-        (copy / name).parent.mkdir(exist_ok=True)
-        (copy / name).write_text(text)
-    (copy / "envs" / "change" / "__init__.py").write_text('"""Change."""\n')
-    return copy
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that is not the checkout, with the package, and installed in `site`."""
+    folder = tmp_path_factory.mktemp("example")
+    shutil.copytree(PACKAGES / "tokengym_change", folder / "tokengym_change")
+    pip_install(folder / "tokengym_change", folder / "site")
+    return folder
 
 
-def test_the_example_world_passes_the_contract_tests(checkout: Path) -> None:
-    tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/contract", "-k", "Change"]
-    done = subprocess.run(
-        [sys.executable, *tests],
-        cwd=checkout,
-        env={**os.environ, "PYTHONPATH": str(checkout / ".ci" / "path")},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout[-4000:]
-    assert "passed" in done.stdout
+@pytest.fixture(scope="module")
+def environment(folder: Path) -> dict[str, str]:
+    """Variables of a process that finds the package."""
+    path = os.pathsep.join([str(ROOT / ".ci" / "path"), str(folder / "site")])
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path, environment: dict[str, str]) -> Run:
+    """Run Python where the package is installed."""
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_the_page_shows_the_files_of_the_package() -> None:
+    shown = {block.name: block.text for block in blocks(ROOT / "docs" / "design.md") if block.name}
+    files = {
+        path.relative_to(PACKAGES).as_posix(): path.read_text()
+        for path in (PACKAGES / "tokengym_change").rglob("*")
+        if path.suffix in (".py", ".toml")
+    }
+    assert shown == files
+
+
+def test_it_keeps_every_law(run: Run) -> None:
+    tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tokengym_change/test_change.py"]
+    assert "1 passed" in run(*tests)
+
+
+def test_gymnasium_steps_it_before_its_package_is_imported(run: Run) -> None:
+    code = """
+import sys, gymnasium, tokengym
+assert "tokengym_change" not in sys.modules
+env = gymnasium.make("acme/Change-v0", mode="text")
+question, _ = env.reset(options={"split": "test", "index": 0})
+best = env.unwrapped.world.task("test", 0).answer["best"]
+print(env.step("PAY " + " ".join(map(str, best)))[1:4])
+vector = gymnasium.make_vec("acme/Change-v0", num_envs=2, vectorization_mode="async")
+vector.reset(seed=0)
+vector.close()
+"""
+    assert run("-c", code).split() == ["(1.0,", "True,", "False)"]
+
+
+def test_the_command_line_knows_it(run: Run) -> None:
+    shown = run("-m", "tokengym.agents", "worlds")
+    assert "acme/Change-v0\n  Pay an amount with as few coins as possible." in shown
+    assert "earned 1.0000" in run("-m", "tokengym.agents", "play", "change", "--policy", "oracle")
+
+
+def test_a_group_builder_finds_it_in_another_process(run: Run) -> None:
+    code = """
+import pickle, subprocess, sys
+import tokengym
+from tokengym.agents import TaskGroupBuilder
+task = tokengym.make_world("change").task("train", 0)
+there = "import asyncio, pickle, sys; found = pickle.load(sys.stdin.buffer);" \\
+    "print(asyncio.run(found.make_envs())[0].world.spec.id)"
+builder = pickle.dumps(TaskGroupBuilder(task, "byte", group_size=2))
+print(subprocess.run([sys.executable, "-c", there], input=builder, capture_output=True).stdout)
+"""
+    assert "acme/Change-v0" in run("-c", code)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_it_is_trained_with_replies_as_long_as_it_needs(
+    run: Run, folder: Path, environment: dict[str, str], starting_service: LocalService
+) -> None:
+    model = ["--model", starting_service.model_name, "--base-url", starting_service.base_url]
+    small = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "4"]
+    key = {"TINKER_API_KEY": starting_service.api_key}
+    printed = folder / "printed.txt"
+    command = ["train", "change", "--run", "run", *small, *model]
+    assert run_tokengym(command, folder, environment | key, printed) == 0, printed.read_text()
+    code = """
+from pathlib import Path
+import tokengym
+from tokengym.agents import Run, codec_named
+from tokengym.agents.training.opponents import codec_name
+found = Run(Path("run"))
+codec, world = codec_named(codec_name(found.config)), tokengym.make_world("change")
+best = [world.task("test", index).answer["best"] for index in range(50)]
+needed = max(len(codec.write("PAY " + " ".join(map(str, coins)))) for coins in best)
+print(found.config.world, found.config.max_tokens >= needed, len(list(found.steps())))
+print(found.outcome.references["cashier"]["oracle"].value)
+"""
+    assert run("-c", code).split() == ["acme/Change-v0", "True", "1", "1.0"]

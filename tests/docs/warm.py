@@ -53,5 +53,6 @@ def _run(arguments: list[str], folder: Path, environment: dict[str, str], output
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    sys.path += filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     sys.argv = ["tokengym", *arguments]
     main()

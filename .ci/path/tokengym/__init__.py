@@ -21,7 +21,7 @@ from tokengym.envs import (
     spec,
     specs,
 )
-from tokengym.envs.registration import find_entry_points
+from tokengym.envs.registration import load_entry_points
 
 __all__ = [
     "Task",
@@ -40,5 +40,5 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-find_entry_points()  # last: a package that is loaded here may use all of the above
-del find_entry_points
+load_entry_points(named_by_id=False)  # last: what is loaded here may use all of the above
+del load_entry_points
