@@ -11,6 +11,7 @@ from tokengym.envs.disruption.evidence import FEATURES, Evidence
 from tokengym.envs.disruption.labels import Target
 from tokengym.envs.disruption.literature import Probabilities
 from tokengym.envs.disruption.replies import Answer, Argument, read_answer, read_argument
+from tokengym.testing import replies
 
 ONE: tuple[Target, ...] = ("disruption",)
 BOTH: tuple[Target, ...] = ("disruption", "novelty")
@@ -109,7 +110,7 @@ def test_probabilities_nearly_summing_to_one_are_rescaled() -> None:
     assert read.reports[0] == pytest.approx((1 / 3, 1 / 3, 1 / 3))
 
 
-@given(text=st.text(max_size=200), targets=st.sampled_from([ONE, BOTH]))
+@given(text=st.text(max_size=200) | replies("disruption"), targets=st.sampled_from([ONE, BOTH]))
 def test_no_text_whatever_raises(text: str, targets: tuple[Target, ...]) -> None:
     read_answer(f"{text}\n{GOOD}\nCLAIM {text}\nQUOTE {text}", targets)
     argument = read_argument(f"ARGUE neutral\nCLAIM {text}\nQUOTE {text}", targets)

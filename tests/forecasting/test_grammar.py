@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tokengym.envs.forecasting.grammar import read_forecast
 from tokengym.envs.forecasting.prompt import LETTERS, form
+from tokengym.testing import replies
 
 ACCEPTED = {
     "Probability: 0.137": 0.137,
@@ -71,7 +72,11 @@ def test_three_decimals_survive_thinking_before_them(thousandths: int, thinking:
     assert read == (1.0 - thousandths / 1000, thousandths / 1000)
 
 
-@given(st.text(), st.integers(0, 8).filter(lambda options: options != 1), st.booleans())
+@given(
+    st.text() | replies("forecast"),
+    st.integers(0, 8).filter(lambda options: options != 1),
+    st.booleans(),
+)
 def test_any_text_gives_a_distribution_or_a_reason(text: str, options: int, complete: bool) -> None:
     read = read_forecast(text, options, complete=complete)
     assert isinstance(read, str) or (

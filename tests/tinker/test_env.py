@@ -30,6 +30,7 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import ByteCodec, Codec, Message
+from tokengym.testing import token_arrays
 
 Talk = Callable[..., tuple[World, Task]]
 CODECS = (
@@ -110,7 +111,7 @@ def test_it_works_by_hand(talk: Talk) -> None:
 
 
 def test_sampled_tokens_stay_as_sampled_and_make_one_datum(codec: Codec, talk: Talk) -> None:
-    tokens = st.lists(st.integers(0, codec.vocab_size - 1), max_size=8)
+    tokens = token_arrays(codec, max_length=8).map(np.ndarray.tolist)
     canonical = list(codec.write("yes"))
     ended = tokens.map(lambda sampled: [*sampled, *canonical])
     answers = st.text(max_size=10) | st.sampled_from(("<|im_end|>", "\n\nUser:", "", "yes\n\n"))
@@ -144,7 +145,7 @@ def test_a_codec_that_renders_again_still_plays(
     assert len(trajectory_to_data(rollout, 1.0)) == 20
 
 
-@given(st.lists(st.lists(st.integers(0, 257), max_size=9), max_size=5))
+@given(st.lists(token_arrays(BYTE, max_length=9).map(np.ndarray.tolist), max_size=5))
 def test_a_prompt_is_as_good_as_a_checked_model_input(parts: list[list[int]]) -> None:
     prompt = Prompt()
     handed_out = []
