@@ -17,7 +17,7 @@ LAWS: tuple[Law, ...] = tuple(
 
 
 def laws(subject: Subject) -> tuple[Law, ...]:
-    """Return the laws that can be checked of `subject`, the simplest first."""
+    """Return the laws that apply to `subject`, the simplest first."""
     return tuple(law for law in LAWS if law.applies(subject))
 
 
@@ -29,24 +29,25 @@ def check_world(
     examples: int = 25,
     seed: int | None = None,
 ) -> tuple[Law, ...]:
-    """Check every law of `tokengym.testing.LAWS` on a world, the simplest first.
+    """Check that a world keeps every law of `tokengym.testing.LAWS`, the simplest first.
 
     Args:
         world: a world as an object, by its id (at its first level), or as (id, level). An object
-            may have any options and needs no registration; the laws of Gymnasium ids are checked
-            of worlds given by id only.
+            may have any options and need not be registered; laws about a Gymnasium id are checked
+            only of worlds given by id.
         policies: scripted policies by name, as `WorldSpec.baselines` has them; those of the spec
-            if `None`. Without an `oracle`, what concerns one is not checked.
-        tasks: Tasks over which means are compared, at least 2; fewer if a split holds fewer.
-        examples: Hypothesis's examples of a check that generates replies, at least 1.
-        seed: seed of everything random, to repeat a run; `None` leaves Hypothesis's to itself.
+            if `None`. Without an `oracle`, policies are compared with the optimum only.
+        tasks: number of Tasks on which mean returns are compared, at least 2.
+        examples: number of examples that Hypothesis generates for a law, at least 1.
+        seed: makes a run repeatable; with `None` Hypothesis generates other examples each time.
 
     Returns:
         the laws that were checked.
 
     Raises:
-        LawBroken: an AssertionError, for the first law that is broken. Its message is the law, the
+        LawBroken: an AssertionError, for the first law that is broken. Its message has the law, the
             world, the level, the Task and what was observed.
+        ValueError: if a number is too small, or the world has no training Tasks.
     """
     subject = Subject(world, policies=policies, tasks=tasks, examples=examples, seed=seed)
     checked = laws(subject)

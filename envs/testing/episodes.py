@@ -9,7 +9,7 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.testing.generate import try_all
-from tokengym.envs.testing.law import TurnLaw, Violation, law, require, shown, told
+from tokengym.envs.testing.law import TurnLaw, Violation, describe, law, require, shown
 from tokengym.envs.testing.play import CheckedEpisode, play
 from tokengym.envs.testing.replies import HOSTILE, near_misses
 from tokengym.envs.testing.subject import Subject
@@ -30,7 +30,7 @@ def replies_need_an_episode(subject: Subject) -> None:
 
 @law()
 def other_roles_are_refused(subject: Subject) -> None:
-    """A reply by a role whose turn it is not is refused by the name of that role."""
+    """A reply by a role whose turn it is not is refused, naming that role."""
     for task in subject.tasks("train", 1):
         world = subject.make()
         turn = world.start(task)
@@ -38,37 +38,37 @@ def other_roles_are_refused(subject: Subject) -> None:
             try:
                 world.reply("x", role=role)
             except RoleError as error:
-                require(role in str(error), told(error), task)
+                require(role in str(error), describe(error), task)
             else:
                 raise Violation(f"{role!r} spoke in place of {turn.role!r}", task)
 
 
 @law()
 def scripted_policies_keep_the_laws(subject: Subject) -> None:
-    """Every scripted policy, and each that now and then speaks nonsense, ends its episode."""
+    """Scripted policies end their episodes, even with nonsense in place of some replies."""
     for task in subject.tasks("train", 2)[-1:]:
         for policy in subject.policies.values():
-            for player in (policy, _babbling(policy)):
+            for player in (policy, _with_nonsense(policy)):
                 play(subject.make(), task, player, subject.rng(5))
 
 
 @law()
 def no_replies_break_an_episode(subject: Subject) -> None:
-    """No replies whatever, complete or cut off, raise an error or leave the declared ranges."""
+    """No sequence of replies, complete or cut off, raises an error or leaves a declared range."""
     tasks = subject.tasks("train", 4)
 
-    def check(said: list[tuple[str, bool]], task: Task) -> None:
+    def check(replies: list[tuple[str, bool]], task: Task) -> None:
         episode = CheckedEpisode(subject.make(), task)
-        remaining = iter(said)
+        remaining = iter(replies)
         while not episode.turn.done:
             text, complete = next(remaining, ("", True))
             episode.reply(text, complete=complete)
 
-    said = st.lists(st.tuples(subject.replies, st.booleans()), max_size=6)
+    sequences = st.lists(st.tuples(subject.replies, st.booleans()), max_size=6)
     if tasks:
         try_all(
             check,
-            said,
+            sequences,
             st.sampled_from(tasks),
             examples=subject.examples,
             seed=subject.seed,
@@ -77,7 +77,7 @@ def no_replies_break_an_episode(subject: Subject) -> None:
 
 @law()
 def repeating_the_prompt_breaks_nothing(subject: Subject) -> None:
-    """Repeating what was read raises no error and leaves no declared range."""
+    """Repeating the prompt raises no error and leaves no declared range."""
     for task in subject.tasks("train", 1):
         play(subject.make(), task, lambda world, turn, rng: turn.text, subject.rng())
 
@@ -99,19 +99,19 @@ def malformed_replies_earn_no_more_than_nothing(subject: Subject) -> None:
 
 @law()
 def cut_off_replies_are_malformed(subject: Subject) -> None:
-    """A reply that was cut off counts as malformed, however good it would have been."""
+    """A reply that was cut off counts as malformed, however good it was."""
     name = "oracle" if "oracle" in subject.policies else "random"
     for task in subject.tasks("train", 3)[-1:]:
         record = play(subject.make(), task, subject.policies[name], subject.rng(), complete=False)
         role, null = subject.spec.roles[0], _null_return(subject, task)
-        require(not any(_well_formed(record, role)), "one cut off is called well-formed", task)
+        require(not any(_well_formed(record, role)), "it is reported as well-formed", task)
         earned = record.returns[role]
         require(earned <= null, f"{name!r} cut off earned {earned}, nothing {null}", task)
 
 
 @law()
 def stopping_early_ends_the_episode(subject: Subject) -> None:
-    """An episode that is stopped is truncated, within its range, and takes no more replies."""
+    """Stopping truncates an episode within its ranges, and it takes no more replies."""
     for task in subject.tasks("train", 4)[-1:]:
         world = subject.make()
         world.start(task)
@@ -121,7 +121,7 @@ def stopping_early_ends_the_episode(subject: Subject) -> None:
         for role, value in world.returns.items():
             declared = world.spec.return_range[role]
             if value not in declared:
-                detail = f"stopped, {role!r} has {value!r}, not in {declared}"
+                detail = f"when stopped, {role!r} had {value!r}, not in {declared}"
                 raise Violation(detail, task, TurnLaw.REWARDS_LIE_IN_THEIR_RANGE)
             require(turn.rewards.get(role, 0.0) == value, f"{role!r} was not paid {value}", task)
         _refused(world, "after the stop")
@@ -142,7 +142,7 @@ def _null_return(subject: Subject, task: Task) -> float:
 
 
 def _well_formed(record: Record, role: str) -> list[bool]:
-    """Whether each reply of a role was well-formed, as the answers to them say."""
+    """Whether each reply of a role was well-formed, as reported by the answers."""
     return [
         bool(answer.metrics["well_formed"])
         for asked, answer in zip(record.turns, record.turns[1:], strict=False)
@@ -154,8 +154,8 @@ def _fixed(reply: str) -> Policy:
     return lambda world, turn, rng: reply
 
 
-def _babbling(policy: Policy) -> Policy:
-    """Return a policy that now and then speaks nonsense."""
+def _with_nonsense(policy: Policy) -> Policy:
+    """Return a policy with nonsense in place of some of its replies."""
 
     def reply(world: World, turn: Turn, rng: np.random.Generator) -> str:
         if rng.random() < _NONSENSE:

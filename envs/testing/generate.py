@@ -1,4 +1,4 @@
-"""Running a check on inputs that Hypothesis generates."""
+"""Running a check on generated inputs."""
 
 import warnings
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def try_all(
         suppress_health_check=list(HealthCheck),
     )
     with warnings.catch_warnings():
-        # It warns of long replies in what it writes about a failure, in place of the failure where
-        # warnings are errors.
+        # Printing a failure with long replies is worth a warning to Hypothesis, which would hide
+        # the failure where warnings are errors.
         warnings.simplefilter("ignore", HypothesisWarning)
         limits(test)()

@@ -1,4 +1,4 @@
-"""Laws of the Gymnasium env of a world: registered, checked, seeded, wrapped, vectorised."""
+"""Laws of a world's Gymnasium env: checked, seeded, wrapped, pickled, spawned, vectorised."""
 
 import functools
 import pickle
@@ -20,7 +20,7 @@ from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registration import GROUP, register
 from tokengym.envs.registry import scripted_opponent
-from tokengym.envs.testing.law import Violation, law, require, told
+from tokengym.envs.testing.law import Violation, describe, law, require
 from tokengym.envs.testing.subject import Subject
 
 _MODES = ("tokens", "text")
@@ -31,7 +31,7 @@ Env = gymnasium.Env[Any, Any]
 
 @law(needs_id=True)
 def gymnasium_accepts_the_env(subject: Subject) -> None:
-    """Gymnasium's own checker finds nothing in the env."""
+    """Gymnasium's own checker accepts the env."""
     for mode in _MODES:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -41,22 +41,22 @@ def gymnasium_accepts_the_env(subject: Subject) -> None:
             try:
                 check_env(env.unwrapped, skip_render_check=False)
             except Exception as error:
-                raise Violation(f"in mode {mode!r}: {told(error)}") from error
+                raise Violation(f"in mode {mode!r}: {describe(error)}") from error
 
 
 @law(needs_id=True)
-def envs_of_one_seed_do_the_same(subject: Subject) -> None:
-    """Two envs with one seed do the same, and what they show lies in their space."""
+def envs_of_one_seed_are_identical(subject: Subject) -> None:
+    """Envs with one seed behave identically, and their observations lie in the space."""
     for mode in _MODES:
         one, two = _env(subject, mode=mode), _env(subject, mode=mode)
         same = data_equivalence(one.reset(seed=3), two.reset(seed=3))
-        require(same, f"in mode {mode!r} they open otherwise")
+        require(same, f"in mode {mode!r} they start differently")
         one.action_space.seed(4)
         done = False
         while not done:
             action = one.action_space.sample()
             left, right = one.step(action), two.step(action)
-            require(data_equivalence(left, right), f"in mode {mode!r} they answer otherwise")
+            require(data_equivalence(left, right), f"in mode {mode!r} they answer differently")
             inside = one.observation_space.contains(left[0])
             require(inside, f"in mode {mode!r} an observation is not of the space")
             done = left[2] or left[3]
@@ -64,7 +64,7 @@ def envs_of_one_seed_do_the_same(subject: Subject) -> None:
 
 @law(needs_id=True)
 def observations_are_append_only(subject: Subject) -> None:
-    """An observation in tokens begins with the one before it and the action, token for token."""
+    """Each observation begins with the one before it and the action, token for token."""
     env = _env(subject)
     observation, _ = env.reset(seed=1)
     env.action_space.seed(2)
@@ -79,8 +79,8 @@ def observations_are_append_only(subject: Subject) -> None:
 
 
 @law(needs_id=True)
-def infos_tell_text_terms_metrics_and_task(subject: Subject) -> None:
-    """An info tells the text, the terms, the metrics, the cost, the Task and why it ended."""
+def infos_are_complete(subject: Subject) -> None:
+    """An info has the text, terms, metrics, cost and Task, and at the end the stop reason."""
     env = _env(subject, mode="text")
     world = cast("TextEnv", env.unwrapped).world
     for task in subject.tasks("test", 3)[-1:]:
@@ -109,26 +109,26 @@ def wrappers_work_around_the_env(subject: Subject) -> None:
 
 @law(needs_id=True)
 def a_pickled_env_goes_on(subject: Subject) -> None:
-    """An env pickled in the middle of an episode goes on as if nothing had happened."""
+    """An env pickled in the middle of an episode continues identically."""
     env = TextEnv(subject.spec.id, subject.level)
     env.reset(seed=5)
     twin = pickle.loads(pickle.dumps(env))
     env.action_space.seed(1)
     action = env.action_space.sample()
-    require(data_equivalence(env.step(action), twin.step(action)), "they answer otherwise")
+    require(data_equivalence(env.step(action), twin.step(action)), "they answer differently")
 
 
 @law(needs_id=True)
 def a_token_budget_keeps_the_space(subject: Subject) -> None:
-    """An env with a budget too small for the prompt still shows observations of its space."""
+    """Observations lie in the space even if the token budget is too small for the prompt."""
     env = _env(subject, max_tokens=40)
     observation, _ = env.reset(seed=0)
     require(env.observation_space.contains(observation), f"{len(observation)} tokens")
 
 
 @law(per_level=False, needs_id=True)
-def one_role_is_played_and_the_others_have_opponents(subject: Subject) -> None:
-    """An env plays one role; the others are played by the opponents named, or the usual ones."""
+def opponents_play_the_other_roles(subject: Subject) -> None:
+    """An env leaves one role to play; the named opponents, or the usual ones, play the others."""
     roles = subject.spec.roles
     for role in roles:
         named = dict.fromkeys((other for other in roles if other != role), "null")
@@ -145,34 +145,34 @@ def one_role_is_played_and_the_others_have_opponents(subject: Subject) -> None:
 
 @law(per_level=False, needs_id=True)
 def wrong_opponents_are_refused(subject: Subject) -> None:
-    """Opponents in a role that there is not, or in every role, are refused."""
+    """Opponents in an unknown role, or in every role, are refused."""
     for roles, message in ((("nobody",), "nobody"), (subject.spec.roles, "not all")):
         try:
             gymnasium.make(subject.spec.id, opponents=dict.fromkeys(roles, "null"))
         except RoleError as error:
-            require(message in str(error), f"opponents in {roles}: {told(error)}")
+            require(message in str(error), f"opponents in {roles}: {describe(error)}")
         else:
             raise Violation(f"opponents in {roles} were taken")
 
 
 @law(per_level=False, needs_id=True)
 def an_env_can_be_spawned(subject: Subject) -> None:
-    """An env is made by its id in a spawned process, which has imported nothing."""
+    """An env can be made by its id in a spawned process, which has imported nothing."""
     build = functools.partial(gymnasium.make, f"tokengym:{subject.spec.id}")
-    if not _declared_by_a_package(subject.spec):
+    if not _is_installed(subject.spec):
         build = functools.partial(_register_and_make, subject.spec)
     envs = AsyncVectorEnv([build], context="spawn")
     try:
         observations, _ = envs.reset(seed=11)
         same = data_equivalence(build().reset(seed=11)[0], observations[0])
-        require(same, "the spawned env opens otherwise")
+        require(same, "the spawned env starts differently")
     finally:
         envs.close()
 
 
 @law(per_level=False, needs_id=True)
-def vector_envs_give_what_single_envs_give(subject: Subject) -> None:
-    """Gymnasium's vector envs give what single envs give, step by step."""
+def vector_envs_match_single_envs(subject: Subject) -> None:
+    """Gymnasium's vector envs return what single envs return, step by step."""
     for mode in _MODES:
         build = functools.partial(_env, subject, mode=mode)
         for kind in (SyncVectorEnv, AsyncVectorEnv):
@@ -180,8 +180,8 @@ def vector_envs_give_what_single_envs_give(subject: Subject) -> None:
 
 
 @law(per_level=False, needs_id=True)
-def make_vec_gives_the_native_vector_env(subject: Subject) -> None:
-    """`gymnasium.make_vec` gives the native vector env, which gives what single envs give."""
+def make_vec_makes_the_native_vector_env(subject: Subject) -> None:
+    """`gymnasium.make_vec` makes the native vector env, which returns what single envs return."""
     for mode in _MODES:
         envs = gymnasium.make_vec(subject.spec.id, level=subject.level, num_envs=2, mode=mode)
         kind = type(envs.unwrapped).__name__
@@ -195,7 +195,7 @@ def _check_vector(envs: VectorEnv[Any, Any, Any], build: Callable[[], Env], what
         observations, _ = envs.reset(seed=21)
         for number, env in enumerate(singles):
             same = data_equivalence(env.reset(seed=21 + number)[0], observations[number])
-            require(same, f"{what}: env {number} opens otherwise")
+            require(same, f"{what}: env {number} starts differently")
         singles[0].action_space.seed(0)
         ended = [False, False]
         for _ in range(_STEPS):
@@ -205,7 +205,7 @@ def _check_vector(envs: VectorEnv[Any, Any, Any], build: Callable[[], Env], what
             for number, env in enumerate(singles):
                 if ended[number]:
                     same = data_equivalence(env.reset()[0], observations[number])
-                    require(same, f"{what}: env {number} opens the next episode otherwise")
+                    require(same, f"{what}: env {number} starts the next episode differently")
                     ended[number] = False
                     continue
                 single = env.step(actions[number])
@@ -213,7 +213,7 @@ def _check_vector(envs: VectorEnv[Any, Any, Any], build: Callable[[], Env], what
                 over = bool(terminated[number] or truncated[number])
                 same = data_equivalence(single[0], observations[number])
                 same = same and single[1] == rewards[number] and ended[number] == over
-                require(same, f"{what}: env {number} answers otherwise")
+                require(same, f"{what}: env {number} answers differently")
     finally:
         envs.close()
 
@@ -227,7 +227,7 @@ def _env(subject: Subject, **options: Any) -> Env:
     return gymnasium.make(subject.spec.id, level=subject.level, **options)
 
 
-def _declared_by_a_package(spec: WorldSpec) -> bool:
+def _is_installed(spec: WorldSpec) -> bool:
     """Whether other processes know the world: it is ours, or its package has an entry point."""
     declaring = {"tokengym", *(_package(point.value) for point in entry_points(group=GROUP))}
     return _package(spec.entry_point) in declaring

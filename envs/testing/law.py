@@ -34,23 +34,25 @@ class LawBroken(AssertionError):
 
 
 class TurnLaw(Enum):
-    """Laws of every Turn: held in every episode that any other law plays."""
+    """Laws of every Turn, checked in every episode that another law plays."""
 
     EVERY_TASK_CAN_BE_PLAYED = "Every Task of a world opens an episode."
     NO_REPLY_RAISES = "No reply raises an error, whatever its text, complete or cut off."
-    TEXTS_ARE_STRINGS = "What a Turn says is a string."
+    TEXTS_ARE_STRINGS = "The text of a Turn is a string."
     ROLES_ARE_DECLARED = "A Turn asks and pays only roles that the spec declares."
     TURN_LIMIT_HOLDS = "No role speaks more often than the level's turn limit."
     REWARDS_LIE_IN_THEIR_RANGE = "Rewards and returns lie in the ranges that the spec declares."
     REWARDS_LIE_ON_THE_GRID = "A reward is a multiple of 2⁻¹⁶."
     TERMS_SUM_TO_THE_REWARD = "The terms of a reward sum to it exactly."
     REWARDS_SUM_TO_THE_RETURN = "The rewards of an episode sum to its returns exactly."
-    ANSWERS_JUDGE_THE_FORM = "Every answer to a reply has the metric `well_formed`, 0 or 1."
-    AN_END_HAS_A_REASON = "An episode ends by its rules or is cut short, and says why."
+    ANSWERS_REPORT_THE_FORM = "Every answer to a reply has the metric `well_formed`, 0 or 1."
+    AN_END_HAS_A_REASON = (
+        "The last Turn is either terminated or truncated and has a stop reason; no other Turn does."
+    )
 
 
 class Violation(Exception):
-    """What a check raises: `Law.check` turns it into a `LawBroken`.
+    """Raised by a check; `Law.check` turns it into a `LawBroken`.
 
     Args:
         detail: what was observed.
@@ -76,23 +78,20 @@ class Law:
     Attributes:
         name: its name, an identifier.
         statement: the law, a sentence.
-        per_level: `False` if it is about the world as a whole and costly: a suite that tests every
-            level checks it at one of them.
+        per_level: `False` for a costly law about the world as a whole: a suite that tests every
+            level checks it at one of them only.
         needs_id: whether it is about a world's registered id and cannot be checked of an object.
-        needs_oracle: whether it cannot be checked without an `oracle` among the policies.
     """
 
     name: str
     statement: str
     per_level: bool
     needs_id: bool
-    needs_oracle: bool
     _check: Callable[[Subject], None] = field(repr=False)
 
     def applies(self, subject: Subject) -> bool:
         """Whether the law can be checked of `subject`."""
-        id_is_there = subject.registered or not self.needs_id
-        return id_is_there and ("oracle" in subject.policies or not self.needs_oracle)
+        return subject.registered or not self.needs_id
 
     def check(self, subject: Subject) -> None:
         """Check the law.
@@ -110,22 +109,22 @@ class Law:
                 name, statement, subject.name, violation.detail, violation.task
             ) from violation
         except Exception as error:
-            raise LawBroken(self.name, self.statement, subject.name, told(error)) from error
+            raise LawBroken(self.name, self.statement, subject.name, describe(error)) from error
 
 
 def law(
-    *, per_level: bool = True, needs_id: bool = False, needs_oracle: bool = False
+    *, per_level: bool = True, needs_id: bool = False
 ) -> Callable[[Callable[[Subject], None]], Law]:
     """Make a Law of its check; the first line of the docstring is the law. See `Law`."""
 
     def made(check: Callable[[Subject], None]) -> Law:
         statement = (inspect.getdoc(check) or "").partition("\n")[0]
-        return Law(check.__name__, statement, per_level, needs_id, needs_oracle, check)
+        return Law(check.__name__, statement, per_level, needs_id, check)
 
     return made
 
 
-def told(error: Exception) -> str:
+def describe(error: Exception) -> str:
     """Return an error's type and message in one line."""
     return f"{type(error).__name__}: {error}"
 

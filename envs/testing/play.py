@@ -1,4 +1,4 @@
-"""Playing an episode in which every Turn is held to the laws of a Turn."""
+"""Playing an episode while checking every Turn."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from tokengym.envs.core.rollout import Policy, Record
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.testing.law import TurnLaw, Violation, shown, told
+from tokengym.envs.testing.law import TurnLaw, Violation, describe, shown
 from tokengym.rewards.bounds import GRID, RewardRangeError
 
 
@@ -31,11 +31,11 @@ class CheckedEpisode:
         try:
             self.turn = world.start(task)
         except Exception as error:
-            raise Violation(told(error), task, TurnLaw.EVERY_TASK_CAN_BE_PLAYED) from error
+            raise Violation(describe(error), task, TurnLaw.EVERY_TASK_CAN_BE_PLAYED) from error
         self._check("the opening")
 
     def reply(self, text: str, *, complete: bool = True) -> Turn:
-        """Say `text`, cut off unless `complete`, and return the Turn that answers it."""
+        """Reply `text`, cut off unless `complete`, and return the Turn that answers it."""
         limit, role = self._world.turn_limit, self.turn.role
         self._spoken[role] += 1
         self._hold(
@@ -51,19 +51,21 @@ class CheckedEpisode:
             raise Violation(detail, self._task, TurnLaw.REWARDS_LIE_IN_THEIR_RANGE) from error
         except Exception as error:
             raise Violation(
-                f"{what}: {told(error)}", self._task, TurnLaw.NO_REPLY_RAISES
+                f"{what}: {describe(error)}", self._task, TurnLaw.NO_REPLY_RAISES
             ) from error
         self._check(what)
         form = self.turn.metrics.get("well_formed")
         self._hold(
-            TurnLaw.ANSWERS_JUDGE_THE_FORM, form in (0.0, 1.0), f"{what} has well_formed={form!r}"
+            TurnLaw.ANSWERS_REPORT_THE_FORM, form in (0.0, 1.0), f"{what} has well_formed={form!r}"
         )
         return self.turn
 
     def _check(self, what: str) -> None:
         turn, spec = self.turn, self._world.spec
         kind = type(turn.text)
-        self._hold(TurnLaw.TEXTS_ARE_STRINGS, kind is str, f"{what} says a {kind.__name__}")
+        self._hold(
+            TurnLaw.TEXTS_ARE_STRINGS, kind is str, f"the text of {what} is a {kind.__name__}"
+        )
         named = {turn.role, *turn.rewards, *turn.terms}
         self._hold(
             TurnLaw.ROLES_ARE_DECLARED, named <= set(spec.roles), f"{what} names {sorted(named)}"
@@ -114,7 +116,7 @@ def play(
     *,
     complete: bool = True,
 ) -> Record:
-    """Play an episode as `core.rollout.play` does, with every Turn held to its laws."""
+    """Play an episode as `core.rollout.play` does, checking every Turn."""
     if not isinstance(policies, Mapping):
         policies = dict.fromkeys(world.spec.roles, policies)
     episode = CheckedEpisode(world, task)

@@ -1,14 +1,15 @@
-"""`check_reward`: what a reward function of your own must keep, and how often it ties."""
+"""`check_reward`: the laws of a reward function, on one of your own, and how often it ties."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from hypothesis import strategies as st
 
 from tokengym.envs.testing.generate import try_all
-from tokengym.envs.testing.law import LawBroken, cut, told
+from tokengym.envs.testing.law import LawBroken, cut, describe
 from tokengym.envs.testing.strategies import replies
 from tokengym.rewards.bounds import GRID, Range
 from tokengym.rewards.ties import TieStatistics, tie_statistics
@@ -16,16 +17,26 @@ from tokengym.rewards.ties import TieStatistics, tie_statistics
 _GROUP = 8
 
 
+class RewardLaw(Enum):
+    """Laws of every reward function."""
+
+    REWARDS_DO_NOT_RAISE = "A reward function raises no error."
+    REWARDS_ARE_FINITE = "A reward is finite."
+    REWARDS_ARE_DETERMINISTIC = "Equal inputs earn equal rewards."
+    REWARDS_LIE_IN_THEIR_RANGE = "A reward lies in its range."
+    REWARDS_LIE_ON_THE_GRID = "A reward is a multiple of 2⁻¹⁶."
+
+
 @dataclass(frozen=True)
 class RewardCheck:
-    """What was observed of a reward function that kept its laws.
+    """What was observed of a reward function that keeps its laws.
 
     Attributes:
-        inputs: how many different inputs were scored.
-        lowest: smallest value.
-        highest: largest value.
-        ties: how the values of different inputs tie, in groups of 8 as they came. Hypothesis looks
-            for corner cases, where rewards tie more than among the replies of a policy.
+        inputs: number of different inputs.
+        lowest: smallest reward.
+        highest: largest reward.
+        ties: how often different inputs tie, in groups of 8 in order of generation. Hypothesis
+            seeks corner cases, where rewards tie more often than for the replies of a policy.
     """
 
     inputs: int
@@ -44,67 +55,56 @@ def check_reward(
     seed: int | None = None,
     **named: st.SearchStrategy[Any],
 ) -> RewardCheck:
-    """Check a reward function: finite, within its range, and the same for the same input.
+    """Check that a reward function is deterministic, finite and within its range.
 
     Args:
-        reward: from the arguments to a number.
-        *arguments: a Hypothesis strategy for each positional argument; without any strategy it is
-            called with one reply, hostile ones included.
-        range: lowest and highest value, both allowed.
-        dyadic: whether values are multiples of 2⁻¹⁶, as worlds pay them.
-        slack: how far rounding may carry a value out of its range, >= 0.
-        examples: how many inputs Hypothesis tries.
-        seed: Hypothesis's seed, to repeat a run.
+        reward: the function; it returns a number.
+        *arguments: a Hypothesis strategy for each positional argument. Without any strategy, the
+            function is called with one reply, hostile ones included.
+        range: smallest and largest reward allowed.
+        dyadic: whether rewards must be multiples of 2⁻¹⁶, as worlds pay them.
+        slack: how far rounding may carry a reward out of its range, >= 0.
+        examples: number of inputs that Hypothesis generates.
+        seed: makes the check repeatable; with `None` the inputs differ each time.
         **named: a strategy for each keyword argument.
 
     Raises:
-        LawBroken: an AssertionError that begins with the law, and holds the arguments as far as
-            Hypothesis could simplify them.
+        LawBroken: an AssertionError that has the law and the simplest arguments that break it.
     """
     bounds = range if isinstance(range, Range) else Range(*range)
     if not arguments and not named:
         arguments = (replies(),)
-    where = getattr(reward, "__qualname__", repr(reward))
     values: dict[str, float] = {}
 
     def check(given: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        written = ", ".join([*map(ascii, given), *(f"{k}={v!a}" for k, v in keywords.items())])
+        call = ", ".join([*map(ascii, given), *(f"{k}={v!a}" for k, v in keywords.items())])
 
-        def require(holds: bool, name: str, statement: str, detail: str) -> None:
+        def require(law: RewardLaw, holds: bool, detail: str) -> None:
             if not holds:
-                raise LawBroken(name, statement, where, f"{cut(written, len(written))}: {detail}")
+                where = getattr(reward, "__qualname__", repr(reward))
+                detail = f"{cut(call, len(call))}: {detail}"
+                raise LawBroken(law.name.lower(), law.value, where, detail)
 
         try:
             value, again = float(reward(*given, **keywords)), float(reward(*given, **keywords))
         except Exception as error:
-            require(False, "rewards_do_not_raise", "A reward raises no error.", told(error))
+            require(RewardLaw.REWARDS_DO_NOT_RAISE, False, describe(error))
             raise
-        finite, inside = math.isfinite(value), bounds.low - slack <= value <= bounds.high + slack
-        require(finite, "rewards_are_finite", "A reward is finite.", f"{value!r}")
+        require(RewardLaw.REWARDS_ARE_FINITE, math.isfinite(value), f"{value!r}")
+        require(RewardLaw.REWARDS_ARE_DETERMINISTIC, value == again, f"{value!r}, then {again!r}")
         require(
-            value == again,
-            "rewards_are_deterministic",
-            "The same input earns the same reward.",
-            f"{value!r}, then {again!r}",
-        )
-        require(
-            inside,
-            "rewards_lie_in_their_range",
-            "A reward lies in its range.",
+            RewardLaw.REWARDS_LIE_IN_THEIR_RANGE,
+            bounds.low - slack <= value <= bounds.high + slack,
             f"{value!r} is not in [{bounds.low}, {bounds.high}]",
         )
-        require(
-            not dyadic or (value * GRID).is_integer(),
-            "rewards_lie_on_the_grid",
-            "A reward is a multiple of 2⁻¹⁶.",
-            f"{value!r}",
-        )
-        values[written] = value
+        on_grid = not dyadic or (value * GRID).is_integer()
+        require(RewardLaw.REWARDS_LIE_ON_THE_GRID, on_grid, f"{value!r}")
+        values[call] = value
 
     inputs = st.tuples(*arguments), st.fixed_dictionaries(named)
     try_all(check, *inputs, examples=examples, seed=seed)
-    found = list(values.values())
-    return RewardCheck(len(found), min(found), max(found), tie_statistics(_groups(found)))
+    rewards = list(values.values())
+    return RewardCheck(len(rewards), min(rewards), max(rewards), tie_statistics(_groups(rewards)))
 
 
 def _groups(values: list[float]) -> list[list[float]]:

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: Tasks, replies (hostile ones too), token arrays, returns of groups."""
+"""Hypothesis strategies of Tasks, replies (hostile ones too) and token arrays."""
 
 from collections.abc import Sequence
 
@@ -33,10 +33,11 @@ def tasks(
 
 
 def replies(world: WorldLike | None = None) -> st.SearchStrategy[str]:
-    """Return a strategy of replies that any world must bear.
+    """Return a strategy of replies that any world must handle.
 
-    Empty, binary, bidirectional, lone surrogates, control characters, huge numbers, nested
-    markup, any text; of a given world also near misses of its form, and copies of its prompt.
+    They are empty, binary, bidirectional, full of lone surrogates or control characters, huge
+    numbers, nested markup, or any text; for a given world also near misses of its form and copies
+    of its prompt.
 
     Args:
         world: a world as an object, by its id, or as (id, level).

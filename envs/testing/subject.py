@@ -1,4 +1,4 @@
-"""What a law is checked of: one world at one level, made afresh as often as a check likes."""
+"""The world under test: made anew for every check, with its policies and its Tasks."""
 
 import pickle
 from collections.abc import Mapping
@@ -14,29 +14,30 @@ from tokengym.envs.registry import load, make_world
 from tokengym.envs.testing.replies import HOSTILE, near_misses, written
 
 WorldLike = World | str | tuple[str, str | None]
-"""A world as an object, by its id at the first level, or by id and level."""
+"""A world as an object, an id (of its first level), or an id and a level."""
 
 
 class Subject:
     """A world under test.
 
     Args:
-        world: the world. One given by id is made again for every check; an object is copied.
+        world: the world. One given by id is made anew for every check; an object is copied.
         policies: scripted policies by name, as `WorldSpec.baselines`; those of the spec if `None`.
-            Without a `null` policy one says nothing, without a `random` one hostile replies are
-            drawn; what needs an `oracle` is not checked without one.
-        tasks: Tasks of a check that compares means.
-        examples: Hypothesis's examples of a check that generates replies.
-        seed: seed of all randomness, Hypothesis's too. `None` leaves Hypothesis's to itself.
+            A missing `null` replies nothing, a missing `random` draws hostile replies.
+        tasks: number of Tasks on which mean returns are compared, at least 2.
+        examples: number of examples that Hypothesis generates for a law, at least 1.
+        seed: makes checks repeatable; with `None` Hypothesis generates other examples each time.
 
     Attributes:
-        name: world and level, in words.
+        name: world and level, for messages.
+        spec: the world's declaration.
+        level: the level.
         registered: whether the world was given by its id.
         policies: scripted policies by name.
-        tasks_of_means: Tasks of a check that compares means.
-        examples: examples of a check that generates replies.
-        seed: seed of those examples, and of all other randomness.
-        replies: a strategy of replies, hostile ones to this very world among them.
+        replies: a strategy of replies, with near misses of this world's form.
+
+    Raises:
+        ValueError: if a number is too small, or the world has no training Tasks.
     """
 
     def __init__(
@@ -52,6 +53,8 @@ class Subject:
             raise ValueError(f"at least 2 tasks and 1 example are needed, got {tasks=} {examples=}")
         self.registered = not isinstance(world, World)
         template = world_of(world)
+        if template.size("train") == 0:
+            raise ValueError(f"{template.spec.id} has no training Tasks to check")
         self.spec, self.level = template.spec, template.level
         self.name = f"{self.spec.id} at level {self.level!r}"
         self.tasks_of_means, self.examples, self.seed = tasks, examples, seed
@@ -63,17 +66,17 @@ class Subject:
         self._tasks: dict[tuple[str, int], Task] = {}
 
     def make(self) -> World:
-        """Return a world that no episode was played in."""
+        """Return a fresh world, in which no episode has been played."""
         if self.registered:
             return make_world(self.spec.id, self.level)
         try:
             return pickled(self._template)
         except Exception:
-            # That it pickles is a law of its own; the others are checked all the same.
+            # A law of its own requires that it pickles; the others are checked all the same.
             return self._template.fork()
 
     def task(self, split: str, index: int) -> Task:
-        """Return a Task; one that another check has drawn is not drawn again."""
+        """Return a Task, kept for the checks that follow."""
         key = split, index
         if key not in self._tasks:
             self._tasks[key] = self.make().task(split, index)
@@ -86,19 +89,19 @@ class Subject:
         return [self.task(split, index) for index in range(most)]
 
     def rng(self, number: int = 0) -> np.random.Generator:
-        """Return a generator; the same one for the same number."""
+        """Return a generator that depends on `seed` and `number` alone."""
         return np.random.default_rng([self.seed or 0, number])
 
 
 def world_of(world: WorldLike) -> World:
-    """Return a world as it is, or the one of an id or of an id and a level."""
+    """Return the world itself, or the one that an id, or an id and a level, names."""
     if isinstance(world, World):
         return world
     return make_world(world) if isinstance(world, str) else make_world(*world)
 
 
 def pickled(world: World) -> World:
-    """Return what a world is after a journey to another process."""
+    """Return a copy of a world made by pickling it."""
     twin: World = pickle.loads(pickle.dumps(world))
     return twin
 

@@ -1,4 +1,4 @@
-"""Laws of Tasks: the same always and everywhere, JSON both ways, disjoint splits."""
+"""Laws of Tasks: reproducible, serialisable, in disjoint splits; bad requests are refused."""
 
 import pickle
 from dataclasses import replace
@@ -8,13 +8,13 @@ import numpy as np
 from tokengym.envs.core.errors import OptionError, TaskError
 from tokengym.envs.core.seeding import SPLITS, split_of
 from tokengym.envs.core.task import Task, canonical_json
-from tokengym.envs.testing.law import Violation, law, require, shown, told
+from tokengym.envs.testing.law import Violation, describe, law, require, shown
 from tokengym.envs.testing.subject import Subject
 
 
 @law()
 def an_index_is_one_task(subject: Subject) -> None:
-    """The same index is the same Task, in every world that is made."""
+    """An index gives the same Task in every instance of a world."""
     for task in subject.tasks("train", 2):
         for index in (task.index, np.int32(task.index)):
             again = subject.make().task(task.split, index)  # type: ignore[arg-type]
@@ -23,7 +23,7 @@ def an_index_is_one_task(subject: Subject) -> None:
 
 @law()
 def tasks_survive_json_and_pickle(subject: Subject) -> None:
-    """A Task written as JSON or pickled is read as an equal one, with its hash and fingerprint."""
+    """A Task read from its JSON or pickle equals the original, hash and fingerprint included."""
     for task in subject.tasks("validation", 4)[-1:] + subject.tasks("train", 1):
         read, unpickled = Task.from_json(task.to_json()), pickle.loads(pickle.dumps(task))
         require(read == task, f"JSON: {difference(task, read)}", task)
@@ -34,7 +34,7 @@ def tasks_survive_json_and_pickle(subject: Subject) -> None:
 
 @law()
 def an_instance_lies_in_one_split(subject: Subject) -> None:
-    """Every Task lies in its split, and no instance in two."""
+    """Every Task lies in its own split, and no instance lies in two."""
     found: dict[str, Task] = {}
     for split in SPLITS:
         for task in subject.tasks(split, 2):
@@ -48,9 +48,9 @@ def an_instance_lies_in_one_split(subject: Subject) -> None:
 
 @law(needs_id=True)
 def neighbouring_tasks_differ(subject: Subject) -> None:
-    """Neighbouring indices share no instance.
+    """Neighbouring indices give different instances.
 
-    Not a law of worlds over a user's data, of which there may be little.
+    Worlds over a user's data are exempt: there may be little of it.
     """
     found: dict[str, Task] = {}
     for task in subject.tasks("train", 7):
@@ -60,14 +60,14 @@ def neighbouring_tasks_differ(subject: Subject) -> None:
 
 @law()
 def unknown_splits_are_refused(subject: Subject) -> None:
-    """A split that there is not is refused by name."""
+    """An unknown split is refused by name."""
     for split in ("training", "", "TEST"):
         _refused(subject, split, 0, "split must be one of")
 
 
 @law()
 def wrong_indices_are_refused(subject: Subject) -> None:
-    """An index that is no natural number, or past the end of a split, is refused."""
+    """An index that is not a natural number, or is past the end of a split, is refused."""
     for index in (-1, 1.5, True, "0", None):
         _refused(subject, "train", index, "index must be an integer >= 0")
     for split in SPLITS:
@@ -77,7 +77,7 @@ def wrong_indices_are_refused(subject: Subject) -> None:
 
 @law()
 def foreign_tasks_are_refused(subject: Subject) -> None:
-    """A Task of another world is refused by the id of that world."""
+    """A Task of another world is refused, naming that world."""
     for task in subject.tasks("train", 1):
         foreign = Task(
             "other/World-v0", task.level, "train", 0, task.instance_json, task.answer_json
@@ -85,14 +85,14 @@ def foreign_tasks_are_refused(subject: Subject) -> None:
         try:
             subject.make().start(foreign)
         except TaskError as error:
-            require("other/World-v0" in str(error), told(error), task)
+            require("other/World-v0" in str(error), describe(error), task)
         else:
             raise Violation("a Task of 'other/World-v0' was played", task)
 
 
 @law()
 def damaged_tasks_are_refused(subject: Subject) -> None:
-    """A damaged Task raises a TaskError if it cannot be played, and nothing else."""
+    """A damaged Task that cannot be played raises a TaskError and nothing else."""
     for task in subject.tasks("train", 1):
         for part in ("instance", "answer"):
             for name, value in getattr(task, part).items():
@@ -101,7 +101,7 @@ def damaged_tasks_are_refused(subject: Subject) -> None:
 
 
 def _start_damaged(subject: Subject, task: Task, part: str, name: str, damage: object) -> None:
-    """Start a Task with a field in place of another, or without it if it is `None`."""
+    """Start a Task with `damage` as a field's value, or without the field if it is `None`."""
     fields = {**getattr(task, part), name: damage}
     if damage is None:
         del fields[name]
@@ -111,21 +111,21 @@ def _start_damaged(subject: Subject, task: Task, part: str, name: str, damage: o
     except TaskError:
         return
     except Exception as error:
-        what = "missing" if damage is None else f"{shown(str(damage))}"
-        raise Violation(f"with {part}[{name!r}] {what}: {told(error)}", task) from error
+        what = "missing" if damage is None else shown(str(damage))
+        raise Violation(f"with {part}[{name!r}] {what}: {describe(error)}", task) from error
 
 
 def _refused(subject: Subject, split: str, index: object, message: str) -> None:
     try:
         subject.make().task(split, index)  # type: ignore[arg-type]
     except OptionError as error:
-        require(message in str(error), f"task({split!r}, {index!r}): {told(error)}")
+        require(message in str(error), f"task({split!r}, {index!r}): {describe(error)}")
     else:
         raise Violation(f"task({split!r}, {index!r}) was drawn")
 
 
 def difference(expected: Task, found: Task) -> str:
-    """Say which fields of two Tasks differ."""
+    """Name the fields in which two Tasks differ."""
     names = [
         name
         for name in Task.__dataclass_fields__

@@ -1,4 +1,4 @@
-"""Laws of twins: worlds are pure, so two of them draw and play alike, wherever they are."""
+"""Laws of purity: worlds in the same state behave alike, whatever their history or process."""
 
 import copy
 import itertools
@@ -41,14 +41,14 @@ def interleaved_worlds_play_alike(subject: Subject) -> None:
         _same(first.turn, second.turn, task)
         policy, rngs = subject.policies["random"], (subject.rng(1), subject.rng(1))
         while not first.turn.done:
-            said = policy(one, first.turn, rngs[0]), policy(two, second.turn, rngs[1])
-            require(said[0] == said[1], "the policy reads two worlds differently", task)
-            _same(first.reply(said[0]), second.reply(said[1]), task)
+            replies = policy(one, first.turn, rngs[0]), policy(two, second.turn, rngs[1])
+            require(replies[0] == replies[1], "the policy reads two worlds differently", task)
+            _same(first.reply(replies[0]), second.reply(replies[1]), task)
 
 
 @law()
 def a_used_world_plays_like_a_fresh_one(subject: Subject) -> None:
-    """A world that was used before plays like a fresh one."""
+    """A world that has been used plays like a fresh one."""
     used, policy = subject.make(), subject.policies["random"]
     for before in subject.tasks("train", 1):
         play(used, before, policy, subject.rng(8))
@@ -62,21 +62,20 @@ def a_used_world_plays_like_a_fresh_one(subject: Subject) -> None:
 
 @law()
 def a_fork_is_an_independent_twin(subject: Subject) -> None:
-    """A fork behaves identically and shares nothing that changes."""
+    """A fork behaves identically and shares no mutable state."""
     _check_twin(subject, lambda world: world.fork())
 
 
 @law()
 def a_pickled_world_plays_on(subject: Subject) -> None:
-    """A world pickled in the middle of an episode goes on as if nothing had happened."""
+    """A world pickled in the middle of an episode continues identically."""
     _check_twin(subject, pickled)
 
 
 @law()
 def an_index_is_one_task_in_every_process(subject: Subject) -> None:
-    """The same index is the same Task in another process."""
-    task = subject.tasks("test", 2)[-1:] or subject.tasks("train", 1)
-    for expected in task:
+    """An index gives the same Task in another process."""
+    for expected in subject.tasks("test", 2)[-1:] or subject.tasks("train", 1):
         made: object = (subject.spec, subject.level)
         if not subject.registered:
             made = pickle.dumps(subject.make())
@@ -89,7 +88,7 @@ def an_index_is_one_task_in_every_process(subject: Subject) -> None:
 
 @law()
 def the_answer_is_not_shown(subject: Subject) -> None:
-    """What is asked does not depend on the Task's answer."""
+    """The opening Turn does not depend on the Task's answer."""
     tasks = subject.tasks("train", 4)
     for task, other in itertools.pairwise(tasks):
         try:

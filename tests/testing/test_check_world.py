@@ -29,7 +29,7 @@ CASES = [
     (broken.RaisesOnAWord, "no_reply_raises", "ValueError: invalid literal"),
     (broken.RaisesWhereCutOff, "no_reply_raises", "cut off,: IndexError"),
     (broken.RaisesOnItsPrompt, "no_reply_raises", "RecursionError"),
-    (broken.ShowsBytes, "texts_are_strings", "the opening says a bytes"),
+    (broken.ShowsBytes, "texts_are_strings", "the text of the opening is a bytes"),
     (broken.PaysAStranger, "roles_are_declared", "judge"),
     (broken.NeverEnds, "turn_limit_holds", "after its 2 turns"),
     (broken.Overpays, "rewards_lie_in_their_range", "reward of 'reader'"),
@@ -38,11 +38,11 @@ CASES = [
     (broken.PaysOffTheGrid, "rewards_lie_on_the_grid", "pays 'reader'"),
     (broken.NamesOtherTerms, "terms_sum_to_the_reward", "{'nearness': 1.0}"),
     (broken.MisstatesReturns, "rewards_sum_to_the_return", "{'reader': 0.0}"),
-    (broken.DoesNotJudgeTheForm, "answers_judge_the_form", "well_formed=None"),
+    (broken.DoesNotJudgeTheForm, "answers_report_the_form", "well_formed=None"),
     (broken.EndsWithoutReason, "an_end_has_a_reason", "reason None"),
     (broken.PaysNonsense, "malformed_replies_earn_no_more_than_nothing", "earned 0.5"),
     (broken.PaysANearMiss, "malformed_replies_earn_no_more_than_nothing", "earned 0.5"),
-    (broken.IgnoresTheCut, "cut_off_replies_are_malformed", "called well-formed"),
+    (broken.IgnoresTheCut, "cut_off_replies_are_malformed", "reported as well-formed"),
     (broken.PaysWhatWasCutOff, "cut_off_replies_are_malformed", "'oracle' cut off earned 1.0"),
     (broken.StopsLikeAnEnd, "stopping_early_ends_the_episode", "not truncated"),
     (broken.SharesItsDay, "interleaved_worlds_play_alike", "text:"),
@@ -52,20 +52,20 @@ CASES = [
     (broken.LosesItsStateInAPickle, "a_pickled_world_plays_on", "text:"),
     (broken.ShowsTheAnswer, "the_answer_is_not_shown", "another opening Turn"),
     (broken.PromisesTooMuch, "optima_lie_in_the_range", "1.5"),
-    (broken.PromisesTooLittle, "no_policy_beats_the_oracle", "the optimum"),
-    (broken.PaysTheFarther, "no_policy_beats_the_oracle", "than the oracle"),
+    (broken.PromisesTooLittle, "no_policy_beats_the_oracle_or_the_optimum", "the optimum"),
+    (broken.PaysTheFarther, "no_policy_beats_the_oracle_or_the_optimum", "than the oracle"),
 ]
 
 
 ID_CASES = [
     (broken.RepeatsTasks, "neighbouring_tasks_differ", "Task 0 is the same"),
     (broken.ShowsABook, "gymnasium_accepts_the_env", "no episode is under way"),
-    (broken.SharesItsDay, "envs_of_one_seed_do_the_same", "answer otherwise"),
-    (broken.DrawsAnew, "infos_tell_text_terms_metrics_and_task", "another Task"),
+    (broken.SharesItsDay, "envs_of_one_seed_are_identical", "answer differently"),
+    (broken.DrawsAnew, "infos_are_complete", "another Task"),
     (broken.CannotBePickled, "a_pickled_env_goes_on", "pickle"),
-    (broken.ShowsItsProcess, "an_env_can_be_spawned", "opens otherwise"),
-    (broken.DrawsAnew, "vector_envs_give_what_single_envs_give", "otherwise"),
-    (broken.SharesItsDay, "make_vec_gives_the_native_vector_env", "IndexError"),
+    (broken.ShowsItsProcess, "an_env_can_be_spawned", "starts differently"),
+    (broken.DrawsAnew, "vector_envs_match_single_envs", "differently"),
+    (broken.SharesItsDay, "make_vec_makes_the_native_vector_env", "IndexError"),
 ]
 
 
@@ -140,10 +140,10 @@ def test_a_world_that_does_not_pickle_is_checked_all_the_same() -> None:
 def test_policies_of_ones_own_take_the_place_of_the_specs() -> None:
     policies: dict[str, Policy] = {"random": POLICIES["random"]}
     kept = check_world(Thermometer(SPEC), policies=policies)
-    assert "no_policy_beats_the_oracle" not in {law.name for law in kept}
+    assert len(kept) == len(check_world(Thermometer(SPEC)))
     with pytest.raises(LawBroken) as caught:
         check_world(Thermometer(SPEC), policies={**POLICIES, "oracle": POLICIES["null"]})
-    assert caught.value.law == "no_policy_beats_the_oracle"
+    assert caught.value.law == "no_policy_beats_the_oracle_or_the_optimum"
     with pytest.raises(LawBroken) as caught:
         check_world(Thermometer(SPEC), policies={"failing": lambda world, turn, rng: str(1 / 0)})
     assert "ZeroDivisionError" in caught.value.detail

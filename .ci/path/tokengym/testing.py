@@ -1,13 +1,13 @@
 """Test a world or a reward of your own: contract tests and Hypothesis strategies.
 
-`check_world` checks every law that a world keeps, `check_reward` what a reward must keep; each
-raises `LawBroken`, an AssertionError whose message is the law that was broken. Needs the extra
-`tokengym[testing]`, and no test runner.
+`check_world` checks that a world keeps every law of `LAWS`, `check_reward` does the same for a
+reward function. Both raise `LawBroken`, an AssertionError that begins with the broken law. They
+need the extra `tokengym[testing]`, but no test runner.
 """
 
 from tokengym.envs.testing.check import LAWS, check_world, laws
 from tokengym.envs.testing.law import Law, LawBroken, TurnLaw
-from tokengym.envs.testing.reward import RewardCheck, check_reward
+from tokengym.envs.testing.reward import RewardCheck, RewardLaw, check_reward
 from tokengym.envs.testing.strategies import replies, tasks, token_arrays
 from tokengym.envs.testing.subject import Subject
 
@@ -16,6 +16,7 @@ __all__ = [
     "Law",
     "LawBroken",
     "RewardCheck",
+    "RewardLaw",
     "Subject",
     "TurnLaw",
     "check_reward",
