@@ -10,10 +10,6 @@ BLACK, GREY, PALE = "#000000", "#777777", "#e3e3e3"
 ORANGE, SKY, GREEN = "#E69F00", "#56B4E9", "#009E73"
 BLUE, RED, PURPLE, YELLOW = "#0072B2", "#D55E00", "#CC79A7", "#F0E442"
 
-TOUR_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, BLACK)
-TOUR_LINES = ("-", "--", ":", "-.")
-
-
 _PADDING = 0.08
 """Inches around a panel."""
 
@@ -27,9 +23,3 @@ def figure(width: float, height: float, title: str) -> Figure:
     made = Figure(figsize=(width, height), layout=layout)
     made.suptitle(title, fontsize=12)
     return made
-
-
-def tour_style(number: int) -> tuple[str, str]:
-    """Return colour and line style of the tour `number`, from 0: 28 different ones."""
-    lines = number // len(TOUR_COLOURS) % len(TOUR_LINES)
-    return TOUR_COLOURS[number % len(TOUR_COLOURS)], TOUR_LINES[lines]

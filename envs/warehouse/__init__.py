@@ -23,7 +23,7 @@ SPEC = WorldSpec(
     },
     step_range={"lead": UNIT},
     return_range={"lead": UNIT},
-    render="tokengym.envs.warehouse.render:draw",
+    render="tokengym.envs.warehouse.render:render_episode",
     training={
         "max_tokens": 48,
         "groups_per_batch": 12,

@@ -20,10 +20,10 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.warehouse import rules
-from tokengym.envs.warehouse.floor import Floor
+from tokengym.envs.warehouse import picking_rules as rules
 from tokengym.envs.warehouse.full import FullSession
 from tokengym.envs.warehouse.grammar import (
     Command,
@@ -32,25 +32,26 @@ from tokengym.envs.warehouse.grammar import (
     Wait,
     read_pick,
     read_reorder,
-    write,
+    write_pick,
     write_reorder,
 )
+from tokengym.envs.warehouse.inventory import Inventory
+from tokengym.envs.warehouse.oracle.replies import best_reply
 from tokengym.envs.warehouse.orders import needs
-from tokengym.envs.warehouse.pick import PickSession, best_reply
+from tokengym.envs.warehouse.pick import PickSession
+from tokengym.envs.warehouse.picking import PickingState
 from tokengym.envs.warehouse.reorder_rules import (
     BaseStock,
     best_base_stock,
     best_capped_base_stock,
     lean,
 )
-from tokengym.envs.warehouse.shelf import Shelf
 from tokengym.envs.warehouse.stock import StockSession
-from tokengym.envs.warehouse.stock_oracle import StockModel
-from tokengym.envs.warehouse.world import Session, WarehouseWorld
+from tokengym.envs.warehouse.stock_model import StockModel
+from tokengym.envs.warehouse.world import WarehouseWorld
 
-Policy = Callable[[World, Turn, np.random.Generator], str]
-Pick = Callable[[Floor, np.random.Generator], Command]
-Reorder = Callable[[Shelf, np.random.Generator], int]
+Pick = Callable[[PickingState, np.random.Generator], Command]
+Reorder = Callable[[Inventory, np.random.Generator], int]
 
 _MOST_REPLANNED = 8
 """Open orders up to which the oracle plans anew when disturbed: twelve would take half a second."""
@@ -64,55 +65,55 @@ _ORDER_NOISE = 2
 
 
 def _play(pick: Pick, reorder: Reorder) -> Policy:
-    """Join two halves to a policy."""
+    """Return the policy of two halves."""
 
     def reply(world: World, _turn: Turn, rng: np.random.Generator) -> str:
-        session = _session(world)
+        session = WarehouseWorld.cast(world).session
         if isinstance(session, PickSession):
-            return write(pick(session.picking.floor, rng))
+            return write_pick(pick(session.picking.state, rng))
         if isinstance(session, FullSession) and session.picking is not None:
-            return write(pick(session.picking.floor, rng))
-        shelves = session.shelves if isinstance(session, StockSession) else session.days.shelves
-        return write_reorder([(shelf.item.sku, reorder(shelf, rng)) for shelf in shelves])
+            return write_pick(pick(session.picking.state, rng))
+        items = session if isinstance(session, StockSession) else session.days
+        return write_reorder([(one.item.sku, reorder(one, rng)) for one in items.inventories])
 
     return reply
 
 
 def _oracle(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    session = _session(world)
+    session = WarehouseWorld.cast(world).session
     if isinstance(session, StockSession):
         return write_reorder(session.best_orders())
     if session.on_plan:
-        return session.problem.plan[session.turns]
+        return session.compiled.plan[session.turns]
     if isinstance(session, PickSession):
-        floor = session.picking.floor
-        if len(floor.open) > _MOST_REPLANNED:
-            return write(_resume(session.problem.plan, floor))
-        return best_reply(floor)
+        state = session.picking.state
+        if len(state.open) > _MOST_REPLANNED:
+            return write_pick(_resume(session.compiled.plan, state))
+        return best_reply(state)
     if session.picking is None:
-        plan = session.problem.plan
-        mornings = [said for said in plan if read_reorder(said, complete=True) is not None]
+        plan = session.compiled.plan
+        mornings = [reply for reply in plan if read_reorder(reply, complete=True) is not None]
         return mornings[session.days.day]
-    floor, shop = session.picking.floor, session.problem.shop
-    return best_reply(floor, {name: shop.penalty(order) for name, order in floor.open.items()})
+    state, shop = session.picking.state, session.compiled.shop
+    return best_reply(state, {name: shop.penalty(order) for name, order in state.open.items()})
 
 
-def _resume(plan: Sequence[str], floor: Floor) -> Command:
+def _resume(plan: Sequence[str], state: PickingState) -> Command:
     """Return the first trip of a plan whose orders are all open, or a wait until they can go."""
-    for said in plan:
-        trip = read_pick(said, complete=True)
-        if isinstance(trip, Trip) and floor.open.keys() >= set(trip.ids):
-            early = max(floor.open[name].release for name in trip.ids) - floor.now
+    for reply in plan:
+        trip = read_pick(reply, complete=True)
+        if isinstance(trip, Trip) and state.open.keys() >= set(trip.ids):
+            early = max(state.open[name].release for name in trip.ids) - state.now
             return Wait(early) if early > 0 else trip
-    return rules.earliest_due_exact(floor)
+    return rules.earliest_due_exact(state)
 
 
-def _pick_nothing(_floor: Floor, _rng: np.random.Generator) -> Command:
+def _pick_nothing(_state: PickingState, _rng: np.random.Generator) -> Command:
     return Done()
 
 
-def _pick_at_random(floor: Floor, rng: np.random.Generator) -> Command:
-    orders = rules.available(floor)
+def _pick_at_random(state: PickingState, rng: np.random.Generator) -> Command:
+    orders = rules.available(state)
     if not orders:
         return Wait(int(rng.integers(1, _LONGEST_WAIT + 1)))
     count = int(rng.integers(1, min(len(orders), _MOST_TOGETHER) + 1))
@@ -122,68 +123,60 @@ def _pick_at_random(floor: Floor, rng: np.random.Generator) -> Command:
     return Trip(tuple(order.id for order in batch), route)
 
 
-def _pick_misreading(floor: Floor, rng: np.random.Generator) -> Command:
+def _pick_misreading(state: PickingState, rng: np.random.Generator) -> Command:
     """Misread due dates, cut batches short, mix routes, and pause before.
 
     The pauses are the noise that shows in a small book: three orders can be shipped in few ways,
     and without pauses one pair of rollouts in twelve did the very same at the very same time.
     """
-    orders = rules.available(floor)
+    orders = rules.available(state)
     if not orders:
-        return rules.until_release(floor)
+        return rules.until_release(state)
     if rng.random() < _WAIT_NOISE:
         return Wait(int(rng.integers(1, _LONGEST_PAUSE + 1)))
     due = {order.id: order.due + _DUE_NOISE * float(rng.normal()) for order in orders}
-    batch = rules.fill(floor, sorted(orders, key=lambda order: due[order.id]))
-    trip = rules.exact_trip(floor, batch[: int(rng.integers(1, len(batch) + 1))])
+    batch = rules.fill(state, sorted(orders, key=lambda order: due[order.id]))
+    trip = rules.exact_trip(state, batch[: int(rng.integers(1, len(batch) + 1))])
     if rng.random() < _ROUTE_NOISE:
         return trip._replace(stops=tuple(rng.permutation(trip.stops).tolist()))
     return trip
 
 
-def _by(rule: rules.Rule) -> Pick:
-    return lambda floor, _rng: rule(floor)
+def _rule(rule: rules.Rule) -> Pick:
+    return lambda state, _rng: rule(state)
 
 
-def _reorder_nothing(_shelf: Shelf, _rng: np.random.Generator) -> int:
+def _reorder_nothing(_inventory: Inventory, _rng: np.random.Generator) -> int:
     return 0
 
 
-def _reorder_at_random(shelf: Shelf, rng: np.random.Generator) -> int:
-    model = shelf.item.model
+def _reorder_at_random(inventory: Inventory, rng: np.random.Generator) -> int:
+    model = inventory.item.model
     return int(rng.integers(2 * round(model.mean * model.review) + 1))
 
 
 def _up_to(best: Callable[[StockModel], BaseStock]) -> Reorder:
-    def reorder(shelf: Shelf, _rng: np.random.Generator) -> int:
-        return best(shelf.item.model).order(shelf.on_hand + sum(shelf.due), shelf.room)
+    def reorder(inventory: Inventory, _rng: np.random.Generator) -> int:
+        return best(inventory.item.model).order(inventory.position, inventory.room)
 
     return reorder
 
 
-def _reorder_off_target(shelf: Shelf, rng: np.random.Generator) -> int:
-    target = best_base_stock(shelf.item.model)
+def _reorder_off_target(inventory: Inventory, rng: np.random.Generator) -> int:
+    target = best_base_stock(inventory.item.model)
     off = int(rng.integers(-_ORDER_NOISE, _ORDER_NOISE + 1))
-    return target._replace(level=target.level + off).order(
-        shelf.on_hand + sum(shelf.due), shelf.room
-    )
-
-
-def _session(world: World) -> Session:
-    if isinstance(world, WarehouseWorld):
-        return world.session
-    raise TypeError(f"these policies play WarehouseWorld, got {type(world).__name__}")
+    return target._replace(level=target.level + off).order(inventory.position, inventory.room)
 
 
 BASELINES: Mapping[str, Policy] = MappingProxyType(
     {
         "null": _play(_pick_nothing, _reorder_nothing),
         "random": _play(_pick_at_random, _reorder_at_random),
-        "fcfs": _play(_by(rules.singles), _up_to(lean)),
-        "edd_sshape": _play(_by(rules.earliest_due_s_shape), _up_to(lean)),
-        "edd_exact": _play(_by(rules.earliest_due_exact), _up_to(lean)),
-        "base_stock": _play(_by(rules.earliest_due_exact), _up_to(best_base_stock)),
-        "capped_base_stock": _play(_by(rules.earliest_due_exact), _up_to(best_capped_base_stock)),
+        "fcfs": _play(_rule(rules.singles), _up_to(lean)),
+        "edd_sshape": _play(_rule(rules.earliest_due_s_shape), _up_to(lean)),
+        "edd_exact": _play(_rule(rules.earliest_due_exact), _up_to(lean)),
+        "base_stock": _play(_rule(rules.earliest_due_exact), _up_to(best_base_stock)),
+        "capped_base_stock": _play(_rule(rules.earliest_due_exact), _up_to(best_capped_base_stock)),
         "noisy": _play(_pick_misreading, _reorder_off_target),
         "oracle": _oracle,
     }

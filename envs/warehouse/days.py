@@ -1,22 +1,24 @@
-"""Days of reordering in the morning and picking after it, as they happen. No text, no scores."""
+"""Days of reordering in the morning and picking after it. No text, no scores."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.warehouse.floor import Floor
-from tokengym.envs.warehouse.orders import Order, Site, needs
-from tokengym.envs.warehouse.shelf import Item, Shelf
+from tokengym.envs.core.immutable import Immutable
+from tokengym.envs.warehouse.inventory import Inventory, Item, read_items
+from tokengym.envs.warehouse.layout import slot_name
+from tokengym.envs.warehouse.orders import Order, Site, needs, read_orders
+from tokengym.envs.warehouse.picking import PickingState
 
 Book = tuple[Order, ...]
 """The orders of one day; their times count from its morning."""
 
 
 @dataclass(frozen=True)
-class Shop:
-    """What `full` is played with.
+class Shop(Immutable):
+    """A shop with its orders of every day: what `full` is played with.
 
     Attributes:
         site: the site.
@@ -30,16 +32,8 @@ class Shop:
     slots: tuple[str, ...]
     books: tuple[Book, ...]
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Frozen all the way down: a copy is the Shop itself."""
-        return self
-
-    def check(self) -> None:
-        """Hold that every item has a slot of its own and every order asks for items.
-
-        Raises:
-            TaskError: if not.
-        """
+    def __post_init__(self) -> None:
+        """Check that every item has its own slot and every order asks for items."""
         if len(set(self.slots)) != len(self.items):
             raise TaskError(f"{len(self.items)} items need a slot each, got {list(self.slots)}")
         for book in self.books:
@@ -57,19 +51,19 @@ class Shop:
 
 
 class Days:
-    """The state of a shop: `open` a morning with a reorder, pick on `floor`, `close` the evening.
+    """The state of a shop: `open` a morning with a reorder, do the `picking`, `close` the evening.
 
     Attributes:
         shop: what is played.
-        shelves: stock by item.
-        floor: today's picking; before the first `open`, the floor of no orders.
+        inventories: inventory by item.
+        picking: today's picking; before the first `open`, that of no orders.
         day: number of days closed.
     """
 
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
-        self.shelves = [Shelf(item) for item in shop.items]
-        self.floor = Floor(shop.site, ())
+        self.inventories = [Inventory(item) for item in shop.items]
+        self.picking = PickingState(shop.site, ())
         self.day = 0
         self._banked = 0.0
         self._stock: dict[str, int] = {}
@@ -88,25 +82,39 @@ class Days:
         """Place a reorder, `units` by item within their room, and start the day's picking."""
         shop = self.shop
         stock = self._stock = {}
-        for slot, shelf, count in zip(shop.slots, self.shelves, units, strict=True):
-            shelf.place(count)
+        for slot, inventory, count in zip(shop.slots, self.inventories, units, strict=True):
+            inventory.place(count)
             if count:
-                self._banked -= shelf.item.model.fixed
-            stock[slot] = shelf.on_hand
-        self.floor = Floor(shop.site, shop.books[self.day], stock)
+                self._banked -= inventory.item.model.fixed
+            stock[slot] = inventory.on_hand
+        self.picking = PickingState(shop.site, shop.books[self.day], stock)
 
     def close(self) -> int:
         """Charge the day's costs and receive tomorrow's deliveries; return the units lost."""
-        floor = self.floor
-        banked = self._banked + floor.objective
+        picking = self.picking
+        banked = self._banked + picking.objective
         lost = 0
-        for order in floor.open.values():
+        for order in picking.open.values():
             banked -= self.shop.penalty(order)
             lost += order.units
-        for slot, shelf in zip(self.shop.slots, self.shelves, strict=True):
+        for slot, inventory in zip(self.shop.slots, self.inventories, strict=True):
             left = self._stock[slot]
-            banked -= shelf.item.model.holding * left
-            shelf.night(left)
+            banked -= inventory.item.model.holding * left
+            inventory.end_day(left)
         self._banked = banked
         self.day += 1
         return lost
+
+
+def read_shop(instance: Mapping[str, Any], books: Sequence[Sequence[Mapping[str, Any]]]) -> Shop:
+    """Read a shop from an instance and the orders of its days.
+
+    Raises:
+        TaskError: if an item lacks a slot, or an order cannot be picked.
+    """
+    site = Site.of(instance["site"])
+    items = read_items(instance)
+    slots = tuple(slot_name(entry["slot"]) for entry in instance["items"])
+    if off := [slot for slot in slots if slot not in site.walks.number]:
+        raise TaskError(f"items lie in slots that the layout lacks: {off}")
+    return Shop(site, items, slots, tuple(read_orders(book, site) for book in books))

@@ -48,7 +48,7 @@ Command = Trip | Wait | Done
 
 
 def read_pick(text: str, *, complete: bool) -> Command | None:
-    """Return what the last matching line commands; `None` if no line does or it was cut off."""
+    """Return the command of the last matching line; `None` if there is none or it was cut off."""
     match = last_match(_PICK, text) if complete else None
     if match is None:
         return None
@@ -63,7 +63,7 @@ def read_pick(text: str, *, complete: bool) -> Command | None:
     return Done() if time is None else Wait(int(time))
 
 
-def write(command: Command) -> str:
+def write_pick(command: Command) -> str:
     """Write a command as a reply."""
     if isinstance(command, Done):
         return "DONE"
@@ -82,13 +82,13 @@ def read_reorder(text: str, *, complete: bool) -> list[tuple[str, int]] | None:
     if not complete:
         return None
     read = _known_line if len(text) <= _SHORT else _reorder_line
-    said = [*filter(None, map(read, text.split("\n")))]
-    if not said:
+    matched = [*filter(None, map(read, text.split("\n")))]
+    if not matched:
         return None
-    lines = dict(said)
+    lines = dict(matched)
     if _NONE[0] in lines:
-        last = len(said) - said[::-1].index(_NONE)
-        lines = dict(said[last:])
+        last = len(matched) - matched[::-1].index(_NONE)
+        lines = dict(matched[last:])
     return list(lines.items())
 
 
@@ -101,7 +101,7 @@ def _reorder_line(line: str) -> tuple[str, int] | None:
 
 
 _SHORT = 256
-"""Characters of a reply up to which its lines are kept in mind: few different ones are said."""
+"""Characters of a reply up to which its lines are cached: few different ones occur."""
 _known_line = lru_cache(maxsize=4096)(_reorder_line)
 
 

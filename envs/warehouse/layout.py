@@ -1,4 +1,4 @@
-"""The floor: slots, cross-aisles and walking distances.
+"""Layouts: slots, cross-aisles and walking distances.
 
 Two kinds: parallel aisles between a front and a back cross-aisle, and any map of cells in the
 characters of RWARE's layouts. Distances are worked out once per layout and shared.
@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from tokengym.envs.core.errors import TaskError
 
@@ -17,11 +17,11 @@ PITCH = 2
 """Steps between neighbouring aisles."""
 
 _SLOT = re.compile(r"A(\d{1,3})-(\d{1,3})", re.IGNORECASE)
-_SHELF, _GOAL, _FLOOR = "x", "g", "."
+_SHELF, _GOAL, _WALKWAY = "x", "g", "."
 
 
 class Cell(NamedTuple):
-    """A place on the floor: an aisle (or column) and a row."""
+    """A place in a layout: an aisle (or column) and a row."""
 
     aisle: int
     row: int
@@ -45,10 +45,10 @@ class AisleLayout:
     rows: int
 
     def __post_init__(self) -> None:
-        """Refuse an empty floor."""
+        """Refuse an empty layout."""
         if not (1 <= self.aisles <= 99 and 1 <= self.rows <= 99):
             raise TaskError(
-                f"a floor has 1 to 99 aisles and rows, got {self.aisles} aisles, {self.rows} rows"
+                f"a layout has 1 to 99 aisles and rows, got {self.aisles} aisles, {self.rows} rows"
             )
 
     @property
@@ -89,13 +89,13 @@ class MapLayout:
         """Refuse a map that cannot be walked."""
         if not self.lines or not self.lines[0] or len({len(line) for line in self.lines}) != 1:
             raise TaskError("a map has lines of one length, at least one character long")
-        if strange := sorted(set("".join(self.lines)) - {_SHELF, _GOAL, _FLOOR}):
+        if strange := sorted(set("".join(self.lines)) - {_SHELF, _GOAL, _WALKWAY}):
             raise TaskError(f"a map is made of 'x', 'g' and '.', got {strange}")
         if _GOAL not in "".join(self.lines):
             raise TaskError("a map needs at least one goal 'g', where trips start and end")
         reached = self._steps_from(self.depot)
         if lost := [cell.name for cell in self.slots() if cell not in reached]:
-            raise TaskError(f"no floor leads from the goal to the shelves {lost}")
+            raise TaskError(f"no walkway leads from the goal to the shelves {lost}")
 
     @property
     def depot(self) -> Cell:
@@ -154,10 +154,6 @@ class Walks(NamedTuple):
     number: Mapping[str, int]
     steps: list[list[int]]
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Never changed once made: a copy is the matrix itself."""
-        return self
-
 
 @lru_cache(maxsize=64)
 def walks(layout: Layout) -> Walks:
@@ -182,7 +178,7 @@ def layout_of(data: Mapping[str, Any]) -> Layout:
     """Read a layout from the plain form `{"aisles", "rows"}` or `{"map"}`.
 
     Raises:
-        TaskError: if it describes no floor.
+        TaskError: if it describes no layout.
     """
     if "map" in data:
         return MapLayout(tuple(data["map"]))

@@ -6,11 +6,12 @@ from functools import cached_property
 from typing import Any, Self
 
 from tokengym.envs.core.errors import TaskError
+from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.warehouse.layout import Layout, Walks, layout_of, plain_layout, slot_name, walks
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Order(Immutable):
     """What one customer wants together.
 
     Attributes:
@@ -34,10 +35,6 @@ class Order:
     def __post_init__(self) -> None:
         """Note the slots once: every trip asks for them."""
         object.__setattr__(self, "slots", frozenset([slot for slot, _ in self.lines]))
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Frozen all the way down: a copy is the Order itself."""
-        return self
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
@@ -78,11 +75,11 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Site:
+class Site(Immutable):
     """Where orders are picked and what it costs.
 
     Attributes:
-        layout: the floor.
+        layout: slots and walkways.
         capacity: most units of one trip.
         decay: time over which a late order's value falls to 1/e.
         walk_cost: cost of a step.
@@ -103,10 +100,6 @@ class Site:
             raise TaskError(
                 f"a site needs capacity and pickers >= 1, decay > 0 and walk_cost >= 0, got {self}"
             )
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Frozen all the way down: a copy is the Site itself."""
-        return self
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
@@ -145,7 +138,7 @@ def read_orders(data: Sequence[Mapping[str, Any]], site: Site) -> tuple[Order, .
     """Read orders that can be picked at `site`.
 
     Raises:
-        TaskError: if two share an id, a slot is not on the floor, or an order exceeds a trip.
+        TaskError: if two share an id, the layout lacks a slot, or an order exceeds a trip.
     """
     orders = tuple(Order.of(entry) for entry in data)
     if len({order.id for order in orders}) != len(orders):
@@ -157,7 +150,7 @@ def read_orders(data: Sequence[Mapping[str, Any]], site: Site) -> tuple[Order, .
                 f"order {order.id} has {order.units} units, a trip carries {site.capacity}"
             )
         if off := [slot for slot, _ in order.lines if slot not in known]:
-            raise TaskError(f"order {order.id} names the slots {off}, which are not on the floor")
+            raise TaskError(f"order {order.id} names slots that the layout lacks: {off}")
     return orders
 
 
@@ -168,3 +161,19 @@ def needs(orders: Sequence[Order]) -> dict[str, int]:
         for slot, units in order.lines:
             total[slot] = total.get(slot, 0) + units
     return total
+
+
+def read_shift(
+    instance: Mapping[str, Any],
+) -> tuple[Site, tuple[Order, ...], dict[str, int] | None]:
+    """Read a shift from an instance: the site, the orders, and units by slot (`None`: no limit).
+
+    Raises:
+        TaskError: if there is no order, or one that cannot be picked.
+    """
+    site = Site.of(instance["site"])
+    orders = read_orders(instance["orders"], site)
+    if not orders:
+        raise TaskError("a shift needs at least one order")
+    stock = instance["stock"]
+    return site, orders, None if stock is None else {str(k): int(v) for k, v in stock.items()}

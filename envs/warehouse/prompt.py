@@ -1,20 +1,20 @@
-"""What the shift lead reads. Rules once, then only what is new."""
+"""The texts a shift lead reads: the rules once, then only what is new."""
 
 from collections.abc import Iterable, Sequence
 
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.days import Shop
-from tokengym.envs.warehouse.floor import Floor, Shipment
+from tokengym.envs.warehouse.inventory import Inventory, Item
 from tokengym.envs.warehouse.layout import AisleLayout, Layout
 from tokengym.envs.warehouse.orders import Order, Site
-from tokengym.envs.warehouse.shelf import Item, Shelf
+from tokengym.envs.warehouse.picking import PickingState, Shipment
 
 PICK_FORM = "TRIP O1,O2: A0-3, A2-5"
 REORDER_FORM = "REORDER S1 12"
 _ROUTE = "orders: slots in walking order; no slots: S-shape"
 
 Answer = tuple[str, bool, StopReason | None]
-"""The answer to a reply: what is new, whether the reply was in form, why it all ended if it did."""
+"""The answer to a reply: what is new, whether the reply was in form, why the episode ended."""
 
 _ITEM_TERMS = (
     "Per item: mean demand a day, days until a reorder arrives, room with what is due, cost of a "
@@ -23,18 +23,18 @@ _ITEM_TERMS = (
 
 
 def site_rules(site: Site) -> str:
-    """Say how the floor is walked and what trips and lateness cost."""
+    """Write how trips are walked and what they and lateness cost."""
     several = (
         f"{site.pickers} pickers, each trip by the one free first. " if site.pickers > 1 else ""
     )
     return (
-        f"{_floor(site.layout)}\n"
+        f"{_layout(site.layout)}\n"
         f"{several}Trips start and end at the depot, last walk + units, carry {site.capacity} "
         f"units at most. A step costs {site.walk_cost:g}. Late by x: value*exp(-x/{site.decay:g})."
     )
 
 
-def _floor(layout: Layout) -> str:
+def _layout(layout: Layout) -> str:
     if isinstance(layout, AisleLayout):
         return (
             f"Floor: aisles A0-A{layout.aisles - 1}, rows 1-{layout.rows}, depot at row 0 of A0. "
@@ -70,7 +70,7 @@ def order_line(order: Order) -> str:
 
 
 def shipped_line(shipment: Shipment) -> str:
-    """Say what a trip earned, as in `Walked 14, back t=17: O1 $8, O2 $4.5 (6 late)`."""
+    """Write what a trip earned, as in `Walked 14, back t=17: O1 $8, O2 $4.5 (6 late)`."""
     earned = ", ".join(
         [
             f"{name} ${value:.1f} ({late} late)" if late else f"{name} ${value:g}"
@@ -81,24 +81,26 @@ def shipped_line(shipment: Shipment) -> str:
 
 
 def refused_line(reason: str) -> str:
-    """Say why a trip was refused."""
+    """Write why a trip was refused."""
     return f"Refused: {reason}. It cost 1."
 
 
-def clock_line(floor: Floor) -> str:
-    """Say what time it is and which orders are open."""
-    now = floor.now
-    if floor.site.announced:
-        return f"t={now} open {','.join(floor.open)}"
-    known = [order.id for order in floor.open.values() if order.release <= now]
+def clock_line(state: PickingState) -> str:
+    """Write the time and the open orders."""
+    now = state.now
+    if state.site.announced:
+        return f"t={now} open {','.join(state.open)}"
+    known = [order.id for order in state.open.values() if order.release <= now]
     return f"t={now} open {','.join(known) or 'none'}"
 
 
-def stock_opening(items: Sequence[Item], days: int, review: int, shelves: Sequence[Shelf]) -> str:
+def stock_opening(
+    items: Sequence[Item], days: int, review: int, inventories: Sequence[Inventory]
+) -> str:
     """Write the first prompt of a stretch of keeping stock."""
     pace = "every day" if review == 1 else f"every {review} days"
     rows = "\n".join([item_row(item) for item in items])
-    now = "\n".join(day_lines(1, shelves))
+    now = "\n".join(day_lines(1, inventories))
     return (
         f"Keep the shop in stock for {days} days, reorder {pace}. "
         "A day: what is due arrives, you reorder, customers buy, demand not met is lost.\n"
@@ -118,23 +120,23 @@ def item_row(item: Item) -> str:
     )
 
 
-def stock_line(shelf: Shelf) -> str:
-    """Write what a shelf holds and what is due: `S1 has 6 due 3,0`, the first tomorrow."""
-    due = f" due {','.join(map(str, shelf.due))}" if shelf.due else ""
-    return f"{shelf.item.sku} has {shelf.on_hand}{due}"
+def stock_line(inventory: Inventory) -> str:
+    """Write what is on hand and what is due: `S1 has 6 due 3,0`, the first tomorrow."""
+    due = f" due {','.join(map(str, inventory.due))}" if inventory.due else ""
+    return f"{inventory.item.sku} has {inventory.on_hand}{due}"
 
 
-def sales_line(shelf: Shelf, sold: int, lost: int) -> str:
-    """Write what was sold since the last review and what the shelf holds now."""
+def sales_line(inventory: Inventory, sold: int, lost: int) -> str:
+    """Write what was sold since the last review and what is left."""
     missed = f" lost {lost}" if lost else ""
-    return f"Sold {sold}{missed}; {stock_line(shelf)}"
+    return f"Sold {sold}{missed}; {stock_line(inventory)}"
 
 
-def full_opening(shop: Shop, values: tuple[float, float], shelves: Sequence[Shelf]) -> str:
+def full_opening(shop: Shop, values: tuple[float, float], inventories: Sequence[Inventory]) -> str:
     """Write the first prompt of days of reordering and picking."""
     items = zip(shop.items, shop.slots, strict=True)
     rows = "\n".join([f"{item_row(item)}, at {slot}" for item, slot in items])
-    now = "\n".join(day_lines(1, shelves))
+    now = "\n".join(day_lines(1, inventories))
     return (
         f"Run the warehouse for {len(shop.books)} days. Each morning what is due arrives and you "
         f"reorder, then you pick the day's orders, worth ${values[0]:g}-${values[1]:g} each. "
@@ -145,6 +147,6 @@ def full_opening(shop: Shop, values: tuple[float, float], shelves: Sequence[Shel
     )
 
 
-def day_lines(day: int, shelves: Iterable[Shelf]) -> list[str]:
-    """Write the head of a day and what every shelf holds."""
-    return [f"Day {day}", *map(stock_line, shelves)]
+def day_lines(day: int, inventories: Iterable[Inventory]) -> list[str]:
+    """Write the head of a day and the inventory of every item."""
+    return [f"Day {day}", *map(stock_line, inventories)]

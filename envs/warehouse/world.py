@@ -1,7 +1,6 @@
 """The warehouse as a World: one turn a decision of the shift lead, scored at the end."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -14,32 +13,32 @@ from tokengym.envs.core.tables import Source
 from tokengym.envs.core.task import Task, canonical_json, plain
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import Optimum, World
-from tokengym.envs.warehouse import full, pick, stock
-from tokengym.envs.warehouse.full import FullProblem, FullSession
-from tokengym.envs.warehouse.levels import LEVELS, draw
-from tokengym.envs.warehouse.pick import PickProblem, PickSession
+from tokengym.envs.warehouse.compiled import (
+    CompiledPick,
+    CompiledStock,
+    CompiledTask,
+    compile_task,
+)
+from tokengym.envs.warehouse.data import OrderBook, Records, SalesHistory, read
+from tokengym.envs.warehouse.full import FullSession
+from tokengym.envs.warehouse.generator import draw
+from tokengym.envs.warehouse.levels import LEVELS
+from tokengym.envs.warehouse.oracle.answer import solve_instance
+from tokengym.envs.warehouse.pick import PickSession
 from tokengym.envs.warehouse.prompt import PICK_FORM
-from tokengym.envs.warehouse.readers import read
-from tokengym.envs.warehouse.records import OrderBook, Records, SalesHistory
-from tokengym.envs.warehouse.stock import StockProblem, StockSession
+from tokengym.envs.warehouse.stock import StockSession
 from tokengym.rewards.control import bounded_score, control_score
 
 ROLE = "lead"
 
-Problem = PickProblem | StockProblem | FullProblem
 Session = PickSession | StockSession | FullSession
 
-_PROBLEMS: Mapping[str, type[PickProblem] | type[StockProblem] | type[FullProblem]] = {
-    "pick": PickProblem,
-    "stock": StockProblem,
-    "full": FullProblem,
-}
 _LEAST_GAP = 0.05
 _IN_FORM: Mapping[str, float] = MappingProxyType({"well_formed": 1.0})
 _OUT_OF_FORM: Mapping[str, float] = MappingProxyType({"well_formed": 0.0})
 
 
-class WarehouseWorld(World):
+class WarehouseWorld(World[CompiledTask]):
     """Lead a warehouse: batch orders, route trips, reorder stock.
 
     Modes, by level:
@@ -56,10 +55,10 @@ class WarehouseWorld(World):
     the optimum s = 1.
 
     Args:
-        spec: the world's row of the catalogue.
+        spec: the world's declaration.
         level: `pick_small` by default.
         data: a user's own records instead of synthetic ones: an `OrderBook` for levels that pick,
-            a `SalesHistory` for levels that keep stock, or the files that `readers.read` reads.
+            a `SalesHistory` for levels that keep stock, or the files that `data.read` reads.
             Windows do not overlap; later ones belong to validation and test.
 
     Raises:
@@ -97,8 +96,8 @@ class WarehouseWorld(World):
         return self._session
 
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
-        """Return 1 as the best return: of an exact optimum, or of a bound where `exact` says so."""
-        return {ROLE: Optimum(1.0, exact=_problem(task).exact)}
+        """Return 1, the return of the optimum or, where it is not exact, of its upper bound."""
+        return {ROLE: Optimum(1.0, exact=self.compile(task).exact)}
 
     def task_of(
         self,
@@ -123,7 +122,7 @@ class WarehouseWorld(World):
         """
         rng = generator(self.spec.id, "task_of", canonical_json(instance))
         try:
-            answer = _answer(instance, rng, outcomes)
+            answer = solve_instance(instance, rng, outcomes)
         except (KeyError, TypeError, ValueError) as error:
             raise TaskError(f"not an instance of {self.spec.id}: {error!r}") from error
         if answer is None or answer["optimum"] <= answer["reference"]:
@@ -136,7 +135,7 @@ class WarehouseWorld(World):
             instance=plain(instance),
             answer=plain(answer),
         )
-        _problem(task).begin(self.turn_limit)
+        self._open(self.compile(task))
         return task
 
     def _drawing_options(self) -> tuple[object, ...]:
@@ -156,24 +155,36 @@ class WarehouseWorld(World):
     ) -> Mapping[str, Any] | None:
         records = self._records
         outcomes = None if records is None else records.outcomes(instance["window"], instance)
-        answer = _answer(instance, rng, outcomes)
+        answer = solve_instance(instance, rng, outcomes)
         if answer is None:
             return None
         gap = answer["optimum"] - answer["reference"]
         return answer if gap >= _LEAST_GAP * max(1.0, answer["optimum"]) else None
 
+    @classmethod
+    def _compile(cls, task: Task) -> CompiledTask:
+        return compile_task(task)
+
     def _begin(self, task: Task) -> Turn:
-        self._session = _problem(task).begin(self.turn_limit)
-        return Turn(ROLE, self._session.opening)
+        self._session = self._open(self.compiled)
+        return Turn(ROLE, self.compiled.opening)
+
+    def _open(self, compiled: CompiledTask) -> Session:
+        """Open a session of at most `turn_limit` decisions."""
+        if isinstance(compiled, CompiledPick):
+            return PickSession(compiled, self.turn_limit)
+        if isinstance(compiled, CompiledStock):
+            return StockSession(compiled, self.turn_limit)
+        return FullSession(compiled, self.turn_limit)
 
     def _respond(self, text: str, complete: bool) -> Turn:
         session = self.session
-        said, in_form, reason = session.respond(text, complete)
+        feedback, in_form, reason = session.respond(text, complete)
         form = _IN_FORM if in_form else _OUT_OF_FORM
         if reason is None:
-            return Turn(ROLE, said, metrics=form)
-        problem = session.problem
-        score = control_score(session.objective, problem.reference, problem.optimum)
+            return Turn(ROLE, feedback, metrics=form)
+        compiled = self.compiled
+        score = control_score(session.objective, compiled.reference, compiled.optimum)
         metrics = {
             **form,
             "objective": session.objective,
@@ -181,31 +192,4 @@ class WarehouseWorld(World):
             "turns": float(session.turns),
             **session.metrics(),
         }
-        return self._end(ROLE, said, {ROLE: {"score": bounded_score(score)}}, reason, metrics)
-
-
-def _answer(
-    instance: Mapping[str, Any], rng: np.random.Generator, outcomes: Sequence[Any] | None
-) -> dict[str, Any] | None:
-    """Solve an instance of any mode; `None` if it has no solution of use."""
-    mode = instance["mode"]
-    if mode == "pick":
-        return pick.solve(instance)
-    if mode == "stock":
-        return stock.solve(
-            instance, stock.draw_demand(instance, rng) if outcomes is None else outcomes
-        )
-    if mode == "full":
-        return full.solve(
-            instance, full.draw_books(instance, rng) if outcomes is None else outcomes
-        )
-    raise TaskError(f"the modes are {list(_PROBLEMS)}, got {mode!r}")
-
-
-@lru_cache(maxsize=4096)
-def _problem(task: Task) -> Problem:
-    """Read a Task once; every episode on it shares what was read."""
-    try:
-        return _PROBLEMS[task.instance["mode"]].of(task.instance, task.answer)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise TaskError(f"damaged Task of {task.world}: {error!r}") from error
+        return self._end(ROLE, feedback, {ROLE: {"score": bounded_score(score)}}, reason, metrics)

@@ -26,11 +26,11 @@ from tokengym.envs.energy.plant import TOLERANCE
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines, make_world, spec, specs
 from tokengym.envs.rendering import has_picture, save_picture
-from tokengym.envs.warehouse import render_data as warehouse_data
 from tokengym.envs.warehouse.full import FullSession
 from tokengym.envs.warehouse.layout import AisleLayout, Layout, MapLayout, plain_layout, walks
 from tokengym.envs.warehouse.pick import PickSession
-from tokengym.envs.warehouse.render_plan import tour_path
+from tokengym.envs.warehouse.render.events import replay_events
+from tokengym.envs.warehouse.render.layout import tour_path
 from tokengym.envs.warehouse.stock import StockSession
 from tokengym.envs.warehouse.world import WarehouseWorld
 
@@ -135,7 +135,7 @@ def test_an_episode_that_ends_at_a_violation_is_drawn_as_far_as_it_went(tmp_path
 @pytest.mark.parametrize("level", PICK)
 def test_a_shift_shows_the_trips_that_earned_the_objective(level: str, who: str) -> None:
     world, record = played("warehouse", level, who)
-    (shift,) = warehouse_data.episode(world, record).shifts
+    (shift,) = replay_events(world, record).shifts
     assert isinstance(world, WarehouseWorld)
     session = world.session
     assert isinstance(session, PickSession)
@@ -145,7 +145,7 @@ def test_a_shift_shows_the_trips_that_earned_the_objective(level: str, who: str)
     assert walked == record.metrics["walked"]
     assert len(shift.refusals) == record.metrics["refused"]
     assert len(shift.misread) == record.metrics["malformed_replies"]
-    assert shift.unshipped == tuple(session.picking.floor.open)
+    assert shift.unshipped == tuple(session.picking.state.open)
     for tour in shift.tours:
         assert length(tour_path(shift.site.layout, tour.stops)) == tour.walked
 
@@ -154,19 +154,19 @@ def test_a_shift_shows_the_trips_that_earned_the_objective(level: str, who: str)
 @pytest.mark.parametrize("level", STOCK)
 def test_the_days_of_an_item_are_those_of_its_shelf(level: str, who: str) -> None:
     world, record = played("warehouse", level, who)
-    shown = warehouse_data.episode(world, record)
+    shown = replay_events(world, record)
     assert isinstance(world, WarehouseWorld)
     for number, days in enumerate(shown.items):
         mornings = []
         for step in replay(world, record):
             session = step.before.session
             assert isinstance(session, StockSession)
-            mornings.append(session.shelves[number].on_hand)
+            mornings.append(session.inventories[number].on_hand)
         review = days.item.model.review
         assert days.on_hand[::review] == mornings
         asked = [sold + lost for sold, lost in zip(days.sold, days.lost, strict=True)]
         assert isinstance(world.session, StockSession)
-        assert tuple(asked) == world.session.problem.demand[number]
+        assert tuple(asked) == world.session.compiled.demand[number]
         lead = days.item.model.lead
         arrives = [*days.item.due, *days.ordered]
         for day, (now, after) in enumerate(pairwise(days.on_hand)):
@@ -182,11 +182,11 @@ def test_the_days_of_an_item_are_those_of_its_shelf(level: str, who: str) -> Non
 @pytest.mark.parametrize("level", FULL)
 def test_the_days_of_a_shop_add_up_to_its_objective(level: str, who: str) -> None:
     world, record = played("warehouse", level, who)
-    shown = warehouse_data.episode(world, record)
+    shown = replay_events(world, record)
     assert isinstance(world, WarehouseWorld)
     session = world.session
     assert isinstance(session, FullSession)
-    assert len(shown.shifts) == len(session.problem.shop.books)
+    assert len(shown.shifts) == len(session.compiled.shop.books)
     value = 0.0
     for shift in shown.shifts:
         value += sum(gain for tour in shift.tours for _, gain, _ in tour.earned)

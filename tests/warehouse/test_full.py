@@ -13,17 +13,17 @@ from tests.warehouse.drawn import task_of, world_of
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.rollout import play
 from tokengym.envs.registry import baselines
-from tokengym.envs.warehouse.days import Days
-from tokengym.envs.warehouse.full import FullSession, read_shop
-from tokengym.envs.warehouse.full_oracle import (
+from tokengym.envs.warehouse.days import Days, read_shop
+from tokengym.envs.warehouse.full import FullSession
+from tokengym.envs.warehouse.grammar import Trip, Wait, read_pick, read_reorder
+from tokengym.envs.warehouse.inventory import Item, reorder
+from tokengym.envs.warehouse.oracle.full import (
     cheapest_lots,
     daily_plans,
     reference_value,
     upper_bound,
 )
-from tokengym.envs.warehouse.grammar import Trip, Wait, read_pick, read_reorder
-from tokengym.envs.warehouse.shelf import Item, reorder
-from tokengym.envs.warehouse.stock_oracle import StockModel, poisson
+from tokengym.envs.warehouse.stock_model import StockModel, poisson
 
 LEVELS = ["full", "full_pickers"]
 
@@ -84,14 +84,14 @@ def test_words_and_days_agree_on_what_was_earned() -> None:
             if lines is not None:
                 if opened:
                     days.close()
-                days.open(reorder(days.shelves, lines)[0])
+                days.open(reorder(days.inventories, lines)[0])
                 opened = True
                 continue
             command = read_pick(said, complete=True)
             if isinstance(command, Trip):
-                assert not isinstance(days.floor.trip(*command), str)
+                assert not isinstance(days.picking.trip(*command), str)
             elif isinstance(command, Wait):
-                days.floor.wait(command.time)
+                days.picking.wait(command.time)
         days.close()
         record = play(world, task, baselines("warehouse")["oracle"], np.random.default_rng(0))
         assert record.turns[-1].metrics["objective"] == pytest.approx(days.objective, abs=1e-9)

@@ -10,7 +10,7 @@ from tokengym.envs.warehouse.grammar import (
     Wait,
     read_pick,
     read_reorder,
-    write,
+    write_pick,
     write_reorder,
 )
 from tokengym.testing import replies
@@ -32,8 +32,8 @@ commands = st.one_of(
 @given(commands, st.text(max_size=60))
 def test_a_command_written_reads_back_whatever_was_said_before(command: object, said: str) -> None:
     assert isinstance(command, Trip | Wait | Done)
-    assert read_pick(f"{said}\n{write(command)}", complete=True) == command
-    assert read_pick(f"{said}\n{write(command)}", complete=False) is None
+    assert read_pick(f"{said}\n{write_pick(command)}", complete=True) == command
+    assert read_pick(f"{said}\n{write_pick(command)}", complete=False) is None
 
 
 def test_the_last_command_counts() -> None:

@@ -65,11 +65,11 @@ def test_the_regret_is_the_mean_of_the_realised_cost_above_the_optimum() -> None
         )
         turn = world.start(drawn)
         session = stock_session(world)
-        solution = session.problem.solutions[0]
-        start = solution.at_review[()][session.shelves[0].on_hand]
+        solution = session.compiled.solutions[0]
+        start = solution.at_review[()][session.inventories[0].on_hand]
         while not turn.done:
             turn = world.reply(f"REORDER S1 {rng.integers(1, 6)}")
-        end = solution.at_review[()][session.shelves[0].on_hand]
+        end = solution.at_review[()][session.inventories[0].on_hand]
         realised = turn.metrics["total_cost"] + end - start - 8 * solution.average
         gaps.append(realised + session.objective)
     error = np.std(gaps) / len(gaps) ** 0.5
@@ -108,8 +108,8 @@ def test_an_order_without_room_or_item_is_refused_with_a_reason() -> None:
     room = task.instance["items"][0]["room"] - task.instance["items"][0]["stock"]
     room -= sum(task.instance["items"][0]["due"])
     assert turn.text.startswith(f"Refused: S1 has room for {room} more; there is no item S9.")
-    shelf = stock_session(world).shelves[1]
-    assert sum(shelf.due) + shelf.on_hand > 0
+    inventory = stock_session(world).inventories[1]
+    assert sum(inventory.due) + inventory.on_hand > 0
 
 
 def test_what_arrives_was_ordered_a_lead_time_before() -> None:
@@ -119,13 +119,13 @@ def test_what_arrives_was_ordered_a_lead_time_before() -> None:
         session = stock_session(world)
         placed = []
         for turn in range(6):
-            placed.append([min(turn + 1, shelf.room) for shelf in session.shelves])
-            before = [shelf.on_hand for shelf in session.shelves]
+            placed.append([min(turn + 1, one.room) for one in session.inventories])
+            before = [one.on_hand for one in session.inventories]
             lines = [f"REORDER S{i} {n}" for i, n in enumerate(placed[-1], 1) if n]
             world.reply("\n".join(lines) or "REORDER NONE")
-            for number, shelf in enumerate(session.shelves):
-                lead = shelf.item.model.lead
+            for number, inventory in enumerate(session.inventories):
+                lead = inventory.item.model.lead
                 if turn + 1 >= lead:
-                    asked = session.problem.demand[number][turn]
+                    asked = session.compiled.demand[number][turn]
                     arrived = placed[turn + 1 - lead][number]
-                    assert shelf.on_hand == max(before[number] - asked, 0) + arrived
+                    assert inventory.on_hand == max(before[number] - asked, 0) + arrived

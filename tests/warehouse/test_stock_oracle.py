@@ -9,16 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.warehouse.reorder_rules import best_base_stock, best_capped_base_stock
-from tokengym.envs.warehouse.stock_oracle import (
-    StockModel,
+from tokengym.envs.warehouse.oracle.stock import order_costs, solve
+from tokengym.envs.warehouse.reorder_rules import (
     average_cost,
+    best_base_stock,
+    best_capped_base_stock,
     expected_cost,
-    order_costs,
     order_up_to,
-    poisson,
-    solve,
 )
+from tokengym.envs.warehouse.stock_model import StockModel, poisson
 
 ROOMS = {1: 24, 2: 28, 3: 32}
 

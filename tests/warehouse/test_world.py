@@ -100,7 +100,7 @@ def test_orders_come_when_they_are_released() -> None:
     assert isinstance(session, PickSession)
     shown = turn.text
     while not turn.done:
-        now = session.picking.floor.now
+        now = session.picking.state.now
         for order in task.instance["orders"]:
             line = f"{order['id']} ${order['value']} due"
             assert (line in shown) == (order["release"] <= now)

@@ -9,15 +9,15 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.rollout import play
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.registry import baselines, make_world
-from tokengym.envs.warehouse.layout import AisleLayout, MapLayout
-from tokengym.envs.warehouse.readers import (
+from tokengym.envs.warehouse.data import (
     read,
     read_demand,
     read_layout,
     read_orders,
     read_slots,
 )
-from tokengym.envs.warehouse.records import LEAST_HISTORY, OrderBook, SalesHistory
+from tokengym.envs.warehouse.data.records import LEAST_HISTORY, OrderBook, SalesHistory
+from tokengym.envs.warehouse.layout import AisleLayout, MapLayout
 
 MAP = """
 . . . . .

@@ -1,4 +1,4 @@
-"""Picking as it happens: clocks, trips, refusals, lateness. No text, no scores."""
+"""The state of picking: clocks, trips, refusals, lateness. No text, no scores."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -24,7 +24,7 @@ class Shipment(NamedTuple):
     stops: tuple[str, ...]
 
 
-class Floor:
+class PickingState:
     """The state of picking a set of orders.
 
     Every decision is that of the picker who is free first. A refused trip costs that picker one
@@ -36,7 +36,7 @@ class Floor:
         stock: units by slot, drawn down by trips; `None` if the slots never run out.
     """
 
-    __slots__ = ("_free", "_orders", "_walks", "earned", "open", "site", "stock", "walked")
+    __slots__ = ("_free", "_orders", "earned", "open", "site", "stock", "walked")
 
     def __init__(
         self, site: Site, orders: Sequence[Order], stock: dict[str, int] | None = None
@@ -48,7 +48,6 @@ class Floor:
         self.walked = 0
         self._orders = orders
         self._free = [0] * site.pickers
-        self._walks = site.walks
 
     @property
     def now(self) -> int:
@@ -102,7 +101,7 @@ class Floor:
         orders, carried = load
         if not stops:
             stops = s_shape(list(needs(orders)))
-        number, steps = self._walks
+        number, steps = self.site.walks
         here, walked = steps[0], 0
         for stop in stops:
             place = number[stop]
@@ -159,7 +158,7 @@ class Floor:
         return orders, carried
 
     def _unavailable(self, name: str) -> str:
-        """Say why an order cannot be picked now."""
+        """Return why an order cannot be picked now."""
         order = self.open.get(name)
         if order is None and any(order.id == name for order in self._orders):
             return f"{name} is shipped"

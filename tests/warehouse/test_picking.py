@@ -7,10 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.warehouse.books import books, sites
-from tokengym.envs.warehouse.floor import Floor, Shipment
 from tokengym.envs.warehouse.layout import AisleLayout
 from tokengym.envs.warehouse.orders import Order, Site
-from tokengym.envs.warehouse.rules import earliest_due_exact, earliest_due_s_shape, follow, singles
+from tokengym.envs.warehouse.picking import PickingState, Shipment
+from tokengym.envs.warehouse.picking_rules import (
+    earliest_due_exact,
+    earliest_due_s_shape,
+    follow,
+    singles,
+)
 
 SITE = Site(AisleLayout(3, 4), capacity=4, decay=10.0, walk_cost=0.5)
 BOOK = (
@@ -21,22 +26,22 @@ BOOK = (
 
 
 def test_a_trip_takes_its_walk_and_a_unit_of_time_a_unit() -> None:
-    floor = Floor(SITE, BOOK)
-    shipment = floor.trip(["O1", "O2"], ["A0-2", "A1-1"])
+    state = PickingState(SITE, BOOK)
+    shipment = state.trip(["O1", "O2"], ["A0-2", "A1-1"])
     assert isinstance(shipment, Shipment)
     assert shipment.walked == 2 + (2 + 3) + (2 + 1)
-    assert shipment.finish == floor.now == shipment.walked + 4
+    assert shipment.finish == state.now == shipment.walked + 4
     late = shipment.finish - 5, shipment.finish - 9
-    assert floor.earned == pytest.approx(
+    assert state.earned == pytest.approx(
         8.0 * math.exp(-late[0] / 10) + 5.0 * math.exp(-late[1] / 10)
     )
-    assert floor.objective == pytest.approx(floor.earned - 0.5 * shipment.walked)
-    assert list(floor.open) == ["O3"]
+    assert state.objective == pytest.approx(state.earned - 0.5 * shipment.walked)
+    assert list(state.open) == ["O3"]
 
 
 def test_without_slots_a_trip_is_walked_in_s_shape() -> None:
-    floor, spelled = Floor(SITE, BOOK), Floor(SITE, BOOK)
-    shipment = floor.trip(["O2", "O1"], [])
+    state, spelled = PickingState(SITE, BOOK), PickingState(SITE, BOOK)
+    shipment = state.trip(["O2", "O1"], [])
     assert isinstance(shipment, Shipment)
     assert shipment.stops == ("A0-2", "A1-1")
     assert shipment == spelled.trip(["O2", "O1"], shipment.stops)
@@ -56,49 +61,52 @@ def test_without_slots_a_trip_is_walked_in_s_shape() -> None:
 def test_a_refused_trip_says_why_and_costs_one(
     ids: list[str], stops: list[str], reason: str
 ) -> None:
-    floor = Floor(SITE, BOOK)
-    assert floor.trip(ids, stops) == reason
-    assert floor.now == 1
-    assert floor.objective == 0.0
-    assert len(floor.open) == 3
+    state = PickingState(SITE, BOOK)
+    assert state.trip(ids, stops) == reason
+    assert state.now == 1
+    assert state.objective == 0.0
+    assert len(state.open) == 3
 
 
 def test_a_trip_over_capacity_or_short_of_stock_is_refused() -> None:
     small = Site(AisleLayout(3, 4), capacity=3, decay=10.0, walk_cost=0.5)
-    assert Floor(small, BOOK).trip(["O1", "O2"], ["A0-2", "A1-1"]) == "4 units, a trip carries 3"
-    floor = Floor(SITE, BOOK, {"A0-2": 1, "A1-1": 2, "A2-4": 4})
-    assert floor.trip(["O1", "O2"], ["A0-2", "A1-1"]) == "A0-2 holds 1, the trip needs 2"
-    floor.trip(["O2"], ["A0-2"])
-    assert floor.trip(["O1"], ["A0-2", "A1-1"]) == "A0-2 holds 0, the trip needs 1"
-    assert floor.trip(["O2"], ["A0-2"]) == "O2 is shipped"
-    assert floor.can_ship()
-    floor.wait(20)
-    floor.trip(["O3"], ["A2-4"])
-    assert not floor.can_ship()
+    assert (
+        PickingState(small, BOOK).trip(["O1", "O2"], ["A0-2", "A1-1"])
+        == "4 units, a trip carries 3"
+    )
+    state = PickingState(SITE, BOOK, {"A0-2": 1, "A1-1": 2, "A2-4": 4})
+    assert state.trip(["O1", "O2"], ["A0-2", "A1-1"]) == "A0-2 holds 1, the trip needs 2"
+    state.trip(["O2"], ["A0-2"])
+    assert state.trip(["O1"], ["A0-2", "A1-1"]) == "A0-2 holds 0, the trip needs 1"
+    assert state.trip(["O2"], ["A0-2"]) == "O2 is shipped"
+    assert state.can_ship()
+    state.wait(20)
+    state.trip(["O3"], ["A2-4"])
+    assert not state.can_ship()
 
 
 def test_orders_not_announced_do_not_exist_before_their_release() -> None:
     hidden = Site(AisleLayout(3, 4), 4, 10.0, 0.5, announced=False)
-    floor = Floor(hidden, BOOK)
-    assert floor.trip(["O3"], ["A2-4"]) == "there is no order O3"
-    floor.wait(19)
-    assert isinstance(floor.trip(["O3"], ["A2-4"]), Shipment)
+    state = PickingState(hidden, BOOK)
+    assert state.trip(["O3"], ["A2-4"]) == "there is no order O3"
+    state.wait(19)
+    assert isinstance(state.trip(["O3"], ["A2-4"]), Shipment)
 
 
 def test_the_picker_free_first_goes_next() -> None:
-    floor = Floor(Site(AisleLayout(3, 4), 4, 10.0, 0.5, pickers=2), BOOK)
-    first = floor.trip(["O1"], ["A0-2", "A1-1"])
+    state = PickingState(Site(AisleLayout(3, 4), 4, 10.0, 0.5, pickers=2), BOOK)
+    first = state.trip(["O1"], ["A0-2", "A1-1"])
     assert isinstance(first, Shipment)
-    assert floor.now == 0
-    second = floor.trip(["O2"], ["A0-2"])
+    assert state.now == 0
+    second = state.trip(["O2"], ["A0-2"])
     assert isinstance(second, Shipment)
     assert second.finish == 5
-    assert floor.now == 5
+    assert state.now == 5
 
 
 @given(sites(), books(most=6, release=30), st.sampled_from(["singles", "exact", "s-shape"]))
 def test_every_rule_ships_every_order(site: Site, orders: list[Order], name: str) -> None:
     rule = {"singles": singles, "exact": earliest_due_exact, "s-shape": earliest_due_s_shape}[name]
-    floor = Floor(site, orders)
-    follow(rule, floor)
-    assert not floor.open
+    state = PickingState(site, orders)
+    follow(rule, state)
+    assert not state.open

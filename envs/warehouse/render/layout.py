@@ -1,4 +1,4 @@
-"""The warehouse floor: racks or shelves, the depot, and tours as they are walked."""
+"""The picture of a layout: slots, the depot, and tours as they are walked."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -7,12 +7,23 @@ from itertools import pairwise
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from tokengym.envs.core.palette import BLACK, PALE, tour_style
+from tokengym.envs.core.palette import (
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    PALE,
+    PURPLE,
+    RED,
+    SKY,
+)
 from tokengym.envs.warehouse.layout import PITCH, AisleLayout, Cell, Layout, MapLayout
 
 Point = tuple[int, int]
 """A place in steps: across (or column), along (or line)."""
 
+_TOUR_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, BLACK)
+_TOUR_LINES = ("-", "--", ":", "-.")
 _WANTED, _RACK = "#fff0c2", "#f4f4f4"
 _LANE = 0.45
 _RACK_WIDTH = 1.0
@@ -78,14 +89,14 @@ def _through_map(layout: MapLayout, here: Cell, there: Cell) -> list[Point]:
     return [point(layout, cell) for cell in reversed(walked[:-1])]
 
 
-def draw_floor(
+def plot_layout(
     axes: Axes, layout: Layout, labels: Mapping[str, str], tours: Sequence[Sequence[str]]
 ) -> None:
-    """Draw the floor with the tours on it.
+    """Plot a layout with tours on it.
 
     Args:
         axes: where.
-        layout: the floor.
+        layout: the layout.
         labels: what is written on slots, by name.
         tours: the slots of each tour in walking order.
     """
@@ -194,3 +205,9 @@ def _tour(axes: Axes, layout: Layout, stops: Sequence[str], number: int, shift: 
     down = 0.0 if isinstance(layout, AisleLayout) else shift
     places = [(cells[stop][0] + shift, cells[stop][1] + down) for stop in stops]
     axes.plot(*zip(*places, strict=True), "o", color=colour, ms=5, zorder=4)
+
+
+def tour_style(number: int) -> tuple[str, str]:
+    """Return colour and line style of the tour `number`, from 0: 28 different ones."""
+    lines = number // len(_TOUR_COLOURS) % len(_TOUR_LINES)
+    return _TOUR_COLOURS[number % len(_TOUR_COLOURS)], _TOUR_LINES[lines]

@@ -13,13 +13,13 @@ from itertools import accumulate
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.warehouse.days import Days, Shop
-from tokengym.envs.warehouse.grammar import Done, write, write_reorder
+from tokengym.envs.warehouse.grammar import Done, write_pick, write_reorder
+from tokengym.envs.warehouse.inventory import Item
+from tokengym.envs.warehouse.oracle.picking import Plan, best_plan
+from tokengym.envs.warehouse.oracle.replies import replies
 from tokengym.envs.warehouse.orders import needs
-from tokengym.envs.warehouse.pick import replies
-from tokengym.envs.warehouse.pick_oracle import Plan, best_plan
+from tokengym.envs.warehouse.picking_rules import follow, singles
 from tokengym.envs.warehouse.reorder_rules import lean
-from tokengym.envs.warehouse.rules import follow, singles
-from tokengym.envs.warehouse.shelf import Item
 
 
 def daily_plans(shop: Shop) -> list[Plan]:
@@ -31,7 +31,7 @@ def daily_plans(shop: Shop) -> list[Plan]:
 
 
 def upper_bound(shop: Shop, plans: Sequence[Plan]) -> float:
-    """Return what no policy exceeds; the module's text proves it.
+    """Return a value that no policy exceeds; the docstring of the module has the proof.
 
     Args:
         shop: the shop.
@@ -69,35 +69,35 @@ def hindsight_replies(shop: Shop, plans: Sequence[Plan]) -> list[str] | None:
             return None
         lots.append(lot)
     days = Days(shop)
-    said = []
+    written = []
     for day, plan in enumerate(plans):
         placed = [lot[day] for lot in lots]
-        if any(n > shelf.room for n, shelf in zip(placed, days.shelves, strict=True)):
+        if any(n > inventory.room for n, inventory in zip(placed, days.inventories, strict=True)):
             return None
         names = [item.sku for item in shop.items]
-        said.append(write_reorder(list(zip(names, placed, strict=True))))
+        written.append(write_reorder(list(zip(names, placed, strict=True))))
         days.open(placed)
         for leg in plan.legs:
-            if isinstance(days.floor.trip(leg.ids, leg.stops), str):
+            if isinstance(days.picking.trip(leg.ids, leg.stops), str):
                 raise TaskError(f"day {day + 1} cannot be played as planned: {leg}")
-        said += replies(plan.legs, [0] * shop.site.pickers)
-        if days.floor.can_ship():
-            said.append(write(Done()))
+        written += replies(plan.legs, [0] * shop.site.pickers)
+        if days.picking.can_ship():
+            written.append(write_pick(Done()))
         days.close()
-    return said
+    return written
 
 
 def reference_value(shop: Shop) -> float:
-    """Return what the reference achieves: lean reorders, orders one at a time as they came."""
+    """Return the objective of the reference: lean reorders, orders one at a time as they came."""
     days = Days(shop)
     while not days.over:
         days.open(
             [
-                lean(shelf.item.model).order(shelf.on_hand + sum(shelf.due), shelf.room)
-                for shelf in days.shelves
+                lean(inventory.item.model).order(inventory.position, inventory.room)
+                for inventory in days.inventories
             ]
         )
-        follow(singles, days.floor)
+        follow(singles, days.picking)
         days.close()
     return days.objective
 

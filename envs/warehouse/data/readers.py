@@ -1,7 +1,7 @@
-"""Reading a user's own floor, orders and sales. Every refusal names file, line and reason.
+"""Reading a user's own layout, orders and sales. Every refusal names file, line and reason.
 
 - A layout: text in the characters of RWARE's layouts (https://github.com/semitable/robotic-warehouse),
-  `x` shelf, `g` goal, `.` floor; blanks are dropped, capitals allowed.
+  `x` shelf, `g` goal, `.` walkway; blanks are dropped, capitals allowed.
 - `slots.csv`: `sku,aisle,row,qty`, one slot an article.
 - `orders.csv`: `order_id,release_min,due_min,sku,qty,value`, a row a line; values of lines add up.
 - `demand.csv`: `period,sku,qty`, a row for every article and period.
@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError, TaskError
 from tokengym.envs.core.tables import Row, Source, Table, column_name, read_text
+from tokengym.envs.warehouse.data.records import OrderBook, Records, SalesHistory
 from tokengym.envs.warehouse.layout import AisleLayout, Cell, Layout, MapLayout
 from tokengym.envs.warehouse.orders import Order
-from tokengym.envs.warehouse.records import OrderBook, Records, SalesHistory
 
 SLOTS = ("sku", "aisle", "row", "qty")
 ORDERS = ("order_id", "release_min", "due_min", "sku", "qty", "value")
@@ -35,11 +35,11 @@ class Slot(NamedTuple):
 
 
 def read(paths: Source | Sequence[Source]) -> Records:
-    """Read whatever the files are.
+    """Read files of demand, or of slots and orders, told apart by their first lines.
 
     Args:
-        paths: the file of demand; or those of slots and orders, in any order, and a layout if the
-            floor is not one of parallel aisles.
+        paths: the file of demand; or those of slots and orders, in any order, and a layout if
+            there are other than parallel aisles.
 
     Raises:
         DataError: if the files do not fit together or one of them is refused.
@@ -59,7 +59,7 @@ def read(paths: Source | Sequence[Source]) -> Records:
 
 
 def read_layout(path: Source) -> MapLayout:
-    """Read a map of shelves, goals and floor.
+    """Read a map of shelves, goals and walkways.
 
     Raises:
         DataError: naming file, line and reason.
@@ -84,10 +84,10 @@ def read_slots(path: Source, layout: Layout | None = None) -> tuple[Layout, dict
 
     Args:
         path: a CSV with the columns `sku,aisle,row,qty`.
-        layout: the floor; the smallest one of parallel aisles that holds all slots if `None`.
+        layout: the layout; the smallest one of parallel aisles that has all slots if `None`.
 
     Returns:
-        the floor, and slot and units by article.
+        the layout, and slot and units by article.
 
     Raises:
         DataError: naming file, line and reason.
@@ -190,7 +190,7 @@ def read_demand(path: Source) -> SalesHistory:
 
 
 def _kind(path: Source) -> str:
-    """Tell by its first line what a file is."""
+    """Return the kind of a file by its first line."""
     first = next(iter(read_text(path).strip().splitlines()), "")
     columns = set(map(column_name, first.split(",")))
     for kind, needed in (("slots", SLOTS), ("orders", ORDERS), ("demand", DEMAND)):

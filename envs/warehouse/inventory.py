@@ -1,15 +1,16 @@
-"""Stock as it happens: what is on hand, what is due, and the items to keep."""
+"""Items and their inventory: units on hand, due and room. No text, no scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.warehouse.stock_oracle import StockModel, poisson
+from tokengym.envs.core.immutable import Immutable
+from tokengym.envs.warehouse.stock_model import StockModel, poisson
 
 
 @dataclass(frozen=True)
-class Item:
+class Item(Immutable):
     """An article, its state at the start and what keeping it costs.
 
     Attributes:
@@ -39,10 +40,6 @@ class Item:
                 f"{self.sku} has room for {model.room} units, got {self.stock} and {self.due}"
             )
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Frozen all the way down: a copy is the Item itself."""
-        return self
-
     @classmethod
     def of(cls, data: Mapping[str, Any], review: int) -> Self:
         """Read an item from its plain form.
@@ -70,8 +67,8 @@ class Item:
         return cls(str(data["sku"]), int(data["stock"]), due, model, kind == "poisson")
 
 
-class Shelf:
-    """One item's stock: days at a stretch by `sell`, or each in parts by `place`, `night`.
+class Inventory:
+    """One item's inventory: played by review cycle (`sell`) or in parts (`place`, `end_day`).
 
     Attributes:
         item: the item.
@@ -87,6 +84,11 @@ class Shelf:
         self.on_hand = item.stock
         self.due = list(item.due)
         self.room = item.model.room - item.stock - sum(item.due)
+
+    @property
+    def position(self) -> int:
+        """Units on hand and on order."""
+        return self.on_hand + sum(self.due)
 
     def sell(self, order: int, asked: Sequence[int]) -> tuple[int, int, int]:
         """Play days on the first of which `order` units are ordered, `0 <= order <= room`.
@@ -120,35 +122,47 @@ class Shelf:
         self.due.append(units)
         self.room -= units
 
-    def night(self, left: int) -> None:
+    def end_day(self, left: int) -> None:
         """End the day with `left` units, no more than there were, and receive what is due."""
         self.room += self.on_hand - left
         self.on_hand = left + self.due.pop(0)
 
 
 def reorder(
-    shelves: Sequence[Shelf], lines: Sequence[tuple[str, int]]
+    inventories: Sequence[Inventory], lines: Sequence[tuple[str, int]]
 ) -> tuple[list[int], list[str]]:
-    """Check the lines of a reorder against the shelves.
+    """Check the lines of a reorder against the room.
 
     Args:
-        shelves: one an item.
+        inventories: one an item.
         lines: item and units, each item at most once.
 
     Returns:
-        the units to place by shelf, 0 where a line was refused or missing, and the refusals.
+        the units to place by item, 0 where a line was refused or missing, and the refusals.
     """
     numbers = {}
-    for at, shelf in enumerate(shelves):
-        numbers[shelf.item.sku] = at
-    units = [0] * len(shelves)
+    for at, inventory in enumerate(inventories):
+        numbers[inventory.item.sku] = at
+    units = [0] * len(inventories)
     refusals = []
     for sku, count in lines:
         number = numbers.get(sku)
         if number is None:
             refusals.append(f"there is no item {sku}")
-        elif count > shelves[number].room:
-            refusals.append(f"{sku} has room for {shelves[number].room} more")
+        elif count > inventories[number].room:
+            refusals.append(f"{sku} has room for {inventories[number].room} more")
         else:
             units[number] = count
     return units, refusals
+
+
+def read_items(instance: Mapping[str, Any]) -> tuple[Item, ...]:
+    """Read the items of an instance.
+
+    Raises:
+        TaskError: if there are none or two share a name.
+    """
+    items = tuple(Item.of(entry, int(instance["review"])) for entry in instance["items"])
+    if not items or len({item.sku for item in items}) != len(items):
+        raise TaskError(f"items have different names, got {[item.sku for item in items]}")
+    return items

@@ -1,4 +1,4 @@
-"""The warehouse episode: floor, tours and deadlines; stock, orders and lost sales by day."""
+"""The picture of an episode: layout, tours and deadlines; stock, orders, lost sales by day."""
 
 import textwrap
 from collections.abc import Sequence
@@ -17,12 +17,11 @@ from tokengym.envs.core.palette import (
     RED,
     SKY,
     figure,
-    tour_style,
 )
 from tokengym.envs.core.rollout import Record
 from tokengym.envs.core.world import World
-from tokengym.envs.warehouse.render_data import Episode, ItemDays, Shift, Tour, episode
-from tokengym.envs.warehouse.render_plan import draw_floor
+from tokengym.envs.warehouse.render.events import Events, ItemDays, Shift, Tour, replay_events
+from tokengym.envs.warehouse.render.layout import plot_layout, tour_style
 
 _WRAP = 52
 _ON_A_SLOT = 6
@@ -30,57 +29,57 @@ _IN_A_ROW = 3
 _ONE_COLUMN = 8
 
 
-def draw(world: World, record: Record, title: str) -> Figure:
-    """Draw a Record of any mode."""
-    shown = episode(world, record)
+def render_episode(world: World, record: Record, title: str) -> Figure:
+    """Return the picture of a Record of any mode."""
+    shown = replay_events(world, record)
     if shown.slots:
-        return _draw_days(shown, title)
+        return _days_figure(shown, title)
     if shown.items:
-        return _draw_stock(shown, title)
-    return _draw_shift(shown.shifts[0], title)
+        return _stock_figure(shown, title)
+    return _shift_figure(shown.shifts[0], title)
 
 
-def _draw_shift(shift: Shift, title: str) -> Figure:
-    """One shift: the floor on the left; the deadlines and the trips in words on the right."""
+def _shift_figure(shift: Shift, title: str) -> Figure:
+    """One shift: the layout on the left; the deadlines and the trips in words on the right."""
     made = figure(13.0, 7.5, f"{title}\n{_tally(shift)}")
     grid = made.add_gridspec(2, 2, width_ratios=(2, 3), height_ratios=(3, 2))
-    floor = made.add_subplot(grid[:, 0])
-    draw_floor(floor, shift.site.layout, _labels(shift), [tour.stops for tour in shift.tours])
+    plan = made.add_subplot(grid[:, 0])
+    plot_layout(plan, shift.site.layout, _labels(shift), [tour.stops for tour in shift.tours])
     _deadlines(made.add_subplot(grid[0, 1]), shift, legend_columns=4)
     words = made.add_subplot(grid[1, 1])
     words.axis("off")
-    said = _in_words(shift)
-    columns = 1 if len(said) <= _ONE_COLUMN else 2
-    words.legend(handles=said, loc="upper left", ncols=columns, frameon=False, fontsize=8)
+    lines = _in_words(shift)
+    columns = 1 if len(lines) <= _ONE_COLUMN else 2
+    words.legend(handles=lines, loc="upper left", ncols=columns, frameon=False, fontsize=8)
     return made
 
 
-def _draw_days(shown: Episode, title: str) -> Figure:
+def _days_figure(shown: Events, title: str) -> Figure:
     """Days of reordering and picking: a column a day, the items below."""
     days = shown.days
     made = figure(max(4.0 * days, 12.0), 13.0, f"{title}\n{_served(shown)}")
     halves = made.subfigures(2, 1, squeeze=False, height_ratios=(3, 2))
     above, below = halves[0][0], halves[1][0]
     panels = above.subplots(2, days, squeeze=False, height_ratios=(3, 2))
-    items = {slot: shelf.item.sku for slot, shelf in zip(shown.slots, shown.items, strict=True)}
+    items = {slot: kept.item.sku for slot, kept in zip(shown.slots, shown.items, strict=True)}
     for number, shift in enumerate(shown.shifts):
-        floor, times = panels[0][number], panels[1][number]
+        plan, times = panels[0][number], panels[1][number]
         labels = items | {slot: f"{items[slot]}\n{label}" for slot, label in _labels(shift).items()}
-        draw_floor(floor, shift.site.layout, labels, [tour.stops for tour in shift.tours])
-        floor.set_title(f"Day {number + 1}: {_tally(shift)}", fontsize=9)
+        plot_layout(plan, shift.site.layout, labels, [tour.stops for tour in shift.tours])
+        plan.set_title(f"Day {number + 1}: {_tally(shift)}", fontsize=9)
         _deadlines(times, shift, legend_columns=2 if number == 0 else 0)
     for column in range(len(shown.shifts), days):  # yet to come
         panels[0][column].axis("off")
         panels[1][column].axis("off")
-    _shelves(below, shown)
+    _inventories(below, shown)
     return made
 
 
-def _draw_stock(shown: Episode, title: str) -> Figure:
+def _stock_figure(shown: Events, title: str) -> Figure:
     """A stretch of keeping stock: a panel an item."""
     columns, rows = _grid(len(shown.items))
     made = figure(max(5.0 * columns, 8.0), 3.4 * rows + 1.2, f"{title}\n{_served(shown)}")
-    _shelves(made, shown)
+    _inventories(made, shown)
     return made
 
 
@@ -95,7 +94,7 @@ def _tally(shift: Shift) -> str:
     return f"trips: {len(shift.tours)}{''.join(others)}"
 
 
-def _served(shown: Episode) -> str:
+def _served(shown: Events) -> str:
     sold = sum(sum(days.sold) for days in shown.items)
     lost = sum(sum(days.lost) for days in shown.items)
     counts = {"refused": shown.refused, "not understood": shown.misread}
@@ -113,35 +112,35 @@ def _labels(shift: Shift) -> dict[str, str]:
 
 
 def _in_words(shift: Shift) -> list[Line2D]:
-    """What a legend says of trips, refusals and what was left."""
+    """Return the legend of trips, refusals and orders left."""
     handles = []
     for number, tour in enumerate(shift.tours):
         colour, line = tour_style(number)
-        said = f"trip {number + 1}: t={tour.start} to {tour.finish}, {tour.walked} steps. "
-        said += ", ".join(
+        text = f"trip {number + 1}: t={tour.start} to {tour.finish}, {tour.walked} steps. "
+        text += ", ".join(
             f"{name} ${value:.1f} ({late} late)" if late else f"{name} ${value:g}"
             for name, value, late in tour.earned
         )
-        handles.append(_handle(said, color=colour, ls=line, lw=2.5))
+        handles.append(_handle(text, color=colour, ls=line, lw=2.5))
     for refusal in shift.refusals:
-        said = f"refused at t={refusal.time}: {refusal.reason}"
-        handles.append(_handle(said, color=RED, marker="x", ls=""))
+        text = f"refused at t={refusal.time}: {refusal.reason}"
+        handles.append(_handle(text, color=RED, marker="x", ls=""))
     if shift.misread:
         times = ", ".join(map(str, shift.misread))
         handles.append(_handle(f"not understood at t={times}", color=GREY, marker="+", ls=""))
     if shift.unshipped:
-        said = f"not shipped: {', '.join(shift.unshipped)}"
-        handles.append(_handle(said, color=BLACK, marker="", ls=""))
+        text = f"not shipped: {', '.join(shift.unshipped)}"
+        handles.append(_handle(text, color=BLACK, marker="", ls=""))
     return handles
 
 
-def _handle(said: str, *, color: str, marker: str = "", ls: str, lw: float = 1.5) -> Line2D:
-    said = textwrap.fill(said, _WRAP).replace("$", r"\$")  # money, not mathematics
-    return Line2D([], [], color=color, marker=marker, ls=ls, lw=lw, label=said)
+def _handle(text: str, *, color: str, marker: str = "", ls: str, lw: float = 1.5) -> Line2D:
+    text = textwrap.fill(text, _WRAP).replace("$", r"\$")  # money, not mathematics
+    return Line2D([], [], color=color, marker=marker, ls=ls, lw=lw, label=text)
 
 
 def _deadlines(axes: Axes, shift: Shift, legend_columns: int) -> None:
-    """Draw time from left to right: pickers' trips on top, then each order's release and due."""
+    """Plot time from left to right: pickers' trips on top, then each order's release and due."""
     names = []
     lanes = _lanes(shift.tours, shift.site.pickers)
     for lane in range(shift.site.pickers):
@@ -219,13 +218,13 @@ def _grid(count: int) -> tuple[int, int]:
     return columns, -(-count // columns)
 
 
-def _shelves(made: Figure | SubFigure, shown: Episode) -> None:
-    """Draw a panel an item: demand as bars, met and lost; stock in the morning; orders."""
+def _inventories(made: Figure | SubFigure, shown: Events) -> None:
+    """Plot a panel an item: demand as bars, met and lost; stock in the morning; orders."""
     items = shown.items
     columns, rows = _grid(len(items))
     panels = made.subplots(rows, columns, squeeze=False).flatten().tolist()
     for axes, days in zip(panels, items, strict=False):
-        _shelf(axes, days, shown.days)
+        _inventory(axes, days, shown.days)
     for axes in panels[len(items) :]:
         axes.axis("off")
     handles, names = panels[0].get_legend_handles_labels()
@@ -234,7 +233,7 @@ def _shelves(made: Figure | SubFigure, shown: Episode) -> None:
     made.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
 
 
-def _shelf(axes: Axes, days: ItemDays, last: int) -> None:
+def _inventory(axes: Axes, days: ItemDays, last: int) -> None:
     item = days.item
     numbers = list(range(1, len(days.on_hand) + 1))
     closed = numbers[: len(days.sold)]

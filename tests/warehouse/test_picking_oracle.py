@@ -11,29 +11,29 @@ from hypothesis import strategies as st
 
 from tests.warehouse.books import LAYOUT, SLOTS, books, sites
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.warehouse.floor import Floor
 from tokengym.envs.warehouse.grammar import Trip, Wait, read_pick
+from tokengym.envs.warehouse.oracle.picking import MOST_ORDERS, best_plan
+from tokengym.envs.warehouse.oracle.replies import best_reply, replies
 from tokengym.envs.warehouse.orders import Order, Site, needs
-from tokengym.envs.warehouse.pick import best_reply, replies
-from tokengym.envs.warehouse.pick_oracle import MOST_ORDERS, best_plan
+from tokengym.envs.warehouse.picking import PickingState
 
 
-def exhaust(floor: Floor, penalties: Mapping[str, float]) -> float:
+def exhaust(state: PickingState, penalties: Mapping[str, float]) -> float:
     """The best objective over every sequence of trips, routes and waits, by trying them all."""
-    best = floor.objective - sum(penalties[name] for name in floor.open)
-    coming = {order.release for order in floor.open.values() if order.release > floor.now}
+    best = state.objective - sum(penalties[name] for name in state.open)
+    coming = {order.release for order in state.open.values() if order.release > state.now}
     for release in coming:
-        twin = copy.deepcopy(floor)
+        twin = copy.deepcopy(state)
         twin.wait(release - twin.now)
         best = max(best, exhaust(twin, penalties))
-    for count in range(1, len(floor.open) + 1):
-        for batch in itertools.combinations(floor.open.values(), count):
+    for count in range(1, len(state.open) + 1):
+        for batch in itertools.combinations(state.open.values(), count):
             stops = needs(batch)
-            if sum(stops.values()) > floor.site.capacity:
+            if sum(stops.values()) > state.site.capacity:
                 continue
             walked = {}
             for route in itertools.permutations(stops):
-                twin = copy.deepcopy(floor)
+                twin = copy.deepcopy(state)
                 shipment = twin.trip([order.id for order in batch], route)
                 if isinstance(shipment, str):
                     break
@@ -45,16 +45,16 @@ def exhaust(floor: Floor, penalties: Mapping[str, float]) -> float:
 
 def played(
     site: Site, orders: Sequence[Order], stock: Mapping[str, int] | None, said: Sequence[str]
-) -> Floor:
-    floor = Floor(site, orders, None if stock is None else dict(stock))
+) -> PickingState:
+    state = PickingState(site, orders, None if stock is None else dict(stock))
     for text in said:
         command = read_pick(text, complete=True)
         if isinstance(command, Wait):
-            floor.wait(command.time)
+            state.wait(command.time)
         else:
             assert isinstance(command, Trip)
-            assert not isinstance(floor.trip(*command), str)
-    return floor
+            assert not isinstance(state.trip(*command), str)
+    return state
 
 
 @settings(max_examples=30)
@@ -66,8 +66,8 @@ def test_no_plan_beats_the_oracle(data: st.DataObject, pickers: int, scarce: boo
     penalties = [float(data.draw(st.integers(0, 3))) for _ in orders]
     plan = best_plan(site, orders, stock=stock, penalties=penalties)
     by_id = {order.id: cost for order, cost in zip(orders, penalties, strict=True)}
-    floor = Floor(site, orders, None if stock is None else dict(stock))
-    assert math.isclose(plan.value, exhaust(floor, by_id), abs_tol=1e-9)
+    state = PickingState(site, orders, None if stock is None else dict(stock))
+    assert math.isclose(plan.value, exhaust(state, by_id), abs_tol=1e-9)
 
 
 @settings(max_examples=20)
@@ -76,15 +76,15 @@ def test_no_plan_beats_the_oracle_after_a_false_start(
     data: st.DataObject, pickers: int, lost: int
 ) -> None:
     site, orders = data.draw(sites(pickers)), data.draw(books(release=0))
-    floor = Floor(site, orders, dict.fromkeys(SLOTS, 3))
-    floor.wait(lost)
-    best = exhaust(floor, dict.fromkeys(floor.open, 0.0))
-    while isinstance(command := read_pick(best_reply(floor), complete=True), Trip | Wait):
+    state = PickingState(site, orders, dict.fromkeys(SLOTS, 3))
+    state.wait(lost)
+    best = exhaust(state, dict.fromkeys(state.open, 0.0))
+    while isinstance(command := read_pick(best_reply(state), complete=True), Trip | Wait):
         if isinstance(command, Wait):
-            floor.wait(command.time)
+            state.wait(command.time)
         else:
-            assert not isinstance(floor.trip(*command), str)
-    assert math.isclose(floor.objective, best, abs_tol=1e-9)
+            assert not isinstance(state.trip(*command), str)
+    assert math.isclose(state.objective, best, abs_tol=1e-9)
 
 
 @settings(max_examples=40)
@@ -92,8 +92,8 @@ def test_no_plan_beats_the_oracle_after_a_false_start(
 def test_the_oracle_s_replies_earn_its_value(data: st.DataObject, pickers: int) -> None:
     site, orders = data.draw(sites(pickers)), data.draw(books(most=6, release=30))
     plan = best_plan(site, orders)
-    floor = played(site, orders, None, replies(plan.legs, [0] * pickers))
-    assert math.isclose(floor.objective, plan.value, abs_tol=1e-9)
+    state = played(site, orders, None, replies(plan.legs, [0] * pickers))
+    assert math.isclose(state.objective, plan.value, abs_tol=1e-9)
 
 
 @settings(max_examples=15)

@@ -10,8 +10,9 @@ import numpy as np
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.windows import Windows
+from tokengym.envs.warehouse.generator import draw_item, site_of
 from tokengym.envs.warehouse.layout import Layout
-from tokengym.envs.warehouse.levels import Level, PickLevel, StockLevel, draw_item, site_of
+from tokengym.envs.warehouse.levels import Level, PickLevel, StockLevel
 from tokengym.envs.warehouse.orders import Order
 
 LEAST_HISTORY = 20
@@ -24,7 +25,7 @@ class OrderBook(Immutable):
 
     Attributes:
         name: file they come from, for refusals.
-        layout: the floor.
+        layout: slots and walkways.
         stock: units by slot.
         orders: the orders, by release; the time unit is a minute, and a step takes one.
         lines: line of the file each order begins on.
@@ -80,7 +81,7 @@ class OrderBook(Immutable):
         return {"mode": "pick", "site": site, "orders": orders, "stock": stock}
 
     def outcomes(self, _at: int, _instance: Mapping[str, Any]) -> None:
-        """Return nothing: a shift leaves nothing to chance."""
+        """Return `None`: a shift has no random outcomes."""
 
 
 @dataclass(frozen=True)

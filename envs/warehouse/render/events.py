@@ -1,4 +1,4 @@
-"""What happened in a warehouse episode: trips and refusals by shift, stock by item and day."""
+"""The events of a replayed episode: trips and refusals by shift, stock by item and day."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,12 +7,13 @@ from typing import NamedTuple
 from tokengym.envs.core.replay import Step, replay
 from tokengym.envs.core.rollout import Record
 from tokengym.envs.core.world import World
-from tokengym.envs.warehouse.floor import Floor
+from tokengym.envs.warehouse.compiled import CompiledPick, CompiledStock, CompiledTask
 from tokengym.envs.warehouse.full import FullSession
 from tokengym.envs.warehouse.grammar import Trip, read_pick, read_reorder
+from tokengym.envs.warehouse.inventory import Inventory, Item, reorder
 from tokengym.envs.warehouse.orders import Order, Site
 from tokengym.envs.warehouse.pick import PickSession
-from tokengym.envs.warehouse.shelf import Item, Shelf, reorder
+from tokengym.envs.warehouse.picking import PickingState
 from tokengym.envs.warehouse.stock import StockSession
 from tokengym.envs.warehouse.world import WarehouseWorld
 
@@ -87,8 +88,8 @@ class ItemDays:
 
 
 @dataclass
-class Episode:
-    """What happened in an episode.
+class Events:
+    """The events of an episode.
 
     Attributes:
         shifts: stretches of picking, in order; none in `stock`.
@@ -107,15 +108,14 @@ class Episode:
     misread: int = 0
 
 
-def episode(world: World, record: Record) -> Episode:
-    """Play a Record again and read off what happened."""
-    if not isinstance(world, WarehouseWorld):
-        raise TypeError(f"this is drawn of the warehouse world, got {type(world).__name__}")
-    found = _opening(world, record)
+def replay_events(world: World, record: Record) -> Events:
+    """Replay a Record and collect its events."""
+    world = WarehouseWorld.cast(world)
+    found = _no_events(world.compile(record.task))
     for step in replay(world, record):
         session, after = step.before.session, step.after.session
         if isinstance(session, PickSession):
-            _pick(found.shifts[-1], session.picking.floor, step.reply)
+            _pick(found.shifts[-1], session.picking.state, step.reply)
         elif isinstance(session, StockSession):
             _keep_stock(found, session, step.reply)
         elif isinstance(after, FullSession):
@@ -125,79 +125,79 @@ def episode(world: World, record: Record) -> Episode:
     return found
 
 
-def _opening(world: WarehouseWorld, record: Record) -> Episode:
-    """Return what there is to show before the first reply."""
-    twin = world.fork()
-    twin.start(record.task)
-    session = twin.session
-    if isinstance(session, PickSession):
-        return Episode([Shift(session.problem.site, session.problem.orders)])
-    if isinstance(session, FullSession):
-        shop = session.problem.shop
-        return Episode([], [ItemDays(item) for item in shop.items], shop.slots, len(shop.books))
-    problem = session.problem
-    return Episode([], [ItemDays(item) for item in problem.items], (), len(problem.demand[0]))
+def _no_events(compiled: CompiledTask) -> Events:
+    """Return the events before the first reply."""
+    if isinstance(compiled, CompiledPick):
+        return Events([Shift(compiled.site, compiled.orders)])
+    if isinstance(compiled, CompiledStock):
+        items = [ItemDays(item) for item in compiled.items]
+        return Events(items=items, days=len(compiled.demand[0]))
+    shop = compiled.shop
+    items = [ItemDays(item) for item in shop.items]
+    return Events(items=items, slots=shop.slots, days=len(shop.books))
 
 
-def _pick(shift: Shift, floor: Floor, reply: str) -> None:
-    """Note what a reply did on a floor, which is this function's own to change."""
-    now = floor.now
+def _pick(shift: Shift, state: PickingState, reply: str) -> None:
+    """Add the events of a reply; `state` is changed."""
+    now = state.now
     command = read_pick(reply, complete=True)
     if command is None:
         shift.misread.append(now)
     elif isinstance(command, Trip):
-        outcome = floor.trip(*command)
+        outcome = state.trip(*command)
         if isinstance(outcome, str):
             shift.refusals.append(Refusal(now, outcome))
         else:
             tour = Tour(outcome.stops, now, outcome.finish, outcome.walked, outcome.earned)
             shift.tours.append(tour)
-    shift.unshipped = tuple(floor.open)
+    shift.unshipped = tuple(state.open)
 
 
-def _keep_stock(found: Episode, session: StockSession, reply: str) -> None:
-    """Note the days of one review cycle; the session is this function's own to change."""
-    problem = session.problem
-    ordered = _ordered(session.shelves, reply)
-    first = session.turns * problem.review
-    for days, shelf, units, path in zip(
-        found.items, session.shelves, ordered, problem.demand, strict=True
+def _keep_stock(found: Events, session: StockSession, reply: str) -> None:
+    """Add the days of one review cycle; the session is changed."""
+    compiled = session.compiled
+    ordered = _ordered(session.inventories, reply)
+    first = session.turns * compiled.review
+    for days, inventory, units, path in zip(
+        found.items, session.inventories, ordered, compiled.demand, strict=True
     ):
-        for asked in path[first : first + problem.review]:
-            days.on_hand.append(shelf.on_hand)
+        for asked in path[first : first + compiled.review]:
+            days.on_hand.append(inventory.on_hand)
             days.ordered.append(units)
-            shelf.place(units)
+            inventory.place(units)
             units = 0
-            sold = min(asked, shelf.on_hand)
+            sold = min(asked, inventory.on_hand)
             days.sold.append(sold)
             days.lost.append(asked - sold)
-            shelf.night(shelf.on_hand - sold)
+            inventory.end_day(inventory.on_hand - sold)
 
 
 def _run_shop(
-    found: Episode, session: FullSession, after: FullSession, step: Step[WarehouseWorld]
+    found: Events, session: FullSession, after: FullSession, step: Step[WarehouseWorld]
 ) -> None:
-    """Note a morning's reorder or a decision of picking, and the evening if the day is over."""
-    shop = session.problem.shop
+    """Add a morning's reorder or a decision of picking, and the evening if the day is over."""
+    shop = session.compiled.shop
     if session.picking is None:
         found.shifts.append(Shift(shop.site, shop.books[session.days.day]))
-        ordered = _ordered(session.days.shelves, step.reply)
-        for days, shelf, units in zip(found.items, session.days.shelves, ordered, strict=True):
-            days.on_hand.append(shelf.on_hand)
+        ordered = _ordered(session.days.inventories, step.reply)
+        for days, inventory, units in zip(
+            found.items, session.days.inventories, ordered, strict=True
+        ):
+            days.on_hand.append(inventory.on_hand)
             days.ordered.append(units)
     else:
-        _pick(found.shifts[-1], session.picking.floor, step.reply)
+        _pick(found.shifts[-1], session.picking.state, step.reply)
     if after.days.day == session.days.day:
         return
-    floor = after.days.floor
+    picking = after.days.picking
     for days, slot in zip(found.items, found.slots, strict=True):
-        left = days.on_hand[-1] if floor.stock is None else floor.stock[slot]
+        left = days.on_hand[-1] if picking.stock is None else picking.stock[slot]
         days.sold.append(days.on_hand[-1] - left)
-        lines = [line for order in floor.open.values() for line in order.lines]
+        lines = [line for order in picking.open.values() for line in order.lines]
         days.lost.append(sum(units for wanted, units in lines if wanted == slot))
 
 
-def _ordered(shelves: Sequence[Shelf], reply: str) -> list[int]:
-    """Return the units a reply places by shelf."""
-    units, _ = reorder(shelves, read_reorder(reply, complete=True) or [])
+def _ordered(inventories: Sequence[Inventory], reply: str) -> list[int]:
+    """Return the units a reply orders by item."""
+    units, _ = reorder(inventories, read_reorder(reply, complete=True) or [])
     return units

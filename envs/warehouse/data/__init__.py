@@ -1,0 +1,21 @@
+"""A user's own orders and sales: files, checked records, and the windows that levels play."""
+
+from tokengym.envs.warehouse.data.readers import (
+    read,
+    read_demand,
+    read_layout,
+    read_orders,
+    read_slots,
+)
+from tokengym.envs.warehouse.data.records import OrderBook, Records, SalesHistory
+
+__all__ = [
+    "OrderBook",
+    "Records",
+    "SalesHistory",
+    "read",
+    "read_demand",
+    "read_layout",
+    "read_orders",
+    "read_slots",
+]

@@ -1,0 +1,1 @@
+"""Optima: exact for picking and for stock, an upper bound for full days."""
