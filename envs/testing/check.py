@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tokengym.envs.core.rollout import Policy
+from tokengym.envs.registry import spec
 from tokengym.envs.testing import episodes, gymnasium_laws, returns, tasks, twins
 from tokengym.envs.testing.law import Law
 from tokengym.envs.testing.subject import Subject, WorldLike
@@ -32,9 +33,9 @@ def check_world(
     """Check that a world keeps every law of `tokengym.testing.LAWS`, the simplest first.
 
     Args:
-        world: a world as an object, by its id (at its first level), or as (id, level). An object
-            may have any options and need not be registered; laws about a Gymnasium id are checked
-            only of worlds given by id.
+        world: a world as an object, an id (of all its levels), or (id, level). An object may have
+            any options and need not be registered; laws about a Gymnasium id are checked only of
+            worlds given by id.
         policies: scripted policies by name, as `WorldSpec.baselines` has them; those of the spec
             if `None`. Without an `oracle`, policies are compared with the optimum only.
         tasks: number of Tasks on which mean returns are compared, at least 2.
@@ -49,8 +50,13 @@ def check_world(
             world, the level, the Task and what was observed.
         ValueError: if a number is too small, or the world has no training Tasks.
     """
-    subject = Subject(world, policies=policies, tasks=tasks, examples=examples, seed=seed)
-    checked = laws(subject)
-    for law in checked:
-        law.check(subject)
-    return checked
+    cases = [(world, level) for level in spec(world).levels] if isinstance(world, str) else [world]
+    subjects = [
+        Subject(case, policies=policies, tasks=tasks, examples=examples, seed=seed)
+        for case in cases
+    ]
+    for subject in subjects:
+        for law in laws(subject):
+            if law.per_level or subject is subjects[0]:
+                law.check(subject)
+    return laws(subjects[0])

@@ -46,9 +46,7 @@ class TurnLaw(Enum):
     TERMS_SUM_TO_THE_REWARD = "The terms of a reward sum to it exactly."
     REWARDS_SUM_TO_THE_RETURN = "The rewards of an episode sum to its returns exactly."
     ANSWERS_REPORT_THE_FORM = "Every answer to a reply has the metric `well_formed`, 0 or 1."
-    AN_END_HAS_A_REASON = (
-        "The last Turn is either terminated or truncated and has a stop reason; no other Turn does."
-    )
+    AN_END_HAS_A_REASON = "An episode ends terminated or truncated, not both, with a stop reason."
 
 
 class Violation(Exception):

@@ -63,9 +63,8 @@ class CheckedEpisode:
     def _check(self, what: str) -> None:
         turn, spec = self.turn, self._world.spec
         kind = type(turn.text)
-        self._hold(
-            TurnLaw.TEXTS_ARE_STRINGS, kind is str, f"the text of {what} is a {kind.__name__}"
-        )
+        detail = f"the text of {what} is a {kind.__name__}"
+        self._hold(TurnLaw.TEXTS_ARE_STRINGS, kind is str, detail)
         named = {turn.role, *turn.rewards, *turn.terms}
         self._hold(
             TurnLaw.ROLES_ARE_DECLARED, named <= set(spec.roles), f"{what} names {sorted(named)}"

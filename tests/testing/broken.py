@@ -73,6 +73,11 @@ class GoesOnPastTheEnd(Thermometer):
         return super().task(split, 19 if index == 20 else index)
 
 
+class HasNoTasks(Thermometer):
+    def _sizes(self) -> Mapping[str, int]:
+        return dict.fromkeys(SPLITS, 0)
+
+
 class PlaysForeignTasks(Thermometer):
     def start(self, task: Task) -> Turn:
         return super().start(replace(task, world=self.spec.id))

@@ -162,9 +162,11 @@ def test_who_was_lucky_on_a_few_tasks_does_not_beat_the_oracle() -> None:
     check_world(broken.Lottery(SPEC), policies={**POLICIES, "gambler": broken.gamble}, tasks=2)
 
 
-def test_a_budget_of_nothing_is_refused() -> None:
+def test_nothing_to_check_is_refused() -> None:
     with pytest.raises(ValueError, match="tasks=1"):
         Subject("forecast", tasks=1)
+    with pytest.raises(ValueError, match="no training Tasks"):
+        check_world(broken.HasNoTasks(SPEC))
 
 
 def test_without_hypothesis_one_error_names_the_extra() -> None:
