@@ -192,7 +192,7 @@ class Coordinator:
         if turn.done:
             return None
         if turn.role != role:
-            raise RoleError(f"it is {turn.role!r} who speaks now, not {role!r}")
+            raise RoleError(f"it is the turn of {turn.role!r}, not of {role!r}")
         self._turns.append(episode.play(tokens, stop_reason))
         exchange = episode.reply, episode.answer
         if not self._one_role:
