@@ -1,6 +1,6 @@
 """Scripted policies for both roles. All but the oracle use only what the Turns show."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -8,29 +8,24 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption import challengers
 from tokengym.envs.disruption.claims import Claim, Fact
-from tokengym.envs.disruption.docket import likeliest
 from tokengym.envs.disruption.evidence import CITER_FEATURES, FEATURES, Evidence
-from tokengym.envs.disruption.judge import best_claims, true_claims
+from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
+from tokengym.envs.disruption.grammar import MOST_CLAIMS, Answer, Argument
 from tokengym.envs.disruption.labels import LABELS, Target, disruption_label
-from tokengym.envs.disruption.literature import (
-    Probabilities,
-    cue_group,
-    draw_evidence,
-    draw_outcome,
-)
-from tokengym.envs.disruption.replies import MOST_CLAIMS, Answer, Argument
+from tokengym.envs.disruption.literature import Probabilities, cue_group
+from tokengym.envs.disruption.oracle import best_claims, likeliest, true_claims
 from tokengym.envs.disruption.world import DisruptionWorld
 
-Policy = Callable[[World, Turn, np.random.Generator], str]
 FloatArray = npt.NDArray[np.float64]
 
 _THIRD = (1 / 3, 1 / 3, 1 / 3)
-_RECORD = 2000
+_SAMPLE = 2000
 _RIDGE = 1.0
 _LOGIT_NOISE = 1.2
 _FALSE_SHARE = 0.2
@@ -38,7 +33,7 @@ _FALSE_SHARE = 0.2
 
 def _null(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """No label preferred, nothing claimed; as challenger "are you sure?"."""
-    world = _debate(world)
+    world = DisruptionWorld.cast(world)
     if turn.role == "challenger":
         return challengers.null(world, turn, rng)
     count = len(world.targets)
@@ -46,7 +41,7 @@ def _null(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
 
 def _random(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    world = _debate(world)
+    world = DisruptionWorld.cast(world)
     if turn.role == "challenger":
         target = world.targets[int(rng.integers(len(world.targets)))]
         return Argument(LABELS[target][int(rng.integers(3))], _random_claims(rng, 2)).write()
@@ -58,7 +53,7 @@ def _random(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
 def _majority(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """The most frequent label and the labels' frequencies, whatever is shown."""
-    world = _debate(world)
+    world = DisruptionWorld.cast(world)
     if turn.role == "challenger":
         return challengers.null(world, turn, rng)
     reports = tuple(_frequencies(target, world.level) for target in world.targets)
@@ -70,10 +65,10 @@ def _scripted(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
     Without them, and for novelty, all labels are alike.
     """
-    world = _debate(world)
+    world = DisruptionWorld.cast(world)
     if turn.role == "challenger":
         return challengers.scripted(world, turn, rng)
-    evidence = world.docket.evidence
+    evidence = world.compiled.evidence
     reports = tuple(_first_year_report(evidence, target) for target in world.targets)
     return _answer(world, reports, best_claims(evidence, world.targets, reports).claims)
 
@@ -88,11 +83,11 @@ def _first_year_report(evidence: Evidence, target: Target) -> Probabilities:
 
 def _logistic(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Multinomial logistic regression on the evidence, and the claims that fit its report."""
-    world = _debate(world)
+    world = DisruptionWorld.cast(world)
     if turn.role == "challenger":
         return challengers.scripted(world, turn, rng)
     reports = _logistic_reports(world)
-    claims = best_claims(world.docket.evidence, world.targets, reports).claims
+    claims = best_claims(world.compiled.evidence, world.targets, reports).claims
     return _answer(world, reports, claims)
 
 
@@ -101,14 +96,14 @@ def _noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
     Informed but far from the oracle: what a learner starts from.
     """
-    world = _debate(world)
+    world = DisruptionWorld.cast(world)
     if turn.role == "challenger":
         return challengers.noisy(world, turn, rng)
     reports = tuple(
         _softmax(np.log(report) + _LOGIT_NOISE * rng.normal(size=3))
         for report in _logistic_reports(world)
     )
-    evidence = world.docket.evidence
+    evidence = world.compiled.evidence
     offers = true_claims(evidence)
     picks = rng.choice(len(offers), min(2, len(offers)), replace=False)
     claims = [offers[int(k)] for k in picks]
@@ -127,12 +122,12 @@ def _oracle(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
     Of a real paper nobody knows the posterior; there the gold label stands in for it.
     """
-    world = _debate(world)
+    world = DisruptionWorld.cast(world)
     if turn.role == "challenger":
         return challengers.scripted(world, turn, rng)
-    docket = world.docket
-    claims = best_claims(docket.evidence, world.targets, docket.posteriors).claims
-    return _answer(world, docket.posteriors, claims, decimals=6)
+    compiled = world.compiled
+    claims = best_claims(compiled.evidence, world.targets, compiled.posteriors).claims
+    return _answer(world, compiled.posteriors, claims, decimals=6)
 
 
 def _answer(
@@ -163,7 +158,7 @@ def _random_claims(rng: np.random.Generator, most: int) -> tuple[Claim, ...]:
     )
 
 
-class Record(NamedTuple):
+class Sample(NamedTuple):
     """Papers with known labels of one tier, for baselines to learn from.
 
     Attributes:
@@ -176,11 +171,11 @@ class Record(NamedTuple):
 
 
 @cache
-def _record(tier: str) -> Record:
-    """A record of its own stream: none of its papers is a Task."""
+def _sample(tier: str) -> Sample:
+    """Draw a sample from a stream of its own: none of its papers is a Task."""
     rng = generator("disruption record", tier)
     rows, outcomes = [], []
-    for _ in range(_RECORD):
+    for _ in range(_SAMPLE):
         evidence = draw_evidence(rng, tier)
         rows.append(_features(evidence))
         outcomes.append(draw_outcome(rng, evidence).labels())
@@ -188,12 +183,12 @@ def _record(tier: str) -> Record:
         target: np.array([LABELS[target].index(outcome[target]) for outcome in outcomes])
         for target in LABELS
     }
-    return Record(np.array(rows), labels)
+    return Sample(np.array(rows), labels)
 
 
 @cache
 def _frequencies(target: Target, tier: str) -> Probabilities:
-    return _probabilities(np.bincount(_record(tier).labels[target], minlength=3) / _RECORD)
+    return _probabilities(np.bincount(_sample(tier).labels[target], minlength=3) / _SAMPLE)
 
 
 class Regression(NamedTuple):
@@ -211,16 +206,16 @@ class Regression(NamedTuple):
 
 @cache
 def _regression(target: Target, tier: str) -> Regression:
-    """Fit by penalised maximum likelihood on the record."""
+    """Fit by penalised maximum likelihood on the sample."""
     from scipy.optimize import minimize
 
-    record = _record(tier)
-    shown = ~np.isnan(record.features).all(axis=0)
-    mean = np.where(shown, np.nan_to_num(record.features).mean(axis=0), 0.0)
-    deviation = np.where(shown, np.nan_to_num(record.features).std(axis=0), 1.0)
-    x = np.nan_to_num((record.features - mean) / deviation)
+    sample = _sample(tier)
+    shown = ~np.isnan(sample.features).all(axis=0)
+    mean = np.where(shown, np.nan_to_num(sample.features).mean(axis=0), 0.0)
+    deviation = np.where(shown, np.nan_to_num(sample.features).std(axis=0), 1.0)
+    x = np.nan_to_num((sample.features - mean) / deviation)
     x = np.hstack([x, np.ones((len(x), 1))])
-    y = np.eye(3)[record.labels[target]]
+    y = np.eye(3)[sample.labels[target]]
 
     def loss(flat: FloatArray) -> tuple[float, FloatArray]:
         weights = flat.reshape(-1, 3)
@@ -235,7 +230,7 @@ def _regression(target: Target, tier: str) -> Regression:
 
 
 def _logistic_reports(world: DisruptionWorld) -> tuple[Probabilities, ...]:
-    evidence = world.docket.evidence
+    evidence = world.compiled.evidence
     return tuple(_regression(target, world.level).report(evidence) for target in world.targets)
 
 
@@ -254,12 +249,6 @@ def _softmax(scores: FloatArray) -> Probabilities:
 def _probabilities(values: FloatArray) -> Probabilities:
     a, b, c = values.tolist()
     return a, b, c
-
-
-def _debate(world: World) -> DisruptionWorld:
-    if isinstance(world, DisruptionWorld):
-        return world
-    raise TypeError(f"these policies play DisruptionWorld, got {type(world).__name__}")
 
 
 BASELINES: Mapping[str, Policy] = MappingProxyType(

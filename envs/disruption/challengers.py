@@ -1,19 +1,21 @@
-"""Scripted challengers. They read what the challenger is shown and never the gold label."""
+"""Scripted challengers. They use only what the challenger is shown, never the gold label."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
+from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption.claims import Claim, Fact, Quote
 from tokengym.envs.disruption.evidence import Evidence
-from tokengym.envs.disruption.judge import judge, true_claims
+from tokengym.envs.disruption.grammar import Answer, Argument
+from tokengym.envs.disruption.judge import judge
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import ALL_CUES
-from tokengym.envs.disruption.replies import Answer, Argument
+from tokengym.envs.disruption.oracle import true_claims
 from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
 
@@ -50,12 +52,12 @@ def strongest_argument(evidence: Evidence, targets: tuple[Target, ...], answer: 
     claims = true_claims(evidence)
     best = Argument(None, ())
     strength = 0.0
-    for target, said in zip(targets, answer.labels, strict=True):
+    for target, label in zip(targets, answer.labels, strict=True):
         beliefs = np.array([judge((claim,), target) for claim in claims])
         for other in range(3):
-            if other == said or not claims:
+            if other == label or not claims:
                 continue
-            ratios = beliefs[:, other] / beliefs[:, said]
+            ratios = beliefs[:, other] / beliefs[:, label]
             strongest = int(ratios.argmax())
             if ratios[strongest] > strength:
                 strength = float(ratios[strongest])
@@ -87,14 +89,13 @@ def _of_different_families(
 
 
 def _position(world: World) -> tuple[Evidence, tuple[Target, ...], Answer]:
-    if not isinstance(world, DisruptionWorld):
-        raise TypeError(f"these policies play DisruptionWorld, got {type(world).__name__}")
+    world = DisruptionWorld.cast(world)
     answer = world.first_answer
     if answer is None:
-        raise RuntimeError("a challenger speaks after the predictor's first answer")
-    return world.docket.evidence, world.targets, answer
+        raise RuntimeError("a challenger replies after the predictor's first answer")
+    return world.compiled.evidence, world.targets, answer
 
 
-CHALLENGERS: Mapping[str, Callable[[World, Turn, np.random.Generator], str]] = MappingProxyType(
+CHALLENGERS: Mapping[str, Policy] = MappingProxyType(
     {"null": null, "scripted": scripted, "noisy": noisy}
 )

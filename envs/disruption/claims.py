@@ -1,18 +1,13 @@
-"""Claims about a paper: how they are written, whether they hold, which integers they leave open."""
+"""Claims about a paper: their form, whether they hold, and the integers they leave open."""
 
 import math
-import re
-from functools import lru_cache
 from typing import NamedTuple
 
-from tokengym.envs.disruption.evidence import FEATURES, Evidence
+from tokengym.envs.disruption.evidence import Evidence
 
 MOST_QUOTED_WORDS = 8
 MOST_QUOTED_CHARACTERS = 80
 _SHOWN_CHARACTERS = 40
-
-_FACT = re.compile(r"([a-z_]{1,20}) ?(>=|<=|=|>|<) ?(-?[0-9]{1,7}(?:\.[0-9]{1,4})?)")
-_QUOTE = re.compile(r'"([^"]*)"')
 
 
 class Fact(NamedTuple):
@@ -34,7 +29,7 @@ class Fact(NamedTuple):
 
     @property
     def family(self) -> str:
-        """What the claim is about; a judge hears one claim a family."""
+        """The feature the claim is about; the judge considers one claim a family."""
         return self.feature
 
     def interval(self) -> tuple[float, float]:
@@ -96,7 +91,7 @@ class Quote(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """A line that begins like a claim and is none; it never holds."""
+    """A line that begins like a claim but is malformed; it never holds."""
 
     words: str
 
@@ -112,7 +107,7 @@ class Unreadable(NamedTuple):
 
     @property
     def family(self) -> str:
-        """It is about nothing."""
+        """No family."""
         return ""
 
     def holds(self, evidence: Evidence) -> bool:
@@ -121,19 +116,3 @@ class Unreadable(NamedTuple):
 
 
 Claim = Fact | Quote | Unreadable
-
-
-@lru_cache(maxsize=16384)
-def read_fact(words: str) -> Claim:
-    """Read what follows `CLAIM`."""
-    match = _FACT.fullmatch(words)
-    if match is None or match[1] not in FEATURES:
-        return Unreadable(words)
-    return Fact(match[1], match[2], float(match[3]))
-
-
-@lru_cache(maxsize=16384)
-def read_quote(words: str) -> Claim:
-    """Read what follows `QUOTE`."""
-    match = _QUOTE.fullmatch(words)
-    return Unreadable(words) if match is None else Quote(match[1])

@@ -1,8 +1,8 @@
-"""What may be seen of a paper, tier by tier: the only facts prompts, claims and judges know."""
+"""What a tier shows of a paper: the only facts that prompts, claims and the judge can use."""
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.disruption.paper import LABEL_RULES, Paper
@@ -35,10 +35,6 @@ class Evidence(NamedTuple):
     facts: Mapping[str, int]
     rule: str = "threshold"
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Read-only: a copy is the Evidence itself."""
-        return self
-
     @property
     def text(self) -> str:
         """Where quotes are looked up: title and abstract in lower case, blanks made single."""
@@ -51,7 +47,7 @@ def _searchable(title: str, abstract: str) -> str:
 
 
 def instance_of(evidence: Evidence) -> dict[str, Any]:
-    """Write evidence as the instance of a Task; the usual rule goes without saying."""
+    """Write evidence as the instance of a Task; the usual rule is left out."""
     written = {**evidence._asdict(), "facts": dict(evidence.facts)}
     if evidence.rule == "threshold":
         del written["rule"]
@@ -62,25 +58,23 @@ def evidence_of(instance: Mapping[str, Any]) -> Evidence:
     """Read the instance of a Task.
 
     Raises:
-        TaskError: if a field is missing or of the wrong type.
+        TaskError: if a value is of the wrong type.
+        TypeError, AttributeError: if a field is missing, unknown, or no mapping.
     """
-    try:
-        evidence = Evidence(**instance)
-        well_typed = (
-            all(isinstance(v, str) for v in (evidence.title, evidence.abstract, evidence.field))
-            and isinstance(evidence.year, int)
-            and evidence.rule in LABEL_RULES
-            and all(k in FEATURES and isinstance(v, int) for k, v in evidence.facts.items())
-        )
-    except (TypeError, AttributeError) as error:
-        raise TaskError(f"damaged evidence in a Task: {error}") from error
+    evidence = Evidence(**instance)
+    well_typed = (
+        all(isinstance(v, str) for v in (evidence.title, evidence.abstract, evidence.field))
+        and isinstance(evidence.year, int)
+        and evidence.rule in LABEL_RULES
+        and all(k in FEATURES and isinstance(v, int) for k, v in evidence.facts.items())
+    )
     if not well_typed:
         raise TaskError(f"damaged evidence in a Task: {dict(instance)!r}")
     return evidence
 
 
 def evidence_of_paper(paper: Paper, tier: str) -> Evidence:
-    """What `tier` shows of `paper`; facts the record lacks are left out."""
+    """Return what `tier` shows of `paper`; facts the record lacks are left out."""
     facts: dict[str, int] = {}
     if tier != "L0" and paper.references is not None:
         listed = paper.references

@@ -1,4 +1,4 @@
-"""What a debate says about its roles, in numbers whose means over episodes are rates.
+"""Metrics of a debate, whose means over episodes are rates.
 
 A number is left out of an episode that has no case of it: the mean of `flip_when_right` is the
 share of right first labels that were given up.

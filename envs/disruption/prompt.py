@@ -1,10 +1,10 @@
-"""What the roles read. Every text is a function of evidence and of what was said, nothing else."""
+"""The texts that the roles read: functions of the evidence and of the replies, nothing else."""
 
 from collections.abc import Sequence
 
 from tokengym.envs.disruption.evidence import CITER_FEATURES, REFERENCE_FEATURES, Evidence
+from tokengym.envs.disruption.grammar import Answer, Argument
 from tokengym.envs.disruption.labels import LABELS, Target
-from tokengym.envs.disruption.replies import Answer, Argument
 
 _EXAMPLES = {"disruption": ("neutral", "0.2 0.3 0.5"), "novelty": ("novel", "0.5 0.3 0.2")}
 _CITERS_RULE = "n_i cite it alone, n_j it and its references, n_k its references alone."

@@ -7,35 +7,29 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from tokengym.envs.core.errors import DataError, EpisodeStateError, OptionError
+from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.grammar import complaint
+from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.disruption.compiled import CompiledTask, compile_task
 from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
-from tokengym.envs.disruption.docket import Docket, docket_of, likeliest
 from tokengym.envs.disruption.evidence import (
     evidence_of,
     evidence_of_paper,
     instance_of,
 )
+from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
+from tokengym.envs.disruption.grammar import Answer, Argument, read_answer, read_argument
 from tokengym.envs.disruption.judge import judge, verify
 from tokengym.envs.disruption.labels import LABELS, Target
-from tokengym.envs.disruption.literature import (
-    Probabilities,
-    draw_evidence,
-    draw_outcome,
-    posterior,
-)
+from tokengym.envs.disruption.literature import posterior
 from tokengym.envs.disruption.metrics import challenge_metrics, debate_metrics
+from tokengym.envs.disruption.oracle import best_total
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.prompt import (
-    answer_form,
-    challenge_prompt,
-    rejoinder,
-)
-from tokengym.envs.disruption.replies import Answer, Argument, read_answer, read_argument
+from tokengym.envs.disruption.prompt import answer_form, challenge_prompt, rejoinder
 from tokengym.rewards import debate
 from tokengym.rewards.bounds import Range
 
@@ -50,15 +44,15 @@ _SPAN = debate.TOTAL.high - debate.TOTAL.low
 _MALFORMED = {"correctness": -1.0, "reasoning": 0.0, "adaptation": 0.0}
 
 
-class DisruptionWorld(World):
+class DisruptionWorld(World[CompiledTask]):
     """Is a paper disruptive, consolidating or neutral? Predict, be challenged, answer again.
 
     Description:
         A predictor judges what came of a paper from what was known early on, a challenger argues
         against it, and the predictor answers again. Papers are of a synthetic literature whose
-        posterior is known exactly, or a user's own. The level is the tier of evidence: `L0` title,
-        abstract, year and field; `L1` and facts of the reference list; `L2` and the first year's
-        citers by kind.
+        posterior is known exactly, or a user's own. The level is the tier of evidence: `L0` shows
+        title, abstract, year and field, `L1` also facts of the reference list, `L2` also the first
+        year's citers by kind.
 
     Observation:
         The predictor reads the evidence, then the challenge; the challenger reads the evidence and
@@ -79,7 +73,7 @@ class DisruptionWorld(World):
         With the predictor's second answer, its first one if `single_turn`, or a malformed one.
 
     Args:
-        spec: the world's row of the catalogue.
+        spec: the world's declaration.
         level: the evidence tier: `L2` (default), `L1` or `L0`.
         target: `disruption`, `novelty` or `both` (correctness, losses and judge then average).
         single_turn: the first answer is final and nobody challenges it.
@@ -139,7 +133,6 @@ class DisruptionWorld(World):
         self.challenger = challenger
         self.bounded = bounded
         self._papers = None if data is None else load_papers(data)
-        self._docket: Docket | None = None
         self._first: Answer | None = None
         self._argument: Argument | None = None
         self._false = 0
@@ -152,50 +145,9 @@ class DisruptionWorld(World):
         return 1 if self.single_turn else self.spec.turn_limits[self.level]
 
     @property
-    def docket(self) -> Docket:
-        """The Task under way. Policies that play fair read its `evidence` only.
-
-        Raises:
-            EpisodeStateError: before the first `start`.
-        """
-        if self._docket is None:
-            raise EpisodeStateError(f"{self.spec.id}: no evidence before start(task)")
-        return self._docket
-
-    @property
     def first_answer(self) -> Answer | None:
         """The predictor's answer before the challenge, `None` while there is none."""
         return self._first
-
-    def size(self, split: str = "train") -> int | None:
-        """Return how many Tasks a split of the files holds; `None` without `data`: no end to them.
-
-        Raises:
-            OptionError: if the split is unknown.
-        """
-        endless = super().size(split)
-        return endless if self._papers is None else len(self._usable(split))
-
-    def task(self, split: str = "train", index: int = 0) -> Task:
-        """Return the Task at `index` of `split`: of the files if there are any, or else drawn.
-
-        Raises:
-            OptionError: if the split is unknown, or the index negative or beyond the files' split.
-        """
-        if self._papers is None:
-            return super().task(split, index)
-        size = self.size(split)
-        if isinstance(index, bool) or not isinstance(index, int | np.integer) or index < 0:
-            raise OptionError(f"index must be an integer >= 0, got {index!r}")
-        papers = self._usable(split)
-        if index >= len(papers):
-            raise OptionError(f"{split!r} holds {size} papers, got index {index}")
-        return self.task_from_paper(papers[index], int(index), split)
-
-    def _usable(self, split: str) -> tuple[Paper, ...]:
-        """Papers of a split that have a label for every target."""
-        assert self._papers is not None
-        return labelled(self._papers, split, self.targets)
 
     def task_from_paper(self, paper: Paper, index: int = 0, split: str | None = None) -> Task:
         """Make a Task of a real paper; facts of the tier that the record lacks are not shown.
@@ -212,13 +164,14 @@ class DisruptionWorld(World):
         for target in self.targets:
             if labels[target] is None:
                 raise DataError(f"paper {paper.openalex_id} has no {target}_label to predict")
+        instance, answer = self._instance_and_answer(paper)
         return Task.create(
             world=self.spec.id,
             level=self.level,
             split=split_of_paper(paper) if split is None else split,
             index=index,
-            instance=instance_of(evidence_of_paper(paper, self.level)),
-            answer={"source": paper.openalex_id, "labels": labels},
+            instance=instance,
+            answer=answer,
         )
 
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
@@ -228,19 +181,28 @@ class DisruptionWorld(World):
         the judge could be brought to believe the posterior exactly. For a real paper the gold label
         stands in for a posterior that nobody knows.
         """
-        docket = docket_of(task, self.targets, self.label, not self.single_turn)
+        total = best_total(self.compile(task).posteriors)
+        if self.bounded:
+            total = (total - debate.TOTAL.low) / _SPAN
         return {
-            PREDICTOR: Optimum(self._best(docket.posteriors), exact=False),
+            PREDICTOR: Optimum(total, exact=False),
             CHALLENGER: Optimum(0.0 if self.single_turn else 1.0, exact=self.single_turn),
         }
 
-    def _best(self, posteriors: Sequence[Probabilities]) -> float:
-        """Expected total of reporting `posteriors` to a judge that agrees."""
-        shares = 1.0 / len(posteriors)
-        right = sum(debate.correctness(likeliest(p), p) for p in posteriors) * shares
-        loss = sum(debate.half_brier(p, p) for p in posteriors) * shares
-        total = right + debate.reasoning(1.0, loss) + debate.adaptation(loss, loss)
-        return (total - debate.TOTAL.low) / _SPAN if self.bounded else total
+    def _sizes(self) -> Mapping[str, int] | None:
+        return None if self._papers is None else {k: len(self._usable(k)) for k in SPLITS}
+
+    def _record(self, split: str, index: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        return self._instance_and_answer(self._usable(split)[index])
+
+    def _usable(self, split: str) -> tuple[Paper, ...]:
+        """Return the papers of a split that have a label for every target."""
+        assert self._papers is not None
+        return labelled(self._papers, split, self.targets)
+
+    def _instance_and_answer(self, paper: Paper) -> tuple[dict[str, Any], dict[str, Any]]:
+        answer = {"source": paper.openalex_id, "labels": paper.labels()}
+        return instance_of(evidence_of_paper(paper, self.level)), answer
 
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
         return instance_of(draw_evidence(rng, self.level))
@@ -255,48 +217,60 @@ class DisruptionWorld(World):
             "outcome": outcome._asdict(),
         }
 
+    def _compile_options(self) -> tuple[object, ...]:
+        return self.targets, self.label, not self.single_turn
+
+    @classmethod
+    def _compile(
+        cls, task: Task, targets: tuple[Target, ...], label: str, debated: bool
+    ) -> CompiledTask:
+        return compile_task(task, targets, label, debated)
+
     def _begin(self, task: Task) -> Turn:
-        self._docket = docket_of(task, self.targets, self.label, not self.single_turn)
         self._first = self._argument = None
-        return Turn(PREDICTOR, self._docket.opening)
+        return Turn(PREDICTOR, self.compiled.opening)
 
     def _respond(self, text: str, complete: bool) -> Turn:
-        docket = self.docket
+        compiled = self.compiled
         if self._first is not None and self._argument is None:
             self._argument = read_argument(text, self.targets, complete=complete)
             claims = self._argument.claims
-            self._false = len([claim for claim in claims if not claim.holds(docket.evidence)])
+            self._false = len([claim for claim in claims if not claim.holds(compiled.evidence)])
             in_form = {"well_formed": float(self._argument.label is not None)}
             return Turn(PREDICTOR, rejoinder(self._argument), metrics=in_form)
         answer = read_answer(text, self.targets, complete=complete)
         if answer is None:
-            said = complaint(text, self._form, complete=complete)
+            feedback = complaint(text, self._form, complete=complete)
             terms = self._terms(_MALFORMED, 0.0)
-            return self._end(PREDICTOR, said, terms, StopReason.MALFORMED, {"well_formed": 0.0})
+            return self._end(PREDICTOR, feedback, terms, StopReason.MALFORMED, {"well_formed": 0.0})
         if self._first is None:
             self._first = answer
             if not self.single_turn:
-                prompt = challenge_prompt(docket.description, docket.evidence, self.targets, answer)
+                prompt = challenge_prompt(
+                    compiled.description, compiled.evidence, self.targets, answer
+                )
                 return Turn(CHALLENGER, prompt, metrics={"well_formed": 1.0})
-        return self._settle(docket, self._first, answer)
+        return self._settle(compiled, self._first, answer)
 
-    def _settle(self, docket: Docket, first: Answer, final: Answer) -> Turn:
+    def _settle(self, compiled: CompiledTask, first: Answer, final: Answer) -> Turn:
         """Pay both roles for a complete debate."""
-        evidence, truths = docket.evidence, docket.truths
-        heard, validity = verify(final.claims, evidence)
+        evidence, truths = compiled.evidence, compiled.truths
+        claims, validity = verify(final.claims, evidence)
         share = 1.0 / len(truths)
         before = after = judged = right = 0.0
         for k, truth in enumerate(truths):
             before += debate.half_brier(first.reports[k], truth) * share
             after += debate.half_brier(final.reports[k], truth) * share
-            judged += debate.half_brier(judge(heard, self.targets[k]), truth) * share
+            judged += debate.half_brier(judge(claims, self.targets[k]), truth) * share
             right += debate.correctness(final.labels[k], truth) * share
         earned = {
             "correctness": right,
             "reasoning": debate.reasoning(validity, judged),
             "adaptation": debate.adaptation(before, after),
         }
-        metrics = debate_metrics(docket.gold, first.labels, final.labels, before - after, validity)
+        metrics = debate_metrics(
+            compiled.gold, first.labels, final.labels, before - after, validity
+        )
         if self._argument is not None:
             metrics |= challenge_metrics(
                 first.labels != final.labels,

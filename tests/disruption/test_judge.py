@@ -7,15 +7,11 @@ from hypothesis import strategies as st
 
 from tokengym.envs.disruption.claims import Claim, Fact, Quote, Unreadable
 from tokengym.envs.disruption.evidence import Evidence
-from tokengym.envs.disruption.judge import (
-    best_claims,
-    judge,
-    likelihood,
-    true_claims,
-    verify,
-)
+from tokengym.envs.disruption.generator import draw_evidence
+from tokengym.envs.disruption.judge import judge, likelihood, verify
 from tokengym.envs.disruption.labels import Target
-from tokengym.envs.disruption.literature import FEATURE_TABLE, draw_evidence, posterior
+from tokengym.envs.disruption.literature import FEATURE_TABLE, posterior
+from tokengym.envs.disruption.oracle import best_claims, true_claims
 from tokengym.rewards.debate import half_brier
 
 TARGETS: tuple[Target, ...] = ("disruption", "novelty")
@@ -59,13 +55,13 @@ def test_all_offered_claims_are_true(evidence: Evidence) -> None:
     assert all(claim.holds(evidence) for claim in true_claims(evidence))
 
 
-def test_false_repeated_and_unreadable_claims_are_not_heard() -> None:
+def test_false_repeated_and_unreadable_claims_do_not_count() -> None:
     evidence = draw_evidence(np.random.default_rng(1), "L2")
     n_i = evidence.facts["n_i"]
     true, again = Fact("n_i", "=", float(n_i)), Fact("n_i", ">=", float(n_i))
     false = Fact("n_j", ">", float(evidence.facts["n_j"]))
     hearing = verify((true, false, again, Unreadable("x")), evidence)
-    assert hearing.heard == (true,)
+    assert hearing.claims == (true,)
     assert hearing.validity == 0.5
     assert verify((), evidence) == ((), 0.0)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.disruption.challengers import CHALLENGERS
 from tokengym.envs.disruption.evidence import FEATURES
-from tokengym.envs.disruption.judge import true_claims
 from tokengym.envs.disruption.labels import LABELS
+from tokengym.envs.disruption.oracle import true_claims
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
 from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.envs.registry import baselines, make_world
@@ -183,11 +183,11 @@ def head(answer: str) -> str:
 
 
 def all_true(world: DisruptionWorld) -> list[str]:
-    return [claim.line for claim in true_claims(world.docket.evidence)]
+    return [claim.line for claim in true_claims(world.compiled.evidence)]
 
 
 def least_likely(world: DisruptionWorld) -> str:
-    posterior = world.docket.posteriors[0]
+    posterior = world.compiled.posteriors[0]
     return LABELS["disruption"][posterior.index(min(posterior))]
 
 
@@ -196,7 +196,7 @@ GAMES: dict[str, Callable[[DisruptionWorld, str], str]] = {
         "novel groundbreaking paradigm because therefore evidence citation\n" * 30 + a
     ),
     "one claim three times": lambda w, a: "\n".join([head(a), *[all_true(w)[-1]] * 3]),
-    "the whole abstract": lambda w, a: f'{head(a)}\nQUOTE "{w.docket.evidence.abstract}"',
+    "the whole abstract": lambda w, a: f'{head(a)}\nQUOTE "{w.compiled.evidence.abstract}"',
     "contradictory labels": lambda w, a: "\n".join(
         [*(f"LABEL {label}" for label in LABELS["disruption"]), a]
     ),

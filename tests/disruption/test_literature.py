@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from tokengym.envs.disruption.citations import CitationGraph
 from tokengym.envs.disruption.evidence import FEATURES, TIERS
+from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
 from tokengym.envs.disruption.labels import LABELS, LEAST_CITERS, Target
 from tokengym.envs.disruption.literature import (
     FEATURE_TABLE,
-    draw_evidence,
-    draw_outcome,
     frequencies,
     label_rates,
     posterior,

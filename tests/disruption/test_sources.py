@@ -261,7 +261,7 @@ def test_a_world_plays_the_papers_of_a_file_split_by_split(tmp_path: Path) -> No
         assert {task.split for task in tasks} == {split}
         assert pickle.loads(pickle.dumps(world)).task(split, 0) == tasks[0]
         sources += [task.answer["source"] for task in tasks]
-        with pytest.raises(OptionError, match=f"holds {size} papers"):
+        with pytest.raises(OptionError, match=f"holds {size} Tasks"):
             world.task(split, size)
     assert sorted(sources) == sorted(paper.openalex_id for paper in papers)
     at_another_tier = make_world("disruption", "L0", data=path)

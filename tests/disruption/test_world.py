@@ -332,8 +332,8 @@ def test_a_damaged_or_unfit_task_is_refused() -> None:
             world.start(damaged)
     with pytest.raises(TaskError, match="posterior"):
         make(label="expected").start(make().task_from_paper(PAPER))
-    with pytest.raises(EpisodeStateError, match="before start"):
-        _ = make().docket
+    with pytest.raises(EpisodeStateError, match="call start"):
+        _ = make().compiled
 
 
 def test_the_declared_range_is_reached_at_its_low_end_and_bounds_the_high() -> None:

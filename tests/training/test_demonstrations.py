@@ -18,8 +18,8 @@ from tokengym.agents.training.trainer import demonstrations_of
 from tokengym.envs.core.rollout import play
 from tokengym.envs.disruption.challengers import scripted
 from tokengym.envs.disruption.demonstrations import SMOOTHING, labelled
+from tokengym.envs.disruption.grammar import read_answer
 from tokengym.envs.disruption.labels import LABELS
-from tokengym.envs.disruption.replies import read_answer
 from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.envs.registry import baselines, make_world, specs
 from tokengym.envs.tokens.codec import ByteCodec
@@ -50,7 +50,7 @@ def test_a_labelled_debate_says_the_gold_label_and_nothing_false(index: int, tar
             assert LABELS[name][said] == task.answer["labels"][name]
             assert report[said] == pytest.approx(1 - 2 * SMOOTHING)
         assert answer.claims
-        assert all(claim.holds(world.docket.evidence) for claim in answer.claims)
+        assert all(claim.holds(world.compiled.evidence) for claim in answer.claims)
     assert record.metrics["well_formed"] == 1.0
     assert record.returns["predictor"] > 1.0  # the label is right, so +1 and some for its reasons
 

@@ -9,10 +9,10 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.data.columns import hash_text, leaks_outcome
 from tokengym.envs.disruption.evidence import TIERS, evidence_of_paper
+from tokengym.envs.disruption.grammar import Answer
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.disruption.prompt import challenge_prompt, describe, opening
-from tokengym.envs.disruption.replies import Answer
 
 _THIRD = (1 / 3, 1 / 3, 1 / 3)
 _ANSWER = Answer((2, 2), (_THIRD, _THIRD), ())

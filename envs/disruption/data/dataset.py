@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.seeding import SPLITS, split_of
 from tokengym.envs.core.task import canonical_json, fingerprint
 from tokengym.envs.disruption.data.jsonl import read_papers
@@ -16,7 +17,7 @@ from tokengym.envs.disruption.labels import Target
 from tokengym.envs.disruption.paper import Paper
 
 
-class PaperSet:
+class PaperSet(Immutable):
     """The papers of files and folders, in splits, shared by every world that plays them.
 
     A pickled set holds the files' names and is read again where it arrives.
@@ -29,10 +30,6 @@ class PaperSet:
     def __init__(self, origin: tuple[Any, ...], papers: Mapping[str, tuple[Paper, ...]]) -> None:
         self._origin = origin
         self.papers = papers
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Nothing in it changes: a copy is the set itself."""
-        return self
 
     def __reduce__(self) -> tuple[Callable[..., "PaperSet"], tuple[Any, ...]]:
         """Pickle as the reading of the same files, which must not have changed."""

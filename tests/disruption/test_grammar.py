@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tokengym.envs.disruption.claims import Fact, Quote, Unreadable
 from tokengym.envs.disruption.evidence import FEATURES, Evidence
+from tokengym.envs.disruption.grammar import Answer, Argument, read_answer, read_argument
 from tokengym.envs.disruption.labels import Target
 from tokengym.envs.disruption.literature import Probabilities
-from tokengym.envs.disruption.replies import Answer, Argument, read_answer, read_argument
 from tokengym.testing import replies
 
 ONE: tuple[Target, ...] = ("disruption",)

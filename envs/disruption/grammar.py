@@ -1,14 +1,15 @@
 """The grammar of the debate: a predictor's answer and a challenger's argument, read and written.
 
-Of each kind of line the last that matches counts, of claims the last few; all else is ignored.
+The last matching label and probability lines count, and the last few claims; the rest is ignored.
 """
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
-from tokengym.envs.disruption.claims import Claim, read_fact, read_quote
+from tokengym.envs.disruption.claims import Claim, Fact, Quote, Unreadable
+from tokengym.envs.disruption.evidence import FEATURES
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import Probabilities
 from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
@@ -16,6 +17,8 @@ from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
 MOST_CLAIMS = 3
 SUM_TOLERANCE = 0.02
 
+_FACT = re.compile(r"([a-z_]{1,20}) ?(>=|<=|=|>|<) ?(-?[0-9]{1,7}(?:\.[0-9]{1,4})?)")
+_QUOTE = re.compile(r'"([^"]*)"')
 _NUMBER = r"([01]?\.[0-9]{1,12}|[01])"
 _CLAIM = re.compile(r"^[ \t]*(CLAIM|QUOTE)[ \t:]([^\n]*)$", re.MULTILINE)
 _LONGEST_CLAIM = 200
@@ -61,7 +64,7 @@ def read_answer(text: str, targets: tuple[Target, ...], *, complete: bool = True
 
     Args:
         text: the reply.
-        targets: what is asked for; a joint answer has one label and three probabilities for each.
+        targets: the targets asked for; each has one label and three probabilities.
         complete: `False` if the reply was cut off.
     """
     if not complete:
@@ -93,10 +96,26 @@ def read_argument(text: str, targets: tuple[Target, ...], *, complete: bool = Tr
 def _claims(text: str, most: int) -> tuple[Claim, ...]:
     return tuple(
         [
-            (read_fact if kind == "CLAIM" else read_quote)(words.strip()[:_LONGEST_CLAIM])
+            (_read_fact if kind == "CLAIM" else _read_quote)(words.strip()[:_LONGEST_CLAIM])
             for kind, words in _CLAIM.findall(text)[-most:]
         ]
     )
+
+
+@lru_cache(maxsize=16384)
+def _read_fact(words: str) -> Claim:
+    """Read the words after `CLAIM`."""
+    match = _FACT.fullmatch(words)
+    if match is None or match[1] not in FEATURES:
+        return Unreadable(words)
+    return Fact(match[1], match[2], float(match[3]))
+
+
+@lru_cache(maxsize=16384)
+def _read_quote(words: str) -> Claim:
+    """Read the words after `QUOTE`."""
+    match = _QUOTE.fullmatch(words)
+    return Unreadable(words) if match is None else Quote(match[1])
 
 
 @cache

@@ -1,7 +1,6 @@
-"""A docket: a Task as it is shown and judged under given options, worked out once per Task."""
+"""Compiled Tasks: what is shown of a paper, in words, and what reports on it are scored against."""
 
-from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.task import Task
@@ -11,8 +10,8 @@ from tokengym.envs.disruption.literature import Probabilities
 from tokengym.envs.disruption.prompt import describe, opening
 
 
-class Docket(NamedTuple):
-    """A Task as it is shown and judged.
+class CompiledTask(NamedTuple):
+    """A Task under the options of a DisruptionWorld.
 
     Attributes:
         evidence: what is shown.
@@ -31,39 +30,34 @@ class Docket(NamedTuple):
     truths: tuple[Probabilities, ...]
     posteriors: tuple[Probabilities, ...]
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Frozen all the way down: a copy is the Docket itself."""
-        return self
 
-
-@lru_cache(maxsize=16384)
-def docket_of(task: Task, targets: tuple[Target, ...], label: str, debated: bool) -> Docket:
-    """Work out what every step on `task` needs.
+def compile_task(
+    task: Task, targets: tuple[Target, ...], label: str, debated: bool
+) -> CompiledTask:
+    """Compile a Task.
 
     Args:
         task: a Task of the debate.
-        targets: what is asked for.
+        targets: the targets asked for.
         label: `outcome` or `expected`.
-        debated: whether a challenger will speak.
+        debated: whether a challenger will reply.
 
     Raises:
-        TaskError: if the Task is damaged, or has no posterior for `expected` labels.
+        TaskError, LookupError, TypeError, ValueError: if the Task is damaged.
+        TaskError: if there is no posterior for `expected` labels.
     """
     evidence = evidence_of(task.instance)
     gold, posteriors = [], []
     known = "posteriors" in task.answer
     if label == "expected" and not known:
         raise TaskError("label='expected' needs a posterior, which a real paper does not have")
-    try:
-        for target in targets:
-            place = LABELS[target].index(task.answer["labels"][target])
-            gold.append(place)
-            a, b, c = task.answer["posteriors"][target] if known else _certain(place)
-            posteriors.append((float(a), float(b), float(c)))
-    except (KeyError, TypeError, ValueError) as error:
-        raise TaskError(f"damaged answer in a Task of {task.world}: {error!r}") from error
+    for target in targets:
+        place = LABELS[target].index(task.answer["labels"][target])
+        gold.append(place)
+        a, b, c = task.answer["posteriors"][target] if known else _certain(place)
+        posteriors.append((float(a), float(b), float(c)))
     truths = posteriors if label == "expected" else [_certain(place) for place in gold]
-    return Docket(
+    return CompiledTask(
         evidence,
         describe(evidence),
         opening(evidence, targets, debated=debated),
@@ -74,11 +68,6 @@ def docket_of(task: Task, targets: tuple[Target, ...], label: str, debated: bool
 
 
 def _certain(place: int) -> Probabilities:
-    """All probability on one label."""
+    """Return all probability on one label."""
     a, b, c = (float(k == place) for k in range(3))
     return a, b, c
-
-
-def likeliest(report: Probabilities) -> int:
-    """Position of the largest probability, the first of equals."""
-    return report.index(max(report))

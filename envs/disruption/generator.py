@@ -1,0 +1,153 @@
+"""Drawing instances: papers of the synthetic literature, as a tier shows them; and outcomes."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
+from tokengym.envs.disruption.labels import (
+    LABELS,
+    LEAST_CITERS,
+    Target,
+    disruption_label,
+    novelty_label,
+)
+from tokengym.envs.disruption.literature import (
+    CUES,
+    FEATURE_TABLE,
+    FIELD_MEDIAN,
+    LATER,
+    REACHES,
+    FloatArray,
+    class_posterior,
+    cue_likelihood,
+    first_year_counts,
+    frequencies,
+)
+
+_TOPICS: Mapping[str, tuple[str, ...]] = {
+    "Physics": ("spin waves", "cold atoms", "thin films", "dark matter", "plasma flow"),
+    "Biology": ("gene drift", "cell growth", "plant roots", "protein folds", "bird songs"),
+    "Chemistry": ("zinc cells", "polymer gels", "gas sensors", "metal salts", "dye light"),
+    "Medicine": ("sleep loss", "bone repair", "heart rate", "drug doses", "nerve pain"),
+    "Economics": ("wage gaps", "trade costs", "rent prices", "bank runs", "tax rules"),
+    "Computing": ("graph search", "data stores", "code tests", "text models", "image noise"),
+}
+_SETTINGS = ("at scale", "under stress", "in two regimes", "over time", "in small samples")
+_YEARS = (1990, 2015)
+_CUMULATIVE = {
+    name: tuple(np.cumsum(pmf) for pmf in feature.pmf) for name, feature in FEATURE_TABLE.items()
+}
+_LATER_CUMULATIVE = [[np.cumsum(pmf) for pmf in row] for row in LATER]
+
+
+def draw_evidence(rng: np.random.Generator, tier: str) -> Evidence:
+    """Draw what `tier` shows of a paper from the balanced literature."""
+    while True:
+        character, reach = int(rng.integers(3)), int(rng.integers(3))
+        seen = _draw_seen(rng, character)
+        if (
+            _accepted_counts(rng, character, seen) is not None
+            and _accepted_scores(rng, reach) is not None
+        ):
+            return _describe(rng, tier, character, reach, seen)
+
+
+class Outcome(NamedTuple):
+    """Citers of a paper over five years by kind, and its scores."""
+
+    n_i: int
+    n_j: int
+    n_k: int
+    novelty_score: float
+    conventionality_score: float
+
+    def labels(self) -> dict[Target, str]:
+        """The label of each target by the rules of `labels`."""
+        disruption = disruption_label(self.n_i, self.n_j, self.n_k)
+        assert disruption is not None, "an eligible paper has citers"
+        novelty = novelty_label(self.novelty_score, self.conventionality_score, FIELD_MEDIAN)
+        return {"disruption": disruption, "novelty": novelty}
+
+
+def draw_outcome(rng: np.random.Generator, evidence: Evidence) -> Outcome:
+    """Draw the outcome of a paper given what is shown of it, exactly by the posterior."""
+    characters = np.cumsum(class_posterior(evidence, "disruption"))
+    reaches = np.cumsum(class_posterior(evidence, "novelty"))
+    shown = first_year_counts(evidence)
+    while True:
+        c = _pick(rng, characters)
+        counts = _accepted_counts(rng, c, shown or _draw_seen(rng, c))
+        if counts is not None:
+            break
+    while True:
+        scores = _accepted_scores(rng, _pick(rng, reaches))
+        if scores is not None:
+            return Outcome(*counts, *scores)
+
+
+def _draw_seen(rng: np.random.Generator, c: int) -> tuple[int, int, int]:
+    n_i, n_j, n_k = (_pick(rng, _CUMULATIVE[name][c]) for name in CITER_FEATURES)
+    return n_i, n_j, n_k
+
+
+def _accepted_counts(
+    rng: np.random.Generator, c: int, seen: tuple[int, int, int]
+) -> tuple[int, int, int] | None:
+    """Draw the later years; `None` if the paper is not eligible or balance drops it."""
+    n_i, n_j, n_k = (s + _pick(rng, p) for s, p in zip(seen, _LATER_CUMULATIVE[c], strict=True))
+    label = disruption_label(n_i, n_j, n_k)
+    if n_i + n_j < LEAST_CITERS or label is None or not _balanced(rng, "disruption", label):
+        return None
+    return n_i, n_j, n_k
+
+
+def _accepted_scores(rng: np.random.Generator, m: int) -> tuple[float, float] | None:
+    tenth = float(rng.normal(REACHES[m].tenth, 1.0))
+    median = tenth + float(rng.exponential(REACHES[m].gap))
+    label = novelty_label(tenth, median, FIELD_MEDIAN)
+    return (tenth, median) if _balanced(rng, "novelty", label) else None
+
+
+def _balanced(rng: np.random.Generator, target: Target, label: str) -> bool:
+    """Accept a label at the rate that makes all labels as frequent as the rarest."""
+    rates = frequencies(target)
+    return float(rng.random()) * rates[LABELS[target].index(label)] < min(rates)
+
+
+def _describe(
+    rng: np.random.Generator, tier: str, character: int, reach: int, seen: tuple[int, int, int]
+) -> Evidence:
+    field = list(_TOPICS)[int(rng.integers(len(_TOPICS)))]
+    topic = _TOPICS[field][int(rng.integers(len(_TOPICS[field])))]
+    setting = _SETTINGS[int(rng.integers(len(_SETTINGS)))]
+    first = _draw_cue(rng, "disruption", character)
+    second = _draw_cue(rng, "novelty", reach)
+    facts: dict[str, int] = {}
+    if tier != "L0":
+        for name in ("references", "age", "venues", "fields"):
+            feature = FEATURE_TABLE[name]
+            c = character if feature.target == "disruption" else reach
+            facts[name] = feature.least + _pick(rng, _CUMULATIVE[name][c])
+    if tier == "L2":
+        facts |= zip(CITER_FEATURES, seen, strict=True)
+    return Evidence(
+        title=f"{topic.capitalize()} {setting}",
+        abstract=f"{first} a view of {topic} {second}.",
+        year=int(rng.integers(_YEARS[0], _YEARS[1] + 1)),
+        field=field,
+        facts=facts,
+    )
+
+
+def _draw_cue(rng: np.random.Generator, target: Target, c: int) -> str:
+    rates = np.cumsum([cue_likelihood(group)[c] for group in range(3)])
+    phrases = CUES[target][_pick(rng, rates)]
+    return phrases[int(rng.integers(len(phrases)))]
+
+
+def _pick(rng: np.random.Generator, cumulative: FloatArray) -> int:
+    """Draw a position from cumulative probabilities."""
+    place = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
+    return min(place, len(cumulative) - 1)
