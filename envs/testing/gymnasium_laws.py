@@ -39,7 +39,8 @@ def gymnasium_accepts_the_env(subject: Subject) -> None:
             warnings.filterwarnings("ignore", message=".*(normalize|not within the).*")
             env = _env(subject, mode=mode, render_mode="ansi")
             try:
-                check_env(env.unwrapped, skip_render_check=False)
+                # Pictures take time, and what is rendered does not depend on the mode.
+                check_env(env.unwrapped, skip_render_check=mode == "tokens")
             except Exception as error:
                 raise Violation(f"in mode {mode!r}: {describe(error)}") from error
 
