@@ -43,6 +43,9 @@ def gymnasium_accepts_the_env(subject: Subject) -> None:
                 check_env(env.unwrapped, skip_render_check=mode == "tokens")
             except Exception as error:
                 raise Violation(f"in mode {mode!r}: {describe(error)}") from error
+            env.reset(seed=0)
+            text = env.render()
+            require(isinstance(text, str) and text != "", f"in mode {mode!r} it renders {text!r}")
 
 
 @law(needs_id=True)
