@@ -43,10 +43,20 @@ def evaluate(
         role: whose return; the first role if `None`.
         seed: seed of the policies' randomness.
     """
+    return mean_estimate(returns_on(world, tasks, policies, role=role, seed=seed))
+
+
+def returns_on(
+    world: World,
+    tasks: Iterable[Task],
+    policies: Mapping[str, Policy] | Policy,
+    *,
+    role: str | None = None,
+    seed: int = 0,
+) -> list[float]:
+    """Return what a role earns on each of `tasks`, each played once; see `evaluate`."""
     role = world.spec.roles[0] if role is None else role
-    return mean_estimate(
-        [record.returns[role] for record in play_all(world, tasks, policies, seed)]
-    )
+    return [record.returns[role] for record in play_all(world, tasks, policies, seed)]
 
 
 def well_formed(records: Iterable[Record], role: str) -> list[float]:

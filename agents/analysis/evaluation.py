@@ -10,16 +10,17 @@ from tinker_cookbook.completers import TinkerTokenCompleter
 from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import STOP_METRIC_PREFIX, TrajectoryGroup, Transition
 
-from tokengym.agents.analysis.evaluate import evaluate
+from tokengym.agents.analysis.evaluate import returns_on
 from tokengym.agents.tinker.scripted_rollout import roll_out_scripted
-from tokengym.agents.training.outcome import Evaluation
+from tokengym.agents.training.outcome import Evaluation, References
 from tokengym.agents.training.session import Session
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
-from tokengym.envs.registry import load
+from tokengym.envs.registry import load, scripted_opponent
 from tokengym.envs.tokens.codec import ByteCodec
-from tokengym.rewards.estimates import Estimate, mean_estimate
+from tokengym.rewards.estimates import mean_estimate
+from tokengym.rewards.skill import Yardstick
 
 _AT_ONCE = 256
 _BYTES = ByteCodec()
@@ -66,7 +67,7 @@ async def _evaluate(session: Session, role: str, path: str | None) -> Evaluation
         for step in rollouts[0]
         if "malformed" in step.metrics
     )
-    return Evaluation(mean_estimate(returns), figures, tuple(stated), replies)
+    return Evaluation(tuple(returns), figures, tuple(stated), replies)
 
 
 def _figures(rollouts: Sequence[Sequence[Transition]]) -> dict[str, float]:
@@ -113,33 +114,42 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float:
     return float(np.corrcoef(left, right)[0, 1])
 
 
-async def reference_lines(session: Session, role: str) -> dict[str, Estimate]:
-    """Return what the world's scripted policies earn in a role on the held-out Tasks, by name.
+async def reference_lines(session: Session, role: str) -> References:
+    """Return what the world's scripted policies earn in a role on the held-out Tasks.
 
-    Where the world names blind policies, the best of them on these very Tasks is among them: what a
-    policy reaches that has learned no discrimination. Against a model, whose replies cost tokens,
-    only the most telling policies play.
+    The best of the world's blind policies on these very Tasks is among them: what a policy reaches
+    that has learned to ignore the Task well. Against a model, whose replies cost tokens, only the
+    most telling policies play, and the blind one is chosen against a script.
     """
     job = session.job
-    opponents = session.opponents[role]
-    known = job.baselines
-    if any(not isinstance(who, str) for who in opponents.values()):
-        shown = [name for name in _AGAINST_MODELS if name in known]
-        return {name: await _against_models(session, role, known[name]) for name in shown}
-    others = {other: known[who] for other, who in opponents.items() if isinstance(who, str)}
+    row, known, opponents = job.world.spec, job.baselines, session.opponents[role]
+    scripted = {
+        other: known[who if isinstance(who, str) else scripted_opponent(row.id, other)]
+        for other, who in opponents.items()
+    }
 
-    def line(policy: Policy) -> Estimate:
-        return evaluate(job.world, job.held_out, {**others, role: policy}, role=role)
+    def play(policy: Policy) -> list[float]:
+        return returns_on(job.world, job.held_out, {**scripted, role: policy}, role=role)
 
-    lines = {name: line(policy) for name, policy in known.items()}
-    row = job.world.spec
-    if row.blind:
-        blind: Mapping[str, Policy] = load(row.blind)(job.world)
-        lines[row.blind_name] = max(map(line, blind.values()), key=lambda found: found.value)
-    return lines
+    blind: Mapping[str, Policy] = load(row.blind)(job.world) if row.blind else {}
+    candidates = {name: play(policy) for name, policy in (blind or {"null": known["null"]}).items()}
+    best = max(candidates, key=lambda name: sum(candidates[name]))
+    blind_name = f"{row.blind_name} ({best})" if blind else best
+    if all(isinstance(who, str) for who in opponents.values()):
+        returns = {name: play(policy) for name, policy in known.items()}
+        returns[blind_name] = candidates[best]
+    else:
+        shown = {name: known[name] for name in _AGAINST_MODELS if name in known}
+        shown[blind_name] = blind.get(best, known["null"])
+        returns = {
+            name: await _against_models(session, role, policy) for name, policy in shown.items()
+        }
+    lines = {name: mean_estimate(found) for name, found in returns.items()}
+    ends = (tuple(returns[blind_name]), tuple(returns["oracle"]))
+    return References(lines, Yardstick(*ends, blind_name))
 
 
-async def _against_models(session: Session, role: str, policy: Policy) -> Estimate:
+async def _against_models(session: Session, role: str, policy: Policy) -> list[float]:
     job = session.job
     opponents = {
         other: job.baselines[who] if isinstance(who, str) else who
@@ -153,4 +163,4 @@ async def _against_models(session: Session, role: str, policy: Policy) -> Estima
             rollout = await roll_out_scripted(job.world, task, _BYTES, role, policy, opponents, rng)
             return rollout.total_reward
 
-    return mean_estimate(await asyncio.gather(*(play(task) for task in job.held_out)))
+    return list(await asyncio.gather(*(play(task) for task in job.held_out)))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.monitor import StepRow
-from tokengym.agents.training.outcome import Evaluation, Outcome
+from tokengym.agents.training.outcome import Evaluation, Outcome, References, Skill
 from tokengym.rewards.estimates import Estimate
 
 
@@ -17,19 +17,19 @@ class RoleReport:
         title: the world, or the role and whom it is evaluated against.
         rewards: by step, its mean return; empty where steps have none.
         uniform_rates: by step, share of its groups whose returns all tie.
-        references: scripted policies on the same test Tasks, by name.
+        references: scripted policies on the same test Tasks.
         before: the policy as it was.
         after: the policy as it became.
-        blind: name of the best policy that ignores the Task.
+        skill: of the policy, before and after.
     """
 
     title: str
     rewards: Mapping[int, float]
     uniform_rates: Mapping[int, float]
-    references: Mapping[str, Estimate]
+    references: References
     before: Evaluation
     after: Evaluation
-    blind: str
+    skill: Skill
 
     @property
     def rows(self) -> list[tuple[str, Estimate]]:
@@ -38,7 +38,7 @@ class RoleReport:
             ("before training", self.before.returns),
             ("after training", self.after.returns),
         ]
-        return trained + sorted(self.references.items(), key=lambda item: -item[1].value)
+        return trained + sorted(self.references.lines.items(), key=lambda item: -item[1].value)
 
     @property
     def figures(self) -> list[tuple[str, str, str]]:
@@ -52,7 +52,6 @@ class RoleReport:
 
 def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[RoleReport]:
     """Return what there is to report of each trained role, in order."""
-    blind = job.world.spec.blind_name
     if len(job.roles) == 1:
         (role,) = job.roles
         rewarded = [row for row in steps if row.nll is None]
@@ -64,7 +63,7 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[R
                 outcome.references[role],
                 outcome.before,
                 outcome.after,
-                blind,
+                outcome.skill(role),
             )
         ]
     found = []
@@ -86,7 +85,7 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[R
                 outcome.references[role],
                 outcome.before.of(role),
                 outcome.after.of(role),
-                blind,
+                outcome.skill(role),
             )
         )
     return found

@@ -41,9 +41,10 @@ def _draw_returns(axes: "Axes", last: int, side: RoleReport) -> None:
     for at, found in ((0, side.before), (last, side.after)):
         mean, low, high, _ = found.returns
         axes.errorbar([at], [mean], [[mean - low], [high - mean]], fmt="o", color="k", capsize=4)
-    names = ("null", "random", side.blind, "oracle")
-    for name in (name for name in names if name in side.references):
-        mean = side.references[name].value
+    lines = side.references.lines
+    names = ("null", "random", side.references.yardstick.blind_name, "oracle")
+    for name in (name for name in names if name in lines):
+        mean = lines[name].value
         axes.axhline(mean, ls="--", lw=1, color="#777")
         axes.annotate(
             name,

@@ -19,6 +19,10 @@ from tokengym.envs.core.rollout import Record
 from tokengym.envs.rendering import has_picture, save_picture
 
 _KNOWS_ANSWERS = "oracle"
+_SKILL = (
+    "Skill is (return - blind) / (oracle - blind) on the same held-out Tasks, paired: 0 is the "
+    "best policy that ignores the Task, 1 the oracle."
+)
 
 
 def write_report(job: Job, run: Run) -> None:
@@ -64,7 +68,9 @@ def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
     parts.append(Text(json.dumps(asdict(job.config), indent=2, sort_keys=True), "Settings"))
     collapse = outcome.collapse
     warning = "" if collapse is None else f"Collapsed at step {collapse.since}: {collapse.reason}."
-    return Report(job.title, [_summary(job, steps)], parts, warning)
+    headlines = [f"{side.title}: {side.skill}" for side in sides]
+    lines = [*headlines, _SKILL, _summary(job, steps)]
+    return Report(job.title, lines, parts, warning)
 
 
 def _episodes(job: Job, run: Run, outcome: Outcome) -> list[Picture]:
@@ -77,7 +83,7 @@ def _episodes(job: Job, run: Run, outcome: Outcome) -> list[Picture]:
         return []
     world, task = job.world, job.held_out[0]
     records: list[tuple[str, str, Record]] = []
-    lines = outcome.references[job.roles[0]]
+    lines = outcome.references[job.roles[0]].lines
     rules = [name for name in lines if name in job.baselines and name != _KNOWS_ANSWERS]
     if rules:
         best = max(rules, key=lambda name: lines[name].value)

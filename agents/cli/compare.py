@@ -21,21 +21,21 @@ def compare(
 
     read = [(Run(folder), *_finished(Run(folder))) for folder in runs]
     _require_one_test([config for _, config, _ in read])
-    table = Table("run", "trained by", "role", "before", "after", "Tasks")
+    table = Table("run", "trained by", "role", "before", "after", "skill", "Tasks")
     for run, config, outcome in read:
         for role in outcome.references:
             before, after = (found.of(role).returns for found in (outcome.before, outcome.after))
-            table.add_row(
-                run.name, method(config), role, str(before), str(after), str(after.samples)
-            )
+            skill = outcome.skill(role).after
+            cells = (str(before), str(after), str(skill), str(after.samples))
+            table.add_row(run.name, method(config), role, *cells)
     table.add_section()
     shown: set[tuple[str, str]] = set()
     for _, _, outcome in read:
-        for role, lines in outcome.references.items():
-            for name, value in sorted(lines.items(), key=lambda item: -item[1].value):
+        for role, references in outcome.references.items():
+            for name, value in sorted(references.lines.items(), key=lambda item: -item[1].value):
                 if (role, name) not in shown:
                     shown.add((role, name))
-                    table.add_row(name, "script", role, "", str(value), str(value.samples))
+                    table.add_row(name, "script", role, "", str(value), "", str(value.samples))
     Console().print(table)
 
 

@@ -200,17 +200,19 @@ def _summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -
             "checkpoint is kept; try a lower --learning-rate."
         )
     first = job.roles[0]
+    lines = outcome.references[first].lines
+    width = max(map(len, lines)) + 2
     before, after = outcome.before.returns, outcome.after.returns
     progress.say(f"held-out return before {before}, after {after} (95 % intervals)")
-    for name, value in sorted(outcome.references[first].items(), key=lambda item: -item[1].value):
-        progress.say(f"  {name:<18}{value}")
-    for other, evaluation in outcome.after.others.items():
-        then = outcome.before.others[other].returns
-        progress.say(f"held-out return of the {other} before {then}, after {evaluation.returns}")
-    oracle = outcome.references[first]["oracle"].value
-    if oracle > before.value:
-        share = (after.value - before.value) / (oracle - before.value)
-        progress.say(f"closed {share:.0%} of the distance from the start to the oracle")
+    for name, value in sorted(lines.items(), key=lambda item: -item[1].value):
+        progress.say(f"  {name:<{width}}{value}")
+    for role in job.roles:
+        if role != first:
+            before, after = outcome.before.of(role).returns, outcome.after.of(role).returns
+            progress.say(f"held-out return of the {role} before {before}, after {after}")
+        of_role = f"{role}: " if len(job.roles) > 1 else ""
+        progress.say(f"{of_role}{outcome.skill(role)}")
+    progress.say("(skill: 0 is the best policy that ignores the Task, 1 the oracle)")
     progress.say(f"report: {run.folder / 'report.html'}")
 
 

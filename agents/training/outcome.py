@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tokengym.agents.training.monitor import Collapse
-from tokengym.rewards.estimates import Estimate
+from tokengym.envs.core.seeding import generator
+from tokengym.rewards.estimates import Estimate, mean_estimate
+from tokengym.rewards.skill import Yardstick
 
 
 @dataclass(frozen=True)
@@ -13,7 +15,7 @@ class Evaluation:
     """A policy on held-out test Tasks, one rollout each.
 
     Attributes:
-        returns: mean return with its interval.
+        returns_by_task: return on each Task, in order.
         figures: means of what the world reports at the end of an episode, by name; `malformed` is
             the share of all replies, if there were any, `stop/REASON` of all episodes.
         stated: for forecasts, pairs of (label, stated probability) of the well-formed replies; the
@@ -22,11 +24,16 @@ class Evaluation:
         others: where several roles are trained, the evaluations of all but the first by role.
     """
 
-    returns: Estimate
+    returns_by_task: Sequence[float]
     figures: Mapping[str, float] = field(default_factory=dict)
     stated: Sequence[tuple[float, float]] = ()
     replies: Sequence[str] = ()
     others: Mapping[str, "Evaluation"] = field(default_factory=dict)
+
+    @property
+    def returns(self) -> Estimate:
+        """Mean return with its interval."""
+        return mean_estimate(self.returns_by_task)
 
     def of(self, role: str) -> "Evaluation":
         """Return the evaluation of a trained role; the first role's is this one."""
@@ -35,7 +42,7 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
-            "returns": list(self.returns),
+            "returns_by_task": list(self.returns_by_task),
             "figures": dict(self.figures),
             "stated": [list(pair) for pair in self.stated],
             "replies": list(self.replies),
@@ -46,7 +53,7 @@ class Evaluation:
     def from_dict(cls, data: Mapping[str, Any]) -> "Evaluation":
         """Read what `to_dict` returned."""
         return cls(
-            Estimate(*data["returns"]),
+            tuple(data["returns_by_task"]),
             data["figures"],
             tuple((label, stated) for label, stated in data["stated"]),
             tuple(data["replies"]),
@@ -54,8 +61,41 @@ class Evaluation:
         )
 
 
-References = Mapping[str, Mapping[str, Estimate]]
-"""By trained role, what scripted policies earn on the same Tasks, by name."""
+@dataclass(frozen=True)
+class References:
+    """What scripted policies earn in one role on the held-out Tasks.
+
+    Attributes:
+        lines: mean returns by name of the policy.
+        yardstick: what the best blind policy and the oracle earn on each Task.
+    """
+
+    lines: Mapping[str, Estimate]
+    yardstick: Yardstick
+
+
+class Skill(NamedTuple):
+    """Skill of a policy: 0 is the best blind policy, 1 the oracle.
+
+    Attributes:
+        before: as it was.
+        after: as it became.
+        gain: after less before, paired by Task.
+    """
+
+    before: Estimate
+    after: Estimate
+    gain: Estimate
+
+    def __str__(self) -> str:
+        """Say what training did, and no more than the Tasks can show."""
+        if self.gain.low > 0.0:
+            what = f"gained {self.gain}"
+        elif self.gain.high < 0.0:
+            what = f"lost {-self.gain.value:.3f} ± {(self.gain.high - self.gain.low) / 2:.3f}"
+        else:
+            what = f"no change beyond chance ({self.gain})"
+        return f"skill {self.before} before, {self.after} after: {what}"
 
 
 @dataclass(frozen=True)
@@ -66,7 +106,7 @@ class Outcome:
         before: the policy as it was, on held-out test Tasks.
         after: the policy as it became. After a collapse that is its last good checkpoint, or the
             start if there was none yet.
-        references: scripted policies on the same Tasks, by trained role and name.
+        references: by trained role, scripted policies on the same Tasks.
         collapse: how the run collapsed, or `None`.
         sampler_paths: by trained role, the `tinker://` path of the weights evaluated after
             training; `None` for the base model.
@@ -74,9 +114,20 @@ class Outcome:
 
     before: Evaluation
     after: Evaluation
-    references: References
+    references: Mapping[str, References]
     collapse: Collapse | None
     sampler_paths: Mapping[str, str | None]
+
+    def skill(self, role: str) -> "Skill":
+        """Return the skill of a trained role's policy before and after, paired by Task."""
+        yardstick = self.references[role].yardstick
+        before, after = (found.of(role).returns_by_task for found in (self.before, self.after))
+        rng = generator("skill", role, len(before))
+        return Skill(
+            yardstick.skill(before, rng),
+            yardstick.skill(after, rng),
+            yardstick.gain(after, before, rng),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -87,8 +138,11 @@ class Outcome:
             "before": self.before.to_dict(),
             "after": self.after.to_dict(),
             "references": {
-                role: {name: list(value) for name, value in lines.items()}
-                for role, lines in self.references.items()
+                role: {
+                    "lines": {name: list(value) for name, value in found.lines.items()},
+                    "yardstick": asdict(found.yardstick),
+                }
+                for role, found in self.references.items()
             },
         }
 
@@ -99,8 +153,15 @@ class Outcome:
             Evaluation.from_dict(data["before"]),
             Evaluation.from_dict(data["after"]),
             {
-                role: {name: Estimate(*value) for name, value in lines.items()}
-                for role, lines in data["references"].items()
+                role: References(
+                    {name: Estimate(*value) for name, value in found["lines"].items()},
+                    Yardstick(
+                        tuple(found["yardstick"]["blind_T"]),
+                        tuple(found["yardstick"]["oracle_T"]),
+                        found["yardstick"]["blind_name"],
+                    ),
+                )
+                for role, found in data["references"].items()
             },
             data["collapse"] and Collapse(**data["collapse"]),
             data["sampler_paths"],

@@ -14,6 +14,7 @@ SPEC = WorldSpec(
     step_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
     return_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
     demonstrations="tokengym.envs.disruption.demonstrations:labelled",
+    blind="tokengym.envs.disruption.blind:blind",
     training={
         "max_tokens": 96,
         "groups_per_batch": 8,

@@ -23,6 +23,7 @@ SPEC = WorldSpec(
     step_range={"operator": UNIT},
     return_range={"operator": UNIT},
     render="tokengym.envs.energy.render:render_episode",
+    blind="tokengym.envs.energy.blind:blind",
     training={
         "max_tokens": 10,
         "groups_per_batch": 6,

@@ -24,6 +24,7 @@ SPEC = WorldSpec(
     step_range={"lead": UNIT},
     return_range={"lead": UNIT},
     render="tokengym.envs.warehouse.render:render_episode",
+    blind="tokengym.envs.warehouse.blind:blind",
     training={
         "max_tokens": 48,
         "groups_per_batch": 12,

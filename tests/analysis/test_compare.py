@@ -9,10 +9,11 @@ from typer.testing import CliRunner
 from tokengym.agents.cli import app
 from tokengym.agents.cli.compare import method
 from tokengym.agents.training.config import TrainConfig, preset
-from tokengym.agents.training.outcome import Evaluation, Outcome
+from tokengym.agents.training.outcome import Evaluation, Outcome, References
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.estimates import Estimate
+from tokengym.rewards.skill import Yardstick
 
 RL = preset("disruption", evaluation_tasks=8)
 
@@ -22,11 +23,12 @@ def finished(folder: Path, config: TrainConfig, before: float, after: float) -> 
     roles = ("predictor", "challenger") if config.self_play else ("predictor",)
 
     def evaluation(mean: float) -> Evaluation:
-        alone = Evaluation(Estimate(mean, mean - 0.05, mean + 0.05, 8))
+        alone = Evaluation([mean - 0.1, mean + 0.1] * 4)
         return replace(alone, others=dict.fromkeys(roles[1:], alone))
 
     lines = {"oracle": Estimate(1.05, 1.0, 1.1, 8), "null": Estimate(-0.25, -0.3, -0.2, 8)}
-    references = dict.fromkeys(roles, lines)
+    yardstick = Yardstick((-0.25,) * 8, (1.05,) * 8, "null")
+    references = dict.fromkeys(roles, References(lines, yardstick))
     outcome = Outcome(evaluation(before), evaluation(after), references, None, dict.fromkeys(roles))
     run = Run(folder)
     run.write_config(config)
@@ -50,14 +52,17 @@ def test_one_table_shows_what_each_way_added(tmp_path: Path) -> None:
     labels = finished(tmp_path / "labels", replace(RL, sft=True), 0.1, 0.52)
     both = finished(tmp_path / "both", replace(RL, start=str(labels)), 0.52, 0.73)
     lines = [line.split("│")[1:-1] for line in table(rewards, labels, both).splitlines()]
-    rows = [[cell.strip() for cell in line] for line in lines if len(line) == 6]
-    assert ["rl", "rewards", "predictor", "0.100 ± 0.050", "0.610 ± 0.050", "8"] in rows
-    assert ["labels", "demonstrations", "predictor", "0.100 ± 0.050", "0.520 ± 0.050", "8"] in rows
+    cells = [[cell.strip() for cell in line] for line in lines if len(line) == 7]
+    skills = [row[5].partition(" ")[0] for row in cells[:3]]
+    assert skills == [f"{(value + 0.25) / 1.3:.3f}" for value in (0.61, 0.52, 0.73)]
+    rows = [[*row[:5], row[6]] for row in cells]
+    assert ["rl", "rewards", "predictor", "0.100 ± 0.089", "0.610 ± 0.089", "8"] in rows
+    assert ["labels", "demonstrations", "predictor", "0.100 ± 0.089", "0.520 ± 0.089", "8"] in rows
     assert rows[2][1:] == [
         "rewards, from labels",
         "predictor",
-        "0.520 ± 0.050",
-        "0.730 ± 0.050",
+        "0.520 ± 0.089",
+        "0.730 ± 0.089",
         "8",
     ]
     assert [row[0] for row in rows[3:]] == ["oracle", "null"]

@@ -17,14 +17,17 @@ from tokengym.agents.analysis.run_report import run_report, write_report
 from tokengym.agents.training.config import TrainConfig, preset
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.monitor import Collapse
-from tokengym.agents.training.outcome import Evaluation, Outcome
+from tokengym.agents.training.outcome import Evaluation, Outcome, References
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.estimates import Estimate, mean_estimate
+from tokengym.rewards.skill import Yardstick
 
-BEFORE = Evaluation(Estimate(0.61, 0.6, 0.62, 100), {"malformed": 0.25}, [(0.1, 0.4), (0.9, 0.6)])
-AFTER = Evaluation(Estimate(0.81, 0.8, 0.82, 100), {"malformed": 0.0}, [(0.1, 0.2), (0.9, 0.8)])
+BEFORE = Evaluation((0.51, 0.71) * 50, {"malformed": 0.25}, [(0.1, 0.4), (0.9, 0.6)])
+AFTER = Evaluation((0.71, 0.91) * 50, {"malformed": 0.0}, [(0.1, 0.2), (0.9, 0.8)])
 LINES = {"oracle": Estimate(0.9, 0.89, 0.91, 100), "<b>": Estimate(0.1, 0.1, 0.1, 100)}
+YARDSTICK = Yardstick((0.2, 0.4) * 50, (0.9, 1.0) * 50, "best constant")
+REFERENCES = References(LINES, YARDSTICK)
 REWARDED = {"env/all/reward/total": 0.6, "env/all/total_ob_tokens": 500, "time/total": 0.5}
 
 
@@ -43,7 +46,7 @@ def report(
 
 def test_every_figure_is_on_the_page_and_nothing_is_markup(tmp_path: Path) -> None:
     collapse = Collapse(3, "lost <here>")
-    outcome = Outcome(BEFORE, AFTER, {"forecaster": LINES}, collapse, {"forecaster": None})
+    outcome = Outcome(BEFORE, AFTER, {"forecaster": REFERENCES}, collapse, {"forecaster": None})
     _, _, page = report(tmp_path, preset("forecast"), [REWARDED] * 20, outcome)
     for shown in ("0.6100", "0.8100", "0.9000", "0.2500", "&lt;b&gt;", "lost &lt;here&gt;."):
         assert shown in page
@@ -54,8 +57,8 @@ def test_every_figure_is_on_the_page_and_nothing_is_markup(tmp_path: Path) -> No
 
 
 def test_a_run_without_steps_is_reported_and_one_without_an_end_is_refused(tmp_path: Path) -> None:
-    alone = Evaluation(BEFORE.returns)
-    outcome = Outcome(alone, alone, {"operator": {}}, None, {"operator": None})
+    alone = Evaluation(BEFORE.returns_by_task)
+    outcome = Outcome(alone, alone, {"operator": REFERENCES}, None, {"operator": None})
     job, run, page = report(tmp_path, preset("energy"), [], outcome)
     assert "before training" in page
     (tmp_path / "outcome.json").unlink()
@@ -73,12 +76,12 @@ def test_every_trained_role_has_its_own_curve_and_tables(tmp_path: Path) -> None
         }
         for step in range(5)
     ]
-    challenger = Evaluation(Estimate(0.0375, 0.03, 0.04, 7), {"malformed": 0.0625})
+    challenger = Evaluation((0.0375,) * 100, {"malformed": 0.0625})
     before = replace(BEFORE, stated=(), others={"challenger": challenger})
     after = replace(AFTER, stated=(), others={"challenger": challenger})
     references = {
-        "predictor": LINES,
-        "challenger": {"noisy": Estimate(-0.0425, -0.05, -0.04, 7)},
+        "predictor": REFERENCES,
+        "challenger": References({"noisy": Estimate(-0.0425, -0.05, -0.04, 7)}, YARDSTICK),
     }
     outcome = Outcome(before, after, references, None, {})
     job, run, page = report(tmp_path, config, rows, outcome)
@@ -91,7 +94,7 @@ def test_every_trained_role_has_its_own_curve_and_tables(tmp_path: Path) -> None
 
 def test_a_supervised_run_shows_its_loss_and_no_rewards(tmp_path: Path) -> None:
     rows = [{"train/nll": 2.0 - k, "train/tokens": 9.0, "time/total": 1.0} for k in range(3)]
-    outcome = Outcome(BEFORE, AFTER, {"predictor": LINES}, None, {})
+    outcome = Outcome(BEFORE, AFTER, {"predictor": REFERENCES}, None, {})
     config = preset("disruption", sft=True)
     job, run, page = report(tmp_path, config, rows, outcome)
     (side,) = role_reports(job, run.steps(), outcome)
@@ -131,9 +134,10 @@ def test_the_report_shows_the_rule_and_the_policy_before_and_after(tmp_path: Pat
         "mpc": mean_estimate([0.9]),
         "oracle": mean_estimate([1.0]),
     }
-    before = Evaluation(mean_estimate([0.1]), replies=["BATTERY 1"] * 12)
-    after = Evaluation(mean_estimate([0.2]), replies=["BATTERY 0", ""])
-    outcome = Outcome(before, after, {"operator": references}, None, {})
+    before = Evaluation((0.1,), replies=["BATTERY 1"] * 12)
+    after = Evaluation((0.2,), replies=["BATTERY 0", ""])
+    one = Yardstick((0.0,), (1.0,), "null")
+    outcome = Outcome(before, after, {"operator": References(references, one)}, None, {})
     run = Run(tmp_path)
     report = run_report(Job.resolve(preset("energy", level="small")), run, outcome)
     drawn = [part for part in report.parts if isinstance(part, Picture) and part.title]
@@ -147,8 +151,9 @@ def test_the_report_shows_the_rule_and_the_policy_before_and_after(tmp_path: Pat
 
 
 def test_the_report_of_a_world_without_pictures_has_none(tmp_path: Path) -> None:
-    found = Evaluation(mean_estimate([0.5]), replies=["Probability: 0.5"])
-    outcome = Outcome(found, found, {"forecaster": {}}, None, {})
+    found = Evaluation((0.5,), replies=["Probability: 0.5"])
+    one = References({}, Yardstick((0.0,), (1.0,), "null"))
+    outcome = Outcome(found, found, {"forecaster": one}, None, {})
     report = run_report(Job.resolve(preset("forecast")), Run(tmp_path), outcome)
     assert [part.alt for part in report.parts if isinstance(part, Picture)] == [
         "Mean return by step with its reference lines"
@@ -156,5 +161,5 @@ def test_the_report_of_a_world_without_pictures_has_none(tmp_path: Path) -> None
 
 
 def test_an_evaluation_keeps_its_replies_in_a_file() -> None:
-    found = Evaluation(mean_estimate([0.5]), replies=("BATTERY 1", ""))
+    found = Evaluation((0.5,), replies=("BATTERY 1", ""))
     assert Evaluation.from_dict(found.to_dict()) == found

@@ -53,7 +53,11 @@ def test_self_play_tells_of_both_roles(
             assert f"env/all/{role}/reward_tie_eligible_groups" in row
     assert set(outcome.before.others) == set(outcome.after.others) == {"challenger"}
     assert outcome.after.others["challenger"].returns.samples == 4
-    assert set(outcome.references["challenger"]) < set(outcome.references["predictor"])
+    lines = {
+        role: {name for name in found.lines if not name.startswith("best blind")}
+        for role, found in outcome.references.items()
+    }
+    assert lines["challenger"] < lines["predictor"]
     page = (tmp_path / "report.html").read_text()
     assert "predictor, held out against scripted challenger" in page
     assert "challenger, held out against model predictor" in page
@@ -86,7 +90,7 @@ def test_supervised_then_reinforced_against_the_supervised(tmp_path: Path) -> No
     settings = job(steps=1, start=str(first), opponents=opponents, evaluation_tasks=2)
     reinforced, _ = run_job(settings, second)
     assert len(metrics(second)) == 1
-    assert reinforced.references["predictor"]["oracle"].samples == 2
+    assert reinforced.references["predictor"].lines["oracle"].samples == 2
     config = json.loads((second / "config.json").read_text())
     assert config["load_checkpoint_path"] == Run(first).weights.state
     assert config["dataset_builder"]["opponents"]["challenger"]["name"] == str(first)
@@ -103,7 +107,7 @@ def test_the_challenger_alone_is_trained_against_an_untrained_model(
     (row,) = metrics(tmp_path)
     assert row["env/all/turns_per_episode"] == 1.0
     assert outcome.after.returns.samples == 4
-    assert outcome.references["challenger"]["scripted"].samples == 4
+    assert outcome.references["challenger"].lines["scripted"].samples == 4
     assert "predictor" not in outcome.after.others
 
 
@@ -139,7 +143,9 @@ def test_a_name_that_is_nobodys_is_refused_before_anything_starts(
 
 
 def test_a_kill_leaves_all_policies_at_one_step(tmp_path: Path, served: dict[str, Any]) -> None:
-    config = job(self_play=True, separate=True, steps=200, **served)
+    config = job(
+        self_play=True, separate=True, steps=200, overrides=("rolling_save_every=1",), **served
+    )
     Run(tmp_path).write_config(config)
     command = [sys.executable, "-m", "tokengym.agents", "train", "--yes", "--resume", str(tmp_path)]
     log = (tmp_path / "printed.txt").open("w")
@@ -150,6 +156,7 @@ def test_a_kill_leaves_all_policies_at_one_step(tmp_path: Path, served: dict[str
         if all(len(steps) >= 3 for steps in saved.values()):
             killed.kill()
         time.sleep(0.01)
+    killed.wait()
     log.close()
     common = max(set.intersection(*saved.values()))
     assert common >= 3, (tmp_path / "printed.txt").read_text()

@@ -1,0 +1,38 @@
+"""Policies that do not read the Task: the same powers in every home, on every day."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
+from tokengym.envs.energy.world import EnergyWorld
+
+_POWERS = (-2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 2.0)
+_CHARGING = ((2, 1.0), (2, 2.0), (4, 1.0), (4, 2.0), (8, 1.0))
+
+
+def blind(world: World) -> Mapping[str, Callable[[World, Turn, np.random.Generator], str]]:
+    """Return policies by what they do: constant powers, and charging for a while before idling.
+
+    They know the devices and how many steps have passed, which are the same in every Task.
+    """
+    constant = {f"{power:g} kW": _schedule(0, 0.0, power) for power in _POWERS}
+    charging = {
+        f"{power:g} kW for {steps} steps": _schedule(steps, power, 0.0)
+        for steps, power in _CHARGING
+    }
+    return constant | charging
+
+
+def _schedule(
+    steps: int, first: float, then: float
+) -> Callable[[World, Turn, np.random.Generator], str]:
+    def play(world: World, turn: Turn, rng: np.random.Generator) -> str:
+        if not isinstance(world, EnergyWorld):
+            raise TypeError(f"these policies play EnergyWorld, got {type(world).__name__}")
+        shown = world.shown
+        power = first if shown.step < steps else then
+        return "\n".join(f"{device} {power:.2f}" for device in shown.plant.devices)
+
+    return play

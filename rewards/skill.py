@@ -1,0 +1,96 @@
+"""Skill: how far a policy is from the best blind one to the oracle, on the same Tasks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tokengym.rewards.estimates import Estimate
+
+Floats = npt.NDArray[np.float64]
+
+_DRAWS = 2000
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """What the two ends of the scale earn on T Tasks.
+
+    Attributes:
+        blind_T: returns of the best policy that ignores the Task: skill 0.
+        oracle_T: returns of the oracle: skill 1.
+        blind_name: what the blind policy does.
+
+    Raises:
+        ValueError: if there are no Tasks, or not as many returns of each.
+    """
+
+    blind_T: tuple[float, ...]
+    oracle_T: tuple[float, ...]
+    blind_name: str
+
+    def __post_init__(self) -> None:
+        """Refuse ends of different lengths."""
+        if not self.blind_T or len(self.blind_T) != len(self.oracle_T):
+            raise ValueError(
+                "a yardstick needs returns of both ends on the same Tasks, got "
+                f"{len(self.blind_T)} and {len(self.oracle_T)}"
+            )
+
+    def skill(self, returns_T: npt.ArrayLike, rng: np.random.Generator) -> Estimate:
+        """Return (return - blind) / (oracle - blind), negative below the blind policy.
+
+        The interval is a bootstrap over Tasks, 95 %: each draw takes the three returns of a Task
+        together, since what makes a Task hard makes it hard for all.
+
+        Args:
+            returns_T: the policy's returns on the same Tasks, shape (T,).
+            rng: draws the Tasks.
+
+        Raises:
+            ValueError: if there are not as many returns as Tasks.
+        """
+        return self._interval(np.stack([self._checked(returns_T)]), np.array([1.0]), 1.0, rng)
+
+    def gain(
+        self, after_T: npt.ArrayLike, before_T: npt.ArrayLike, rng: np.random.Generator
+    ) -> Estimate:
+        """Return the skill after less the skill before, paired by Task.
+
+        Args:
+            after_T: returns of the policy as it became, shape (T,).
+            before_T: returns of the policy as it was, shape (T,).
+            rng: draws the Tasks.
+
+        Raises:
+            ValueError: if there are not as many returns as Tasks.
+        """
+        both = np.stack([self._checked(after_T), self._checked(before_T)])
+        return self._interval(both, np.array([1.0, -1.0]), 0.0, rng)
+
+    def _checked(self, returns_T: npt.ArrayLike) -> Floats:
+        found_T = np.asarray(returns_T, np.float64)
+        if found_T.shape != (len(self.blind_T),):
+            raise ValueError(f"expected {len(self.blind_T)} returns, got shape {found_T.shape}")
+        return found_T
+
+    def _interval(
+        self, returns_KT: Floats, weights_K: Floats, blinds: float, rng: np.random.Generator
+    ) -> Estimate:
+        """Return the statistic Σ weight · return - blinds · blind, over oracle - blind."""
+        blind_T, oracle_T = np.array(self.blind_T), np.array(self.oracle_T)
+        above_T = weights_K @ returns_KT - blinds * blind_T
+        span_T = oracle_T - blind_T
+        count = len(span_T)
+        value = _ratio(above_T.mean(), span_T.mean())
+        picks_DT = rng.integers(count, size=(_DRAWS, count))
+        draws_D = _ratio(above_T[picks_DT].mean(axis=1), span_T[picks_DT].mean(axis=1))
+        low, high = np.nanquantile(draws_D, (0.025, 0.975))
+        return Estimate(float(value), float(low), float(high), count)
+
+
+def _ratio(above: npt.ArrayLike, span: npt.ArrayLike) -> Floats:
+    """Return above / span; NaN where the oracle is no better than the blind policy."""
+    above, span = np.asarray(above, np.float64), np.asarray(span, np.float64)
+    found: Floats = np.divide(above, span, out=np.full(above.shape, np.nan), where=span > 0.0)
+    return found
