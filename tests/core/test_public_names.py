@@ -15,7 +15,7 @@ import tokengym
 from tokengym.agents.cli import app
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("tokengym", "tokengym.envs", "tokengym.rewards", "tokengym.agents")
+PACKAGES = ("tokengym", "tokengym.envs", "tokengym.rewards", "tokengym.agents", "tokengym.testing")
 
 
 @pytest.mark.parametrize("name", PACKAGES)

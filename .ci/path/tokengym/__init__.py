@@ -6,7 +6,8 @@
     world = tokengym.make_world("energy", level="day")
 
 `tokengym.envs` has worlds, Tasks and Episodes, `tokengym.rewards` the arithmetic of rewards,
-`tokengym.agents` policies, evaluation and training. Importing this package registers every world
+`tokengym.agents` policies, evaluation and training, `tokengym.testing` (an extra) contract tests for
+worlds and rewards of your own. Importing this package registers every world
 with Gymnasium, those of other installed packages too; a world loads when it is made.
 """
 
