@@ -23,8 +23,7 @@ def longest_reply(world: World, policies: Mapping[str, Policy], codec: Codec) ->
     """
     longest = 0
     for name in ("random", "oracle"):
-        for index in range(_TASKS):
-            task = world.task("train", index)
+        for task in world.first_tasks("train", _TASKS):
             rng = generator("reply length", name, task.fingerprint)
             record = play(world.fork(), task, policies[name], rng)
             longest = max(longest, *(len(codec.write(reply)) for reply in record.replies))
