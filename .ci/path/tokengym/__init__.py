@@ -6,9 +6,9 @@
     world = tokengym.make_world("energy", level="day")
 
 `tokengym.envs` has worlds, Tasks and Episodes, `tokengym.rewards` the arithmetic of rewards,
-`tokengym.agents` policies, evaluation and training, `tokengym.testing` (an extra) contract tests for
-worlds and rewards of your own. Importing this package registers every world
-with Gymnasium, those of other installed packages too; a world loads when it is made.
+`tokengym.agents` policies, evaluation and training, `tokengym.testing` (an extra) contract tests
+for worlds and rewards of your own. Importing this package registers every world with Gymnasium,
+those of other installed packages too; a world loads when it is made.
 """
 
 from tokengym import agents, envs, rewards
