@@ -1,4 +1,4 @@
-"""Reading a reply: the last line that matches counts, the rest is thinking aloud and is ignored."""
+"""Reading a reply: the last matching line counts; the rest is thinking and is ignored."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ def lines_from_end(text: str) -> Iterator[str]:
 
 
 def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """Return the match of `pattern` with the last line it matches whole, or `None`.
+    """Return the match of `pattern` with the last line that it matches in full, or `None`.
 
     Args:
         pattern: compiled; blanks around a line are removed before it is tried.
@@ -32,7 +32,7 @@ def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 
 def complaint(text: str, expected: str, *, complete: bool = True) -> str:
-    """Say in one line what was wrong with a reply and what was expected.
+    """Return one line on what was wrong with a reply and what was expected.
 
     Args:
         text: the reply that was refused.

@@ -1,4 +1,4 @@
-"""Colours that colour-blind readers tell apart, and the figure that pictures are drawn on.
+"""Colours that colour-blind readers can tell apart, and the figure of a picture.
 
 The colours are those of Okabe and Ito (2008), "Color Universal Design".
 """
@@ -15,9 +15,9 @@ _PADDING = 0.08
 
 
 def figure(width: float, height: float, title: str) -> Figure:
-    """Return an empty figure of `width` by `height` inches that lays itself out.
+    """Return an empty figure of `width` by `height` inches with automatic layout.
 
-    It belongs to no window and no global state, so pictures can be drawn anywhere.
+    It belongs to no window and no global state, so pictures can be rendered anywhere.
     """
     layout = ConstrainedLayoutEngine(h_pad=_PADDING, w_pad=_PADDING)
     made = Figure(figsize=(width, height), layout=layout)

@@ -1,4 +1,4 @@
-"""Playing replies again, to record them or to read what the world was like around each."""
+"""Replaying episodes: to record them, or to inspect the world before and after each reply."""
 
 from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
@@ -13,13 +13,13 @@ W = TypeVar("W", bound=World)
 
 
 class Step(NamedTuple, Generic[W]):
-    """One reply played again.
+    """One replayed reply.
 
     Attributes:
-        before: the world as it was when the reply was given; the reader's own to change.
+        before: the world before the reply; a copy, free to change.
         reply: the reply.
-        turn: how the world answered.
-        after: the world after it; good until the next step is asked for.
+        turn: the Turn that answered it.
+        after: the world after it; valid until the next step.
     """
 
     before: W
@@ -29,11 +29,11 @@ class Step(NamedTuple, Generic[W]):
 
 
 def replay(world: W, record: Record) -> Iterator[Step[W]]:
-    """Play a Record again, reply by reply; an episode under way in `world` is left alone.
+    """Replay a Record, reply by reply; an episode under way in `world` is left alone.
 
     Raises:
-        TaskError: if the returns come out otherwise than recorded: the Record was played with
-            other options of the world.
+        TaskError: if the returns differ from those recorded: the Record was played with other
+            options of the world.
     """
     twin = world.fork()
     twin.start(record.task)
@@ -42,8 +42,8 @@ def replay(world: W, record: Record) -> Iterator[Step[W]]:
         yield Step(before, reply, twin.reply(reply), twin)
     if dict(twin.returns) != dict(record.returns):
         raise TaskError(
-            f"a Record of {world.spec.id} is replayed with the options it was played with: it "
-            f"returned {dict(record.returns)}, the replay {dict(twin.returns)}"
+            f"a Record of {world.spec.id} must be replayed with the options it was played with: "
+            f"it returned {dict(record.returns)}, the replay {dict(twin.returns)}"
         )
 
 

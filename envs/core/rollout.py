@@ -1,4 +1,4 @@
-"""Playing episodes in text with scripted policies."""
+"""Playing episodes with scripted policies."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ All but the oracle read only what the Turns show; the oracle may read the Task's
 
 @dataclass(frozen=True)
 class Record:
-    """One episode as it was played.
+    """A finished episode.
 
     Attributes:
-        task: what was played.
+        task: the Task.
         turns: every Turn, the opening one first; one more than there are replies.
-        replies: what was said, in order.
-        returns: what each role earned in all.
+        replies: the replies of all roles, in order.
+        returns: return of each role.
     """
 
     task: Task
@@ -48,7 +48,7 @@ def play(
         world: the world; an episode under way in it is dropped.
         task: one of its Tasks.
         policies: a policy for each role, or one for all.
-        rng: what the policies draw from.
+        rng: randomness of the policies.
 
     Raises:
         RoleError: if a role has no policy.

@@ -1,4 +1,4 @@
-"""A user's own text files and CSV tables. Every refusal names file, line and reason."""
+"""Reading a user's text files and CSV tables. Every error names file, line and reason."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tokengym.envs.core.errors import DataError
 
 Source = str | Path
-"""Where a file lies."""
+"""The path of a file."""
 
 
 def read_text(path: Source) -> str:
@@ -56,7 +56,7 @@ class Row(NamedTuple):
     """A row of a table.
 
     Attributes:
-        place: file and line, to name in a refusal.
+        place: file and line, for errors.
         line: line it begins on.
         cells: by column, without blanks around them.
     """
@@ -100,7 +100,7 @@ class Row(NamedTuple):
 
 
 class Table:
-    """A CSV file with a header, read as text; cells become numbers where asked for.
+    """A CSV file with a header. Cells are text; the methods of `Row` convert them to numbers.
 
     Args:
         path: the file.
@@ -150,12 +150,12 @@ class Table:
         return name
 
     def texts(self, *names: str) -> list[str]:
-        """Return the column that bears one of `names`."""
+        """Return the first column named one of `names`."""
         name = self.require(*names)
         return [row.cells[name] for row in self.rows]
 
     def numbers(self, *names: str) -> list[float]:
-        """Return the column that bears one of `names`, as finite numbers."""
+        """Return the first column named one of `names`, as finite numbers."""
         name = self.require(*names)
         return [row.number(name) for row in self.rows]
 

@@ -33,7 +33,7 @@ _MOST_DRAWS = 10_000
 _COMPILED_TASKS_KEPT = 1024
 
 Compiled = TypeVar("Compiled", default=Any)
-"""What a world compiles its Tasks to."""
+"""The type a world compiles its Tasks to."""
 
 
 class Optimum(NamedTuple):
@@ -100,7 +100,7 @@ class World(ABC, Generic[Compiled]):
 
     @property
     def returns(self) -> Mapping[str, float]:
-        """What each role has earned in this episode so far."""
+        """The return of each role so far in this episode."""
         return dict(self._returns)
 
     # Tasks
@@ -131,11 +131,13 @@ class World(ABC, Generic[Compiled]):
             raise OptionError(f"index must be an integer >= 0, got {index!r}")
         if size is not None and index >= size:
             raise OptionError(f"{split!r} holds {size} Tasks, got index {index}")
-        index = int(index)
-        if size is None:
-            instance, answer = self._draw_usable(split, index)
-        else:
-            instance, answer = self._record(split, index)
+        make = self._draw_task if size is None else self._task_of_record
+        return make(split, int(index))
+
+    def _new_task(
+        self, split: str, index: int, instance: Mapping[str, Any], answer: Mapping[str, Any]
+    ) -> Task:
+        """Return the Task of this world and level with the given plain values."""
         return Task.create(
             world=self.spec.id,
             level=self.level,
@@ -145,8 +147,8 @@ class World(ABC, Generic[Compiled]):
             answer=answer,
         )
 
-    def _draw_usable(self, split: str, index: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """Draw instances until one belongs to `split` and has an answer; return both."""
+    def _draw_task(self, split: str, index: int) -> Task:
+        """Draw instances until one belongs to `split` and has an answer; return its Task."""
         rng = generator(self.spec.id, split, self.level, index, *self._drawing_options())
         windows = self._windows
         for _ in range(_MOST_DRAWS):
@@ -159,7 +161,7 @@ class World(ABC, Generic[Compiled]):
                 owner = windows[start]
             answer = self._solve(instance, rng) if owner == split else None
             if answer is not None:
-                return instance, plain(answer)
+                return self._new_task(split, index, instance, plain(answer))
         raise TaskError(
             f"{self.spec.id} at level {self.level!r} gave no usable instance for {split!r} "
             f"in {_MOST_DRAWS} draws"
@@ -182,9 +184,9 @@ class World(ABC, Generic[Compiled]):
         """Return by split the number of records of a user's data; `None` if Tasks are drawn."""
         return None
 
-    def _record(self, split: str, index: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """Return instance and answer, as plain values, of a record that `_sizes` counts."""
-        raise NotImplementedError(f"{type(self).__name__} counts records and returns none")
+    def _task_of_record(self, split: str, index: int) -> Task:
+        """Return the Task of a record that `_sizes` counts."""
+        raise NotImplementedError(f"{type(self).__name__} counts records and makes no Task of one")
 
     def _draw_window(self, rng: np.random.Generator, start: int) -> Mapping[str, Any]:
         """Draw an instance on the window of `_windows` that begins at entry `start`."""
@@ -192,13 +194,13 @@ class World(ABC, Generic[Compiled]):
 
     @abstractmethod
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
-        """Draw an instance: all that defines the problem, as plain values. Must be cheap."""
+        """Draw an instance: the values that define the problem. Must be cheap."""
 
     @abstractmethod
     def _solve(
         self, instance: Mapping[str, Any], rng: np.random.Generator
     ) -> Mapping[str, Any] | None:
-        """Return what is known and never shown (optimum, outcomes), or `None` to draw again."""
+        """Return the hidden answer (optimum, outcomes), or `None` to draw another instance."""
 
     @abstractmethod
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
@@ -257,12 +259,12 @@ class World(ABC, Generic[Compiled]):
         return turn
 
     def reply(self, text: str, *, complete: bool = True, role: str | None = None) -> Turn:
-        """Answer the reply of the role whose turn it is. No text whatever raises.
+        """Answer the reply of the role whose turn it is. No text raises an error.
 
         Args:
             text: the reply.
             complete: `False` if it was cut off; it then counts as malformed.
-            role: who speaks, checked if given.
+            role: the role that replies, checked if given.
 
         Raises:
             EpisodeStateError: before `start` or after the end.
@@ -271,7 +273,7 @@ class World(ABC, Generic[Compiled]):
         if self._role is None:
             raise EpisodeStateError(f"{self.spec.id}: no episode is under way; call start(task)")
         if role is not None and role != self._role:
-            raise RoleError(f"{self.spec.id}: it is {self._role!r} who speaks now, not {role!r}")
+            raise RoleError(f"{self.spec.id}: it is the turn of {self._role!r}, not of {role!r}")
         turn = self._respond(text, complete)
         self._role = None if turn.terminated or turn.truncated else turn.role
         return turn
@@ -279,12 +281,11 @@ class World(ABC, Generic[Compiled]):
     def stop(
         self, reason: StopReason = StopReason.TOKEN_BUDGET, *, after: Turn | None = None
     ) -> Turn:
-        """Cut the episode short: what is left is played as empty replies, in one last Turn.
+        """Cut the episode short: play the rest as empty replies and return one last Turn.
 
         Args:
-            reason: why it is cut short.
-            after: the Turn that would have been answered next; what it paid is paid by the last
-                Turn instead.
+            reason: the reason for cutting it short.
+            after: the Turn that would have been answered next; its rewards move to the last Turn.
 
         Raises:
             EpisodeStateError: if no episode is under way.
@@ -305,7 +306,7 @@ class World(ABC, Generic[Compiled]):
         )
 
     def fork(self) -> Self:
-        """Return an independent twin in the same state that will behave identically."""
+        """Return an independent copy in the same state that behaves identically."""
         return copy.deepcopy(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -322,16 +323,16 @@ class World(ABC, Generic[Compiled]):
 
     @abstractmethod
     def _respond(self, text: str, complete: bool) -> Turn:
-        """Answer a reply. Rewards go through `_pay`."""
+        """Answer a reply; pass rewards through `_pay`."""
 
     def _pay(
         self, terms: Mapping[str, Mapping[str, float]], *, final: bool
     ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-        """Round terms to the grid, sum them, and hold the declared ranges.
+        """Round terms to the grid, sum them, and check the declared ranges.
 
         Args:
             terms: by role, the named parts of this step's reward.
-            final: whether the episode ends here, so that the return is held to its range too.
+            final: whether the episode ends here, so that the return is checked too.
 
         Returns:
             the rewards by role and the rounded terms by role.

@@ -120,7 +120,7 @@ def _noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
 def _oracle(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """The exact posterior and the claims that bring the judge nearest to it.
 
-    Of a real paper nobody knows the posterior; there the gold label stands in for it.
+    For a real paper, whose posterior is unknown, the gold label replaces it.
     """
     world = DisruptionWorld.cast(world)
     if turn.role == "challenger":

@@ -17,7 +17,7 @@ FEATURES = (*REFERENCE_FEATURES, *CITER_FEATURES)
 
 
 class Evidence(NamedTuple):
-    """What a tier shows of one paper.
+    """The part of a paper that a tier shows.
 
     Attributes:
         title: title.
@@ -37,7 +37,7 @@ class Evidence(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Where quotes are looked up: title and abstract in lower case, blanks made single."""
+        """Title and abstract in lower case with single blanks, in which quotes are looked up."""
         return _searchable(self.title, self.abstract)
 
 

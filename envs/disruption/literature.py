@@ -29,7 +29,7 @@ _TAIL = 1e-14
 
 
 class Character(NamedTuple):
-    """How a paper is used: λ citers, a share r of them citing its references too, κ only those."""
+    """The use of a paper: λ citers, a share r of them citing its references too, κ only those."""
 
     citers: float
     cocitation: float
@@ -63,7 +63,7 @@ CUES: Mapping[Target, tuple[tuple[str, ...], ...]] = {
 ALL_CUES = tuple(phrase for groups in CUES.values() for group in groups for phrase in group)
 
 _CUE_SHARE = 0.5
-"""How often a paper uses a phrase of its own class; the other two share the rest."""
+"""Probability that a paper uses a phrase of its own class; the other two share the rest."""
 
 
 def _poisson(mean: float) -> FloatArray:
@@ -127,7 +127,7 @@ def cue_likelihood(group: int) -> Probabilities:
 
 
 def cue_group(text: str, target: Target) -> int | None:
-    """Which class's phrases `text` (in lower case) holds; `None` if of no class or of several."""
+    """Return the class whose phrases `text` (lower case) has; `None` if of none or several."""
     found = {
         group
         for group, phrases in enumerate(CUES[target])
@@ -187,7 +187,7 @@ def label_rates(target: Target, c: int, seen: tuple[int, int, int] | None) -> Pr
 
 @lru_cache(maxsize=8192)
 def frequencies(target: Target) -> Probabilities:
-    """How often each label would occur among eligible papers before balancing, times a constant."""
+    """Return the frequency of each label among eligible papers before balancing, up to a factor."""
     a, b, c = (sum(label_rates(target, k, None)[y] for k in range(3)) / 3 for y in range(3))
     return a, b, c
 

@@ -59,7 +59,7 @@ def opening(evidence: Evidence, targets: Sequence[Target], *, debated: bool) -> 
 def challenge_prompt(
     description: str, evidence: Evidence, targets: Sequence[Target], answer: Answer
 ) -> str:
-    """The challenger's only text; `description` is what `describe` says of the evidence."""
+    """Return the challenger's only text; `description` is `describe(evidence)`."""
     other = LABELS[targets[0]][(answer.labels[0] + 1) % 3]
     return (
         f"{description}\nA predictor answered:\n{answer.write(targets)}\n"

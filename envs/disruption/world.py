@@ -164,22 +164,17 @@ class DisruptionWorld(World[CompiledTask]):
         for target in self.targets:
             if labels[target] is None:
                 raise DataError(f"paper {paper.openalex_id} has no {target}_label to predict")
-        instance, answer = self._instance_and_answer(paper)
-        return Task.create(
-            world=self.spec.id,
-            level=self.level,
-            split=split_of_paper(paper) if split is None else split,
-            index=index,
-            instance=instance,
-            answer=answer,
-        )
+        split = split_of_paper(paper) if split is None else split
+        instance = instance_of(evidence_of_paper(paper, self.level))
+        answer = {"source": paper.openalex_id, "labels": labels}
+        return self._new_task(split, index, instance, answer)
 
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
         """Return bounds of the best expected returns.
 
-        The predictor's is what the posterior's likeliest label and the posterior itself earn, if
-        the judge could be brought to believe the posterior exactly. For a real paper the gold label
-        stands in for a posterior that nobody knows.
+        The predictor's is what the posterior and its likeliest label earn if the judge believes
+        the posterior exactly. For a real paper, whose posterior is unknown, the gold label
+        replaces it.
         """
         total = best_total(self.compile(task).posteriors)
         if self.bounded:
@@ -192,17 +187,13 @@ class DisruptionWorld(World[CompiledTask]):
     def _sizes(self) -> Mapping[str, int] | None:
         return None if self._papers is None else {k: len(self._usable(k)) for k in SPLITS}
 
-    def _record(self, split: str, index: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        return self._instance_and_answer(self._usable(split)[index])
+    def _task_of_record(self, split: str, index: int) -> Task:
+        return self.task_from_paper(self._usable(split)[index], index, split)
 
     def _usable(self, split: str) -> tuple[Paper, ...]:
         """Return the papers of a split that have a label for every target."""
         assert self._papers is not None
         return labelled(self._papers, split, self.targets)
-
-    def _instance_and_answer(self, paper: Paper) -> tuple[dict[str, Any], dict[str, Any]]:
-        answer = {"source": paper.openalex_id, "labels": paper.labels()}
-        return instance_of(evidence_of_paper(paper, self.level)), answer
 
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
         return instance_of(draw_evidence(rng, self.level))

@@ -16,7 +16,7 @@ from tokengym.envs.energy.prompt import conditions, opening
 
 @dataclass(frozen=True, slots=True)
 class CompiledTask:
-    """What an episode of one Task needs.
+    """A Task as episodes play and score it.
 
     Attributes:
         plant: the plant with all that will happen to it.

@@ -63,7 +63,7 @@ class House:
     price_of_extra: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Price a kelvin at the end, and find how far the band can be missed at all.
+        """Derive the price of a kelvin at the end, and the largest possible distance from the band.
 
         Heat only adds, so a run without any and a run at full power bound every temperature.
         """
@@ -118,7 +118,7 @@ class House:
         )
 
     def closing(self, state: State) -> float:
-        """Missing warmth costs its dearest replacement, extra warmth earns its cheapest."""
+        """Charge missing warmth at the highest price, pay extra warmth at the lowest."""
         extra = state[0] - self.temperature
         return -self.price_of_extra * extra if extra > 0.0 else -self.price_of_missing * extra
 

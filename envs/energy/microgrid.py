@@ -97,7 +97,7 @@ class Microgrid:
     price_of_extra: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Work out what every step needs: devices, the reserve in force, prices of the end."""
+        """Derive the devices, the reserve in force and the prices at the end."""
         reserve = []
         most = math.inf
         for scheduled, up in zip(self.schedule, self.up, strict=True):
@@ -184,7 +184,7 @@ class Microgrid:
         return Outcome((energy, charged), money, safety if safety > TOLERANCE else 0.0, tuple(done))
 
     def closing(self, state: State) -> float:
-        """Missing energy costs the dearest purchase, extra energy earns the cheapest."""
+        """Charge missing energy at the highest price, pay extra energy at the lowest."""
         extra = state[0] - self.energy
         return -self.price_of_extra * extra if extra > 0.0 else -self.price_of_missing * extra
 

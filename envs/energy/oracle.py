@@ -14,7 +14,7 @@ from tokengym.envs.energy.plant import Commands, Plant, State
 from tokengym.envs.energy.program import Program, Term
 
 UNSAFE = 2.0 * LOST_LOAD
-"""Money per unit of safety cost where a plan may break the floor; no way to keep it is dearer."""
+"""Money per unit of safety cost where a plan may break the floor; keeping it never costs more."""
 _DIGITS = 12
 _GAP = 1e-9
 

@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple, Protocol, Self
 
 State = tuple[float, float]
-"""What is stored: battery energy in kWh (or the indoor temperature in °C), car charge in kWh."""
+"""Battery energy in kWh (or the indoor temperature in °C) and the car's charge in kWh."""
 
 Commands = tuple[float, ...]
 """One power in kW per device, in the order of `Plant.devices`."""
@@ -14,11 +14,11 @@ TOLERANCE = 1e-6
 
 
 class Outcome(NamedTuple):
-    """What one step did.
+    """The outcome of one step.
 
     Attributes:
-        state: what is stored afterwards.
-        money: what the step cost; negative if it earned.
+        state: the state afterwards.
+        money: cost of the step; negative if it earned.
         safety: the safety cost c_t >= 0, 0 if at most `TOLERANCE`.
         done: the powers that physics allowed, kW per device.
     """

@@ -41,9 +41,9 @@ def self_consumption(plant: Microgrid | House, step: int, state: State) -> Comma
 
 
 def time_of_use(plant: Microgrid | House, step: int, state: State) -> Commands:
-    """Charge at the cheapest price, cover deficits at the dearest, mind the next step's reserve.
+    """Charge at the lowest price, cover deficits at the highest, keep the next step's reserve.
 
-    A house is heated to the top of its band before the price rises, and coasts when it is dearest.
+    A house is heated to the top of its band before the price rises, and coasts at the highest.
     """
     price = plant.price[step]
     if isinstance(plant, House):

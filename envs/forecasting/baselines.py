@@ -44,7 +44,7 @@ def _empirical(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
 
 
 def _market(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    """State the market's price; where none is shown, say so and state the base rate."""
+    """State the market's price or, where none is shown, the base rate with a note."""
     question = _question(world)
     if question.price is None:
         rate = _write(base_rate(world), question)

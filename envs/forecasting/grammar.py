@@ -24,7 +24,7 @@ _SUM_TOLERANCE = 0.02
 
 
 def read_forecast(text: str, options: int, *, complete: bool = True) -> Forecast | str:
-    """Return the forecast a reply states, or one line that says why it states none.
+    """Return the forecast of a reply, or one line on why it has none.
 
     Args:
         text: a whole reply, of any content.

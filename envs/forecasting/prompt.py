@@ -1,4 +1,4 @@
-"""The words around a question. What is asked is the family's or the record's own text."""
+"""The instructions around a question; its own text comes from the family or the record."""
 
 from tokengym.rewards.scoring import LOG_FLOOR
 
@@ -9,7 +9,7 @@ FORM = "Probability: 0.137"
 """A well-formed answer to a yes/no question."""
 
 AGAIN = "Forecast again, in the same form."
-"""What is asked after news."""
+"""The request after news."""
 
 
 def form(options: int) -> str:
@@ -20,13 +20,13 @@ def form(options: int) -> str:
 
 
 def opening(question: str, options: int, *, negated: bool, score: str) -> str:
-    """Return the first turn: what to answer and how, then the question.
+    """Return the first text: the form of the answer, then the question.
 
     Args:
         question: the question in words.
         options: number of outcomes; 0 means yes/no.
         negated: whether the probability of no is asked for.
-        score: name of the score; only what a forecaster must know of it is said.
+        score: name of the score; the text states only what a forecaster must know of it.
     """
     asked = "How likely is each?" if options else f"How likely is {'no' if negated else 'yes'}?"
     clipped = f" Less than {LOG_FLOOR:g} counts as {LOG_FLOOR:g}." if score == "log" else ""

@@ -171,10 +171,11 @@ class ForecastWorld(World[CompiledTask]):
         dataset = self._dataset
         return None if dataset is None else {k: len(v) for k, v in dataset.records.items()}
 
-    def _record(self, split: str, index: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    def _task_of_record(self, split: str, index: int) -> Task:
         assert self._dataset is not None
         record = self._dataset.records[split][index]
-        return instance_of(record, show_prices=self._show_prices), answer_of(record)
+        instance = instance_of(record, show_prices=self._show_prices)
+        return self._new_task(split, index, instance, answer_of(record))
 
     def _drawing_options(self) -> tuple[object, ...]:
         return () if self.families == LEVELS[self.level].families else self.families

@@ -28,7 +28,7 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """How replies write it: `A2-7`."""
+        """Its name in replies: `A2-7`."""
         return f"A{self.aisle}-{self.row}"
 
 
@@ -53,7 +53,7 @@ class AisleLayout:
 
     @property
     def depot(self) -> Cell:
-        """Where trips start and end."""
+        """The start and end of every trip."""
         return Cell(0, 0)
 
     def slots(self) -> list[Cell]:
@@ -99,7 +99,7 @@ class MapLayout:
 
     @property
     def depot(self) -> Cell:
-        """Where trips start and end."""
+        """The start and end of every trip."""
         return self._cells(_GOAL)[0]
 
     def slots(self) -> list[Cell]:

@@ -12,7 +12,7 @@ from tokengym.envs.warehouse.layout import Layout, Walks, layout_of, plain_layou
 
 @dataclass(frozen=True, slots=True)
 class Order(Immutable):
-    """What one customer wants together.
+    """An order of one customer.
 
     Attributes:
         id: `O1`, `O2` and so on.
@@ -33,7 +33,7 @@ class Order(Immutable):
     slots: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Note the slots once: every trip asks for them."""
+        """Derive the slots once: every trip needs them."""
         object.__setattr__(self, "slots", frozenset([slot for slot, _ in self.lines]))
 
     @classmethod
@@ -76,7 +76,7 @@ class Order(Immutable):
 
 @dataclass(frozen=True)
 class Site(Immutable):
-    """Where orders are picked and what it costs.
+    """The place where orders are picked, and the costs of picking.
 
     Attributes:
         layout: slots and walkways.

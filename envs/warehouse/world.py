@@ -127,14 +127,7 @@ class WarehouseWorld(World[CompiledTask]):
             raise TaskError(f"not an instance of {self.spec.id}: {error!r}") from error
         if answer is None or answer["optimum"] <= answer["reference"]:
             raise TaskError("the instance leaves nothing to gain over the reference policy")
-        task = Task.create(
-            world=self.spec.id,
-            level=self.level,
-            split=split,
-            index=index,
-            instance=plain(instance),
-            answer=plain(answer),
-        )
+        task = self._new_task(split, index, plain(instance), plain(answer))
         self._open(self.compile(task))
         return task
 

@@ -66,8 +66,8 @@ class GoesOnPastTheEnd(Thermometer):
     def _sizes(self) -> Mapping[str, int]:
         return dict.fromkeys(SPLITS, 20)
 
-    def _record(self, split: str, index: int) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        return self._draw_usable(split, index)
+    def _task_of_record(self, split: str, index: int) -> Task:
+        return self._draw_task(split, index)
 
     def task(self, split: str = "train", index: int = 0) -> Task:
         return super().task(split, 19 if index == 20 else index)

@@ -122,8 +122,8 @@ def read_citylearn_weather(weather: Source, pricing: Source, *, first_hour: int 
     Args:
         weather: the CSV with `outdoor_dry_bulb_temperature` in °C.
         pricing: the CSV with `electricity_pricing` in money per kWh.
-        first_hour: hour (1 to 24) of the first row, which these files do not say; CityLearn's own
-            data begin with hour 24.
+        first_hour: hour (1 to 24) of the first row, which the files lack; CityLearn's own data
+            begin with hour 24.
 
     Raises:
         DataError: naming file, line and reason.

@@ -153,7 +153,7 @@ def time_series_of(
 
 
 def _objection(name: str, value: float) -> str:
-    """Return why a number cannot stand in a column; empty if it can."""
+    """Return why a number is refused in a column; empty if it is not."""
     if name == "up":
         return "" if value in (0.0, 1.0) else "the grid is up (1) or down (0)"
     if name == "outside":

@@ -1,4 +1,4 @@
-"""Reading the fields of a row; a failure says which field, what it held, and what it needs."""
+"""Reading the fields of a row. Every error names the field, its value and the rule."""
 
 import ast
 import json
@@ -15,7 +15,7 @@ _OUTCOMES = {"yes": 1, "no": 0, "true": 1, "false": 0, "1": 1, "0": 0}
 
 
 def quoted(value: object) -> str:
-    """Return the start of a value as it stands in an error."""
+    """Return the start of a value, for an error."""
     text = repr(value)
     return text if len(text) <= _QUOTED_CHARACTERS else text[:_QUOTED_CHARACTERS] + "..."
 

@@ -20,7 +20,7 @@ from tokengym.envs.forecasting.data.sanitise import sanitise
 _FORMATS = (prophet_arena, manifold, autocast, metaculus, plain)
 
 _Key = tuple[str, str, tuple[str, ...]]
-"""What makes two rows the same question: event, words, and names of the outcomes."""
+"""Identity of a question: event, words, and names of the outcomes."""
 
 
 class Reading:

@@ -21,8 +21,8 @@ class Source(NamedTuple):
     """A text to read before forecasting.
 
     Attributes:
-        text: what it says.
-        dated: when it was out, `None` if nobody knows; a bare date counts as the end of that day.
+        text: the text.
+        dated: when it was published, `None` if unknown; a bare date counts as the end of that day.
     """
 
     text: str
@@ -30,7 +30,7 @@ class Source(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a row stands.
+    """The position of a row.
 
     Attributes:
         file: name of the file.
@@ -49,7 +49,7 @@ class Record:
         key: the question's id in its file.
         event: what it is about; questions on one event never come apart in a split.
         question: the question in words.
-        background: text beside it.
+        background: text shown with it.
         asked_at: the moment of the snapshot; nothing later may be shown.
         closed_at: when the answer was out. It leaks the answer, so it only orders splits.
         resolves_by: the date it was scheduled to resolve by, if that was known when asked.

@@ -27,7 +27,7 @@ class Found(NamedTuple):
 
 
 def read_rows(path: Path) -> Iterator[Found]:
-    """Yield the rows of a file, told by its first character: CSV, or JSON lines, or one document.
+    """Yield the rows of a file: CSV, JSON lines or one document, by its first character.
 
     Raises:
         DataError: if the file cannot be read as text.

@@ -22,11 +22,11 @@ Shown = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Knobs:
-    """How hard a level makes its questions.
+    """The difficulty of a level's questions.
 
     Attributes:
         size: 1 short, 2 medium, 3 long histories and horizons.
-        stated: whether priors and hidden rules are said, or must be learned from many questions.
+        stated: whether priors and hidden rules are stated, or must be learned from many questions.
         tail: chance that a threshold is moved far from what the data suggest.
         staged: whether part of the data is kept for a second turn.
     """

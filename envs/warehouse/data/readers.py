@@ -23,7 +23,7 @@ DEMAND = ("period", "sku", "qty")
 
 
 class Slot(NamedTuple):
-    """Where an article lies and how many units of it.
+    """The slot of an article.
 
     Attributes:
         name: the slot, as in `A2-7`.

@@ -96,7 +96,7 @@ class _Label(NamedTuple):
 
 
 class _Outlook(NamedTuple):
-    """What trips earn and orders may add by time, and what sets mean: T trips, N orders, 2^N sets.
+    """Earnings of trips, bounds of orders by time, and facts of sets: T trips, N orders, 2^N sets.
 
     Attributes:
         gain_TU: what each trip earns by its finish time.

@@ -24,7 +24,7 @@ class Pairing:
         self._resolutions: list[tuple[Row, Place]] = []
 
     def take(self, row: Row, place: Place) -> bool:
-        """Keep a row if it is of this format, and say whether it is.
+        """Keep a row if it is of this format; return whether it is.
 
         Raises:
             RowError: if it is a question that cannot be joined.

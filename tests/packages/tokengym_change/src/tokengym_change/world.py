@@ -53,7 +53,7 @@ class ChangeWorld(World[Till]):
         return {"best": best[-1]}
 
     @classmethod
-    def _compile(cls, task: Task) -> Till:  # type: ignore[override]
+    def _compile(cls, task: Task) -> Till:
         coins, amount = task.instance["coins"], task.instance["amount"]
         return Till(tuple(coins), int(amount), tuple(task.answer["best"]))
 
