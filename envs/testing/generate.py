@@ -32,7 +32,7 @@ def try_all(
         max_examples=examples,
         deadline=None,
         report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType]
     )
     with warnings.catch_warnings():
         # Printing a failure with long replies is worth a warning to Hypothesis, which would hide
