@@ -121,6 +121,6 @@ codec, world = codec_named(codec_name(found.config)), tokengym.make_world("chang
 best = [world.task("test", index).answer["best"] for index in range(50)]
 needed = max(len(codec.write("PAY " + " ".join(map(str, coins)))) for coins in best)
 print(found.config.world, found.config.max_tokens >= needed, len(list(found.steps())))
-print(found.outcome.references["cashier"]["oracle"].value)
+print(found.outcome.references["cashier"].lines["oracle"].value)
 """
     assert run("-c", code).split() == ["acme/Change-v0", "True", "1", "1.0"]
