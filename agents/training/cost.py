@@ -68,6 +68,7 @@ def _measure(job: Job, tasks: Sequence[Task]) -> tuple[int, int, int]:
     """Return tokens read and at most sampled in one episode of each Task, and their lengths."""
     read = turns = length = 0
     for task in tasks:
+        observed = 0
         episode = Episode(job.world.fork(), task, job.codec)
         rng = generator("cost", task.fingerprint)
         while not episode.done:

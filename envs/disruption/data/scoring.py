@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -122,7 +122,7 @@ def score_year(
     if year + window > last_year:
         end = first
     number = np.asarray(graph.order[first:end])
-    field = np.asarray(corpus.field[number])
+    field = cast(IntArray, corpus.field[number])
     counts = graph.counts(number, window=window)
     if corpus.novelty is not None:
         novelty = np.stack([scores[number] for scores in corpus.novelty], axis=1)

@@ -41,7 +41,7 @@ class Candidates(NamedTuple):
 
     def take(self, which: npt.NDArray[Any]) -> "Candidates":
         """Return some of them, by position or by a mask."""
-        return Candidates(*(column[which] for column in self))
+        return Candidates._make(column[which] for column in self)
 
 
 class Selection(NamedTuple):
