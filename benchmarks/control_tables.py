@@ -26,8 +26,8 @@ from tokengym.envs import World, baselines, make_world
 from tokengym.envs.core.rollout import Policy, Record, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
-from tokengym.envs.energy.compiled import plant_from
 from tokengym.envs.energy.oracle import optimum, simulate
+from tokengym.envs.energy.plants import plant_from
 from tokengym.envs.registry import spec
 from tokengym.rewards.estimates import mean_estimate
 from tokengym.rewards.ties import tie_statistics

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from tokengym.envs.core.display import html_fields, shorten
 from tokengym.envs.core.errors import TaskError
+from tokengym.envs.core.immutable import Immutable
 
 _FIELDS = ("world", "level", "split", "index", "instance", "answer")
 
@@ -29,7 +30,7 @@ def canonical_json(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(Immutable):
     """One problem of one world.
 
     Attributes:
@@ -130,10 +131,6 @@ class Task:
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fields only; what was parsed from them is parsed again where it arrives."""
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Frozen all the way down: a copy is the Task itself."""
-        return self
 
 
 def fingerprint(world: str, instance_json: str) -> str:

@@ -13,7 +13,7 @@ from tokengym.envs.core.world import World
 from tokengym.envs.energy.grammar import write_commands
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.oracle import UNSAFE, plan
-from tokengym.envs.energy.plant import Commands
+from tokengym.envs.energy.outcome import Commands
 from tokengym.envs.energy.rules import Rule, hold, self_consumption, time_of_use
 from tokengym.envs.energy.world import EnergyWorld
 

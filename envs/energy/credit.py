@@ -10,8 +10,9 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
 from tokengym.envs.energy.oracle import UNSAFE
+from tokengym.envs.energy.outcome import Outcome, State
 from tokengym.envs.energy.piecewise import Convex, Piece
-from tokengym.envs.energy.plant import Outcome, State
+from tokengym.envs.energy.plants import Plant
 
 
 class Values:
@@ -25,7 +26,7 @@ class Values:
         OptionError: if the plant is of another kind.
     """
 
-    def __init__(self, plant: Microgrid | House) -> None:
+    def __init__(self, plant: Plant) -> None:
         self._values = tuple(_house(plant) if isinstance(plant, House) else _microgrid(plant))
 
     def at(self, step: int, state: State) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from tokengym.envs.core.grammar import last_match
-from tokengym.envs.energy.plant import Commands
+from tokengym.envs.energy.outcome import Commands
 
 _NUMBER = r"([+-]?(?:[0-9]{1,9}(?:\.[0-9]{0,20})?|\.[0-9]{1,20}))"
 

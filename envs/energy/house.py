@@ -9,7 +9,7 @@ With Δt the step in hours, T the indoor temperature, P the heat pump's electric
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
-from tokengym.envs.energy.plant import TOLERANCE, Commands, Outcome, State, latest, rounded_down
+from tokengym.envs.energy.outcome import TOLERANCE, Commands, Outcome, State, latest, rounded_down
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class House:
         return self.worst[step]
 
     def advance(self, step: int, state: State, commands: Commands) -> Outcome:
-        """Heat during `step`; see `Plant.advance`."""
+        """Heat during `step`; physics clips the power."""
         power = min(max(commands[0], 0.0), self.power)
         temperature = state[0]
         flow = (self.outside[step] - temperature) / self.resistance + self.cop * power

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
-from tokengym.envs.energy.plant import TOLERANCE, Commands, Outcome, State, latest, rounded_down
+from tokengym.envs.energy.outcome import TOLERANCE, Commands, Outcome, State, latest, rounded_down
 
 LOST_LOAD = 10.0
 """Money per kWh of load not served (pymgrid)."""
@@ -129,7 +129,7 @@ class Microgrid:
         return self.reserve[step]
 
     def advance(self, step: int, state: State, commands: Commands) -> Outcome:
-        """Apply commands during `step`; see `Plant.advance`.
+        """Apply commands during `step`; physics clips them.
 
         The load comes first, then the car, then charging; the sun and the genset are curtailed
         before the battery is held back. So charging never sheds load, and what a step costs is the

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import GENSET_LEAST, GENSET_MOST, LOST_LOAD, Microgrid
-from tokengym.envs.energy.plant import Commands, Plant, State
+from tokengym.envs.energy.outcome import Commands, State
+from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.program import Program, Term
 
 UNSAFE = 2.0 * LOST_LOAD
@@ -44,7 +45,7 @@ def simulate(plant: Plant, commands: tuple[Commands, ...]) -> Simulation:
     return Simulation(money + plant.closing(state), tuple(safety))
 
 
-def optimum(plant: Microgrid | House) -> Plan | None:
+def optimum(plant: Plant) -> Plan | None:
     """Return the cheapest safe plan, certified by a simulation, or `None` if there is none.
 
     The program relaxes the plant (it may shed load to charge), so its cost is a lower bound; a
@@ -62,9 +63,7 @@ def optimum(plant: Microgrid | House) -> Plan | None:
     return Plan(rounded, simulated.money)
 
 
-def plan(
-    plant: Microgrid | House, first: int, state: State, unsafe: float | None = None
-) -> Plan | None:
+def plan(plant: Plant, first: int, state: State, unsafe: float | None = None) -> Plan | None:
     """Return the cheapest commands from `first` on for the series as the plant has them.
 
     Args:
@@ -198,9 +197,7 @@ def _switched(program: Program, cost: float, rating: float, least: float, most: 
     return power
 
 
-def _close(
-    program: Program, plant: Microgrid | House, last: Term | None, now: float, start: float
-) -> None:
+def _close(program: Program, plant: Plant, last: Term | None, now: float, start: float) -> None:
     """Charge what is stored less than at the start, pay for what is stored more."""
     missing = program.variable(plant.price_of_missing)
     extra = program.variable(-plant.price_of_extra)

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
-from tokengym.envs.energy.plant import Commands, State
+from tokengym.envs.energy.outcome import Commands, State
+from tokengym.envs.energy.plants import Plant
 
 
-def opening(plant: Microgrid | House) -> str:
+def opening(plant: Plant) -> str:
     """Return the rules, the constants and the forecast table, for the first Turn."""
     return _opening_microgrid(plant) if isinstance(plant, Microgrid) else _opening_house(plant)
 
 
-def conditions(plant: Microgrid | House) -> tuple[tuple[str, str], ...]:
+def conditions(plant: Plant) -> tuple[tuple[str, str], ...]:
     """Return by step the texts of a Turn before and after the state."""
     labels = _labels(plant)
     if isinstance(plant, House):
@@ -37,14 +38,14 @@ def conditions(plant: Microgrid | House) -> tuple[tuple[str, str], ...]:
     )
 
 
-def state(plant: Microgrid | House, step: int, seen: State) -> str:
+def state(plant: Plant, step: int, seen: State) -> str:
     """Return the state as shown: battery energy or temperature, and the car while it is at home."""
     if isinstance(plant, Microgrid) and plant.car and plant.car[0] <= step < plant.car[1]:
         return f"{seen[0]:g} car {seen[1]:g}"
     return f"{seen[0]:g}"
 
 
-def deviation(plant: Microgrid | House, commands: Commands, done: Commands) -> str:
+def deviation(plant: Plant, commands: Commands, done: Commands) -> str:
     """Return the text on commands that physics clipped; empty if it clipped none."""
     clipped = [
         f"{device} did {power + 0.0:.2f}. "
@@ -145,7 +146,7 @@ def _opening_house(house: House) -> str:
     return "\n".join(lines)
 
 
-def _next(plant: Microgrid | House, step: int) -> str:
+def _next(plant: Plant, step: int) -> str:
     """Fresh forecasts of the next steps, where the level has them."""
     if isinstance(plant, House):
         first, second = "out", "gain"
@@ -158,13 +159,13 @@ def _next(plant: Microgrid | House, step: int) -> str:
     return f" next {first} {_listed(updates[0][step])} {second} {_listed(updates[1][step])}"
 
 
-def _labels(plant: Microgrid | House) -> list[str]:
+def _labels(plant: Plant) -> list[str]:
     """Time of day by step: the hour, with minutes where it is not full."""
     minutes = [(plant.start + round(60 * plant.dt * t)) % 1440 for t in range(plant.steps)]
     return [f"{m // 60}:{m % 60:02d}" if m % 60 else str(m // 60) for m in minutes]
 
 
-def _length(plant: Microgrid | House) -> str:
+def _length(plant: Plant) -> str:
     if plant.dt == 1.0:
         return f"{plant.steps} h"
     return f"{plant.steps} steps of {60 * plant.dt:g} min"

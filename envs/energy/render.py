@@ -23,10 +23,10 @@ from tokengym.envs.core.palette import (
 from tokengym.envs.core.replay import replay
 from tokengym.envs.core.rollout import Record
 from tokengym.envs.core.world import World
-from tokengym.envs.energy.compiled import plant_from
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
-from tokengym.envs.energy.plant import TOLERANCE, Commands
+from tokengym.envs.energy.outcome import TOLERANCE, Commands
+from tokengym.envs.energy.plants import Plant, plant_from
 from tokengym.envs.energy.world import EnergyWorld
 
 _MOST_TICKS = 13
@@ -47,7 +47,7 @@ class Day:
         money: what all of it cost.
     """
 
-    plant: Microgrid | House
+    plant: Plant
     stored: tuple[float, ...]
     car: tuple[float, ...]
     done: tuple[Commands, ...]

@@ -8,15 +8,16 @@ from collections.abc import Callable
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import Simulation, simulate
-from tokengym.envs.energy.plant import Commands, State, rounded_down, rounded_up
+from tokengym.envs.energy.outcome import Commands, State, rounded_down, rounded_up
+from tokengym.envs.energy.plants import Plant
 
-Rule = Callable[[Microgrid | House, int, State], Commands]
+Rule = Callable[[Plant, int, State], Commands]
 
 _SHARE_OF_POWER = 0.9
 _MARGIN = 0.05
 
 
-def hold(plant: Microgrid | House, step: int, state: State) -> Commands:
+def hold(plant: Plant, step: int, state: State) -> Commands:
     """The reference: 0 kW, but charge in time for the reserve and serve the load in an outage.
 
     A car is charged as soon as it can be; a house is held in the middle of its comfort band.
@@ -27,7 +28,7 @@ def hold(plant: Microgrid | House, step: int, state: State) -> Commands:
     return _with_others(plant, step, state, battery)
 
 
-def self_consumption(plant: Microgrid | House, step: int, state: State) -> Commands:
+def self_consumption(plant: Plant, step: int, state: State) -> Commands:
     """Store the sun's surplus and cover deficits, down to the reserve of this step.
 
     It never buys to charge, so that a reserve that rises can catch it short. A house is heated to
@@ -40,7 +41,7 @@ def self_consumption(plant: Microgrid | House, step: int, state: State) -> Comma
     return _with_others(plant, step, state, max(surplus, least))
 
 
-def time_of_use(plant: Microgrid | House, step: int, state: State) -> Commands:
+def time_of_use(plant: Plant, step: int, state: State) -> Commands:
     """Charge at the lowest price, cover deficits at the highest, keep the next step's reserve.
 
     A house is heated to the top of its band before the price rises, and coasts at the highest.
@@ -61,7 +62,7 @@ def time_of_use(plant: Microgrid | House, step: int, state: State) -> Commands:
     return _with_others(plant, step, state, max(wanted, least))
 
 
-def reference(plant: Microgrid | House) -> Simulation:
+def reference(plant: Plant) -> Simulation:
     """Run the safe hold through the plant, as a policy would that sees what is shown."""
     commands: list[Commands] = []
     state = plant.initial

@@ -13,14 +13,13 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import Optimum, World
 from tokengym.envs.energy import generator, prompt
-from tokengym.envs.energy.compiled import CompiledTask, compile_task, plant_from
+from tokengym.envs.energy.compiled import CompiledTask, compile_task
 from tokengym.envs.energy.data import TimeSeries, read
 from tokengym.envs.energy.grammar import example, read_commands
-from tokengym.envs.energy.house import House
 from tokengym.envs.energy.levels import LEVELS
-from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import optimum
-from tokengym.envs.energy.plant import Commands, Outcome, State
+from tokengym.envs.energy.outcome import Commands, Outcome, State
+from tokengym.envs.energy.plants import Plant, plant_from
 from tokengym.envs.energy.rules import reference
 from tokengym.rewards.control import control_score, floor_return, violation_depth
 
@@ -39,7 +38,7 @@ class Shown(NamedTuple):
 
     step: int
     state: State
-    plant: Microgrid | House
+    plant: Plant
 
 
 class EnergyWorld(World[CompiledTask]):

@@ -112,6 +112,18 @@ class MapLayout:
         steps = [self._steps_from(place) for place in places]
         return [[reached[place] for place in places] for reached in steps]
 
+    def is_shelf(self, cell: Cell) -> bool:
+        """Return whether a cell is a shelf."""
+        return self.lines[cell.row][cell.aisle] == _SHELF
+
+    def next_to(self, here: Cell) -> list[Cell]:
+        """Return the cells one step from `here`; no step leads from a shelf to a shelf."""
+        steps = ((1, 0), (-1, 0), (0, 1), (0, -1))
+        cells = [Cell(here.aisle + column, here.row + row) for column, row in steps]
+        height, width = len(self.lines), len(self.lines[0])
+        inside = [cell for cell in cells if 0 <= cell.row < height and 0 <= cell.aisle < width]
+        return [cell for cell in inside if not (self.is_shelf(here) and self.is_shelf(cell))]
+
     def _cells(self, kind: str) -> list[Cell]:
         return [
             Cell(column, row)
@@ -126,17 +138,11 @@ class MapLayout:
         waiting = deque([start])
         while waiting:
             here = waiting.popleft()
-            for column, row in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-                cell = Cell(here.aisle + column, here.row + row)
-                inside = 0 <= cell.row < len(self.lines) and 0 <= cell.aisle < len(self.lines[0])
-                if not inside or cell in reached:
-                    continue
-                shelf = self.lines[cell.row][cell.aisle] == _SHELF
-                if shelf and here == start and self.lines[here.row][here.aisle] == _SHELF:
-                    continue
-                reached[cell] = reached[here] + 1
-                if not shelf:
-                    waiting.append(cell)
+            for cell in self.next_to(here):
+                if cell not in reached:
+                    reached[cell] = reached[here] + 1
+                    if not self.is_shelf(cell):
+                        waiting.append(cell)
         return reached
 
 

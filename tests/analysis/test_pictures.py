@@ -20,9 +20,9 @@ from tokengym.envs.core.rollout import Policy, Record, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.energy import render as energy
-from tokengym.envs.energy.compiled import plant_from
 from tokengym.envs.energy.microgrid import Microgrid
-from tokengym.envs.energy.plant import TOLERANCE
+from tokengym.envs.energy.outcome import TOLERANCE
+from tokengym.envs.energy.plants import plant_from
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines, make_world, spec, specs
 from tokengym.envs.rendering import has_picture, save_picture

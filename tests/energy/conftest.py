@@ -6,15 +6,13 @@ from functools import cache
 import pytest
 
 from tokengym.envs.core.task import Task
-from tokengym.envs.energy.compiled import plant_from
-from tokengym.envs.energy.house import House
-from tokengym.envs.energy.microgrid import Microgrid
+from tokengym.envs.energy.plants import Plant, plant_from
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import make_world
 
 WorldOf = Callable[..., EnergyWorld]
 TaskOf = Callable[[str, int], Task]
-PlantOf = Callable[[str, int], Microgrid | House]
+PlantOf = Callable[[str, int], Plant]
 
 
 @pytest.fixture(scope="session")

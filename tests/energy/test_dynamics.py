@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
-from tokengym.envs.energy.plant import TOLERANCE, Plant
+from tokengym.envs.energy.outcome import TOLERANCE
+from tokengym.envs.energy.plants import Plant
 from tokengym.envs.registry import spec
 
-PlantOf = Callable[[str, int], Microgrid | House]
+PlantOf = Callable[[str, int], Plant]
 
 quick = settings(deadline=None, max_examples=80)
 powers = st.floats(-20.0, 20.0, allow_nan=False)

@@ -15,13 +15,14 @@ from tokengym.envs.energy.credit import Values
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import UNSAFE, optimum, plan, simulate
+from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.rules import reference
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines, spec
 
 WorldOf = Callable[..., EnergyWorld]
 TaskOf = Callable[[str, int], Task]
-PlantOf = Callable[[str, int], Microgrid | House]
+PlantOf = Callable[[str, int], Plant]
 
 LEVELS = spec("energy").levels
 CONVEX = [level for level in LEVELS if level not in ("genset", "ev")]

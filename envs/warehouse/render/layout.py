@@ -69,20 +69,13 @@ def _through_map(layout: MapLayout, here: Cell, there: Cell) -> list[Point]:
     """Cell by cell along a shortest walk; shelves are entered only at its ends."""
     came: dict[Cell, Cell] = {here: here}
     waiting = deque([here])
-    shelf = "x"
-    starts_on_shelf = layout.lines[here.row][here.aisle] == shelf
     while there not in came:
         at = waiting.popleft()
-        for column, row in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-            cell = Cell(at.aisle + column, at.row + row)
-            inside = 0 <= cell.row < len(layout.lines) and 0 <= cell.aisle < len(layout.lines[0])
-            if not inside or cell in came:
-                continue
-            if layout.lines[cell.row][cell.aisle] != shelf:
-                waiting.append(cell)
-            elif cell != there or (at == here and starts_on_shelf):
+        for cell in layout.next_to(at):
+            if cell in came or (layout.is_shelf(cell) and cell != there):
                 continue
             came[cell] = at
+            waiting.append(cell)
     walked = [there]
     while walked[-1] != here:
         walked.append(came[walked[-1]])

@@ -1,0 +1,58 @@
+"""What both plants share: states, commands, the outcome of a step, rounding and forecasts."""
+
+import math
+from typing import NamedTuple
+
+State = tuple[float, float]
+"""Battery energy in kWh (or the indoor temperature in °C) and the car's charge in kWh."""
+
+Commands = tuple[float, ...]
+"""One power in kW per device, in the order of the plant's devices."""
+
+TOLERANCE = 1e-6
+"""A safety cost up to this is rounding, not a violation."""
+
+
+class Outcome(NamedTuple):
+    """The outcome of one step.
+
+    Attributes:
+        state: the state afterwards.
+        money: cost of the step; negative if it earned.
+        safety: the safety cost c_t >= 0, 0 if at most `TOLERANCE`.
+        done: the powers that physics allowed, kW per device.
+    """
+
+    state: State
+    money: float
+    safety: float
+    done: Commands
+
+
+def rounded_down(value: float) -> float:
+    """Return `value` in hundredths, rounded down (sparing numbers that miss one by rounding)."""
+    return math.floor(value * 100.0 + 1e-6) / 100.0
+
+
+def rounded_up(value: float) -> float:
+    """Return `value` in hundredths, rounded up (sparing numbers that miss one by rounding)."""
+    return math.ceil(value * 100.0 - 1e-6) / 100.0
+
+
+def latest(
+    truth: tuple[float, ...],
+    first: tuple[float, ...],
+    updates: tuple[tuple[float, ...], ...],
+    step: int,
+) -> tuple[float, ...]:
+    """Return a series as known at `step`.
+
+    Args:
+        truth: what happens; known up to and including `step`.
+        first: the forecast of every step, shown once at the start.
+        updates: by step, newer forecasts of the steps right after it; may be empty.
+        step: now.
+    """
+    newer = updates[step] if updates else ()
+    known = step + 1
+    return truth[:known] + newer + first[known + len(newer) :]

@@ -1,0 +1,39 @@
+"""The plants: a home microgrid or a heated house, immutable and with their whole future."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from tokengym.envs.core.errors import TaskError
+from tokengym.envs.energy.house import House
+from tokengym.envs.energy.microgrid import Microgrid
+
+Plant = Microgrid | House
+"""Both have `devices`, `steps`, `dt`, `start`, `initial`, `requirement` and `required`; `advance`
+applies commands, which physics clips and safety never does; `closing` is the money charged at the
+end; `seen` and `foreseen` are the state and the plant as observations show them."""
+
+
+def plant_from(instance: Mapping[str, Any]) -> Plant:
+    """Build the plant that an instance describes.
+
+    Raises:
+        TaskError: if its series differ in length or a parameter is no number.
+        KeyError, TypeError: if a field is missing or unknown.
+    """
+    kind = House if "cop" in instance else Microgrid
+    fields = {name: _frozen(value) for name, value in instance.items() if name != "source"}
+    lengths = {name: len(fields[name]) for name in kind.SERIES}
+    if len(set(lengths.values())) != 1:
+        raise TaskError(f"damaged plant: its series must have equal lengths, got {lengths}")
+    plant = kind(**fields)
+    for parameter in dataclasses.fields(kind):
+        value = getattr(plant, parameter.name)
+        if parameter.type in (int, float) and not isinstance(value, int | float):
+            raise TaskError(f"damaged plant: {parameter.name} must be a number, got {value!r}")
+    return plant
+
+
+def _frozen(value: Any) -> Any:
+    """Turn lists, nested ones too, into tuples."""
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
