@@ -55,7 +55,7 @@ class Contract(StrEnum):
     MALFORMED = "malformed"
     """Random bytes never earn more than the null policy on the same Task."""
     FORM = "form"
-    """Every answer to a reply says in `well_formed` whether the reply was in form."""
+    """The answer to every reply reports in `well_formed` whether the reply was in form."""
     SIGNAL = "signal"
     """The oracle does not earn less than random play on average, beyond chance, nor always as much;
     and not all groups of the noisy policy tie."""
@@ -78,7 +78,7 @@ class Certificate:
         grouped: the policy whose rollouts make the groups: `noisy`, or `random` without one.
         groups: groups played, each of `max(GROUP_SIZES)` rollouts of one Task.
         ties: rates of its groups by name, with bootstrap intervals; see `TieCounts.intervals`.
-        malformed: share of replies of random bytes that were not in form; `None` if never told.
+        malformed: share of replies of random bytes that were not in form; `None` if never reported.
         episode_bytes: bytes read and written in an episode of the grouped policy.
         instances: Tasks whose fingerprints were compared, over all splits.
         repeated: how many of them occurred before in the same split, which is allowed.
@@ -150,7 +150,7 @@ def check(
         generator("check", seed), sizes=GROUP_SIZES
     )
     lengths, changed = _replays(world, records[grouped], role)
-    told = well_formed(noise, role)
+    in_form = well_formed(noise, role)
     declared = world.spec.return_range[role]
     everything = _returns(played, role)
     found = {
@@ -176,7 +176,7 @@ def check(
         grouped=grouped,
         groups=len(groups),
         ties=ties,
-        malformed=1.0 - float(np.mean(told)) if told else None,
+        malformed=1.0 - float(np.mean(in_form)) if in_form else None,
         episode_bytes=mean_estimate(lengths),
         instances=sum(map(len, drawn.values())),
         repeated=sum(
@@ -277,8 +277,9 @@ def _paid_noise(noise: Sequence[Record], null: Sequence[Record], role: str) -> s
 
 def _untold(records: Sequence[Record], role: str) -> str:
     replies = sum(turn.role == role for record in records for turn in record.turns[:-1])
-    told = len(well_formed(records, role))
-    return "" if told == replies else f"{replies - told} of {replies} answers do not say"
+    reported = len(well_formed(records, role))
+    missing = replies - reported
+    return f"{missing} of {replies} answers do not report it" if missing else ""
 
 
 def _silent(lead_T: Floats, ties: Mapping[str, Estimate]) -> str:

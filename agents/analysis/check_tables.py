@@ -30,7 +30,7 @@ WORLDS_HEADER = ("world", "what a policy does", "null", "random", "best rule", "
 
 
 def levels_table(certificates: Sequence[Found]) -> str:
-    """Return the table of levels; the text around it says what the columns are."""
+    """Return the table of levels; the text around it explains the columns."""
     return markdown_table(LEVELS_HEADER, [_level_row(found) for found in certificates])
 
 

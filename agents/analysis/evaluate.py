@@ -60,7 +60,7 @@ def returns_on(
 
 
 def well_formed(records: Iterable[Record], role: str) -> list[float]:
-    """Return, for each of a role's replies whose answer tells, 1 if it was in form, else 0."""
+    """Return, 1 for each of a role's replies in form and 0 for others, where answers report it."""
     return [
         answer.metrics["well_formed"]
         for record in records

@@ -1,4 +1,4 @@
-"""Blocks of a Markdown page that a command writes: between two comments, told by name.
+"""Blocks of a Markdown page that a command writes: between two comments, found by name.
 
 <!-- made by NAME -->
 ...

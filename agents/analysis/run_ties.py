@@ -1,4 +1,4 @@
-"""Ties of a run as it learned: what its log says step by step, read back from the run folder."""
+"""How the groups of a run tied as it learned, read step by step from its log."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -42,7 +42,7 @@ class RunTies:
         level: the level.
         group_size: rollouts of a group.
         steps: the completed steps, by the trainer's number, ascending.
-        series: values at these steps by the keys of `SERIES`; `None` where a step does not tell.
+        series: values at these steps by the keys of `SERIES`; `None` where a step has none.
         tokens: tokens read and sampled by all rollouts, every observation read whole.
         held_out: mean return on held-out Tasks `before` and `after`, if the run got so far.
         collapse: how it lost its signal, if it did.
@@ -59,9 +59,9 @@ class RunTies:
     collapse: str | None
 
     def mean(self, name: str, part: slice = slice(None)) -> float | None:
-        """Return the mean of a series over part of the steps, `None` if none of them tells."""
-        told = [value for value in self.series.get(name, ())[part] if value is not None]
-        return fmean(told) if told else None
+        """Return the mean of a series over part of the steps, `None` if none of them has it."""
+        values = [value for value in self.series.get(name, ())[part] if value is not None]
+        return fmean(values) if values else None
 
     @property
     def tenth(self) -> int:
@@ -72,15 +72,15 @@ class RunTies:
     def verdict(self) -> str:
         """What the ties cost, and whether the floor made them; the floor is asked about first."""
         first, last = slice(self.tenth), slice(-self.tenth, None)
-        said = ""
+        floor = ""
         before, after = (self.mean("safety_floor_mass", part) for part in (first, last))
         if before is not None and after is not None:
-            said = (
+            floor = (
                 f"The safety floor first: {before:.1%} of the returns lay below it at the start, "
                 f"{after:.1%} at the end"
             )
             split = self.mean("interior_tie_pair_rate")
-            said += (
+            floor += (
                 "; the log does not split ties by it, `tokengym ties` with this run as --policy "
                 "does. "
                 if split is None
@@ -89,8 +89,8 @@ class RunTies:
         dead = self.mean("reward_uniform_group_rate") or 0.0
         pairs = [self.mean("reward_tie_pair_rate", part) or 0.0 for part in (first, last)]
         return (
-            f"{said}{dead:.1%} of the groups had no advantage, and the tokens spent on them taught "
-            f"nothing. Tied pairs went from {pairs[0]:.1%} to {pairs[1]:.1%}."
+            f"{floor}{dead:.1%} of the groups had no advantage, and the tokens spent on them "
+            f"taught nothing. Tied pairs went from {pairs[0]:.1%} to {pairs[1]:.1%}."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -42,8 +42,8 @@ class Origin(StrEnum):
     FLOOR = "floor"
     """Most tied pairs lie on the safety floor: the reward made them."""
     INTRINSIC = "intrinsic"
-    """Most lie above it, or there is no floor: the policy says the same again, or what it says
-    differently is worth the same."""
+    """Most lie above it, or there is no floor: the policy repeats itself, or its different
+    replies are worth the same."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +133,9 @@ class TieStudy:
     def verdict(self) -> str:
         """Where the ties come from, in words, with the figures that say so."""
         rates = {name: rate.value for name, rate in self.sizes[-1].rates.items()}
-        said = f"{rates['reward_tie_pair_rate']:.1%} of the pairs within a group tie"
+        ties = f"{rates['reward_tie_pair_rate']:.1%} of the pairs within a group tie"
         if self.malformed:
-            said += f" ({self.malformed:.1%} of the replies were malformed)"
+            ties += f" ({self.malformed:.1%} of the replies were malformed)"
         if self.floor is None:
             looked = "The world has no safety floor"
         else:
@@ -149,7 +149,7 @@ class TieStudy:
             Origin.FLOOR: "these are the floor's ties, not intrinsic ones",
             Origin.INTRINSIC: "these ties are intrinsic",
         }
-        return f"{looked}. {said}: {meaning[self.origin]}."
+        return f"{looked}. {ties}: {meaning[self.origin]}."
 
     @property
     def recommended(self) -> tuple[int, str]:
@@ -211,7 +211,7 @@ def tie_study(
     threshold: float | None = None,
     seed: int = 0,
 ) -> TieStudy:
-    """Play groups of the largest size with a scripted policy and tell what each size is like.
+    """Play groups of the largest size with a scripted policy and describe what each size is like.
 
     Args:
         world: the level; an episode under way in it is dropped.
@@ -268,7 +268,7 @@ def study_of(
     threshold: float | None = None,
     seed: int = 0,
 ) -> TieStudy:
-    """Tell what groups of each size are like, from the rewards of groups of the largest.
+    """Describe what groups of each size are like, from the rewards of groups of the largest.
 
     Args:
         world: the level that was played.

@@ -129,7 +129,7 @@ def _table(found: "Certificate") -> "Table":
     )
     size = found.ties["effective_group_size"].value
     table.add_row("effective group size", f"{size:.1f} of {max(GROUP_SIZES)}", end_section=True)
-    malformed = "not told" if found.malformed is None else f"{found.malformed:.1%}"
+    malformed = "not reported" if found.malformed is None else f"{found.malformed:.1%}"
     table.add_row("random bytes malformed", malformed)
     table.add_row("bytes per episode", f"{found.episode_bytes.value:,.0f}")
     table.add_row("instances compared", f"{found.instances}, {found.repeated} repeated in a split")

@@ -117,7 +117,7 @@ def _refusals(address: str) -> Iterator[None]:
     try:
         yield
     except tinker.TinkerError as error:
-        raise ServiceRefusedError(f"the service at {address} said: {error}") from error
+        raise ServiceRefusedError(f"the service at {address} refused: {error}") from error
 
 
 @contextlib.contextmanager

@@ -109,7 +109,7 @@ class Learners:
         return dict(zip(self.clients, found, strict=True))
 
     async def save(self, step: int) -> None:
-        """Save all policies after `step` steps, where the configuration says so.
+        """Save all policies after `step` steps, where the configuration asks for it.
 
         A rolling save goes on while the next step begins.
         """

@@ -46,7 +46,7 @@ class StepRow(NamedTuple):
     def dead(self) -> bool:
         """Whether the step had nothing to learn from: no spread in any group, or no form left.
 
-        Our own loop says how many groups were live, which depends on what is compared: turns may
+        Our own loop counts how many groups were live, which depends on what is compared: turns may
         differ where returns tie.
         """
         live = self.metrics.get("groups/live")

@@ -1,4 +1,4 @@
-"""How long replies may get, where nobody says so: measured on those of scripted policies."""
+"""The default limit of a reply, measured on the replies of scripted policies."""
 
 from collections.abc import Mapping
 
