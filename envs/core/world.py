@@ -62,13 +62,15 @@ class World(ABC, Generic[Compiled]):
     expected_form: ClassVar[str]
     """An example of a well-formed reply, shown when one is malformed."""
 
+    _windows: Windows | None = None
+    """Windows of a user's time series, on which Tasks are drawn; set by the constructor."""
+
     def __init__(self, spec: WorldSpec, level: str | None = None) -> None:
         level = spec.levels[0] if level is None else level
         if level not in spec.turn_limits:
             raise OptionError(f"{spec.id} has the levels {list(spec.levels)}, got level={level!r}")
         self.spec = spec
         self.level = level
-        self._windows: Windows | None = None
         self._compiled: Compiled | None = None
         self._role: str | None = None
         self._returns: dict[str, float] = {}
@@ -214,9 +216,7 @@ class World(ABC, Generic[Compiled]):
         Raises:
             TaskError: if the Task belongs to another world or its contents are damaged.
         """
-        if task.world != self.spec.id:
-            raise TaskError(f"{self.spec.id} cannot play a Task of {task.world!r}")
-        compiled: Compiled = _compile(type(self), task, self._compile_options())
+        compiled: Compiled = _compile(type(self), self.spec.id, task, self._compile_options())
         return compiled
 
     @property
@@ -252,7 +252,7 @@ class World(ABC, Generic[Compiled]):
         Raises:
             TaskError: if the Task belongs to another world or its contents are damaged.
         """
-        self._compiled = self.compile(task)
+        self._compiled = _compile(type(self), self.spec.id, task, self._compile_options())
         self._returns = dict.fromkeys(self.spec.roles, 0.0)
         turn = self._begin(task)
         self._role = turn.role
@@ -371,12 +371,14 @@ class World(ABC, Generic[Compiled]):
 
 
 @lru_cache(maxsize=_COMPILED_TASKS_KEPT)
-def _compile(world: type[World], task: Task, options: tuple[object, ...]) -> Any:
+def _compile(world: type[World], world_id: str, task: Task, options: tuple[object, ...]) -> Any:
     """Compile a Task once for all worlds of a class that have equal options.
 
     Raises:
-        TaskError: if the contents of the Task are damaged.
+        TaskError: if the Task belongs to another world or its contents are damaged.
     """
+    if task.world != world_id:
+        raise TaskError(f"{world_id} cannot play a Task of {task.world!r}")
     try:
         return world._compile(task, *options)
     except TokengymError:

@@ -203,7 +203,7 @@ class EnergyWorld(World[CompiledTask]):
         self._step, self._state, self._outcome = 0, compiled.plant.initial, None
         self._money = self._credit = 0.0
         self._safety, self._malformed = (), 0
-        return Turn(_ROLE, f"{compiled.opening}\n{self._status()}")
+        return Turn(_ROLE, f"{compiled.opening}\n{self._status(compiled)}")
 
     def _respond(self, text: str, complete: bool) -> Turn:
         compiled = self.compiled
@@ -234,13 +234,12 @@ class EnergyWorld(World[CompiledTask]):
         self._safety += (outcome.safety,)
         self._step = step + 1
         if self._step < plant.steps and not (self._terminates and outcome.safety):
-            return Turn(_ROLE, feedback + self._status(), metrics=metrics)
-        return self._finish(feedback, metrics)
+            return Turn(_ROLE, feedback + self._status(compiled), metrics=metrics)
+        return self._finish(compiled, feedback, metrics)
 
-    def _finish(self, feedback: str, metrics: dict[str, float]) -> Turn:
+    def _finish(self, compiled: CompiledTask, feedback: str, metrics: dict[str, float]) -> Turn:
         """Score the episode and end it."""
-        compiled, safety = self.compiled, self._safety
-        plant = compiled.plant
+        plant, safety = compiled.plant, self._safety
         closing = plant.closing(self._state)
         money = self._money + closing
         score = control_score(-money, -compiled.reference, -compiled.optimum)
@@ -272,9 +271,9 @@ class EnergyWorld(World[CompiledTask]):
             metrics,
         )
 
-    def _status(self) -> str:
+    def _status(self, compiled: CompiledTask) -> str:
         """Return the text on the step to be commanded."""
-        compiled, step = self.compiled, self._step
+        step = self._step
         before, after = compiled.conditions[step]
         seen = compiled.plant.seen(step, self._state)
         return before + prompt.state(compiled.plant, step, seen) + after
