@@ -2,8 +2,10 @@
 
 import contextlib
 import os
+import sys
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -58,7 +60,8 @@ class ServiceTarget:
             return cls(str(MODEL_DIR.resolve()), address, local)
         if not local:
             return cls(config.model, address, local)
-        return cls(str(resolve_model(config.model).directory), address, local)
+        model = resolve_model(config.model, progress=partial(print, file=sys.stderr))
+        return cls(str(model.directory), address, local)
 
 
 @dataclass(frozen=True)
