@@ -13,7 +13,6 @@ from tokengym.agents.analysis.sampled_ties import sampled_study
 from tokengym.agents.cli import app
 from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.agents.training.config import preset
-from tokengym.agents.training.connection import KEY_VARIABLE
 from tokengym.agents.training.cost import rollouts_cost
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.run import Run
@@ -24,11 +23,6 @@ from tokengym.envs.tokens.codec import Message
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 FORECAST = replace(preset("forecast"), options={})
-
-
-@pytest.fixture
-def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(KEY_VARIABLE, raising=False)
 
 
 def test_a_model_at_an_address_is_studied_in_its_own_tokens(served: dict[str, Any]) -> None:
@@ -54,7 +48,6 @@ def test_at_temperature_0_every_group_ties_and_no_size_helps(served: dict[str, A
     assert found.recommended == (2, "no size helps: every group ties")
 
 
-@pytest.mark.usefixtures("no_key")
 def test_the_newest_weights_of_a_run_play(tmp_path: Path) -> None:
     run, data = tmp_path / "a-run", tmp_path / "ties.json"
     settings = preset("forecast", steps=1, groups_per_batch=2, group_size=2, evaluation_tasks=2)
@@ -70,7 +63,6 @@ def test_the_newest_weights_of_a_run_play(tmp_path: Path) -> None:
     assert found["groups"] == 2
 
 
-@pytest.mark.usefixtures("no_key")
 def test_the_cost_grows_with_the_rollouts_and_bounds_what_is_sampled() -> None:
     job = Job.resolve(FORECAST)
     tasks = job.world.first_tasks("test", 4)

@@ -108,7 +108,10 @@ def finished(outcomes: Sequence[Sequence[tuple[float, bool, bool]]]) -> Any:
         for role, (value, replied, _) in zip(ROLES, episode, strict=True):
             action = TokensWithLogprobs(tokens=[1] * replied, maybe_logprobs=[0.0] * replied)
             members.append(Member(made, role))
-            rollouts.append(Trajectory([Transition(empty, action, value, True)], empty))
+            end = Transition(
+                empty, action, value, True, metrics={"abandoned": float(made.abandoned)}
+            )
+            rollouts.append(Trajectory([end], empty))
     return members, rollouts
 
 
@@ -135,10 +138,15 @@ def test_each_role_is_centred_alone_and_the_silent_and_abandoned_learn_nothing(
         eligible = len(kept) >= 2
         assert reported[key] == eligible
         assert (f"{role}/reward_tie_pair_rate" in reported) == eligible
-    for role, one in split_roles(group, ROLES).items():
-        assert one.trajectories_G == [
-            r for m, r in zip(members, rollouts, strict=True) if m.role == role
+    found = split_roles(group, ROLES)
+    for place, role in enumerate(ROLES):
+        wanted_returns = [
+            episode[place][0]
+            for episode in outcomes
+            if episode[place][1] and not any(end for *_, end in episode)
         ]
+        assert (role in found) == bool(wanted_returns)
+        assert not wanted_returns or found[role].get_total_rewards() == wanted_returns
 
 
 def test_a_retried_member_does_not_hold_up_its_group(builder: TaskGroupBuilder) -> None:

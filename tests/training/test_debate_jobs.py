@@ -12,7 +12,6 @@ import pytest
 
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.training.config import TrainConfig, preset
-from tokengym.agents.training.connection import KEY_VARIABLE
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
@@ -27,11 +26,6 @@ SIZES: dict[str, Any] = {
     "max_tokens": 48,
 }
 ROLES = ("predictor", "challenger")
-
-
-@pytest.fixture(autouse=True)
-def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(KEY_VARIABLE, raising=False)
 
 
 def job(**changes: Any) -> TrainConfig:

@@ -26,11 +26,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 SMALL = preset("forecast", steps=3, groups_per_batch=2, group_size=2, evaluation_tasks=8)
 
 
-@pytest.fixture(autouse=True)
-def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(KEY_VARIABLE, raising=False)
-
-
 def steps(folder: Path) -> list[int]:
     return [row.step for row in Run(folder).steps()]
 

@@ -1,0 +1,3 @@
+"""The packages here are installed and tested by other tests, not collected."""
+
+collect_ignore_glob = ["*"]
