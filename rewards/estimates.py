@@ -26,10 +26,6 @@ class Estimate(NamedTuple):
         """Show value and half width: `0.812 ± 0.011`."""
         return f"{self.value:.3f} ± {(self.high - self.low) / 2:.3f}"
 
-    def overlaps(self, other: "Estimate") -> bool:
-        """Return whether the two intervals share a point."""
-        return self.low <= other.high and other.low <= self.high
-
 
 def mean_estimate(values: Sequence[float]) -> Estimate:
     """Return mean and Student-t 95 % interval of independent values; one value has no width."""
