@@ -145,7 +145,9 @@ def _sampled_job(
     row = spec(world)
     if run is None:
         # The world's own options, as with scripted policies; other roles play as in training.
-        config = replace(preset(row.id, level, **given), options=options)
+        config = preset(row.id, level, **given)
+        prompt = {name: value for name, value in config.options.items() if name == "prompt"}
+        config = replace(config, options={**prompt, **options})
         return Job.resolve(config), weights
     if weights is not None:
         raise OptionError(f"--model-path names weights, and so does the run {run.folder}: give one")

@@ -68,7 +68,7 @@ def conversations(
         sensible: whether only the sensible baselines play.
     """
     rng = generator("demonstrations", seed, sensible)
-    worlds = [make_world(mixture.world, mixture.level) for mixture, _ in shares]
+    worlds = [make_world(mixture.world, mixture.level, prompt="terse") for mixture, _ in shares]
     policies = [mixture.policy(sensible=sensible) for mixture, _ in shares]
     weights = np.array([share for _, share in shares])
     while True:

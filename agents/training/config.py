@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, get_args
 
+from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.algorithm import (
     Algorithm,
     Credit,
@@ -172,6 +174,11 @@ class TrainConfig:
             raise OptionError("separate policies are those of self_play, which is off")
 
 
+def is_toy(model: str) -> bool:
+    """Return whether a name or a directory is that of the toy model."""
+    return model == TOY_MODEL or Path(model).expanduser().resolve() == MODEL_DIR.resolve()
+
+
 _SELF_PLAY_STEPS = 20
 """Steps of self-play unless asked otherwise: every episode is several rollouts."""
 
@@ -186,13 +193,16 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
     row = spec(world)
     given = {name: value for name, value in changes.items() if value is not None}
     start: dict[str, Any] = dict(row.training)
-    if given.get("model", TOY_MODEL) != TOY_MODEL:
+    if not is_toy(given.get("model", TOY_MODEL)):
         start.pop("max_tokens", None)  # a length in another tokenizer's tokens
+        shared = {k: v for k, v in start.get("options", {}).items() if k != "prompt"}
+        start["options"] = shared  # prompts that other models understand are the world's default
     if given.get("self_play"):
         start["steps"] = _SELF_PLAY_STEPS
     base = TrainConfig(world=row.id, level=level or row.levels[0], **start)
     if "options" in given:
         # A world's own options are for Tasks it draws; records of a user have no exact label.
-        kept = {} if "data" in given["options"] else base.options
-        given["options"] = {**kept, **given["options"]}
+        drawn = "data" not in given["options"]
+        shared = {k: v for k, v in base.options.items() if drawn or k == "prompt"}
+        given["options"] = {**shared, **given["options"]}
     return replace(base, **given)

@@ -38,7 +38,8 @@ class WorldSpec:
             them on given Tasks is what a learner reaches without reading; empty if there are none.
         blind_name: what reports call the best of them.
         training: fields of a training configuration, such as `max_tokens`, where this world starts
-            from other values than the trainer's defaults.
+            from other values than the trainer's defaults. `max_tokens` and the option `prompt` are
+            those of the toy model.
         opponents: by role, who plays it when nobody was named for it: a baseline's name, or `model`
             for the trainer's untrained model. Else the first of `scripted`, `random`, `null` that
             is a baseline.

@@ -29,6 +29,9 @@ from tokengym.envs.core.turn import NOTHING, StopReason, Turn
 from tokengym.envs.core.windows import Windows
 from tokengym.rewards.bounds import dyadic
 
+PROMPTS = ("full", "terse")
+"""Prompts for models that know English, and for tiny ones that were trained on short texts."""
+
 _MOST_DRAWS = 10_000
 _COMPILED_TASKS_KEPT = 1024
 
@@ -54,23 +57,32 @@ class World(ABC, Generic[Compiled]):
     Args:
         spec: the world's declaration.
         level: one of `spec.levels`; the first one if `None`.
+        prompt: one of `PROMPTS`, for worlds that write several.
+
+    Attributes:
+        spec: the world's declaration.
+        level: the level.
+        prompt: which of its prompts the world writes.
 
     Raises:
-        OptionError: if the level is unknown.
+        OptionError: if the level or the prompt is unknown.
     """
 
     expected_form: ClassVar[str]
-    """An example of a well-formed reply, shown when one is malformed."""
+    """An example of a well-formed reply, for tests: no Turn shows it, a policy would copy it."""
 
     _windows: Windows | None = None
     """Windows of a user's time series, on which Tasks are drawn; set by the constructor."""
 
-    def __init__(self, spec: WorldSpec, level: str | None = None) -> None:
+    def __init__(self, spec: WorldSpec, level: str | None = None, *, prompt: str = "full") -> None:
         level = spec.levels[0] if level is None else level
         if level not in spec.turn_limits:
             raise OptionError(f"{spec.id} has the levels {list(spec.levels)}, got level={level!r}")
+        if prompt not in PROMPTS:
+            raise OptionError(f"prompt must be one of {list(PROMPTS)}, got {prompt!r}")
         self.spec = spec
         self.level = level
+        self.prompt = prompt
         self._compiled: Compiled | None = None
         self._role: str | None = None
         self._returns: dict[str, float] = {}

@@ -16,6 +16,7 @@ SPEC = WorldSpec(
     demonstrations="tokengym.envs.disruption.demonstrations:labelled",
     blind="tokengym.envs.disruption.blind:blind",
     training={
+        "options": {"prompt": "terse"},
         "max_tokens": 96,
         "groups_per_batch": 8,
         "steps": 50,

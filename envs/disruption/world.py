@@ -85,6 +85,8 @@ class DisruptionWorld(World[CompiledTask]):
         data: papers to play instead of synthetic ones: files of JSON lines (`data.jsonl`), or
             folders that `tokengym data papers` made, with the splits it gave. Papers without a
             label for the target are left out.
+        prompt: `full` states the rules in sentences for models that know English; `terse` is short,
+            for tiny models that were trained on it.
 
     Raises:
         OptionError: if an option is not one of these.
@@ -111,6 +113,7 @@ class DisruptionWorld(World[CompiledTask]):
         challenger: Literal["adversary", "critic"] = "adversary",
         bounded: bool = False,
         data: str | Path | Sequence[str | Path] | None = None,
+        prompt: str = "full",
     ) -> None:
         for name, value, known in (
             ("target", target, list(TARGETS)),
@@ -126,7 +129,7 @@ class DisruptionWorld(World[CompiledTask]):
         if bounded:
             unit = {PREDICTOR: Range(0.0, 1.0), CHALLENGER: spec.step_range[CHALLENGER]}
             spec = replace(spec, step_range=unit, return_range=unit)
-        super().__init__(spec, level)
+        super().__init__(spec, level, prompt=prompt)
         self.targets = TARGETS[target]
         self.single_turn = single_turn
         self.label = label

@@ -25,6 +25,7 @@ SPEC = WorldSpec(
     render="tokengym.envs.energy.render:render_episode",
     blind="tokengym.envs.energy.blind:blind",
     training={
+        "options": {"prompt": "terse"},
         "max_tokens": 10,
         "groups_per_batch": 6,
         "steps": 20,

@@ -89,6 +89,8 @@ class EnergyWorld(World[CompiledTask]):
             `total_credit`, is minus the regret. `adapters.exact_credit` makes it the reward.
         data: days of a user's own instead of synthetic ones: a `TimeSeries`, or the files that
             `data.read` reads. Windows do not overlap, and each belongs to one split.
+        prompt: `full` states the rules in sentences for models that know English; `terse` is short,
+            for tiny models that were trained on it.
 
     Raises:
         OptionError: if the level or an option is not known.
@@ -106,8 +108,9 @@ class EnergyWorld(World[CompiledTask]):
         flat_floor: bool = False,
         credit: bool = False,
         data: TimeSeries | Source | Sequence[Source] | None = None,
+        prompt: str = "full",
     ) -> None:
-        super().__init__(spec, level)
+        super().__init__(spec, level, prompt=prompt)
         for name, value in (
             ("terminate_on_violation", terminate_on_violation),
             ("flat_floor", flat_floor),

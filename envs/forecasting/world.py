@@ -70,6 +70,8 @@ class ForecastWorld(World[CompiledTask]):
             default level, one label (`outcome`) and no families.
         cutoff: with `data`, the ISO 8601 date that separates training from test.
         show_prices: with `data`, whether market prices are shown.
+        prompt: `full` states the rules in sentences for models that know English; `terse` is short,
+            for tiny models that were trained on it.
 
     Raises:
         OptionError: if an option or its value is not one of these.
@@ -95,8 +97,9 @@ class ForecastWorld(World[CompiledTask]):
         data: str | Path | Sequence[str | Path] | None = None,
         cutoff: str | None = None,
         show_prices: bool = False,
+        prompt: str = "full",
     ) -> None:
-        super().__init__(spec, level)
+        super().__init__(spec, level, prompt=prompt)
         if score not in SCORES:
             raise OptionError(f"score must be one of {list(SCORES)}, got {score!r}")
         outcomes_of_label(label)

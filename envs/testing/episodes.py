@@ -83,18 +83,14 @@ def repeating_the_prompt_breaks_nothing(subject: Subject) -> None:
 
 
 @law()
-def malformed_replies_earn_no_more_than_nothing(subject: Subject) -> None:
-    """A malformed reply never earns more than doing nothing."""
+def malformed_replies_earn_no_more_than_well_formed_ones(subject: Subject) -> None:
+    """An episode of malformed replies earns no more than any of well-formed ones."""
     near = near_misses(subject.make().expected_form)
     for place, task in enumerate(subject.tasks("train", 3)):
-        null = _null_return(subject, task)
         for reply in HOSTILE if place else (*HOSTILE, *near):
             record = play(subject.make(), task, _fixed(reply), subject.rng())
-            role = subject.spec.roles[0]
-            if any(_well_formed(record, role)):
-                continue  # A world may take what looks hostile for a reply.
-            earned = record.returns[role]
-            require(earned <= null, f"{shown(reply)} earned {earned}, nothing {null}", task)
+            if not any(_well_formed(record, subject.spec.roles[0])):
+                _require_less(subject, record, shown(reply))
 
 
 @law()
@@ -103,10 +99,9 @@ def cut_off_replies_are_malformed(subject: Subject) -> None:
     name = "oracle" if "oracle" in subject.policies else "random"
     for task in subject.tasks("train", 3)[-1:]:
         record = play(subject.make(), task, subject.policies[name], subject.rng(), complete=False)
-        role, null = subject.spec.roles[0], _null_return(subject, task)
-        require(not any(_well_formed(record, role)), "it is reported as well-formed", task)
-        earned = record.returns[role]
-        require(earned <= null, f"{name!r} cut off earned {earned}, nothing {null}", task)
+        in_form = any(_well_formed(record, subject.spec.roles[0]))
+        require(not in_form, "it is reported as well-formed", task)
+        _require_less(subject, record, f"{name!r} cut off")
 
 
 @law()
@@ -135,10 +130,14 @@ def _refused(world: World, when: str) -> None:
     raise Violation(f"a reply {when} was answered")
 
 
-def _null_return(subject: Subject, task: Task) -> float:
-    policy = subject.policies["null"]
-    returns = play(subject.make(), task, policy, subject.rng()).returns
-    return returns[subject.spec.roles[0]]
+def _require_less(subject: Subject, malformed: Record, what: str) -> None:
+    """Require that an episode earns no more than those of scripted policies that stay in form."""
+    role, task = subject.spec.roles[0], malformed.task
+    for name, policy in subject.policies.items():
+        record = play(subject.make(), task, policy, subject.rng())
+        if all(_well_formed(record, role)):
+            earned, bound = malformed.returns[role], record.returns[role]
+            require(earned <= bound, f"{what} earned {earned}, {name!r} {bound}", task)
 
 
 def _well_formed(record: Record, role: str) -> list[bool]:

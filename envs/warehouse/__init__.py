@@ -26,6 +26,7 @@ SPEC = WorldSpec(
     render="tokengym.envs.warehouse.render:render_episode",
     blind="tokengym.envs.warehouse.blind:blind",
     training={
+        "options": {"prompt": "terse"},
         "max_tokens": 48,
         "groups_per_batch": 12,
         "steps": 40,

@@ -60,6 +60,8 @@ class WarehouseWorld(World[CompiledTask]):
         data: a user's own records instead of synthetic ones: an `OrderBook` for levels that pick,
             a `SalesHistory` for levels that keep stock, or the files that `data.read` reads.
             Windows do not overlap; later ones belong to validation and test.
+        prompt: `full` states the rules in sentences for models that know English; `terse` is short,
+            for tiny models that were trained on it.
 
     Raises:
         OptionError: if the level is unknown.
@@ -74,8 +76,9 @@ class WarehouseWorld(World[CompiledTask]):
         level: str | None = None,
         *,
         data: Records | Source | Sequence[Source] | None = None,
+        prompt: str = "full",
     ) -> None:
-        super().__init__(spec, level)
+        super().__init__(spec, level, prompt=prompt)
         if data is None or isinstance(data, OrderBook | SalesHistory):
             self._records = data
         else:

@@ -22,12 +22,12 @@ from tokengym.envs.tokens.codec import Message
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-FORECAST = replace(preset("forecast"), options={})
+FORECAST = replace(preset("forecast"), options={"prompt": "terse"})
 
 
 def test_a_model_at_an_address_is_studied_in_its_own_tokens(served: dict[str, Any]) -> None:
     settings = replace(FORECAST, **served)
-    world = make_world("forecast")
+    world = make_world("forecast", prompt="terse")
     tasks = world.first_tasks("test", 3)
     found = sampled_study(Job.resolve(settings), tasks, (2, 4))
     assert [len(group) for group in found.rewards] == [4, 4, 4]
@@ -43,7 +43,9 @@ def test_a_model_at_an_address_is_studied_in_its_own_tokens(served: dict[str, An
 
 def test_at_temperature_0_every_group_ties_and_no_size_helps(served: dict[str, Any]) -> None:
     cold = replace(FORECAST, **served, temperature=0.0)
-    found = sampled_study(Job.resolve(cold), make_world("forecast").first_tasks("test", 2), (2, 3))
+    found = sampled_study(
+        Job.resolve(cold), make_world("forecast", prompt="terse").first_tasks("test", 2), (2, 3)
+    )
     assert found.sizes[-1].useful.value == 0.0
     assert found.recommended == (2, "no size helps: every group ties")
 

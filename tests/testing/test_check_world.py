@@ -40,8 +40,8 @@ CASES = [
     (broken.MisstatesReturns, "rewards_sum_to_the_return", "{'reader': 0.0}"),
     (broken.DoesNotJudgeTheForm, "answers_report_the_form", "well_formed=None"),
     (broken.EndsWithoutReason, "an_end_has_a_reason", "reason None"),
-    (broken.PaysNonsense, "malformed_replies_earn_no_more_than_nothing", "earned 0.5"),
-    (broken.PaysANearMiss, "malformed_replies_earn_no_more_than_nothing", "earned 0.5"),
+    (broken.PaysNonsense, "malformed_replies_earn_no_more_than_well_formed_ones", "earned 0.5"),
+    (broken.PaysANearMiss, "malformed_replies_earn_no_more_than_well_formed_ones", "earned 0.5"),
     (broken.IgnoresTheCut, "cut_off_replies_are_malformed", "reported as well-formed"),
     (broken.PaysWhatWasCutOff, "cut_off_replies_are_malformed", "'oracle' cut off earned 1.0"),
     (broken.StopsLikeAnEnd, "stopping_early_ends_the_episode", "not truncated"),
@@ -121,7 +121,7 @@ def test_the_message_is_the_law_the_world_the_level_the_task_and_what_was_seen()
     with pytest.raises(LawBroken) as caught:
         check_world(broken.PaysNonsense(SPEC))
     law, where, seen = str(caught.value).splitlines()
-    assert law == "A malformed reply never earns more than doing nothing."
+    assert law == "An episode of malformed replies earns no more than any of well-formed ones."
     assert where.strip() == ("broken by test/Thermometer-v0 at level 'days', Task 0 of train")
     assert "earned 0.5, nothing 0.0" in seen
     again = pickle.loads(pickle.dumps(caught.value))

@@ -1,0 +1,66 @@
+"""Nearness to the form: how close a malformed reply came to a well-formed one."""
+
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from itertools import chain, islice, takewhile
+
+from tokengym.envs.core.grammar import lines_from_end, undecorated
+
+_BLANKS = re.compile(r"\s++")
+_DIGITS = re.compile(r"[0-9]")
+_WINDOW = 2
+"""Characters of a line that are compared, as a multiple of the form's length."""
+_PATIENCE = 4.0
+"""Superfluous characters that halve the nearness, as a multiple of the form's length."""
+_LONGEST = 1000
+"""Characters of a line that are looked at; no form is longer."""
+
+
+def nearness(text: str, *forms: str) -> float:
+    """Grade a malformed reply: 0 for an empty one, 1 for nothing but the form.
+
+    Each form is compared with the first and the last lines of the reply, as many of each as there
+    are forms, and the nearest of them counts: half of it is how much of the form's beginning the
+    line begins with, half how similar the two are. Whatever is longer than the form costs, so
+    neither repetition nor length ever pays. All digits count as alike, and so do cases.
+
+    Args:
+        text: a whole reply, of any length and content.
+        forms: the lines that a well-formed reply has, each with `0` for any digit, such as
+            `Probability: 0.000`.
+    """
+    patterns = [_canonical(form) for form in forms]
+    lines = {_canonical(undecorated(line)) for line in _ends(text, len(forms))}
+    near = sum(max((_likeness(line, form) for line in lines), default=0.0) for form in patterns)
+    expected = sum(map(len, patterns))
+    superfluous = max(0, len(text.strip()) - expected - len(forms))
+    return near / len(forms) / (1.0 + superfluous / (_PATIENCE * expected))
+
+
+def _ends(text: str, count: int) -> Iterator[str]:
+    """Yield the first and the last `count` lines that are not blank."""
+    first = (line for line in _lines(text) if line.strip())
+    last = (line for line in lines_from_end(text) if line.strip())
+    return chain(islice(first, count), islice(last, count))
+
+
+def _lines(text: str) -> Iterator[str]:
+    start = 0
+    while start <= len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield text[start:end]
+        start = end + 1
+
+
+def _canonical(line: str) -> str:
+    return _DIGITS.sub("0", _BLANKS.sub(" ", line.strip()[:_LONGEST]).lower())
+
+
+def _likeness(line: str, form: str) -> float:
+    """Compare a line's beginning with a form, in [0, 1]."""
+    begun = line[: _WINDOW * len(form)]
+    alike = takewhile(lambda pair: pair[0] == pair[1], zip(begun, form, strict=False))
+    beginning = sum(1 for _ in alike) / len(form)
+    return 0.5 * beginning + 0.5 * SequenceMatcher(None, begun, form, autojunk=False).ratio()
