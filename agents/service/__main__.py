@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from pathlib import Path
@@ -97,9 +98,13 @@ def main(arguments: list[str] | None = None) -> int:
             threads=options.threads,
             max_body_bytes=options.max_body_mb * MEBIBYTE,
         )
-        # Imported here because torch takes seconds, and neither --help nor a typo should wait.
+        # Imported here because torch takes seconds, and neither --help nor a typo should wait. What
+        # is imported stays: the collector need not look at it, neither meanwhile nor ever again.
+        gc.disable()
         from tokengym.agents.service.http.server import serve
 
+        gc.freeze()
+        gc.enable()
         serve(config, log_level=options.log_level, parent=options.parent, show_key=not key)
     except ServiceError as error:
         print(f"error: {error}", file=sys.stderr)
