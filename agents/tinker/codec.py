@@ -7,7 +7,6 @@ from typing import Any
 
 from tinker_cookbook.exceptions import RendererError
 from tinker_cookbook.renderers import Renderer, get_renderer, get_text_content
-from tinker_cookbook.tokenizer_utils import get_tokenizer
 
 from tokengym.agents.tinker.chat_template import (
     ReplyTemplate,
@@ -18,6 +17,7 @@ from tokengym.agents.tinker.chat_template import (
     special_token_pattern,
     user,
 )
+from tokengym.agents.tinker.tokenizer_loading import load_tokenizer
 from tokengym.agents.tinker.tokenizing import plain_tokenizer
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.tokens.codec import ByteCodec, Codec, Message, Reply
@@ -59,7 +59,7 @@ class RendererCodec:
     def __init__(self, renderer: str, tokenizer: str, *, keep_thinking: bool = False) -> None:
         self.name = f"{renderer}{_KEEPING if keep_thinking else ''}@{tokenizer}"
         try:
-            loaded = get_tokenizer(tokenizer)
+            loaded = load_tokenizer(tokenizer)
             loaded_renderer: Any = get_renderer(renderer, loaded, model_name=tokenizer)
         except (OSError, ValueError, RendererError) as error:
             raise OptionError(f"the codec {self.name!r} could not be made: {error}") from error

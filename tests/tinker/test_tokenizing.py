@@ -1,13 +1,18 @@
 """The plain view of a tokenizer is exact: it gives the tokenizer's own tokens, only faster."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tinker_cookbook.tokenizer_utils import get_tokenizer
+from tinker_cookbook.tokenizer_utils import get_tokenizer, is_tokenizer_registered
+from transformers import AutoTokenizer
 
+from tokengym.agents.tinker.tokenizer_loading import load_tokenizer
 from tokengym.agents.tinker.tokenizing import FastTokenizer, PlainTokenizer, plain_tokenizer
+from tokengym.agents.toy_model import MODEL_DIR
 
 KINDS = ("bpe", "like-qwen", "words", "Qwen3", "inkling")
 printable = st.text(st.characters(min_codepoint=32, max_codepoint=126) | st.just("\n"))
@@ -90,3 +95,25 @@ def test_what_is_handed_out_may_be_changed(plain: PlainTokenizer) -> None:
     kept = first.copy()
     first.clear()
     assert plain.encode("Hour 3: price 0.32") == kept
+
+
+@pytest.mark.parametrize("kind", ["starting policy", "like-qwen"])
+def test_a_directory_gives_what_auto_tokenizer_would(
+    kind: str, tokenizer_named: Callable[[str], str]
+) -> None:
+    directory = str(MODEL_DIR) if kind == "starting policy" else tokenizer_named(kind)
+    found, wanted = load_tokenizer(directory), AutoTokenizer.from_pretrained(directory)
+    assert is_tokenizer_registered(directory)
+    assert get_tokenizer(directory) is found
+    assert type(found) is type(wanted)
+    assert found.backend_tokenizer.to_str() == wanted.backend_tokenizer.to_str()
+    assert found.special_tokens_map == wanted.special_tokens_map
+    assert found.chat_template == wanted.chat_template
+
+
+def test_a_directory_with_code_of_its_own_is_left_to_the_cookbook(tmp_path: Path) -> None:
+    config = {"tokenizer_class": "TokenizersBackend", "auto_map": {"AutoTokenizer": ["a.B", None]}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    with pytest.raises((OSError, ValueError)):
+        load_tokenizer(str(tmp_path))
+    assert not is_tokenizer_registered(str(tmp_path))
