@@ -6,7 +6,7 @@ from tokengym.agents.analysis.evaluation import evaluate_roles, reference_lines
 from tokengym.agents.analysis.run_report import write_report
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.outcome import Outcome
+from tokengym.agents.training.outcome import Evaluation, Outcome, References
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.run import Run
 from tokengym.agents.training.session import Session
@@ -41,12 +41,8 @@ async def _connected(job: Job, run: Run, progress: Progress, connection: Connect
 
 async def _experiment(session: Session, run: Run, progress: Progress) -> Outcome:
     job, guard = session.job, session.connection.guard
-    references = {role: await guard(reference_lines(session, role)) for role in job.roles}
     start = session.start(state=False)
-    before = run.evaluation_before
-    if before is None:
-        before = await guard(evaluate_roles(session, dict.fromkeys(job.roles, start)))
-        run.write_evaluation_before(before)
+    references, before = await guard(_measured_before(session, run, start))
     progress.say(f"before: {before.returns} on {len(job.held_out)} held-out Tasks")
     collapse = await train_job(session, run, progress)
     policies = run.policies(job.config, job.roles)
@@ -56,3 +52,18 @@ async def _experiment(session: Session, run: Run, progress: Progress) -> Outcome
     run.write_outcome(outcome)
     write_report(job, run)
     return outcome
+
+
+async def _measured_before(
+    session: Session, run: Run, start: str | None
+) -> tuple[dict[str, References], Evaluation]:
+    """Return what scripted policies earn, and the policy before training, measured at once."""
+    return await asyncio.gather(reference_lines(session), _before(session, run, start))
+
+
+async def _before(session: Session, run: Run, start: str | None) -> Evaluation:
+    before = run.evaluation_before
+    if before is None:
+        before = await evaluate_roles(session, dict.fromkeys(session.job.roles, start))
+        run.write_evaluation_before(before)
+    return before

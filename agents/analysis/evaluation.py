@@ -22,13 +22,14 @@ from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.rewards.estimates import mean_estimate
 from tokengym.rewards.skill import Yardstick
 
-_AT_ONCE = 256
 _BYTES = ByteCodec()
 _AGAINST_MODELS = ("null", "random", "scripted", "oracle")
 
 
 async def evaluate_roles(session: Session, paths: Mapping[str, str | None]) -> Evaluation:
     """Play each held-out Task once in each trained role, against the job's opponents.
+
+    All roles play at once: a service samples for many episodes in little more time than for one.
 
     Args:
         session: the job.
@@ -37,7 +38,9 @@ async def evaluate_roles(session: Session, paths: Mapping[str, str | None]) -> E
     Returns:
         the first role's evaluation, which holds those of the others.
     """
-    first, *rest = [await _evaluate(session, role, path) for role, path in paths.items()]
+    first, *rest = await asyncio.gather(
+        *(_evaluate(session, role, path) for role, path in paths.items())
+    )
     return replace(first, others=dict(zip(list(paths)[1:], rest, strict=True)))
 
 
@@ -47,11 +50,10 @@ async def _evaluate(session: Session, role: str, path: str | None) -> Evaluation
     completer = TinkerTokenCompleter(
         sampler, max_tokens=job.max_tokens, temperature=job.config.temperature
     )
-    gate = asyncio.Semaphore(_AT_ONCE)
 
     async def play(task: Task) -> TrajectoryGroup:
         builder = job.group(task, 1, role, session.opponents[role])
-        async with gate:
+        async with session.episodes:
             return await do_group_rollout(builder, completer)
 
     groups = await asyncio.gather(*(play(task) for task in job.held_out))
@@ -114,36 +116,48 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float:
     return float(np.corrcoef(left, right)[0, 1])
 
 
-async def reference_lines(session: Session, role: str) -> References:
-    """Return what the world's scripted policies earn in a role on the held-out Tasks.
+async def reference_lines(session: Session) -> dict[str, References]:
+    """Return what the world's scripted policies earn on the held-out Tasks, by trained role.
 
     The best of the world's blind policies on these very Tasks is among them: what a policy reaches
     that has learned to ignore the Task well. Against a model, whose replies cost tokens, only the
     most telling policies play, and the blind one is chosen against a script.
     """
+    roles = session.job.roles
+    found = await asyncio.gather(*(_references(session, role) for role in roles))
+    return dict(zip(roles, found, strict=True))
+
+
+async def _references(session: Session, role: str) -> References:
     job = session.job
     row, known, opponents = job.world.spec, job.baselines, session.opponents[role]
     scripted = {
         other: known[who if isinstance(who, str) else scripted_opponent(row.id, other)]
         for other, who in opponents.items()
     }
+    world, tasks = job.world.fork(), job.held_out
 
-    def play(policy: Policy) -> list[float]:
-        return returns_on(job.world, job.held_out, {**scripted, role: policy}, role=role)
+    def play(policies: Mapping[str, Policy]) -> dict[str, list[float]]:
+        return {
+            name: returns_on(world, tasks, {**scripted, role: policy}, role=role)
+            for name, policy in policies.items()
+        }
 
     blind: Mapping[str, Policy] = load(row.blind)(job.world) if row.blind else {}
-    candidates = {name: play(policy) for name, policy in (blind or {"null": known["null"]}).items()}
+    # In a thread of its own, so that what is sampled meanwhile does not wait.
+    candidates = await asyncio.to_thread(play, blind or {"null": known["null"]})
     best = max(candidates, key=lambda name: sum(candidates[name]))
     blind_name = f"{row.blind_name} ({best})" if blind else best
     if all(isinstance(who, str) for who in opponents.values()):
-        returns = {name: play(policy) for name, policy in known.items()}
+        returns = await asyncio.to_thread(play, known)
         returns[blind_name] = candidates[best]
     else:
         shown = {name: known[name] for name in _AGAINST_MODELS if name in known}
         shown[blind_name] = blind.get(best, known["null"])
-        returns = {
-            name: await _against_models(session, role, policy) for name, policy in shown.items()
-        }
+        against_models = await asyncio.gather(
+            *(_against_models(session, role, policy) for policy in shown.values())
+        )
+        returns = dict(zip(shown, against_models, strict=True))
     lines = {name: mean_estimate(found) for name, found in returns.items()}
     ends = (tuple(returns[blind_name]), tuple(returns["oracle"]))
     return References(lines, Yardstick(*ends, blind_name))
@@ -155,11 +169,10 @@ async def _against_models(session: Session, role: str, policy: Policy) -> list[f
         other: job.baselines[who] if isinstance(who, str) else who
         for other, who in session.opponents[role].items()
     }
-    gate = asyncio.Semaphore(_AT_ONCE)
 
     async def play(task: Task) -> float:
         rng = generator("evaluate", 0, task.fingerprint)
-        async with gate:
+        async with session.episodes:
             rollout = await roll_out_scripted(job.world, task, _BYTES, role, policy, opponents, rng)
             return rollout.total_reward
 

@@ -1,8 +1,9 @@
 """A Session: a job on a service that has been reached, with everybody who plays in it."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import tinker
 
@@ -10,6 +11,8 @@ from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.learners import service_session
 from tokengym.agents.training.opponents import Opponents, SavedModel, sampler_of
+
+_EPISODES_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -21,12 +24,16 @@ class Session:
         connection: to the service.
         client: of the service.
         opponents: by trained role, who plays each other role.
+        episodes: bounds the episodes of evaluations that are under way at once.
     """
 
     job: Job
     connection: Connection
     client: tinker.ServiceClient
     opponents: Mapping[str, Opponents]
+    episodes: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(_EPISODES_AT_ONCE)
+    )
 
     @classmethod
     @contextlib.asynccontextmanager

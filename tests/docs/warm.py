@@ -19,7 +19,8 @@ _CONTEXT.set_forkserver_preload(
         "tinker_cookbook.renderers",
         "tokengym.agents.cli",
         "tokengym.agents.training.job",
-        "transformers.models.auto.tokenization_auto",
+        "tokengym.agents.experiment",
+        "transformers.tokenization_utils_tokenizers",
     ]
 )
 

@@ -29,7 +29,8 @@ def play(config: TrainConfig) -> tuple[Evaluation, References]:
     async def sample() -> tuple[Evaluation, References]:
         connection = Connection(job.target.model, job.target.base_url, None)
         async with Session.open(job, connection) as session:
-            return await evaluate_roles(session, {role: None}), await reference_lines(session, role)
+            references = await reference_lines(session)
+            return await evaluate_roles(session, {role: None}), references[role]
 
     return asyncio.run(sample())
 
