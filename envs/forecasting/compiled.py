@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.forecasting.data.instance import FAMILY, question_of
 from tokengym.envs.forecasting.generator import OUTCOMES
@@ -43,7 +44,9 @@ def compile_task(task: Task, score: str, label: str) -> CompiledTask:
     for turn, question in enumerate(asked):
         text = question.text
         if turn == 0:
-            text = opening(text, question.options, negated=question.negated, score=score)
+            rng = generator("forecasting example", task.fingerprint)
+            options, negated = question.options, question.negated
+            text = opening(text, options, negated=negated, score=score, rng=rng)
         odds = question.predictive or drawn
         weights = odds if label == "expected" else drawn
         turns.append(CompiledTurn(text, question, weights, rule(odds, odds)))

@@ -1,24 +1,21 @@
 """Reading a forecast: the last line that states one counts, whatever precedes it.
 
-Accepted numbers are `0.137`, `.5`, `1`, `1e-3` and `13.7%`, in any case of the word before them and
-with Markdown marks around it. A number outside [0, 1] is not passed over for an earlier line.
+Accepted numbers are `0.137`, `.5`, `1`, `1e-3` and `13.7%`. A number outside [0, 1] is not passed
+over for an earlier line.
 """
 
 import re
 from functools import lru_cache
 
-from tokengym.envs.core.grammar import complaint, last_match
-from tokengym.envs.forecasting.prompt import FORM, LETTERS, form
+from tokengym.envs.core.form import nearness
+from tokengym.envs.core.grammar import NUMBER, complaint, last_match, number
 from tokengym.rewards.scoring import Forecast
 
-_DECIMAL = r"(?:\d{1,60}(?:\.\d{0,60})?|\.\d{1,60})(?:e[+-]?\d{1,3})?"
-_NUMBER = rf"([+-]?(?:{_DECIMAL}|nan|inf(?:inity)?))"
-# Possessive: a run of blanks is tried once, so that no reply takes more than linear time.
-_MARKS = r"[\s*_`#>]*+"
-_PROBABILITY = re.compile(
-    rf"{_MARKS}probability{_MARKS}[:=]{_MARKS}{_NUMBER}\s*+(%?){_MARKS}\.?{_MARKS}",
-    re.ASCII | re.IGNORECASE,
-)
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""Names of the outcomes of a question with several."""
+
+_VALUE = rf"({NUMBER}|[+-]?(?:nan|inf(?:inity)?))\s*+(%?)"
+_PROBABILITY = re.compile(rf"probability\s*+[:=]\s*+{_VALUE}", re.ASCII | re.IGNORECASE)
 _SUM_TOLERANCE = 0.02
 """Three decimals of up to 26 outcomes sum to 1 within 26 · 0.0005 = 0.013."""
 
@@ -31,30 +28,45 @@ def read_forecast(text: str, options: int, *, complete: bool = True) -> Forecast
         options: number of outcomes of the question; 0 means yes/no.
         complete: `False` if the reply was cut off; it then states nothing.
     """
-    if options:
-        return _read_distribution(text, options, complete)
-    match = last_match(_PROBABILITY, text) if complete else None
+    match = last_match(_pattern(options), text) if complete else None
     if match is None:
-        return complaint(text, FORM, complete=complete)
-    value = _value(match[1], match[2])
-    if 0.0 <= value <= 1.0:
-        return (1.0 - value, value)
-    return f"Malformed reply: {match[1]}{match[2]} is no probability. Expected: {FORM}"
-
-
-def _read_distribution(text: str, options: int, complete: bool) -> Forecast | str:
-    """Read `Probabilities: A 0.500, B 0.300, C 0.200`, each outcome once and in this order."""
-    match = last_match(_distribution(options), text) if complete else None
-    if match is None:
-        return complaint(text, form(options), complete=complete)
+        return complaint(text, describe_form(options), complete=complete)
     cells = match.groups()
     values = [_value(*cell) for cell in zip(cells[::2], cells[1::2], strict=True)]
+    if not options:
+        values = [1.0 - values[0], values[0]]
     total = sum(values)
     if all(0.0 <= value <= 1.0 for value in values) and abs(total - 1.0) <= _SUM_TOLERANCE:
-        return tuple(value / total for value in values)
+        return tuple(value / total for value in values) if options else tuple(values)
+    wrong = f"these sum to {total:.4g}" if options else f"{cells[0]}{cells[1]} is none"
     return (
-        "Malformed reply: probabilities lie between 0 and 1 and sum to 1, "
-        f"these sum to {total:.4g}. Expected: {form(options)}"
+        f"Malformed reply: probabilities lie between 0 and 1{' and sum to 1' if options else ''}, "
+        f"{wrong}. Expected: {describe_form(options)}"
+    )
+
+
+def nearness_of_forecast(text: str, options: int) -> float:
+    """Grade a malformed reply by its nearness to the form, in [0, 1].
+
+    Args:
+        text: a whole reply, of any content.
+        options: number of outcomes of the question; 0 means yes/no.
+    """
+    return nearness(text, write_forecast((0.0,) * (options or 2), options))
+
+
+def describe_form(options: int) -> str:
+    """Return the form of a well-formed reply in words; it holds no answer to copy.
+
+    Args:
+        options: number of outcomes of the question; 0 means yes/no.
+    """
+    if not options:
+        return "one line with the word Probability, a colon and a number from 0 to 1"
+    names = f"{LETTERS[0]} to {LETTERS[options - 1]}"
+    return (
+        "one line with the word Probabilities, a colon, and each letter from "
+        f"{names} with its number, with commas between; the numbers sum to 1"
     )
 
 
@@ -68,20 +80,18 @@ def write_forecast(forecast: Forecast, options: int, *, decimals: int = 3) -> st
     """
     if not options:
         return f"Probability: {forecast[1]:.{decimals}f}"
-    cells = zip(LETTERS, forecast, strict=False)
-    return "Probabilities: " + ", ".join(f"{name} {p:.{decimals}f}" for name, p in cells)
+    cells = (f"{name} {p:.{decimals}f}" for name, p in zip(LETTERS, forecast, strict=False))
+    return f"Probabilities: {', '.join(cells)}"
 
 
 @lru_cache
-def _distribution(options: int) -> re.Pattern[str]:
-    cells = r"\s*+[,;]?\s*+".join(
-        rf"{name}{_MARKS}[:=]?{_MARKS}{_NUMBER}\s*+(%?)" for name in LETTERS[:options]
-    )
-    return re.compile(
-        rf"{_MARKS}probabilities{_MARKS}[:=]{_MARKS}{cells}{_MARKS}\.?{_MARKS}",
-        re.ASCII | re.IGNORECASE,
-    )
+def _pattern(options: int) -> re.Pattern[str]:
+    """Return the pattern of a bare answer: a number and a percent sign or none, each outcome."""
+    if not options:
+        return _PROBABILITY
+    cells = r"\s*+[,;]?\s*+".join(rf"{name}\s*+[:=]?\s*+{_VALUE}" for name in LETTERS[:options])
+    return re.compile(rf"probabilities\s*+[:=]\s*+{cells}", re.ASCII | re.IGNORECASE)
 
 
-def _value(number: str, percent: str) -> float:
-    return float(number) / 100.0 if percent else float(number)
+def _value(digits: str, percent: str) -> float:
+    return number(digits) / 100.0 if percent else number(digits)

@@ -21,14 +21,11 @@ from tokengym.envs.forecasting.data.instance import answer_of, instance_of
 from tokengym.envs.forecasting.data.load import Dataset, load_dataset
 from tokengym.envs.forecasting.data.report import DataReport
 from tokengym.envs.forecasting.generator import draw, draw_outcomes, share_of_yes
-from tokengym.envs.forecasting.grammar import read_forecast
+from tokengym.envs.forecasting.grammar import nearness_of_forecast, read_forecast
 from tokengym.envs.forecasting.levels import LEVELS
-from tokengym.envs.forecasting.prompt import FORM
 from tokengym.envs.forecasting.question import Question
+from tokengym.rewards.form import FORM_SHARE, form_of
 from tokengym.rewards.scoring import SCORES, Forecast
-
-FORM_SHARE = 0.05
-"""Reward of a well-formed forecast whatever its probabilities; the score earns the rest."""
 
 _ROLE = "forecaster"
 
@@ -50,9 +47,10 @@ class ForecastWorld(World[CompiledTask]):
         `Probabilities: A 0.500, B 0.300, C 0.200`.
 
     Reward:
-        0.05 + 0.95·S for a well-formed forecast, with S in [0, 1]; 0 for one that is malformed or
-        cut off. Affine in S, it is as proper as S, and a malformed reply always costs more than a
-        confident miss. In two turns each report earns half of it.
+        0.05 + 0.95·S for a well-formed forecast, with S in [0, 1]; for one that is malformed or cut
+        off 0 to 0.045 by its nearness to the form. Affine in S, it is as proper as S, and a
+        malformed reply always costs more than a confident miss. In two turns each report earns
+        half of it.
 
     Episode end:
         After one report, or two at `update`.
@@ -84,7 +82,7 @@ class ForecastWorld(World[CompiledTask]):
         v0: first.
     """
 
-    expected_form: ClassVar[str] = FORM
+    expected_form: ClassVar[str] = "Probability: 0.137"
 
     def __init__(
         self,
@@ -204,14 +202,15 @@ class ForecastWorld(World[CompiledTask]):
         turns = self.compiled
         turn = turns[self._turn]
         forecast = read_forecast(text, turn.question.options, complete=complete)
+        share = 1.0 / len(turns)
         if isinstance(forecast, str):
             feedback = forecast
-            terms = {"score": 0.0, "form": 0.0}
-            metrics = {"well_formed": 0.0}
+            near = nearness_of_forecast(text, turn.question.options)
+            terms = {"score": 0.0, "form": FORM_SHARE * share * form_of(near)}
+            metrics = {"well_formed": 0.0, "form": near}
         else:
             feedback = ""
             value = SCORES[self.score](forecast, turn.weights)
-            share = 1.0 / len(turns)
             terms = {"score": (1.0 - FORM_SHARE) * share * value, "form": FORM_SHARE * share}
             metrics = self._measure(forecast, turn, value)
         if self._turn + 1 < len(turns):
@@ -225,7 +224,7 @@ class ForecastWorld(World[CompiledTask]):
 
     def _measure(self, forecast: Forecast, turn: CompiledTurn, value: float) -> dict[str, float]:
         """Return the metrics of a well-formed forecast."""
-        metrics = {"well_formed": 1.0, "score": value}
+        metrics = {"well_formed": 1.0, "form": 1.0, "score": value}
         if not turn.question.options:
             metrics["probability"] = forecast[1]
             metrics["label"] = turn.weights[1]

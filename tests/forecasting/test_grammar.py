@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.envs.forecasting.grammar import read_forecast
-from tokengym.envs.forecasting.prompt import LETTERS, form
+from tokengym.envs.forecasting.grammar import (
+    LETTERS,
+    describe_form,
+    nearness_of_forecast,
+    read_forecast,
+    write_forecast,
+)
 from tokengym.testing import replies
 
 ACCEPTED = {
@@ -29,6 +34,12 @@ ACCEPTED = {
     "Probability: 0.9\nno, rather\nProbability: 0.1": 0.1,
     "Probability: 0.1\nthat is my answer": 0.1,
     "Probability: 0.4\nProbability: high": 0.4,
+    "Answer: Probability: 0.4": 0.4,
+    r"$\boxed{\text{Probability: 0.4}}$": 0.4,
+    "<answer>Probability: 40%</answer>": 0.4,
+    "Probability: 0.4 (4 of 10)": 0.4,
+    "Probability: 0.4, as it has rained": 0.4,
+    "Probability: 0.4 Probability: 0.4": 0.4,
 }
 REFUSED = [
     "",
@@ -42,6 +53,8 @@ REFUSED = [
     "Probability\uff1a 0.5",
     "Probability: 0x1",
     "Probability: 1_0",
+    "Probability: 0.4 Probability: 0.6",
+    "Probability: 0.4, or 0.6",
 ]
 OUT_OF_RANGE = ["1.2", "-0.1", "101%", "nan", "inf", "-Infinity", "1e999", "1e3%"]
 
@@ -56,7 +69,7 @@ def test_what_states_no_number_is_refused_with_the_expected_form(reply: str) -> 
     said = read_forecast(reply, 0)
     assert isinstance(said, str)
     assert said.startswith("Malformed reply")
-    assert said.endswith("Probability: 0.137")
+    assert said.endswith(describe_form(0))
 
 
 @pytest.mark.parametrize("number", OUT_OF_RANGE)
@@ -86,7 +99,8 @@ def test_any_text_gives_a_distribution_or_a_reason(text: str, options: int, comp
 
 @pytest.mark.parametrize("options", [0, 3])
 def test_a_cut_off_reply_states_nothing(options: int) -> None:
-    assert "cut off" in str(read_forecast(form(options), options, complete=False))
+    whole = write_forecast((1.0 / (options or 2),) * (options or 2), options)
+    assert "cut off" in str(read_forecast(whole, options, complete=False))
 
 
 @given(st.lists(st.integers(0, 100), min_size=2, max_size=26).filter(sum))
@@ -100,8 +114,17 @@ def test_a_stated_distribution_is_read_and_sums_to_one(weights: list[int]) -> No
 
 
 @pytest.mark.parametrize("options", range(2, 27))
-def test_the_form_shown_in_the_prompt_is_read(options: int) -> None:
-    assert read_forecast(form(options), options) == pytest.approx([1 / options] * options)
+def test_what_is_written_is_read(options: int) -> None:
+    uniform = (1 / options,) * options
+    assert read_forecast(write_forecast(uniform, options), options) == pytest.approx(uniform)
+
+
+@pytest.mark.parametrize("options", [0, 3])
+def test_malformed_replies_are_graded_by_their_nearness(options: int) -> None:
+    whole = write_forecast((1.0 / (options or 2),) * (options or 2), options)
+    grades = [nearness_of_forecast(whole[:end], options) for end in range(0, len(whole), 3)]
+    assert grades[0] == 0.0
+    assert grades == sorted(set(grades))
 
 
 @pytest.mark.parametrize(
@@ -119,20 +142,11 @@ def test_a_distribution_that_is_none_is_refused(reply: str) -> None:
     assert str(read_forecast(reply, 3)).startswith("Malformed reply")
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "Probability:" + " " * 200_000 + "x",
-        "*" * 200_000 + "x",
-        "Probability: 0.1" + " *" * 100_000 + "x",
-        "Probability: " + "1" * 200_000,
-        "Probability: 0.1x\n" * 50_000,
-        "Probabilities: A 0.1" + " " * 200_000 + "x",
-    ],
-    ids=range(6),
-)
-def test_no_reply_takes_more_than_linear_time(reply: str) -> None:
+@pytest.mark.parametrize("options", [0, 3])
+@pytest.mark.parametrize("head", ["", "Probability: 0.1", "Probabilities: A 0.1"])
+@pytest.mark.parametrize("piece", [*" *_#>-\n`9x.$<", "\\boxed{", "Probability: 0.1x\n"])
+def test_no_reply_takes_more_than_linear_time(piece: str, head: str, options: int) -> None:
+    reply = head + piece * (1_000_000 // len(piece)) + "x"
     start = time.perf_counter()
-    read_forecast(reply, 0)
-    read_forecast(reply, 3)
-    assert time.perf_counter() - start < 1.0
+    read_forecast(reply, options)
+    assert time.perf_counter() - start < 3.0

@@ -64,7 +64,8 @@ def test_a_malformed_reply_earns_less_than_the_worst_forecast(level: str, reply:
         turn = world.reply(reply)
         assert turn.text.startswith("Malformed reply")
     assert turn.stop_reason is StopReason.MALFORMED
-    assert world.returns["forecaster"] == 0.0
+    assert world.returns["forecaster"] < 0.05
+    assert (world.returns["forecaster"] > 0.0) == bool(reply)
 
 
 def test_the_worst_forecast_earns_the_form_alone() -> None:
@@ -148,12 +149,13 @@ def test_easy_instances_hardly_ever_repeat() -> None:
     assert len(prints) > 1900
 
 
-def test_the_instruction_is_one_fixed_head_of_every_easy_prompt() -> None:
+def test_the_instruction_is_one_head_of_every_easy_prompt_but_for_made_up_numbers() -> None:
     world = forecast_world()
     prompts = [world.start(world.task("train", index)).text for index in range(30)]
-    heads = {prompt.partition("\n\n")[0] for prompt in prompts}
-    assert len(heads) == 1
-    assert "three decimals" in heads.pop()
+    examples = [prompt.partition("\n\n")[0].rpartition("Probability: ") for prompt in prompts]
+    assert len({head for head, _, _ in examples}) == 1
+    assert "three decimals" in examples[0][0]
+    assert len({number for _, _, number in examples}) > 25
     assert max(map(len, prompts)) <= 260
 
 

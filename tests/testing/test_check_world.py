@@ -123,7 +123,7 @@ def test_the_message_is_the_law_the_world_the_level_the_task_and_what_was_seen()
     law, where, seen = str(caught.value).splitlines()
     assert law == "An episode of malformed replies earns no more than any of well-formed ones."
     assert where.strip() == ("broken by test/Thermometer-v0 at level 'days', Task 0 of train")
-    assert "earned 0.5, nothing 0.0" in seen
+    assert "earned 0.5, 'random' 0." in seen
     again = pickle.loads(pickle.dumps(caught.value))
     assert (str(again), again.task) == (str(caught.value), caught.value.task)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tokengym.envs.forecasting.data.record import Record
-from tokengym.envs.forecasting.prompt import LETTERS
+from tokengym.envs.forecasting.grammar import LETTERS
 from tokengym.envs.forecasting.question import Question
 
 FAMILY = "record"

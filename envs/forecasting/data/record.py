@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import NamedTuple
 
-from tokengym.envs.forecasting.prompt import LETTERS
+from tokengym.envs.forecasting.grammar import LETTERS
 
 Row = Mapping[str, object]
 """One row of a file as parsed: a JSON object or the cells of a CSV row by column."""

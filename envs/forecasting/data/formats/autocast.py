@@ -7,7 +7,7 @@ forecasts were made after the question was asked and are not read.
 from tokengym.envs.forecasting.data import fields
 from tokengym.envs.forecasting.data.formats.standalone import question
 from tokengym.envs.forecasting.data.record import Parsed, Row, RowError
-from tokengym.envs.forecasting.prompt import LETTERS
+from tokengym.envs.forecasting.grammar import LETTERS
 
 _FIELDS = {"qtype", "publish_time", "close_time"}
 
