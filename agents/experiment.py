@@ -1,6 +1,7 @@
 """An experiment: evaluate a policy, train it, evaluate it again, report."""
 
 import asyncio
+from dataclasses import replace
 
 from tokengym.agents.analysis.evaluation import evaluate_roles, reference_lines
 from tokengym.agents.analysis.run_report import write_report
@@ -44,14 +45,33 @@ async def _experiment(session: Session, run: Run, progress: Progress) -> Outcome
     start = session.start(state=False)
     references, before = await guard(_measured_before(session, run, start))
     progress.say(f"before: {before.returns} on {len(job.held_out)} held-out Tasks")
+    warm = None
+    if job.config.warm_start:
+        session, warm = await _warm_start(session, run, progress)
+        start = session.start(state=False)
     collapse = await train_job(session, run, progress)
     policies = run.policies(job.config, job.roles)
     paths = {role: policy.weights.sampler or start for role, policy in policies.items()}
     after = await guard(evaluate_roles(session, paths))
-    outcome = Outcome(before, after, references, collapse, paths)
+    outcome = Outcome(before, after, references, collapse, paths, warm)
     run.write_outcome(outcome)
     write_report(job, run)
     return outcome
+
+
+async def _warm_start(session: Session, run: Run, progress: Progress) -> tuple[Session, Evaluation]:
+    """Fit demonstrations; returns the session that goes on from there, and an evaluation."""
+    job, supervised = session.job, run.warm_start
+    if max(supervised.states(), default=0) < job.config.warm_start:
+        await train_job(replace(session, job=job.warm_start()), supervised, progress)
+    session = replace(session, weights=supervised.weights)
+    warm = run.evaluation_warm
+    if warm is None:
+        paths = dict.fromkeys(job.roles, supervised.weights.sampler)
+        warm = await session.connection.guard(evaluate_roles(session, paths))
+        run.write_evaluation_warm(warm)
+    progress.say(f"after the warm start: {warm.returns}")
+    return session, warm
 
 
 async def _measured_before(

@@ -20,6 +20,7 @@ class RoleReport:
         references: scripted policies on the same test Tasks.
         before: the policy as it was.
         after: the policy as it became.
+        warm: the policy after its warm start; `None` without one.
         skill: of the policy, before and after.
     """
 
@@ -30,12 +31,14 @@ class RoleReport:
     before: Evaluation
     after: Evaluation
     skill: Skill
+    warm: Evaluation | None = None
 
     @property
     def rows(self) -> list[tuple[str, Estimate]]:
         """Policies and what they earn, the trained one first, then from the best."""
         trained = [
             ("before training", self.before.returns),
+            *([("after the warm start", self.warm.returns)] if self.warm else []),
             ("after training", self.after.returns),
         ]
         return trained + sorted(self.references.lines.items(), key=lambda item: -item[1].value)
@@ -64,6 +67,7 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[R
                 outcome.before,
                 outcome.after,
                 outcome.skill(role),
+                outcome.warm,
             )
         ]
     found = []
@@ -86,6 +90,7 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[R
                 outcome.before.of(role),
                 outcome.after.of(role),
                 outcome.skill(role),
+                outcome.warm and outcome.warm.of(role),
             )
         )
     return found

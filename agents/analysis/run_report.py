@@ -63,14 +63,47 @@ def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
         )
         if side.figures:
             parts.append(Table(("figure", "before", "after"), side.figures, "Before and after"))
+    parts += _replies(steps)
     parts += forecast_parts(outcome.before.stated, outcome.after.stated)
     parts += _episodes(job, run, outcome)
     parts.append(Text(json.dumps(asdict(job.config), indent=2, sort_keys=True), "Settings"))
     collapse = outcome.collapse
-    warning = "" if collapse is None else f"Collapsed at step {collapse.since}: {collapse.reason}."
+    warning = ""
+    if collapse is not None:
+        warning = f"Collapsed at step {collapse.since}: {collapse.reason}. Try: {collapse.advice}."
     headlines = [f"{side.title}: {side.skill}" for side in sides]
+    if outcome.warm is not None:
+        headlines += [
+            f"Since the warm start: {outcome.skill(role, since=outcome.warm)}" for role in job.roles
+        ]
     lines = [*headlines, _SKILL, _summary(job, steps)]
     return Report(job.title, lines, parts, warning)
+
+
+def _replies(steps: Sequence[StepRow]) -> list[Table]:
+    """Lay out what the replies of the first, some middle and the last steps are like."""
+    known = [row for row in steps if row.replies is not None]
+    if not known:
+        return []
+    places = sorted({round(part * (len(known) - 1) / 4) for part in range(5)})
+    rows = []
+    for row in (known[place] for place in places):
+        found = row.replies
+        assert found is not None
+        rows.append(
+            (
+                str(row.step),
+                f"{row.dead_share:.0%}",
+                f"{row.malformed_share:.0%}",
+                f"{row.cut_off_share:.0%}",
+                f"{row.copied_share:.0%}",
+                f"{found.distinct} of {found.replies}",
+                f"{found.commonest_share:.0%} {found.commonest!r}",
+                "" if row.entropy is None else f"{row.entropy:.3f}",
+            )
+        )
+    head = "step, dead groups, malformed, cut off, copy the prompt, distinct, commonest, entropy"
+    return [Table(tuple(head.split(", ")), rows, "Replies")]
 
 
 def _episodes(job: Job, run: Run, outcome: Outcome) -> list[Picture]:

@@ -68,6 +68,16 @@ def train(
     start: Annotated[
         str | None, typer.Option(help="run folder or tinker:// path of weights to begin with")
     ] = None,
+    warm_start: Annotated[
+        int | None, typer.Option(help="supervised steps on demonstrations before RL")
+    ] = None,
+    demonstrations: Annotated[
+        str | None, typer.Option(help="the baseline that supervised steps imitate")
+    ] = None,
+    kl: Annotated[float | None, typer.Option(help="weight of the KL penalty to RL's start")] = None,
+    patience: Annotated[
+        int | None, typer.Option(help="steps without signal that end a run; 0 for never")
+    ] = None,
     estimator: Annotated[
         str | None,
         typer.Option(
@@ -141,6 +151,10 @@ def train(
             separate=separate or None,
             sft=sft or None,
             start=_resolved(start) if start else None,
+            warm_start=warm_start,
+            demonstrations=demonstrations,
+            kl=kl,
+            patience=patience,
             estimator=estimator,
             credit=credit,
             filter=filter_,
@@ -197,7 +211,7 @@ def _summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -
     if outcome.collapse is not None:
         progress.say(
             f"COLLAPSED at step {outcome.collapse.since}: {outcome.collapse.reason}. The last good "
-            "checkpoint is kept; try a lower --learning-rate."
+            f"checkpoint is kept. What to try: {outcome.collapse.advice}."
         )
     first = job.roles[0]
     lines = outcome.references[first].lines
@@ -212,6 +226,9 @@ def _summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -
             progress.say(f"held-out return of the {role} before {before}, after {after}")
         of_role = f"{role}: " if len(job.roles) > 1 else ""
         progress.say(f"{of_role}{outcome.skill(role)}")
+        if outcome.warm is not None:
+            since = outcome.skill(role, since=outcome.warm)
+            progress.say(f"{of_role}since the warm start: {since}")
     progress.say("(skill: 0 is the best policy that ignores the Task, 1 the oracle)")
     progress.say(f"report: {run.folder / 'report.html'}")
 

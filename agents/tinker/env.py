@@ -49,7 +49,8 @@ class Member(Env):
     `length`) is malformed to the world; if the world ends on it, the reason is `max_tokens`. If
     another role did not reply the reason is `rollout_timeout`, see `Coordinator`.
 
-    Reward: what the role earned since its last reply. Metrics: those of the world; `malformed`, 1
+    Reward: what the role earned since its last reply. Metrics: those of the world; `malformed`,
+    `cut_off` (by the sampler) and `copied` (the reply ends with a line of the role's first text), 1
     or 0; `term/NAME` for each named part of the reward; at the end `stop/REASON` and, with several
     members, `abandoned`, 1 or 0. Logs: the text that was read, the reply, and the world's answer.
 
@@ -69,6 +70,7 @@ class Member(Env):
         self._prompt = Prompt()
         self._prompt_length = 0
         self._read = ""
+        self._first_lines: frozenset[str] = frozenset()
         self._over = False
 
     async def initial_observation(
@@ -124,6 +126,8 @@ class Member(Env):
             if answer is not turn:
                 metrics.update(answer.metrics)
             metrics["malformed"] = _malformed(reply, answer)
+            metrics["cut_off"] = float(not reply.complete)
+            metrics["copied"] = float(_last_line(reply.text) in self._first_lines)
             logs["reply"] = reply.text
         metrics.update(terms)
         logs["answer"] = turn.text
@@ -139,6 +143,9 @@ class Member(Env):
 
     def _observe(self, episode: Episode) -> tinker.ModelInput:
         self._read = episode.turn.text
+        if not self._first_lines:
+            lines = map(str.strip, self._read.splitlines())
+            self._first_lines = frozenset(line for line in lines if line)
         if not self.codec.append_only:
             self._prompt.clear()
             self._prompt_length = 0
@@ -204,3 +211,8 @@ def _malformed(reply: Reply, answer: Turn) -> float:
     if well_formed is not None:
         return 1.0 - well_formed
     return float(not reply.complete or answer.stop_reason is StopReason.MALFORMED)
+
+
+def _last_line(text: str) -> str:
+    """Return the last line of a reply that is not blank."""
+    return text.strip().rpartition("\n")[2].strip()

@@ -35,7 +35,7 @@ class TrainConfig:
         steps: optimizer steps (the trainer's iterations).
         groups_per_batch: Tasks a step.
         group_size: rollouts of each Task.
-        learning_rate: of Adam.
+        learning_rate: of Adam; `None` for what the cookbook scales to the model's size.
         lora_rank: rank of the adapter.
         max_tokens: most tokens of one reply; `None` to measure it on the replies of the world's
             scripted policies.
@@ -66,6 +66,10 @@ class TrainConfig:
         separate: in self-play, one policy for each role instead of one for all.
         sft: no reinforcement learning: fit demonstrations by cross-entropy.
         start: a run folder or the `tinker://` path of saved training weights to begin with.
+        warm_start: supervised steps on demonstrations before reinforcement learning.
+        demonstrations: the baseline that supervised steps imitate; `None` for the world's choice.
+        kl: weight of the penalty for leaving the policy that reinforcement learning starts from.
+        patience: steps in a row without signal after which the run ends; 0 for never.
 
     Raises:
         OptionError: if a value is not allowed, or two do not go together.
@@ -77,7 +81,7 @@ class TrainConfig:
     steps: int = 120
     groups_per_batch: int = 16
     group_size: int = 8
-    learning_rate: float = 6e-4
+    learning_rate: float | None = None
     lora_rank: int = 32
     max_tokens: int | None = None
     temperature: float = 1.0
@@ -101,6 +105,10 @@ class TrainConfig:
     separate: bool = False
     sft: bool = False
     start: str | None = None
+    warm_start: int = 0
+    demonstrations: str | None = None
+    kl: float = 0.0
+    patience: int = 5
 
     def __post_init__(self) -> None:
         """Refuse values that make no sense, by name and value."""
@@ -110,8 +118,11 @@ class TrainConfig:
                 raise OptionError(f"{name} must be at least 1, got {value}")
         if self.group_size < 2:
             raise OptionError(f"group_size must be at least 2, got {self.group_size}")
-        if self.learning_rate <= 0:
+        if self.learning_rate is not None and self.learning_rate <= 0:
             raise OptionError(f"learning_rate must be positive, got {self.learning_rate}")
+        for name in ("warm_start", "kl", "patience"):
+            if not getattr(self, name) >= 0:
+                raise OptionError(f"{name} must be at least 0, got {getattr(self, name)}")
         for name, allowed in (("mode", get_args(Mode)), ("loop", get_args(Loop))):
             if getattr(self, name) not in allowed:
                 raise OptionError(
@@ -162,6 +173,12 @@ class TrainConfig:
                 f"and mode='sync', got {self.algorithm} and mode={self.mode!r}"
             )
 
+        if self.sft and self.kl:
+            raise OptionError(f"kl={self.kl} is for reinforcement learning, and sft has none")
+        if self.warm_start and (self.sft or self.separate):
+            other = "sft" if self.sft else "separate policies"
+            raise OptionError(f"warm_start={self.warm_start} does not go with {other}")
+
     def _check_roles(self, world: str, roles: Sequence[str]) -> None:
         for role in [*self.opponents, *([self.role] if self.role else [])]:
             if role not in roles:
@@ -172,6 +189,11 @@ class TrainConfig:
             raise OptionError(f"self_play trains every role, got role={self.role!r}")
         if self.separate and not self.self_play:
             raise OptionError("separate policies are those of self_play, which is off")
+
+
+_PRETRAINED = {"steps": 40, "groups_per_batch": 8, "evaluation_tasks": 128}
+"""Sizes of a job with a pretrained model: the worlds' own are for the toy model, as are its
+learning rate and its limit of tokens."""
 
 
 def is_toy(model: str) -> bool:
@@ -194,9 +216,8 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
     given = {name: value for name, value in changes.items() if value is not None}
     start: dict[str, Any] = dict(row.training)
     if not is_toy(given.get("model", TOY_MODEL)):
-        start.pop("max_tokens", None)  # a length in another tokenizer's tokens
-        shared = {k: v for k, v in start.get("options", {}).items() if k != "prompt"}
-        start["options"] = shared  # prompts that other models understand are the world's default
+        options = {k: v for k, v in start.get("options", {}).items() if k != "prompt"}
+        start = {"options": options, **_PRETRAINED}
     if given.get("self_play"):
         start["steps"] = _SELF_PLAY_STEPS
     base = TrainConfig(world=row.id, level=level or row.levels[0], **start)

@@ -1,7 +1,7 @@
 """A Job: a configuration with all its names resolved, once, before anything is started."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
 import chz
@@ -12,8 +12,10 @@ from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import ServiceTarget
+from tokengym.agents.training.learning_rate import scaled_learning_rate
 from tokengym.agents.training.opponents import Opponents, SavedModel, resolve_opponent, saved_model
 from tokengym.agents.training.reply_length import longest_reply
+from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
@@ -29,7 +31,7 @@ class Job:
     """A training job, resolved. Everything after the command line takes it.
 
     Attributes:
-        config: what was asked for, with `max_tokens` filled in.
+        config: what was asked for, with `max_tokens` and `learning_rate` filled in.
         world: the world, made; fork it to play.
         roles: the trained roles, the one that figures are about first.
         codec: how the conversation is written in tokens.
@@ -74,9 +76,19 @@ class Job:
         codec = codec_named(f"{config.renderer}@{target.model}")
         known = baselines(row.id)
         max_tokens = config.max_tokens or longest_reply(world, known, codec)
+        rate = config.learning_rate or scaled_learning_rate(target.model)
+        imitated = config.demonstrations
+        if imitated is not None and imitated not in known:
+            raise OptionError(
+                f"demonstrations must be one of the baselines {sorted(known)}, got {imitated!r}"
+            )
+        if imitated is None:
+            demonstrations = load(row.demonstrations) if row.demonstrations else known["oracle"]
+        else:
+            demonstrations = known[imitated]
         own = SavedModel(codec.name, max_tokens, config.temperature, "model")
         return cls(
-            config=replace(config, max_tokens=max_tokens),
+            config=replace(config, max_tokens=max_tokens, learning_rate=rate),
             world=world,
             roles=roles,
             codec=codec,
@@ -84,7 +96,7 @@ class Job:
             algorithm=config.algorithm,
             max_tokens=max_tokens,
             baselines=known,
-            demonstrations=load(row.demonstrations) if row.demonstrations else known["oracle"],
+            demonstrations=demonstrations,
             opponents={
                 role: {
                     other: resolve_opponent(row, other, config.opponents.get(other), own)
@@ -100,6 +112,20 @@ class Job:
     def title(self) -> str:
         """The world with its level, for people."""
         return f"{self.world.spec.id} ({self.world.level})"
+
+    def warm_start(self) -> "Job":
+        """Return the supervised job that comes before this one's reinforcement learning."""
+        supervised = replace(
+            self.config,
+            sft=True,
+            steps=self.config.warm_start,
+            warm_start=0,
+            kl=0.0,
+            mode="sync",
+            loop="auto",
+            **asdict(Algorithm()),
+        )
+        return replace(self, config=supervised, algorithm=supervised.algorithm)
 
     @property
     def policies(self) -> dict[str, str]:

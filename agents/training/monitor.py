@@ -1,16 +1,15 @@
-"""Watching a run through its `metrics.jsonl`: progress, rates, and collapse."""
+"""Reading a run's steps from its folder as it grows: rates, ties, and what the replies are like."""
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-COLLAPSE_STEPS = 5
-"""So many steps in a row without signal are taken for the absorbing state."""
+from tokengym.agents.training.replies import ReplyStatistics, read_reply_statistics
 
-_MALFORMED_SHARE = 0.95
+_ONE_REPLY = 0.9
+"""Share of the commonest reply from which a policy says one thing to everything."""
 
 
 class StepRow(NamedTuple):
@@ -22,6 +21,10 @@ class StepRow(NamedTuple):
         uniform_rate: share of groups whose returns all tie.
         tie_pair_rate: share of pairs within groups that tie.
         malformed_share: share of malformed replies.
+        cut_off_share: share of replies cut off by the limit of tokens.
+        copied_share: share of replies that copy a line of the prompt.
+        entropy: minus the mean log-probability of a sampled token, in nats; `None` if not logged.
+        replies: what the replies have in common; `None` where rollouts were not kept.
         tokens: tokens read and sampled by the rollouts.
         seconds: how long the step took.
         metrics: everything the trainer logged.
@@ -32,6 +35,10 @@ class StepRow(NamedTuple):
     uniform_rate: float
     tie_pair_rate: float
     malformed_share: float
+    cut_off_share: float
+    copied_share: float
+    entropy: float | None
+    replies: ReplyStatistics | None
     tokens: float
     seconds: float
     metrics: Mapping[str, Any]
@@ -43,15 +50,30 @@ class StepRow(NamedTuple):
         return None if found is None else float(found)
 
     @property
-    def dead(self) -> bool:
-        """Whether the step had nothing to learn from: no spread in any group, or no form left.
+    def dead_share(self) -> float:
+        """Share of groups that have nothing to learn from.
 
         Our own loop counts how many groups were live, which depends on what is compared: turns may
         differ where returns tie.
         """
-        live = self.metrics.get("groups/live")
-        tied = self.uniform_rate >= 1.0 if live is None else live == 0
-        return tied or self.malformed_share >= _MALFORMED_SHARE
+        live, drawn = self.metrics.get("groups/live"), self.metrics.get("groups/drawn")
+        return self.uniform_rate if live is None or not drawn else 1.0 - live / drawn
+
+    @property
+    def commonest(self) -> str:
+        """The reply given most often, shortened."""
+        return "" if self.replies is None else self.replies.commonest
+
+    @property
+    def commonest_share(self) -> float | None:
+        """Share of the commonest reply, over Tasks that differ; `None` if that is not known."""
+        found = self.replies
+        return None if found is None or found.tasks < 2 else found.commonest_share
+
+    @property
+    def one_reply(self) -> bool:
+        """Whether the policy gave one reply to nearly everything."""
+        return (self.commonest_share or 0.0) >= _ONE_REPLY
 
 
 class StepLog:
@@ -85,42 +107,14 @@ class StepLog:
         if not complete:
             return []
         self._position += len(complete) + 1
-        found = [row for line in complete.split(b"\n") if (row := _row(line)) is not None]
+        lines = complete.split(b"\n")
+        found = [row for line in lines if (row := _row(line, self._path.parent)) is not None]
         self._rows.update((row.step, row) for row in found)
         return found
 
 
-@dataclass(frozen=True)
-class Collapse:
-    """A run that has lost its signal for good.
-
-    Attributes:
-        since: the first dead step.
-        reason: what was lost, in words.
-    """
-
-    since: int
-    reason: str
-
-
-def find_collapse(rows: Sequence[StepRow], patience: int = COLLAPSE_STEPS) -> Collapse | None:
-    """Return the collapse the last `patience` steps amount to, or `None`."""
-    last = rows[-patience:]
-    if len(last) < patience or not all(row.dead for row in last):
-        return None
-    since = rows[-1].step
-    for row in reversed(rows):
-        if not row.dead:
-            break
-        since = row.step
-    if last[-1].malformed_share >= _MALFORMED_SHARE:
-        share = f"{last[-1].malformed_share:.0%}"
-        return Collapse(since, f"{share} of the replies are malformed: the form is lost")
-    return Collapse(since, "the rollouts of every group earn the same: there is no gradient left")
-
-
-def _row(line: bytes) -> StepRow | None:
-    """Read one line; `None` if it is no completed step of the trainer."""
+def _row(line: bytes, folder: Path) -> StepRow | None:
+    """Read one line of the run in `folder`; `None` if it is no completed step of the trainer."""
     try:
         metrics = json.loads(line)
     except ValueError:
@@ -136,6 +130,10 @@ def _row(line: bytes) -> StepRow | None:
         uniform_rate=_number(metrics, "env/all/reward_uniform_group_rate"),
         tie_pair_rate=_number(metrics, "env/all/reward_tie_pair_rate"),
         malformed_share=_number(metrics, "env/all/malformed"),
+        cut_off_share=_number(metrics, "env/all/cut_off"),
+        copied_share=_number(metrics, "env/all/copied"),
+        entropy=_number(metrics, "optim/entropy") if "optim/entropy" in metrics else None,
+        replies=read_reply_statistics(folder, int(metrics["step"])),
         tokens=read
         + _number(metrics, "env/all/total_ac_tokens")
         + _number(metrics, "train/tokens"),

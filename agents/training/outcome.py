@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from tokengym.agents.training.monitor import Collapse
+from tokengym.agents.training.collapse import Collapse
 from tokengym.envs.core.seeding import generator
 from tokengym.rewards.estimates import Estimate, mean_estimate
 from tokengym.rewards.skill import Yardstick
@@ -110,6 +110,7 @@ class Outcome:
         collapse: how the run collapsed, or `None`.
         sampler_paths: by trained role, the `tinker://` path of the weights evaluated after
             training; `None` for the base model.
+        warm: the policy after its warm start; `None` without one.
     """
 
     before: Evaluation
@@ -117,11 +118,18 @@ class Outcome:
     references: Mapping[str, References]
     collapse: Collapse | None
     sampler_paths: Mapping[str, str | None]
+    warm: Evaluation | None = None
 
-    def skill(self, role: str) -> "Skill":
-        """Return the skill of a trained role's policy before and after, paired by Task."""
+    def skill(self, role: str, *, since: Evaluation | None = None) -> "Skill":
+        """Return the skill of a trained role's policy before and after, paired by Task.
+
+        Args:
+            role: the role.
+            since: what counts as before; the start if `None`.
+        """
         yardstick = self.references[role].yardstick
-        before, after = (found.of(role).returns_by_task for found in (self.before, self.after))
+        both = (since or self.before, self.after)
+        before, after = (found.of(role).returns_by_task for found in both)
         rng = generator("skill", role, len(before))
         return Skill(
             yardstick.skill(before, rng),
@@ -136,6 +144,7 @@ class Outcome:
             "collapse": None if self.collapse is None else asdict(self.collapse),
             "sampler_paths": dict(self.sampler_paths),
             "before": self.before.to_dict(),
+            "warm": None if self.warm is None else self.warm.to_dict(),
             "after": self.after.to_dict(),
             "references": {
                 role: {
@@ -165,4 +174,5 @@ class Outcome:
             },
             data["collapse"] and Collapse(**data["collapse"]),
             data["sampler_paths"],
+            data["warm"] and Evaluation.from_dict(data["warm"]),
         )

@@ -8,6 +8,7 @@ import numpy as np
 import tinker
 from tinker_cookbook.completers import TokenCompleter
 from tinker_cookbook.rl.metric_util import compute_trajectory_metrics
+from tinker_cookbook.rl.rollout_logging import serialize_rollout_summaries
 from tinker_cookbook.rl.rollout_strategy import RolloutResult, RolloutStrategy
 from tinker_cookbook.rl.rollouts import do_group_rollout, do_single_rollout
 from tinker_cookbook.rl.train import Config
@@ -29,6 +30,7 @@ from tokengym.agents.training.filtering import (
 )
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import Batch
+from tokengym.agents.training.replies import ROLLOUTS
 from tokengym.agents.training.sampling import PromptSampler
 from tokengym.agents.training.updates import Loss
 from tokengym.envs.core.errors import OptionError
@@ -187,7 +189,13 @@ class RolloutCollector:
         if sizes.size:
             metrics["advantage/mean_absolute"] = float(sizes.mean())
             metrics["advantage/largest"] = float(sizes.max())
-        return Batch(data, metrics)
+        rollouts = serialize_rollout_summaries(
+            split=ROLLOUTS,
+            iteration=step,
+            trajectory_groups_P=[group.rolled for group in (*own, *further)],
+            taglist_P=[group.builder.logging_tags() for group in (*own, *further)],
+        )
+        return Batch(data, metrics, rollouts)
 
     async def _replace(
         self, step: int, own: Sequence[_TaskGroup], samplers: Mapping[str, tinker.SamplingClient]

@@ -5,7 +5,9 @@
 | `settings.json` | the `TrainConfig`, and the version of this layout |
 | `config.json`, `metrics.jsonl`, `console.log` | what the trainer logs |
 | `checkpoints.jsonl` | saved weights; in a folder of each role where each has its own policy |
-| `evaluation_before.json`, `outcome.json` | held-out evaluations, reference lines, collapse |
+| `iteration_NNNNNN/` | what was read and said in a step's rollouts |
+| `warm-start/` | the supervised steps before reinforcement learning: a run of its own |
+| `evaluation_*.json`, `outcome.json` | held-out evaluations, reference lines, collapse |
 | `report.html`, `*.png` | for people |
 | `service/` | weights and log of a local service |
 """
@@ -32,6 +34,8 @@ _CONFIG = "settings.json"
 _METRICS = "metrics.jsonl"
 _CHECKPOINTS = "checkpoints.jsonl"
 _BEFORE = "evaluation_before.json"
+_WARM = "evaluation_warm.json"
+_WARM_START = "warm-start"
 _OUTCOME = "outcome.json"
 
 
@@ -224,6 +228,21 @@ class Run:
     def write_evaluation_before(self, evaluation: Evaluation) -> None:
         """Record the policy as it was before the first step."""
         _write_json(self.folder / _BEFORE, evaluation.to_dict())
+
+    @property
+    def warm_start(self) -> "Run":
+        """The run of the supervised steps before reinforcement learning, within this one."""
+        return Run(self.folder / _WARM_START)
+
+    @property
+    def evaluation_warm(self) -> Evaluation | None:
+        """The policy after its warm start; `None` if it was not evaluated yet."""
+        path = self.folder / _WARM
+        return Evaluation.from_dict(_read_json(path)) if path.is_file() else None
+
+    def write_evaluation_warm(self, evaluation: Evaluation) -> None:
+        """Record the policy after its warm start."""
+        _write_json(self.folder / _WARM, evaluation.to_dict())
 
     @property
     def outcome(self) -> Outcome | None:

@@ -11,6 +11,7 @@ from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.learners import service_session
 from tokengym.agents.training.opponents import Opponents, SavedModel, sampler_of
+from tokengym.agents.training.run import Weights
 
 _EPISODES_AT_ONCE = 256
 
@@ -24,6 +25,7 @@ class Session:
         connection: to the service.
         client: of the service.
         opponents: by trained role, who plays each other role.
+        weights: the weights to begin with, where they are not the job's own start.
         episodes: bounds the episodes of evaluations that are under way at once.
     """
 
@@ -31,6 +33,7 @@ class Session:
     connection: Connection
     client: tinker.ServiceClient
     opponents: Mapping[str, Opponents]
+    weights: Weights | None = None
     episodes: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(_EPISODES_AT_ONCE)
     )
@@ -57,6 +60,8 @@ class Session:
         Args:
             state: whether to train on from them rather than to sample.
         """
+        if self.weights is not None:
+            return self.weights.state if state else self.weights.sampler
         start = self.job.start
         return None if start is None else start.path(self.connection, state=state)
 

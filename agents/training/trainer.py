@@ -11,16 +11,16 @@ import chz.blueprint
 from tinker_cookbook.rl import train as cookbook
 
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder, TaskRange
+from tokengym.agents.training.collapse import Collapse, find_collapse
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.demonstrations import Demonstrations
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import BatchSource, train
-from tokengym.agents.training.monitor import Collapse, find_collapse
 from tokengym.agents.training.opponents import Opponents
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.rollouts import RolloutCollector
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.run import Run, Weights
 from tokengym.agents.training.session import Session
 from tokengym.envs.core.errors import OptionError
 
@@ -47,7 +47,7 @@ async def train_job(session: Session, run: Run, progress: Progress) -> Collapse 
     for policy in policies.values():
         policy.write_config(job.config)
     dataset = job.dataset(session.opponents)
-    start = session.start(state=True)
+    start = Weights(session.start(state=False), session.start(state=True))
     config = trainer_config(job, run.folder, session.connection, dataset, start)
     if job.config.own_loop:
         named = {job.policies.get(role, POLICY): policies[role] for role in job.roles}
@@ -117,7 +117,7 @@ async def _watch(
             if done:
                 training.result()
                 return None
-            collapse = find_collapse(log.rows)
+            collapse = find_collapse(log.rows, job.config.patience)
             if collapse is not None:
                 return collapse
 
@@ -138,7 +138,7 @@ def check_overrides(job: Job) -> None:
     """
     nowhere = Connection(job.target.model, None, None)
     dataset = job.dataset({role: {} for role in job.roles})
-    trainer_config(job, Path(), nowhere, dataset, None)
+    trainer_config(job, Path(), nowhere, dataset, Weights(None, None))
 
 
 def trainer_config(
@@ -146,7 +146,7 @@ def trainer_config(
     folder: Path,
     connection: Connection,
     dataset: TaskDatasetBuilder,
-    start: str | None,
+    start: Weights,
 ) -> cookbook.Config:
     """Return the cookbook's configuration for a job; its overrides have the last word.
 
@@ -155,7 +155,7 @@ def trainer_config(
         folder: the run folder.
         connection: to the service.
         dataset: builds the groups of every step.
-        start: `tinker://` path of training weights to begin with, or `None`.
+        start: weights to begin with, of which there may be none.
 
     Raises:
         OptionError: if an override names no field or has no value for it.
@@ -164,7 +164,7 @@ def trainer_config(
     fields: dict[str, Any] = {
         "learning_rate": config.learning_rate,
         "dataset_builder": dataset,
-        "load_checkpoint_path": start,
+        "load_checkpoint_path": start.state,
         "model_name": connection.model,
         "renderer_name": config.renderer,
         "recipe_name": "tokengym",
@@ -179,7 +179,7 @@ def trainer_config(
         "rolling_save_every": 1 if connection.service is not None else _SAVE_EVERY,
         "rolling_ttl_seconds": _ROLLING_SECONDS,
         "num_groups_to_log": 0,
-        "rollout_json_export": False,
+        "rollout_json_export": True,
         "ttl_seconds": None,
         "remove_constant_reward_groups": config.filter == "drop" and not config.own_loop,
     }
@@ -190,6 +190,11 @@ def trainer_config(
     elif config.mode == "async":
         fields["async_config"] = cookbook.AsyncConfig(
             max_steps_off_policy=2, groups_per_batch=config.groups_per_batch
+        )
+    if config.kl:
+        fields["kl_penalty_coef"] = config.kl
+        fields["kl_reference_config"] = cookbook.KLReferenceConfig(
+            base_model=connection.model, load_checkpoint_path=start.sampler
         )
     blueprint = chz.Blueprint(cookbook.Config).apply(fields)
     try:

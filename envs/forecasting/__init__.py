@@ -15,7 +15,11 @@ SPEC = WorldSpec(
     return_range={"forecaster": UNIT},
     blind="tokengym.envs.forecasting.baselines:constants",
     blind_name="best constant",
-    training={"options": {"label": "expected", "prompt": "terse"}, "max_tokens": 12},
+    training={
+        "options": {"label": "expected", "prompt": "terse"},
+        "max_tokens": 12,
+        "learning_rate": 6e-4,
+    },
     check_options={"label": "expected"},
     # One half earns 0.05 + 0.95 · 0.75 by the Brier score, whatever the label.
     flat_floor=FlatFloor(

@@ -14,9 +14,9 @@ from tokengym.agents.analysis.forecast_report import forecast_parts
 from tokengym.agents.analysis.report import Picture, Table
 from tokengym.agents.analysis.role_report import role_reports
 from tokengym.agents.analysis.run_report import run_report, write_report
+from tokengym.agents.training.collapse import Collapse
 from tokengym.agents.training.config import TrainConfig, preset
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.monitor import Collapse
 from tokengym.agents.training.outcome import Evaluation, Outcome, References
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
@@ -45,7 +45,7 @@ def report(
 
 
 def test_every_figure_is_on_the_page_and_nothing_is_markup(tmp_path: Path) -> None:
-    collapse = Collapse(3, "lost <here>")
+    collapse = Collapse(3, "lost <here>", "try it")
     outcome = Outcome(BEFORE, AFTER, {"forecaster": REFERENCES}, collapse, {"forecaster": None})
     _, _, page = report(tmp_path, preset("forecast"), [REWARDED] * 20, outcome)
     for shown in ("0.6100", "0.8100", "0.9000", "0.2500", "&lt;b&gt;", "lost &lt;here&gt;."):

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from tokengym.agents.analysis.run_ties import SERIES, RunTies, run_ties
 from tokengym.agents.cli import app
+from tokengym.agents.training.collapse import Collapse
 from tokengym.agents.training.config import preset
-from tokengym.agents.training.monitor import Collapse
 from tokengym.agents.training.outcome import Evaluation, Outcome
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
@@ -72,7 +72,7 @@ def test_the_floor_is_told_first_and_a_split_only_where_it_is_logged() -> None:
 
 def test_a_folder_in_place_of_a_world_is_read_and_drawn(tmp_path: Path) -> None:
     a_run(tmp_path, [{"reward/total": 0.5, "reward_tie_pair_rate": 0.25}] * 12)
-    collapse = Collapse(3, "the form is lost")
+    collapse = Collapse(3, "the form is lost", "try it")
     outcome = Outcome(Evaluation(BEFORE), Evaluation(AFTER), {}, collapse, {})
     Run(tmp_path).write_outcome(outcome)
     data, picture, page = (tmp_path / f"ties.{kind}" for kind in ("json", "png", "html"))

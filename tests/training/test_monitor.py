@@ -1,13 +1,14 @@
-"""Laws of watching a run: each completed step once, torn lines passed over, collapse seen."""
+"""Laws of watching a run: each completed step once, torn lines passed over, replies counted."""
 
 import json
 from pathlib import Path
+from typing import Any
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from tinker_cookbook.stores.storage import storage_from_uri
+from tinker_cookbook.stores.training_store import TrainingRunStore
 
-from tokengym.agents.training.monitor import COLLAPSE_STEPS, StepLog, StepRow, find_collapse
+from tokengym.agents.training.monitor import StepLog
+from tokengym.agents.training.replies import ROLLOUTS, ReplyStatistics
 
 
 def line(step: int, reward: float = 0.5, uniform: float = 0.0, malformed: float = 0.0) -> str:
@@ -22,10 +23,6 @@ def line(step: int, reward: float = 0.5, uniform: float = 0.0, malformed: float 
             "time/total": 2.0,
         }
     )
-
-
-def row(step: int, *, dead: bool = False, malformed: float = 0.0) -> StepRow:
-    return StepRow(step, 0.5, 1.0 if dead else 0.1, 0.0, malformed, 1.0, 1.0, {})
 
 
 def test_a_file_that_grows_gives_each_step_once(tmp_path: Path) -> None:
@@ -49,32 +46,23 @@ def test_a_step_done_again_after_a_resume_counts_once_the_last_time(tmp_path: Pa
     assert [(found.step, found.reward) for found in log.rows] == [(0, 0.5), (1, 0.9)]
 
 
-@given(st.lists(st.booleans(), max_size=20))
-def test_a_collapse_is_so_many_dead_steps_at_the_end(dead: list[bool]) -> None:
-    rows = [row(step, dead=flag) for step, flag in enumerate(dead)]
-    found = find_collapse(rows)
-    run = 0
-    for flag in reversed(dead):
-        if not flag:
-            break
-        run += 1
-    assert (found is not None) == (run >= COLLAPSE_STEPS)
-    if found is not None:
-        assert found.since == len(dead) - run
-
-
-@pytest.mark.parametrize(("malformed", "words"), [(1.0, "form is lost"), (0.0, "no gradient left")])
-def test_the_reason_says_what_was_lost(malformed: float, words: str) -> None:
-    rows = [row(step, dead=True, malformed=malformed) for step in range(COLLAPSE_STEPS)]
-    found = find_collapse(rows)
-    assert found is not None
-    assert words in found.reason
-
-
-def test_where_the_loop_counts_live_groups_these_decide_and_not_the_returns() -> None:
-    tied_but_taught = [row(step, dead=True) for step in range(COLLAPSE_STEPS)]
-    taught = [found._replace(metrics={"groups/live": 1.0}) for found in tied_but_taught]
-    assert find_collapse(tied_but_taught) is not None
-    assert find_collapse(taught) is None
-    noise = [row(step)._replace(metrics={"groups/live": 0.0}) for step in range(COLLAPSE_STEPS)]
-    assert find_collapse(noise) is not None
+def test_what_a_step_replied_is_read_from_its_rollouts(tmp_path: Path) -> None:
+    """From the file that the cookbook writes, torn lines passed over."""
+    groups = [["Probability: 0.1", "Probability: 0.1 "], ["Probability: 0.1", "I think"]]
+    records: list[dict[str, Any]] = [
+        {"group_idx": group, "steps": [{"logs": {"reply": reply}}, {"logs": {}}]}
+        for group, replies in enumerate(groups)
+        for reply in replies
+    ]
+    TrainingRunStore(storage_from_uri(str(tmp_path))).write_rollouts(0, records, ROLLOUTS)
+    (file,) = tmp_path.rglob("*rollout*.jsonl")
+    with file.open("a") as torn:
+        torn.write('{"group_idx": 3, "st')
+    (tmp_path / "metrics.jsonl").write_text(line(0) + "\n" + line(1) + "\n")
+    log = StepLog(tmp_path / "metrics.jsonl")
+    log.poll()
+    first, second = log.rows
+    assert first.replies == ReplyStatistics(4, 2, "Probability: 0.1", 0.75, 2)
+    assert not first.one_reply
+    assert second.replies is None
+    assert second.commonest_share is None

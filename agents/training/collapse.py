@@ -1,0 +1,111 @@
+"""Collapse: a run that learns no more, named with its cause and with what to try."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tokengym.agents.training.monitor import StepRow
+
+_MOSTLY = 0.8
+"""Share of groups that tie from which a step with a known cause has nothing to learn from."""
+_CAUSE = 0.5
+"""Share of replies from which what ails them is the cause."""
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """A run that has lost its signal.
+
+    Attributes:
+        since: the first step without signal.
+        reason: what was lost, with its figures.
+        advice: what to try.
+    """
+
+    since: int
+    reason: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class _Cause:
+    """Something that ails replies.
+
+    Attributes:
+        share: the share of a step's replies that it ails.
+        reason: names it; the share takes the place of `{}`.
+        advice: what to try.
+    """
+
+    share: Callable[[StepRow], float]
+    reason: str
+    advice: str
+
+
+_CAUSES = (
+    _Cause(
+        lambda row: row.cut_off_share,
+        "{} of the replies were cut off by the limit of tokens before they ended",
+        "raise --max-tokens, or teach the form first by --warm-start",
+    ),
+    _Cause(
+        lambda row: row.copied_share,
+        "{} of the replies copy a line of the prompt",
+        "teach the task first by --warm-start, or raise --temperature",
+    ),
+    _Cause(
+        lambda row: row.malformed_share,
+        "{} of the replies are malformed",
+        "teach the form first by --warm-start; if it was known before, lower --learning-rate or "
+        "keep to the start by --kl",
+    ),
+    _Cause(
+        lambda row: 0.0 if row.commonest_share is None else row.commonest_share,
+        "{} of the replies are the same, whatever the Task",
+        "lower --learning-rate, keep to the start by --kl, or raise --temperature",
+    ),
+)
+
+
+def find_collapse(rows: Sequence[StepRow], patience: int) -> Collapse | None:
+    """Return the collapse that the last `patience` steps amount to, or `None`.
+
+    A step is without signal if the returns of all its groups tie; if most do and most replies
+    suffer from one known cause; or if the policy gives one reply to everything.
+
+    Args:
+        rows: completed steps, in order.
+        patience: steps in a row; with 0 nothing is a collapse.
+    """
+    last = rows[-patience:] if patience else []
+    if len(last) < max(patience, 1) or not all(map(_without_signal, last)):
+        return None
+    since = rows[-1].step
+    for row in reversed(rows):
+        if not _without_signal(row):
+            break
+        since = row.step
+    newest = rows[-1]
+    ties = f"{newest.dead_share:.0%} of the groups tie"
+    cause = _cause(newest)
+    if cause is None:
+        return Collapse(
+            since,
+            f"{ties}: there is no gradient left",
+            "if the return is not good yet: a larger --group-size, --filter resample, a lower "
+            "--learning-rate or a higher --temperature",
+        )
+    reason = cause.reason.format(f"{cause.share(newest):.0%}")
+    shown = newest.commonest if cause is _CAUSES[-1] or newest.one_reply else ""
+    said = f" ({shown!r})" if shown else ""
+    return Collapse(since, f"{reason}{said}; {ties}", cause.advice)
+
+
+def _without_signal(row: StepRow) -> bool:
+    if row.dead_share >= 1.0 or row.one_reply:
+        return True
+    return row.dead_share >= _MOSTLY and _cause(row) is not None
+
+
+def _cause(row: StepRow) -> _Cause | None:
+    """Return what ails most replies of a step: the first of those that do, in order."""
+    return next((cause for cause in _CAUSES if cause.share(row) >= _CAUSE), None)

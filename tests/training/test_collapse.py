@@ -1,0 +1,103 @@
+"""Laws of collapse: seen after so many steps, named with its cause, not where there is signal."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokengym.agents.training.collapse import find_collapse
+from tokengym.agents.training.monitor import StepRow
+from tokengym.agents.training.replies import ReplyStatistics
+
+PATIENCE = 5
+
+
+def row(
+    step: int,
+    dead: float = 0.1,
+    malformed: float = 0.0,
+    cut_off: float = 0.0,
+    copied: float = 0.0,
+    commonest: float = 0.05,
+) -> StepRow:
+    replies = ReplyStatistics(
+        128, 1 + int(128 * (1 - commonest)), "Probability: 0.137", commonest, 8
+    )
+    return StepRow(step, 0.5, dead, dead, malformed, cut_off, copied, 1.0, replies, 1.0, 1.0, {})
+
+
+@given(st.lists(st.booleans(), max_size=20), st.integers(0, 7))
+def test_a_collapse_is_so_many_dead_steps_at_the_end(dead: list[bool], patience: int) -> None:
+    rows = [row(step, float(flag)) for step, flag in enumerate(dead)]
+    found = find_collapse(rows, patience)
+    run = 0
+    for flag in reversed(dead):
+        if not flag:
+            break
+        run += 1
+    assert (found is not None) == (0 < patience <= run)
+    if found is not None:
+        assert found.since == len(dead) - run
+
+
+@pytest.mark.parametrize(
+    ("ailment", "cause", "advice"),
+    [
+        ({"cut_off": 0.95, "malformed": 0.95}, "95% of the replies were cut off", "--max-tokens"),
+        ({"malformed": 0.9}, "90% of the replies are malformed", "--warm-start"),
+        ({"copied": 0.7}, "70% of the replies copy a line of the prompt", "--temperature"),
+        ({"commonest": 0.6}, "60% of the replies are the same", "--kl"),
+        ({}, "there is no gradient left", "--group-size"),
+    ],
+)
+def test_the_cause_is_named_with_what_to_try(
+    ailment: dict[str, float], cause: str, advice: str
+) -> None:
+    found = find_collapse([row(step, 1.0, **ailment) for step in range(PATIENCE)], PATIENCE)
+    assert found is not None
+    assert cause in found.reason
+    assert "100% of the groups tie" in found.reason
+    assert advice in found.advice
+
+
+def test_replies_cut_off_are_no_lost_form() -> None:
+    """A run with --max-tokens 12 was told that its form is lost and to lower the learning rate."""
+    rows = [row(step, 0.9, malformed=1.0, cut_off=1.0) for step in range(PATIENCE)]
+    found = find_collapse(rows, PATIENCE)
+    assert found is not None
+    assert "cut off" in found.reason
+    assert "learning-rate" not in found.advice
+
+
+def test_the_first_pretrained_run_is_seen_from_its_figures() -> None:
+    """SmolLM2 in forecast, 30 steps: most groups dead throughout, then one reply to everything."""
+    start = [row(step, 0.88, malformed=0.98, cut_off=0.86, commonest=0.016) for step in range(5)]
+    early = find_collapse(start, PATIENCE)
+    assert early is not None
+    assert early.since == 0
+    assert "cut off" in early.reason
+    end = [row(step, 0.89, malformed=0.01, commonest=126 / 128) for step in range(25, 30)]
+    late = find_collapse([row(step) for step in range(25)] + end, PATIENCE)
+    assert late is not None
+    assert late.since == 25
+    assert "98% of the replies are the same, whatever the Task" in late.reason
+    assert "'Probability: 0.137'" in late.reason
+
+
+def test_a_policy_that_ties_often_and_suffers_from_nothing_goes_on() -> None:
+    """Near the optimum most groups tie, and that is no fault."""
+    assert find_collapse([row(step, 0.9) for step in range(9)], PATIENCE) is None
+
+
+def test_one_reply_on_one_task_is_no_collapse() -> None:
+    alone = ReplyStatistics(8, 1, "DONE", 1.0, 1)
+    rows = [row(step)._replace(replies=alone) for step in range(9)]
+    assert find_collapse(rows, PATIENCE) is None
+
+
+def test_where_the_loop_counts_live_groups_these_decide_and_not_the_returns() -> None:
+    tied = [row(step, 1.0) for step in range(PATIENCE)]
+    counted = {"groups/drawn": 8.0, "groups/live": 8.0}
+    assert find_collapse([found._replace(metrics=counted) for found in tied], PATIENCE) is None
+    dead = {"groups/drawn": 8.0, "groups/live": 0.0}
+    noise = [row(step)._replace(metrics=dead) for step in range(PATIENCE)]
+    assert find_collapse(noise, PATIENCE) is not None

@@ -1,0 +1,82 @@
+"""Laws of a warm start: supervised steps, then reinforcement learning, in one run folder."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training.jobs import metrics, run_job
+from tokengym.agents.training.config import TrainConfig, preset
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.learning_rate import scaled_learning_rate
+from tokengym.agents.training.run import Run
+from tokengym.envs.core.errors import OptionError
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def job(**changes: Any) -> TrainConfig:
+    sizes = {"steps": 1, "groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 3}
+    return preset("forecast", **{**sizes, **changes})
+
+
+def test_reinforcement_learning_goes_on_from_the_demonstrations(
+    tmp_path: Path, served: dict[str, Any]
+) -> None:
+    """The penalty to the start is 0 at the first step: what RL starts from is the warm policy."""
+    config = job(warm_start=3, demonstrations="empirical", kl=0.1, **served)
+    outcome, shown = run_job(config, tmp_path)
+    supervised = Run(tmp_path).warm_start
+    assert [row["progress/batch"] for row in metrics(supervised.folder)] == [0, 1, 2]
+    assert all("train/nll" in row for row in metrics(supervised.folder))
+    (first,) = metrics(tmp_path)
+    assert first["kl_policy_base"] == pytest.approx(0.0, abs=1e-3)
+    assert outcome.warm is not None
+    assert outcome.warm.returns.samples == 3
+    assert "after the warm start" in shown
+    page = (tmp_path / "report.html").read_text()
+    assert "after the warm start" in page
+    assert "Since the warm start" in page
+    assert "Replies" in page
+    # A resume does no supervised step again, and evaluates the warm policy no second time.
+    before = (tmp_path / "evaluation_warm.json").read_bytes()
+    stamp = supervised.folder.joinpath("metrics.jsonl").stat().st_mtime_ns
+    again, _ = run_job(job(warm_start=3, demonstrations="empirical", steps=2, **served), tmp_path)
+    assert (tmp_path / "evaluation_warm.json").read_bytes() == before
+    assert supervised.folder.joinpath("metrics.jsonl").stat().st_mtime_ns == stamp
+    assert again.warm == outcome.warm
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"warm_start": -1}, "warm_start must be at least 0"),
+        ({"kl": -0.5}, "kl must be at least 0"),
+        ({"patience": -1}, "patience must be at least 0"),
+        ({"warm_start": 3, "sft": True}, "warm_start=3 does not go with sft"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        job(**changes)
+
+
+def test_unknown_demonstrations_are_refused_by_name() -> None:
+    with pytest.raises(OptionError, match="demonstrations must be one of the baselines"):
+        Job.resolve(job(demonstrations="wise"))
+
+
+def test_a_pretrained_model_gets_a_rate_for_its_size_and_no_prompt_of_the_toy(
+    tmp_path: Path,
+) -> None:
+    """A Llama of width 576, by the cookbook's formula for its family."""
+    config = preset("forecast", model="somebody/other-model")
+    assert config.learning_rate is None
+    assert "prompt" not in config.options
+    (tmp_path / "config.json").write_text('{"model_type": "llama", "hidden_size": 576}')
+
+    assert scaled_learning_rate(str(tmp_path)) == pytest.approx(5e-4 * (2000 / 576) ** 0.781)
+    assert scaled_learning_rate("meta-llama/Llama-3.2-1B") == pytest.approx(
+        5e-4 * (2000 / 2048) ** 0.781
+    )
+    assert scaled_learning_rate("somebody/other-model") == 5e-4
