@@ -42,6 +42,9 @@ def train(
     temperature: Annotated[float | None, typer.Option(help="of sampling")] = None,
     model: Annotated[str | None, typer.Option(help="model directory or hosted model")] = None,
     renderer: Annotated[str | None, typer.Option(help="a cookbook renderer's name")] = None,
+    system: Annotated[
+        str | None, typer.Option(help="a system text before every conversation")
+    ] = None,
     base_url: Annotated[str | None, typer.Option(help="address of a Tinker service")] = None,
     seed: Annotated[int | None, typer.Option(help="which training Tasks are drawn")] = None,
     mode: Annotated[str | None, typer.Option(help="sync, stream or async")] = None,
@@ -141,6 +144,7 @@ def train(
             temperature=temperature,
             model=model,
             renderer=renderer,
+            system=system,
             base_url=base_url,
             seed=seed,
             mode=mode,

@@ -4,8 +4,10 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
+from urllib.parse import quote, unquote
 
 from tinker_cookbook.exceptions import RendererError
+from tinker_cookbook.renderers import Message as ChatMessage
 from tinker_cookbook.renderers import Renderer, get_renderer, get_text_content
 
 from tokengym.agents.tinker.chat_template import (
@@ -23,6 +25,7 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.tokens.codec import ByteCodec, Codec, Message, Reply
 
 _KEEPING = "+keep_thinking"
+_SYSTEM = "+system:"
 _PLAIN_REPLIES = ("17", "Fine, p = 0.35", "a\n b", "x\n\ny", "don 't . stop ,", "été 🙂")
 _PADDED_REPLIES = (" a\n b \n", "\n\nx")
 
@@ -45,6 +48,7 @@ class RendererCodec:
         tokenizer: a name or a directory `tinker_cookbook.tokenizer_utils.get_tokenizer` knows.
         keep_thinking: for renderers that strip thinking from history: keep it, which gives them
             the extension property.
+        system: a text that precedes every conversation as the system's; none if empty.
 
     Attributes:
         name: the name from which `codec_named` makes it.
@@ -56,8 +60,10 @@ class RendererCodec:
             renderer that strips no thinking.
     """
 
-    def __init__(self, renderer: str, tokenizer: str, *, keep_thinking: bool = False) -> None:
-        self.name = f"{renderer}{_KEEPING if keep_thinking else ''}@{tokenizer}"
+    def __init__(
+        self, renderer: str, tokenizer: str, *, keep_thinking: bool = False, system: str = ""
+    ) -> None:
+        self.name = codec_name(renderer, tokenizer, keep_thinking=keep_thinking, system=system)
         try:
             loaded = load_tokenizer(tokenizer)
             loaded_renderer: Any = get_renderer(renderer, loaded, model_name=tokenizer)
@@ -68,6 +74,7 @@ class RendererCodec:
                 raise OptionError(f"the renderer {renderer!r} strips no thinking from history")
             loaded_renderer.strip_thinking_from_history = False
         self.renderer: Renderer = loaded_renderer
+        self._system = [ChatMessage(role="system", content=system)] if system else []
         self.tokenizer = plain_tokenizer(loaded)
         self.vocab_size = self.tokenizer.vocab_size
         self.stop: list[str] | list[int] = self.renderer.get_stop_sequences()
@@ -104,7 +111,7 @@ class RendererCodec:
 
     def render(self, conversation: Sequence[Message]) -> list[int]:
         """Tokens of a whole conversation; see `Codec.render`."""
-        messages = [
+        messages = self._system + [
             assistant(self.sanitize(entry.text)) if entry.own else user(self.sanitize(entry.text))
             for entry in conversation
         ]
@@ -210,7 +217,8 @@ def codec_named(name: str) -> Codec:
 
     Args:
         name: `byte`, or `renderer@tokenizer` such as `qwen3_instruct@Qwen/Qwen3-8B` or
-            `role_colon@path/to/model`; the renderer may be followed by `+keep_thinking`.
+            `role_colon@path/to/model`; the renderer may be followed by `+keep_thinking`, and that
+            by `+system:TEXT` with a percent-encoded text. `codec_name` writes it.
 
     Raises:
         OptionError: if the name has another form, or names no renderer or tokenizer.
@@ -220,8 +228,20 @@ def codec_named(name: str) -> Codec:
     renderer, at, tokenizer = name.partition("@")
     if not (renderer and at and tokenizer):
         raise OptionError(f"a codec is 'byte' or 'renderer@tokenizer', got {name!r}")
+    renderer, _, system = renderer.partition(_SYSTEM)
     keeps = renderer.endswith(_KEEPING)
-    return RendererCodec(renderer.removesuffix(_KEEPING), tokenizer, keep_thinking=keeps)
+    return RendererCodec(
+        renderer.removesuffix(_KEEPING), tokenizer, keep_thinking=keeps, system=unquote(system)
+    )
+
+
+def codec_name(
+    renderer: str, tokenizer: str, *, keep_thinking: bool = False, system: str = ""
+) -> str:
+    """Return the name by which `codec_named` makes a codec; see `RendererCodec`."""
+    keeping = _KEEPING if keep_thinking else ""
+    before = f"{_SYSTEM}{quote(system, safe='')}" if system else ""
+    return f"{renderer}{keeping}{before}@{tokenizer}"
 
 
 def as_codec(codec: "str | Codec") -> Codec:

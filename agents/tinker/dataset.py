@@ -8,7 +8,7 @@ import chz
 from tinker_cookbook.model_info import get_recommended_renderer_name
 from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
 
-from tokengym.agents.tinker.codec import as_codec
+from tokengym.agents.tinker.codec import as_codec, codec_name
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.envs.core.errors import OptionError
@@ -158,7 +158,7 @@ class TaskDatasetBuilder(RLDatasetBuilder):
         if self.codec is not None:
             return self.codec
         renderer = self.renderer_name or get_recommended_renderer_name(str(model))
-        return f"{renderer}{'+keep_thinking' if self.keep_thinking else ''}@{model}"
+        return codec_name(renderer, str(model), keep_thinking=self.keep_thinking)
 
     async def __call__(self) -> tuple[TaskDataset, TaskDataset | None]:
         """Build the training set and the test set.

@@ -42,6 +42,7 @@ class TrainConfig:
         temperature: of sampling.
         model: a local model directory, a hosted model's name, or `tokengym-start`.
         renderer: a cookbook renderer's name.
+        system: a text that precedes every conversation as the system's; none if empty.
         base_url: address of a Tinker service; `None` for the local one, or the hosted one if a key
             is set.
         seed: which training Tasks are drawn, and in which order.
@@ -87,6 +88,7 @@ class TrainConfig:
     temperature: float = 1.0
     model: str = TOY_MODEL
     renderer: str = "qwen3_instruct"
+    system: str = ""
     base_url: str | None = None
     seed: int = 0
     mode: Mode = "sync"

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import chz
 
-from tokengym.agents.tinker.codec import codec_named
+from tokengym.agents.tinker.codec import codec_name, codec_named
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.training.algorithm import Algorithm
@@ -73,7 +73,7 @@ class Job:
         row = world.spec
         roles = row.roles if config.self_play else (config.role or row.roles[0],)
         target = target or ServiceTarget.resolve(config)
-        codec = codec_named(f"{config.renderer}@{target.model}")
+        codec = codec_named(codec_name(config.renderer, target.model, system=config.system))
         known = baselines(row.id)
         max_tokens = config.max_tokens or longest_reply(world, known, codec)
         rate = config.learning_rate or scaled_learning_rate(target.model)
@@ -171,8 +171,7 @@ class Job:
             n_batches=config.steps,
             groups_per_batch=config.groups_per_batch,
             group_size=config.group_size,
-            model_name_for_tokenizer=self.target.model,
-            renderer_name=config.renderer,
+            codec=self.codec.name,
             role=None if config.self_play else self.roles[0],
             self_play=config.self_play,
             opponents={} if config.self_play else dict(opponents[self.roles[0]]),

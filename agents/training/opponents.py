@@ -11,6 +11,7 @@ from pathlib import Path
 import tinker
 
 from tokengym.agents.service import CHECKPOINT_SCHEME, UnknownResourceError, copy_checkpoint
+from tokengym.agents.tinker.codec import codec_name
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.agents.toy_model import MODEL_DIR
@@ -138,14 +139,14 @@ def saved_model(who: str, own: SavedModel, rule: str) -> SavedModel:
         raise OptionError(f"{rule} a run folder or a {CHECKPOINT_SCHEME} path, got {who!r}")
     config = Run(Path(who)).config
     return SavedModel(
-        codec_name(config), config.max_tokens or own.max_tokens, config.temperature, who
+        codec_of(config), config.max_tokens or own.max_tokens, config.temperature, who
     )
 
 
-def codec_name(config: TrainConfig) -> str:
+def codec_of(config: TrainConfig) -> str:
     """Return the name of the codec that a run's policy reads and writes by."""
-    model = MODEL_DIR.resolve() if config.model == TOY_MODEL else config.model
-    return f"{config.renderer}@{model}"
+    model = str(MODEL_DIR.resolve()) if config.model == TOY_MODEL else config.model
+    return codec_name(config.renderer, model, system=config.system)
 
 
 def trained_opponent(run: Path | str, client: tinker.ServiceClient) -> LanguageModelOpponent:
@@ -167,7 +168,7 @@ def trained_opponent(run: Path | str, client: tinker.ServiceClient) -> LanguageM
         raise OptionError(f"{run} does not record max_tokens")
     return LanguageModelOpponent(
         client.create_sampling_client(model_path=path).result(),
-        codec_name(config),
+        codec_of(config),
         max_tokens=config.max_tokens,
         temperature=config.temperature,
         name=str(run),

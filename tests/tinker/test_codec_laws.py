@@ -213,3 +213,20 @@ def test_a_name_of_no_codec_is_refused_and_named(
     name = name.format(bpe=tokenizer_named("bpe"))
     with pytest.raises(OptionError, match=re.escape(repr(name))):
         codec_named(name)
+
+
+def test_a_system_text_precedes_the_conversation_and_is_appended_to(
+    tokenizer_named: Callable[[str], str],
+) -> None:
+    text = "Be brief: 100% + @ home.\nReply in one line."
+    bare = RendererCodec("qwen3_instruct", tokenizer_named("like-qwen"))
+    codec = RendererCodec("qwen3_instruct", tokenizer_named("like-qwen"), system=text)
+    assert codec_named(codec.name).name == codec.name
+    first = codec.render([Message("How warm?", own=False)])
+    assert text in codec.tokenizer.decode(first)
+    plain = bare.render([Message("How warm?", own=False)])
+    assert first[-len(plain) + 1 :] == plain[1:]
+    action = codec.write("Warm")
+    talk = [Message("How warm?", own=False), Message("Warm", own=True), Message("Sure?", own=False)]
+    assert codec.append_only
+    assert [*first, *action, *codec.extend(action, "Sure?")] == codec.render(talk)
