@@ -1,201 +1,275 @@
-"""Tokens per second of the local Tinker service's arithmetic, as ratios within one run.
+"""Speed and memory of the local Tinker service's arithmetic, as ratios within one run.
 
-    python benchmarks/service_tokens.py [--hidden 192 --layers 6] [--threads 2]
+    python benchmarks/service_tokens.py [--model smollm2] [--threads 2] [--turns 3]
 
-Sampling: 16 prompts, 8 samples each, beside `transformers.generate` with the same model, prompts,
-number of samples and tokens. Training: forward_backward over the same 128 sequences with prompts
-shared and not shared. Every pair is measured turn by turn and the median is shown; the ratio is
-what holds on another machine, the tokens per second are not.
+Sampling: 8 prompts, 8 samples each, beside `transformers.generate` in float32 with the same model,
+prompts and tokens, and beside our decoder without shared prompts. Training: a step on the 64
+sequences beside plain peft in float32, and beside the matrix products alone. What is compared is
+run turn by turn; each ratio is the median of those of neighbours. They hold on another machine,
+the seconds do not. The gap is the mean difference between the log-probabilities of sampled tokens
+and those that training computes for them, after a few steps. Memory is measured in processes of
+their own.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import multiprocessing
+import resource
 import statistics
-import tempfile
 import time
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM
 
+from tokengym.agents.models import resolve_model
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.forward import packed_forward
-from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
-from tokengym.agents.service.generation.decoder import SharedPromptDecoder
+from tokengym.agents.service.engine.linear import Adapter, classify_modules, lora_layers
+from tokengym.agents.service.engine.trainer import AdamStep, Datum, LossRequest, Trainer
+from tokengym.agents.service.generation.decoder import Decoder, SharedPromptDecoder
+from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
-from tokengym.agents.service.generation.token_sampling import (
-    TokenSampling,
-    sample_tokens,
-    sequence_key,
-    uniforms,
-)
+from tokengym.agents.service.generation.sampler import Sampler, SampleRequest, SampleResult
+from tokengym.agents.service.generation.token_sampling import TokenSampling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-GROUPS, SIZE = 16, 8
-VOCABULARY = 1024
+    Prompts = list[NDArray[np.int32]]
+
+GROUPS, SIZE, RANK = 8, 8, 16
+PLAIN_BATCH = 8
+PRECISIONS = ("float32", "mixed")
 
 
-def make_base_model(hidden: int, layers: int) -> BaseModel:
-    """A random Qwen3-like model of the asked size."""
-    with tempfile.TemporaryDirectory() as folder:
-        words = {f"w{token}": token for token in range(VOCABULARY)}
-        tokenizer = Tokenizer(WordLevel(words, unk_token="w1"))
-        PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="w0").save_pretrained(folder)
-        eos = 0
-        torch.manual_seed(0)
-        heads = max(1, hidden // 32)
-        config = Qwen3Config(
-            vocab_size=VOCABULARY,
-            hidden_size=hidden,
-            intermediate_size=hidden * 8 // 3,
-            num_hidden_layers=layers,
-            num_attention_heads=heads,
-            num_key_value_heads=max(1, heads // 3),
-            head_dim=32,
-            max_position_embeddings=1024,
-            tie_word_embeddings=True,
-            eos_token_id=eos,
-            pad_token_id=eos,
-        )
-        Qwen3ForCausalLM(config).save_pretrained(folder)
-        return load_base_model(Path(folder))
+class Ours:
+    """The service's sampler and trainer on one model, without HTTP."""
+
+    def __init__(self, directory: Path, precision: str) -> None:
+        self.base: BaseModel = load_base_model(directory, "cpu", precision)
+        self.adapters = LoraAdapters(self.base.trained)
+        forward = packed_forward(self.base.trained, self.base.device, share=True)
+        self.forward = forward
+        self.trainer = Trainer(self.adapters, forward, self.base.vocabulary, self.base.context)
+        self.trainer.create("run", LoraSpec(RANK, seed=1))
+
+    def sample(self, prompts: Prompts, tokens: int, *, shared: bool = True) -> list[Datum]:
+        """Sample `SIZE` sequences for each prompt with the run's adapter; data to train on."""
+        layers, spec = lora_layers(self.base.sampled), LoraSpec(RANK, seed=1)
+        for name, (a, b) in self.adapters.export("run0", spec).tensors.items():
+            layers[name].adapter = layers[name].prepared(Adapter(a, b, spec.scaling))
+
+        def decoder(weights: str) -> Decoder:
+            if shared:
+                return SharedPromptDecoder(self.base.sampled, PrefixCache(1 << 28), weights)
+            return PlainDecoder(self.base.sampled)
+
+        scoring = dataclasses.replace(self.forward, model=self.base.sampled)
+        sampler = Sampler(scoring, decoder, lambda _: None, lambda _: "")
+        futures: list[Future[SampleResult]] = []
+        for seed, prompt in enumerate(prompts):
+            futures.append(Future())
+            sampling = TokenSampling(seed)
+            request = SampleRequest("run", prompt, SIZE, sampling, tokens, frozenset())
+            sampler.submit(request, futures[-1])
+        while sampler.busy:
+            sampler.step()
+        generator = np.random.default_rng(0)
+        data: list[Datum] = []
+        for prompt, future in zip(prompts, futures, strict=True):
+            for sequence in future.result().sequences:
+                whole = np.append(prompt, np.array(sequence.tokens, np.int32))
+                own = np.arange(len(whole) - 1) >= len(prompt) - 1
+                logprobs = np.zeros(len(own), np.float32)
+                logprobs[own] = sequence.logprobs
+                inputs: dict[str, Any] = {
+                    "target_tokens": whole[1:].astype(np.int64),
+                    "logprobs": logprobs,
+                    "advantages": (own * generator.normal()).astype(np.float32),
+                }
+                data.append(Datum(whole[:-1], inputs))
+        return data
+
+    def train(self, data: list[Datum]) -> float:
+        """Add the gradients of a step; returns the mean gap of log-probabilities."""
+        request = LossRequest(data, "importance_sampling")
+        found = self.trainer.forward_backward("run", request).logprobs
+        gaps = [
+            np.abs(logprobs - datum.inputs["logprobs"])[datum.inputs["advantages"] != 0]
+            for logprobs, datum in zip(found, data, strict=True)
+        ]
+        return float(np.concatenate(gaps).mean())
+
+    def products(self, data: list[Datum]) -> None:
+        """The products with the model's weights that `train` cannot do without."""
+        tokens = [datum.tokens for datum in data]
+        rows = [row for batch in self.forward.plan(tokens) for row in batch]
+        trained = sum(int((datum.inputs["advantages"] != 0).sum()) for datum in data)
+        head = self.base.trained.get_output_embeddings()  # type: ignore[operator]
+        with torch.no_grad():
+            for row in rows:
+                for layer in lora_layers(self.base.trained).values():
+                    weight = layer.weight
+                    x = torch.ones(row.length, layer.in_features, dtype=weight.dtype)
+                    y = x @ weight.T
+                    if layer is head:
+                        y = y[: trained // len(rows)]
+                    y @ weight
 
 
-def sample_ours(base_model: BaseModel, prompts: list[NDArray[np.int32]], tokens: int) -> None:
-    """Sample `SIZE` sequences for each prompt, as the service does."""
-    rows = [prompt for prompt in prompts for _ in range(SIZE)]
-    decoder = SharedPromptDecoder(base_model.sampled, PrefixCache(1 << 28), "base")
-    samplings = [TokenSampling(seed=row) for row in range(len(rows))]
-    keys = np.array([sequence_key(row, 0) for row in range(len(rows))], np.uint64)
-    logits = decoder.admit(rows)
-    for step in range(tokens):
-        drawn, _, _ = sample_tokens(logits, samplings, uniforms(keys, np.full(len(rows), step)))
-        if step + 1 < tokens:
-            logits = decoder.step(drawn)
+class Plain:
+    """The same with transformers and peft as their documentation has it, in float32."""
+
+    def __init__(self, directory: Path) -> None:
+        read = AutoModelForCausalLM.from_pretrained
+        self.sampled: Any = read(directory, dtype=torch.float32)
+        model: Any = read(directory, dtype=torch.float32)
+        targets = [name for name, _ in classify_modules(model)]
+        config = LoraConfig(r=RANK, lora_alpha=32, target_modules=targets)
+        self.trained: Any = get_peft_model(model, config)
+
+    def sample(self, prompts: Prompts, tokens: int) -> None:
+        """Sample with `generate`, prompts padded on the left."""
+        longest = max(len(prompt) for prompt in prompts)
+        ids = torch.zeros(len(prompts), longest, dtype=torch.long)
+        mask = torch.zeros(len(prompts), longest, dtype=torch.long)
+        for line, prompt in enumerate(prompts):
+            ids[line, longest - len(prompt) :] = torch.from_numpy(prompt.astype(np.int64))
+            mask[line, longest - len(prompt) :] = 1
+        with torch.inference_mode():
+            self.sampled.generate(
+                input_ids=ids,
+                attention_mask=mask,
+                do_sample=True,
+                top_k=0,
+                num_return_sequences=SIZE,
+                max_new_tokens=tokens,
+                min_new_tokens=tokens,
+                pad_token_id=0,
+            )
+
+    def train(self, data: list[Datum]) -> None:
+        """Add the gradients of a step, `PLAIN_BATCH` sequences at a time."""
+        for start in range(0, len(data), PLAIN_BATCH):
+            batch = data[start : start + PLAIN_BATCH]
+            longest = max(len(datum.tokens) for datum in batch)
+            shape = (len(batch), longest)
+            ids, targets = (torch.zeros(shape, dtype=torch.long) for _ in range(2))
+            mask, logprobs, advantages = (torch.zeros(shape) for _ in range(3))
+            for line, datum in enumerate(batch):
+                own = slice(len(datum.tokens))
+                ids[line, own] = torch.from_numpy(datum.tokens.astype(np.int64))
+                mask[line, own] = 1
+                targets[line, own] = torch.from_numpy(datum.inputs["target_tokens"])
+                logprobs[line, own] = torch.from_numpy(datum.inputs["logprobs"])
+                advantages[line, own] = torch.from_numpy(datum.inputs["advantages"])
+            logits = self.trained(input_ids=ids, attention_mask=mask).logits
+            picked = torch.log_softmax(logits, -1).gather(-1, targets[..., None])[..., 0]
+            (-torch.exp(picked - logprobs) * advantages).sum().backward()
 
 
-def sample_generate(base_model: BaseModel, prompts: list[NDArray[np.int32]], tokens: int) -> None:
-    """The same with `transformers.generate`, left-padded as its documentation asks."""
-    longest = max(len(prompt) for prompt in prompts)
-    ids = torch.zeros(len(prompts), longest, dtype=torch.long)
-    mask = torch.zeros(len(prompts), longest, dtype=torch.long)
-    for line, prompt in enumerate(prompts):
-        ids[line, longest - len(prompt) :] = torch.from_numpy(prompt.astype(np.int64))
-        mask[line, longest - len(prompt) :] = 1
-    model: Any = base_model.sampled
-    with torch.inference_mode():
-        model.generate(
-            input_ids=ids.to(base_model.device),
-            attention_mask=mask.to(base_model.device),
-            do_sample=True,
-            top_k=0,
-            num_return_sequences=SIZE,
-            max_new_tokens=tokens,
-            min_new_tokens=tokens,
-        )
-
-
-def make_data(prompts: list[NDArray[np.int32]], tokens: int) -> list[Datum]:
-    """A group of rollouts for each prompt."""
-    generator = np.random.default_rng(1)
-    data = []
-    for prompt in prompts:
-        for _ in range(SIZE):
-            reply = generator.integers(5, VOCABULARY, tokens)
-            whole = np.concatenate([prompt, reply]).astype(np.int32)
-            weight = (np.arange(len(whole) - 1) >= len(prompt) - 1).astype(np.float32)
-            inputs: dict[str, Any] = {
-                "target_tokens": whole[1:].astype(np.int64),
-                "logprobs": -weight,
-                "advantages": weight * generator.normal(),
-            }
-            data.append(Datum(whole[:-1], inputs))
-    return data
-
-
-def compare(
-    names: tuple[str, str], runs: tuple[Callable[[], None], Callable[[], None]], tokens: int, n: int
-) -> None:
-    """Time two ways of doing the same turn by turn; print tokens per second and the ratio."""
-    times: tuple[list[float], list[float]] = ([], [])
+def compare(runs: Mapping[str, Callable[[], object]], pairs: list[tuple[str, str]], n: int) -> None:
+    """Time several ways turn by turn; print seconds and, of `pairs`, the ratios of neighbours."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(n + 1):
-        for run, spent in zip(runs, times, strict=True):
+        for name, run in runs.items():
             start = time.perf_counter()
             run()
             # The first turn warms up.
             if turn:
-                spent.append(time.perf_counter() - start)
-    first, second = (statistics.median(spent) for spent in times)
-    ratios = [other / own for own, other in zip(*times, strict=True)]
-    print(f"  {names[0]:34s} {tokens / first:10.0f} tokens/s")
-    print(f"  {names[1]:34s} {tokens / second:10.0f} tokens/s")
-    print(f"  ratio {statistics.median(ratios):.2f} (of {n}: {min(ratios):.2f}-{max(ratios):.2f})")
+                times[name].append(time.perf_counter() - start)
+    for name, spent in times.items():
+        print(f"  {name:44s} {statistics.median(spent):8.2f} s")
+    for first, second in pairs:
+        ratios = [other / own for own, other in zip(times[first], times[second], strict=True)]
+        spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+        print(f"  {second} / {first}: {statistics.median(ratios):.2f} ({spread})")
+
+
+def peak_memory(directory: Path, precision: str, prompts: Prompts, tokens: int) -> None:
+    """Sample and train for two steps; print the most memory this process held."""
+    ours = Ours(directory, precision)
+    for _ in range(2):
+        ours.train(ours.sample(prompts, tokens))
+        ours.trainer.optim_step("run", AdamStep(1e-4))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"  {precision:44s} {peak:8.2f} GB", flush=True)
 
 
 def main() -> None:
-    """Run both comparisons."""
+    """Run all comparisons."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--hidden", type=int, default=192)
-    parser.add_argument("--layers", type=int, default=6)
-    parser.add_argument("--tokens", type=int, default=12, help="sampled tokens of each sequence")
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--model", default="smollm2", help="a name that `tokengym models` knows")
+    parser.add_argument("--tokens", type=int, default=24, help="sampled tokens of each sequence")
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=5, help="training steps before the gap")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    base_model = make_base_model(arguments.hidden, arguments.layers)
+    directory = resolve_model(arguments.model).directory
     generator = np.random.default_rng(0)
-    lengths = generator.integers(60, 121, GROUPS)
-    prompts = [generator.integers(5, VOCABULARY, length).astype(np.int32) for length in lengths]
-    weights = sum(parameter.numel() for parameter in base_model.sampled.parameters())
+    ours = {precision: Ours(directory, precision) for precision in PRECISIONS}
+    plain = Plain(directory)
+    vocabulary = ours["float32"].base.vocabulary
+    prompts = [
+        generator.integers(5, vocabulary, length).astype(np.int32)
+        for length in generator.integers(96, 193, GROUPS)
+    ]
+    size = sum(parameter.numel() for parameter in plain.sampled.parameters())
     print(
-        f"{weights / 1e6:.1f} M parameters, {GROUPS} prompts x {SIZE}, "
-        f"{arguments.tokens} tokens each"
+        f"{size / 1e6:.1f} M parameters, {GROUPS} prompts x {SIZE}, {arguments.tokens} tokens each"
     )
 
-    print("sampling, sampled tokens:")
-    compare(
-        ("shared prompts (ours)", "transformers.generate"),
-        (
-            lambda: sample_ours(base_model, prompts, arguments.tokens),
-            lambda: sample_generate(base_model, prompts, arguments.tokens),
-        ),
-        GROUPS * SIZE * arguments.tokens,
-        arguments.turns,
-    )
+    print("sampling, cold prompts:")
+    runs: dict[str, Callable[[], object]] = {
+        "transformers.generate": lambda: plain.sample(prompts, arguments.tokens)
+    }
+    pairs = []
+    for name, own in ours.items():
+        runs[f"ours, {name}"] = lambda own=own: own.sample(prompts, arguments.tokens)  # type: ignore[misc]
+        runs[f"ours, {name}, prompts not shared"] = lambda own=own: own.sample(  # type: ignore[misc]
+            prompts, arguments.tokens, shared=False
+        )
+        pairs.append((f"ours, {name}", "transformers.generate"))
+        pairs.append((f"ours, {name}", f"ours, {name}, prompts not shared"))
+    compare(runs, pairs, arguments.turns)
 
-    data = make_data(prompts, arguments.tokens)
-    request = LossRequest(data, "importance_sampling")
-    trainers = []
-    for name, share in (("shared", True), ("plain", False)):
-        own = make_base_model(arguments.hidden, arguments.layers)
-        forward = packed_forward(own.trained, own.device, share=share)
-        trainer = Trainer(LoraAdapters(own.trained), forward, own.vocabulary, own.context)
-        trainer.create(name, LoraSpec(32, seed=1))
-        trainers.append(trainer)
-    print("forward_backward, all tokens:")
-    compare(
-        ("prompts shared", "every sequence by itself"),
-        (
-            lambda: void(trainers[0].forward_backward("shared", request)),
-            lambda: void(trainers[1].forward_backward("plain", request)),
-        ),
-        sum(len(datum.tokens) for datum in data),
-        arguments.turns,
-    )
+    print("a training step, forward and backward:")
+    data = ours["float32"].sample(prompts, arguments.tokens)
+    runs = {"peft": lambda: plain.train(data)}
+    pairs = []
+    for name, own in ours.items():
+        runs[f"ours, {name}"] = lambda own=own: own.train(data)  # type: ignore[misc]
+        runs[f"products alone, {name}"] = lambda own=own: own.products(data)  # type: ignore[misc]
+        pairs.append((f"ours, {name}", "peft"))
+        pairs.append((f"products alone, {name}", f"ours, {name}"))
+    compare(runs, pairs, arguments.turns)
 
+    print(f"mean gap of log-probabilities after {arguments.steps} steps:")
+    for name, own in ours.items():
+        own.trainer.run("run").reset_optimizer()
+        for _ in range(arguments.steps):
+            own.train(own.sample(prompts, arguments.tokens))
+            own.trainer.optim_step("run", AdamStep(5e-4))
+        print(f"  {name:44s} {own.train(own.sample(prompts, arguments.tokens)):8.5f}")
 
-def void(_result: object) -> None:
-    """Drop a result."""
+    print("peak resident memory:", flush=True)
+    for name in PRECISIONS:
+        process = multiprocessing.get_context("spawn").Process(
+            target=peak_memory, args=(directory, name, prompts, arguments.tokens)
+        )
+        process.start()
+        process.join()
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 from tokengym.agents.service.config import (
-    DTYPES,
+    GIBIBYTE,
     KEY_VARIABLE,
     MEBIBYTE,
+    PRECISIONS,
     ServiceConfig,
     check_model_directory,
     make_api_key,
@@ -56,10 +57,18 @@ def main(arguments: list[str] | None = None) -> int:
         "--device", default="auto", help="auto, cpu or a torch device such as cuda:0 (%(default)s)"
     )
     parser.add_argument(
-        "--dtype",
+        "--precision",
         default="auto",
-        choices=DTYPES,
-        help="number type of weights; auto: float32 on a CPU, bfloat16 on a GPU (%(default)s)",
+        choices=PRECISIONS,
+        help="float32; mixed: products of bfloat16 numbers in a float32 model; bfloat16; auto: "
+        "bfloat16 on a GPU, else float32 (%(default)s)",
+    )
+    parser.add_argument(
+        "--memory",
+        type=float,
+        default=4.0,
+        metavar="GB",
+        help="memory to stay within, in GiB, by splitting batches (%(default)s)",
     )
     parser.add_argument(
         "--threads", type=int, default=0, help="torch threads, 0 for torch's default"
@@ -94,7 +103,8 @@ def main(arguments: list[str] | None = None) -> int:
             host=options.host,
             port=options.port,
             device=options.device,
-            dtype=options.dtype,
+            precision=options.precision,
+            memory_bytes=int(options.memory * GIBIBYTE),
             threads=options.threads,
             max_body_bytes=options.max_body_mb * MEBIBYTE,
         )

@@ -44,7 +44,8 @@ class LocalService:
         port: TCP port, 0 for a free one.
         api_key: key for the clients, starting with `tml-`; random by default.
         device: `auto`, `cpu` or a torch device.
-        dtype: `auto`, `float32` or `bfloat16`.
+        precision: `auto`, `float32`, `mixed` or `bfloat16`, as in `ServiceConfig`.
+        memory: GiB to stay within, by splitting batches.
         threads: torch threads of the service; 0 keeps torch's default.
         log_path: where the child's log goes.
         startup_s: seconds to wait until it is ready.
@@ -61,7 +62,8 @@ class LocalService:
         port: int = 0,
         api_key: str | None = None,
         device: str = "auto",
-        dtype: str = "auto",
+        precision: str = "auto",
+        memory: float = 4.0,
         threads: int = 0,
         log_path: str | Path | None = None,
         startup_s: float = 300.0,
@@ -77,7 +79,8 @@ class LocalService:
             "--state-dir": str(self.state_dir),
             "--port": str(port),
             "--device": device,
-            "--dtype": dtype,
+            "--precision": precision,
+            "--memory": str(memory),
             "--threads": str(threads),
             "--parent": str(os.getpid()),
         }

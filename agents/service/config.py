@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 CHECKPOINT_SCHEME = "tinker://"
 KEY_PREFIX = "tml-"
 KEY_VARIABLE = "TOKENGYM_SERVICE_KEY"
-DTYPES = ("auto", "float32", "bfloat16")
-MEBIBYTE = 1 << 20
+PRECISIONS = ("auto", "float32", "mixed", "bfloat16")
+MEBIBYTE, GIBIBYTE = 1 << 20, 1 << 30
 
 
 def make_api_key() -> str:
@@ -34,7 +34,10 @@ class ServiceConfig:
         host: address to listen on; anything but a loopback address exposes the service.
         port: TCP port; 0 takes a free one.
         device: `auto`, `cpu` or a torch device such as `cuda:0`.
-        dtype: `auto` (float32 on a CPU, bfloat16 on a GPU), `float32` or `bfloat16`.
+        precision: `float32`; `mixed`, products of bfloat16 numbers in a float32 model; `bfloat16`
+            throughout; or `auto`: bfloat16 on a GPU, float32 on a CPU.
+        memory_bytes: what the process shall hold at most; kept by splitting batches, so less than
+            the weights and a little more cannot be kept.
         threads: torch threads; 0 keeps torch's default.
         max_body_bytes: largest request body accepted, in bytes.
         max_queued_samples: sequences queued or running before further requests get a 429.
@@ -52,7 +55,8 @@ class ServiceConfig:
     host: str = "127.0.0.1"
     port: int = 0
     device: str = "auto"
-    dtype: str = "auto"
+    precision: str = "auto"
+    memory_bytes: int = 4 * GIBIBYTE
     threads: int = 0
     max_body_bytes: int = 64 * MEBIBYTE
     max_queued_samples: int = 8192
@@ -67,9 +71,11 @@ class ServiceConfig:
         check_api_key(self.api_key)
         if not 0 <= self.port <= 65535:
             raise BadRequestError(f"port must be between 0 and 65535, got {self.port}")
-        if self.dtype not in DTYPES:
-            raise BadRequestError(f"dtype must be auto, float32 or bfloat16, got {self.dtype!r}")
-        for name in ("resident_adapters", "spilled_adapters", "max_body_bytes"):
+        if self.precision not in PRECISIONS:
+            raise BadRequestError(
+                f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r}"
+            )
+        for name in ("memory_bytes", "resident_adapters", "spilled_adapters", "max_body_bytes"):
             if getattr(self, name) < 1:
                 raise BadRequestError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name in ("threads", "prefix_cache_bytes", "max_queued_samples"):

@@ -15,6 +15,7 @@ from tokengym.agents.service.engine.checkpoints import (
     now,
 )
 from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.memory import MemoryBudget, cache_bytes, resident_bytes
 from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.adapter_cache import AdapterCache
@@ -36,16 +37,19 @@ class ServedModel:
     def __init__(
         self, directory: Path, config: ServiceConfig, checkpoints: CheckpointStore
     ) -> None:
-        self.base_model = base = load_base_model(directory, config.device, config.dtype)
+        self.base_model = base = load_base_model(directory, config.device, config.precision)
         self.name = base.name
         self._checkpoints = checkpoints
         self._prefixes = PrefixCache(config.prefix_cache_bytes)
-        scoring = packed_forward(base.sampled, base.device, share=True)
+        free = config.memory_bytes - resident_bytes() - config.prefix_cache_bytes
+        budget = MemoryBudget.of(free // len(config.models))
+        scoring = packed_forward(base.sampled, base.device, share=True, memory=budget.batch)
         self.shares = supports_shared_prompts(base, scoring)
+        scoring = dataclasses.replace(scoring, share=self.shares)
         self.adapters = LoraAdapters(base.trained)
         self.trainer = Trainer(
             self.adapters,
-            packed_forward(base.trained, base.device, share=self.shares),
+            dataclasses.replace(scoring, model=base.trained),
             base.vocabulary,
             base.context,
         )
@@ -58,10 +62,12 @@ class ServedModel:
             self._prefixes.forget,
         )
         self.sampler = Sampler(
-            dataclasses.replace(scoring, share=self.shares),
+            scoring,
             self._new_decoder,
             self.adapter_cache.use,
             self._decode_text,
+            # Buffers grow by doubling.
+            capacity=budget.cache // (2 * cache_bytes(base.sampled)),
         )
 
     def save(
@@ -131,6 +137,7 @@ class ServedModel:
         """Return counts for the status route."""
         return {
             "model": self.name,
+            "precision": self.base_model.precision,
             "shared_prompts": self.shares,
             "training_runs": self.trainer.count,
             "prefix_cache_bytes": self._prefixes.nbytes,

@@ -16,7 +16,7 @@ def _layer(kind: str, dtype: torch.dtype = torch.float32) -> tuple[LoraLinear, t
     torch.manual_seed(1)
     plain: nn.Linear | Conv1D = Conv1D(40, 24) if kind == "conv1d" else nn.Linear(24, 40)
     nn.init.normal_(plain.bias)
-    layer = LoraLinear(plain).to(dtype)
+    layer = LoraLinear(plain, dtype, dtype)
     a, b = nn.Parameter(torch.randn(4, 24) / 5), nn.Parameter(torch.randn(40, 4) / 5)
     layer.adapter = Adapter(a, b, 2.0)
     return layer, plain.weight.T if kind == "conv1d" else plain.weight
@@ -47,7 +47,7 @@ def test_product_and_gradients_are_those_of_the_merged_weight(kind: str) -> None
 def test_in_bfloat16_an_update_below_the_rounding_of_the_output_is_kept_on_average() -> None:
     torch.manual_seed(0)
     plain = nn.Linear(256, 256, bias=False)
-    layer = LoraLinear(plain).to(torch.bfloat16)
+    layer = LoraLinear(plain, torch.bfloat16, torch.bfloat16)
     x = torch.randn(400, 256)
     with torch.no_grad():
         before = layer(x).float()

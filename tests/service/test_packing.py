@@ -15,12 +15,13 @@ from tests.service.toy import VOCABULARY
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
 from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.engine.forward import PackedForward, packed_forward, score
-from tokengym.agents.service.engine.packing import CostModel, batches, plan_rows
+from tokengym.agents.service.engine.packing import ActivationSize, Row, batches, pack, plan_rows
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+SIZE = ActivationSize(1000, 1)
 tokens = st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=30)
 # Groups of sequences with a common beginning, which may also be all of one of them.
 groups = st.lists(
@@ -32,6 +33,10 @@ groups = st.lists(
 
 def _sequences(drawn: list[tuple[list[int], list[list[int]]]]) -> list[np.ndarray]:
     return [np.array(head + tail, np.int32) for head, tails in drawn for tail in tails]
+
+
+def _bytes(row: Row) -> int:
+    return SIZE.of(row.shared, row.lengths)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +51,7 @@ def test_rows_hold_every_token_of_every_sequence_once(
     drawn: list[tuple[list[int], list[list[int]]]],
 ) -> None:
     sequences = _sequences(drawn)
-    rows = plan_rows(sequences, CostModel(1000.0, 1.0), share=True)
+    rows = plan_rows(sequences, SIZE, 1 << 30, share=True)
     seen = sorted(member for row in rows for member in row.members)
     assert seen == list(range(len(sequences)))
     for row in rows:
@@ -61,24 +66,55 @@ def test_rows_hold_every_token_of_every_sequence_once(
 @given(groups)
 def test_sharing_never_costs_more(drawn: list[tuple[list[int], list[list[int]]]]) -> None:
     sequences = _sequences(drawn)
-    cost = CostModel(1000.0, 1.0)
-    shared = sum(cost.row(row.length) for row in plan_rows(sequences, cost, share=True))
-    assert shared <= sum(cost.row(len(sequence)) for sequence in sequences)
+    rows = plan_rows(sequences, SIZE, 1 << 30, share=True)
+    assert sum(row.length for row in rows) <= sum(len(sequence) for sequence in sequences)
+    alone = plan_rows(sequences, SIZE, 1 << 30, share=False)
+    assert sum(_bytes(row) for row in rows) <= sum(_bytes(row) for row in alone)
 
 
 def test_a_group_of_rollouts_costs_its_prompt_once() -> None:
     prompt = np.arange(100, dtype=np.int32)
     sequences = [np.concatenate([prompt, np.full(12, i, np.int32)]) for i in range(8)]
-    rows = plan_rows(sequences, CostModel(1e6, 1e3), share=True)
+    rows = plan_rows(sequences, SIZE, 1 << 30, share=True)
     assert [row.length for row in rows] == [100 + 8 * 12]
 
 
-def test_batches_hold_no_more_than_their_positions() -> None:
-    sequences = [np.zeros(length, np.int32) for length in (5, 50, 7, 30, 2)]
-    rows = plan_rows(sequences, CostModel(1.0, 1.0), share=False)
-    cut = list(batches(rows, 60))
-    assert sum(len(batch) for batch in cut) == 5
-    assert all(max(r.length for r in batch) * len(batch) <= 60 for batch in cut)
+@settings(deadline=None)
+@given(groups, st.integers(1, 200_000), st.booleans())
+def test_batches_hold_no_more_than_their_memory(
+    drawn: list[tuple[list[int], list[list[int]]]], memory: int, share: bool
+) -> None:
+    sequences = _sequences(drawn)
+    rows = plan_rows(sequences, SIZE, memory, share)
+    assert all(_bytes(row) <= memory or len(row.members) == 1 for row in rows)
+    cut = list(batches(rows, SIZE, memory))
+    assert sorted(m for batch in cut for row in batch for m in row.members) == list(
+        range(len(sequences))
+    )
+    assert all(sum(map(_bytes, batch)) <= memory or len(batch) == 1 for batch in cut)
+
+
+@settings(deadline=None)
+@given(groups)
+def test_blocks_attend_to_what_comes_before_in_the_same_sequence(
+    drawn: list[tuple[list[int], list[list[int]]]],
+) -> None:
+    # Longer than a block.
+    sequences = [np.tile(sequence, 9) for sequence in _sequences(drawn)]
+    batch = pack(plan_rows(sequences, SIZE, 1 << 30, share=True), torch.device("cpu"))
+    assert batch.blocks is not None
+    count = batch.input_ids.shape[1]
+    sees = np.zeros((count, count), bool)
+    for block in batch.blocks:
+        ahead = np.concatenate([np.arange(count)[where] for where in (*block.seen, block.own)])
+        sees[np.ix_(np.arange(count)[block.own], ahead)] = block.mask.numpy() == 0
+    expected = np.zeros((count, count), bool)
+    for sequence, nodes in batch.node_of.items():
+        assert batch.input_ids[0, nodes].tolist() == sequences[sequence].tolist()
+        assert batch.position_ids[0, nodes].tolist() == list(range(len(nodes)))
+        for place, node in enumerate(nodes):
+            expected[node, nodes[: place + 1]] = True
+    assert (sees == expected).all()
 
 
 @settings(max_examples=25, deadline=None)
@@ -108,7 +144,7 @@ def test_scores_are_those_of_the_model_itself(forward: PackedForward) -> None:
 
 
 @pytest.mark.parametrize("loss", ["importance_sampling", "ppo", "cispo", "cross_entropy"])
-def test_losses_and_gradients_are_the_same_with_and_without_sharing(
+def test_losses_and_gradients_are_the_same_with_and_without_sharing_and_memory(
     model_dir: Path, loss: str
 ) -> None:
     generator = np.random.default_rng(0)
@@ -122,13 +158,22 @@ def test_losses_and_gradients_are_the_same_with_and_without_sharing(
             names = ["weights"] if loss == "cross_entropy" else ["logprobs", "advantages"]
             for name in names:
                 inputs[name] = generator.normal(-1.0, 1.0, len(whole) - 1).astype(np.float32)
+            inputs[names[-1]][::3] = 0.0
             data.append(Datum(whole[:-1], inputs))
     outcomes = []
-    for share in (False, True):
+    ways: list[tuple[bool, dict[str, Any]]] = [
+        (False, {}),
+        (True, {}),
+        (False, {"memory": 1}),
+        (True, {"memory": 1}),
+        (True, {"memory": 3_000_000, "max_logits": 7}),
+    ]
+    for share, changes in ways:
         base_model = load_base_model(model_dir, "cpu")
+        forward = packed_forward(base_model.trained, base_model.device, share=share)
         trainer = Trainer(
             LoraAdapters(base_model.trained),
-            packed_forward(base_model.trained, base_model.device, share=share),
+            dataclasses.replace(forward, **changes),
             base_model.vocabulary,
             base_model.context,
         )
@@ -139,13 +184,17 @@ def test_losses_and_gradients_are_the_same_with_and_without_sharing(
         result = trainer.forward_backward("run", LossRequest(data, loss))
         gradients = {n: p.grad for n, p in trainer.run("run").parameters.items()}
         outcomes.append((result, gradients))
-    (plain, plain_gradients), (shared, shared_gradients) = outcomes
-    assert shared.metrics["loss:sum"] == pytest.approx(plain.metrics["loss:sum"], rel=1e-4)
-    for one, other in zip(plain.logprobs, shared.logprobs, strict=True):
-        np.testing.assert_allclose(one, other, atol=2e-5)
-    for name, gradient in plain_gradients.items():
-        counterpart = shared_gradients[name]
-        assert gradient is not None
-        assert counterpart is not None
-        assert gradient.norm() > 0
-        assert float((gradient - counterpart).norm() / gradient.norm()) < 1e-3
+    plain, plain_gradients = outcomes[0]
+    for other, gradients in outcomes[1:]:
+        assert other.metrics["loss:sum"] == pytest.approx(plain.metrics["loss:sum"], rel=1e-4)
+        for expected, found in (
+            *zip(plain.logprobs, other.logprobs, strict=True),
+            *zip(plain.losses, other.losses, strict=True),
+        ):
+            np.testing.assert_allclose(expected, found, atol=1e-4)
+        for name, gradient in plain_gradients.items():
+            counterpart = gradients[name]
+            assert gradient is not None
+            assert counterpart is not None
+            assert gradient.norm() > 0
+            assert float((gradient - counterpart).norm() / gradient.norm()) < 1e-3

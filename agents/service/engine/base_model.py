@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,9 +20,6 @@ from tokengym.agents.service.engine.linear import replace_linear_layers
 from tokengym.agents.service.errors import ModelDirectoryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from torch import nn
 
 DEFAULT_CONTEXT = 4096
@@ -42,6 +39,7 @@ class BaseModel:
         context: longest sequence, in tokens.
         vocabulary: number of token ids.
         device: where the tensors live.
+        precision: `float32`, `mixed` or `bfloat16`.
         fingerprint: hash of the weights' shapes and first bytes; a checkpoint fits if it is equal.
     """
 
@@ -53,10 +51,11 @@ class BaseModel:
     context: int
     vocabulary: int
     device: torch.device
+    precision: str
     fingerprint: str
 
 
-def load_base_model(directory: Path, device: str = "auto", dtype: str = "auto") -> BaseModel:
+def load_base_model(directory: Path, device: str = "auto", precision: str = "auto") -> BaseModel:
     """Read the model in `directory`.
 
     Raises:
@@ -67,21 +66,25 @@ def load_base_model(directory: Path, device: str = "auto", dtype: str = "auto") 
     where = torch.device(
         ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     )
-    kind = {"float32": torch.float32, "bfloat16": torch.bfloat16}.get(
-        dtype, torch.bfloat16 if where.type == "cuda" else torch.float32
-    )
     try:
         tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
-        model = _read_model(directory, kind)
+        model = _read_model(directory)
     except (OSError, ValueError, KeyError, ImportError) as error:
         reason = " ".join(str(error).split())[:300]
         raise ModelDirectoryError(
             f"model directory must hold a causal language model and its tokenizer, "
             f"{str(directory)!r} does not: {reason}"
         ) from error
-    model.to(where).eval().requires_grad_(False)
+    model.eval().requires_grad_(False)
     fingerprint = _fingerprint(model)
-    replace_linear_layers(model, kind)
+    if precision == "auto":
+        precision = "bfloat16" if where.type == "cuda" else "float32"
+    model.to(where, torch.bfloat16 if precision == "bfloat16" else torch.float32)
+    replace_linear_layers(model, torch.float32 if precision == "float32" else torch.bfloat16)
+    if precision == "mixed":
+        # What is left is a part of the mapped file: a copy lets go of the rest.
+        for parameter in model.parameters():
+            parameter.data = parameter.data.clone()
     return BaseModel(
         name=served_name(directory),
         trained=model,
@@ -91,6 +94,7 @@ def load_base_model(directory: Path, device: str = "auto", dtype: str = "auto") 
         context=int(getattr(model.config, "max_position_embeddings", None) or DEFAULT_CONTEXT),
         vocabulary=int(model.get_input_embeddings().weight.shape[0]),
         device=where,
+        precision=precision,
         fingerprint=fingerprint,
     )
 
@@ -111,37 +115,40 @@ def share_tensors(model: nn.Module) -> nn.Module:
     return copy.deepcopy(model, memo=dict(shared))
 
 
-@contextmanager
-def logits_at(model: Any, index: torch.Tensor) -> Iterator[None]:
-    """Within the block, `model` computes logits only at `index` of its flattened positions.
+def logits_of(model: Any, hidden: torch.Tensor) -> torch.Tensor:
+    """Return the float32 logits [N, vocab] of the last layer's hidden states [N, hidden].
 
-    The gather happens in front of the unembedding, so whatever an architecture does to its logits
-    afterwards (scaling, capping) still happens. Logits come out with shape [1, len(index), vocab].
+    The model itself computes them, its layers replaced by their result, so that whatever an
+    architecture does to its logits (scaling, capping) is done here too.
     """
-
-    def pick(_module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-        hidden = inputs[0]
-        return (hidden.reshape(-1, hidden.shape[-1])[index].unsqueeze(0), *inputs[1:])
-
-    handle = model.get_output_embeddings().register_forward_pre_hook(pick)
+    layers = model.base_model
+    states = _LayersOutput(hidden.unsqueeze(0))
+    layers.forward = lambda *_args, **_kwargs: states
     try:
-        yield
+        logits: torch.Tensor = model(input_ids=None, use_cache=False).logits
     finally:
-        handle.remove()
+        del layers.forward
+    return logits[0].float()
 
 
-def set_attention(model: Any, implementation: str) -> str:
-    """Set the attention function of `model`; returns the name of the former one."""
-    former = str(model.config._attn_implementation)
-    model.config._attn_implementation = implementation
-    return former
+class _LayersOutput:
+    """What a model's layers return, whatever its architecture calls their other outputs."""
+
+    def __init__(self, last_hidden_state: torch.Tensor) -> None:
+        self.last_hidden_state = last_hidden_state
+
+    def __getitem__(self, _index: int) -> torch.Tensor:
+        return self.last_hidden_state
+
+    def __getattr__(self, _name: str) -> None:
+        return None
 
 
-def _read_model(directory: Path, dtype: torch.dtype) -> Any:
+def _read_model(directory: Path) -> Any:
     for attention in ("sdpa", "eager"):
         try:
             return AutoModelForCausalLM.from_pretrained(
-                directory, local_files_only=True, dtype=dtype, attn_implementation=attention
+                directory, local_files_only=True, dtype=torch.float32, attn_implementation=attention
             )
         except ValueError as error:
             # An architecture without sdpa says so with a ValueError that names it.

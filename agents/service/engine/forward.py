@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from tokengym.agents.service.engine.base_model import logits_at
-from tokengym.agents.service.engine.packing import CostModel, PackedBatch, batches, pack, plan_rows
+from tokengym.agents.service.engine.attention import Packed, attending, hidden_states
+from tokengym.agents.service.engine.base_model import logits_of
+from tokengym.agents.service.engine.linear import product_dtype
+from tokengym.agents.service.engine.memory import (
+    MOST_BATCH,
+    activation_bytes,
+    attention_bytes,
+    recomputing,
+)
+from tokengym.agents.service.engine.packing import (
+    ActivationSize,
+    PackedBatch,
+    batches,
+    pack,
+    pad,
+    plan_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,9 +34,8 @@ if TYPE_CHECKING:
 
     from tokengym.agents.service.engine.packing import Row, Tokens
 
-# Logits are the largest tensor by far: this many of them at once, half a gigabyte in float32.
-MAX_LOGITS = 1 << 27
-MAX_POSITIONS = 16384
+# Logits are the largest tensor by far: so many bytes of them at once, a few copies of each.
+LOGITS_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -31,51 +46,72 @@ class PackedForward:
         model: a causal language model with plain (`sdpa` or `eager`) attention.
         device: where it lives.
         share: whether common prefixes are computed once.
-        cost: what a row costs.
-        max_positions: padded positions of one batch.
+        size: what a row keeps for the backward pass.
+        memory: bytes that the activations of one batch may take.
+        max_logits: positions whose logits are computed at once.
     """
 
     model: Any
     device: torch.device
     share: bool
-    cost: CostModel
-    max_positions: int
+    size: ActivationSize
+    memory: int
+    max_logits: int
 
     def plan(self, sequences: Sequence[Tokens]) -> Iterator[list[Row]]:
         """Yield the rows of `sequences` in batches, longest first."""
-        return batches(plan_rows(sequences, self.cost, self.share), self.max_positions)
+        rows = plan_rows(sequences, self.size, self.memory, self.share)
+        return batches(rows, self.size, self.memory)
 
-    def logits(self, rows: list[Row]) -> tuple[PackedBatch, torch.Tensor]:
-        """Run one batch; returns float32 logits [N, vocab] at the nodes of the packed batch."""
-        batch = pack(rows, self.device, self.model.dtype)
-        extra: dict[str, Any] = {}
-        if batch.mask is not None:
-            extra = {"position_ids": batch.position_ids, "attention_mask": batch.mask}
-        with logits_at(self.model, batch.nodes):
-            output = self.model(input_ids=batch.input_ids, use_cache=False, **extra)
-        return batch, output.logits[0].float()
+    @contextmanager
+    def running(self, rows: list[Row]) -> Iterator[tuple[PackedBatch, torch.Tensor]]:
+        """Run one batch; yields it with the hidden states [N, hidden] of its positions.
+
+        A backward pass has to be within the block. One sequence that exceeds the memory alone
+        keeps only what goes into each layer, and the backward pass computes the rest again.
+        """
+        batch = pack(rows, self.device) if self.share else pad(rows, self.device)
+        kept = sum(self.size.of(row.shared, row.lengths) for row in rows)
+        with ExitStack() as stack:
+            if kept > self.memory and torch.is_grad_enabled():
+                stack.enter_context(recomputing(self.model))
+            if batch.blocks is None:
+                layers = self.model.base_model
+                hidden = layers(input_ids=batch.input_ids, use_cache=False).last_hidden_state
+            else:
+                state = Packed(batch.blocks)
+                stack.enter_context(attending(self.model, state, product_dtype(self.model)))
+                hidden = hidden_states(self.model, batch.input_ids, batch.position_ids)
+            yield batch, hidden.flatten(0, 1)
+
+    def logits(
+        self, hidden: torch.Tensor, nodes: NDArray[np.int64]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], torch.Tensor]]:
+        """Compute logits at positions `nodes` [M] of `hidden` [N, hidden], a piece at a time.
+
+        Yields for each piece the indices into `nodes` that it covers, their rows in the piece,
+        and float32 logits [n, vocab]. A node that occurs several times is computed once.
+        """
+        distinct, row_of = np.unique(nodes, return_inverse=True)
+        for start in range(0, len(distinct), self.max_logits):
+            piece = torch.from_numpy(distinct[start : start + self.max_logits]).to(self.device)
+            index = np.flatnonzero((row_of >= start) & (row_of < start + len(piece)))
+            yield index, row_of[index] - start, logits_of(self.model, hidden[piece])
 
 
-def packed_forward(model: Any, device: torch.device, share: bool) -> PackedForward:
-    """Return a `PackedForward` with costs and batch size from the model's configuration."""
-    config = model.config
-    hidden = int(getattr(config, "hidden_size", 0) or 256)
-    layers = int(getattr(config, "num_hidden_layers", 0) or 1)
+def packed_forward(
+    model: Any, device: torch.device, share: bool, memory: int = MOST_BATCH
+) -> PackedForward:
+    """Return a `PackedForward` for batches of at most `memory` bytes of activations."""
     vocabulary = int(model.get_input_embeddings().weight.shape[0])
-    weights = sum(parameter.numel() for parameter in model.parameters())
     return PackedForward(
         model=model,
         device=device,
         share=share,
-        # Each pair of positions costs a score and a weighted sum in every layer.
-        cost=CostModel(per_token=float(weights), per_pair=float(2 * layers * hidden)),
-        max_positions=max(1, min(MAX_POSITIONS, MAX_LOGITS // vocabulary)),
+        size=ActivationSize(activation_bytes(model), attention_bytes(model)),
+        memory=memory,
+        max_logits=max(1, LOGITS_BYTES // (4 * vocabulary)),
     )
-
-
-def target_logprobs(logits: torch.Tensor, rows: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """Return the log-probabilities of `tokens` [M] at `rows` [M] of `logits` [N, vocab]."""
-    return logits[rows, tokens] - torch.logsumexp(logits, dim=-1)[rows]
 
 
 def score(
@@ -90,28 +126,50 @@ def score(
     results: dict[int, Any] = {}
     with torch.inference_mode():
         for rows in forward.plan(sequences):
-            batch, logits = forward.logits(rows)
-            normaliser = torch.logsumexp(logits, dim=-1)
-            for member, node in batch.node_of.items():
-                tokens = torch.from_numpy(sequences[member].astype(np.int64)).to(logits.device)
-                at = torch.from_numpy(node).to(logits.device)
-                picked = logits[at[:-1], tokens[1:]] - normaliser[at[:-1]]
-                values = np.full(len(node), np.nan, np.float32)
-                values[1:] = picked.cpu().numpy()
-                best = None
-                if topk[member] > 0:
-                    best = _best(logits[at[:-1]], normaliser[at[:-1]], topk[member])
-                results[member] = (values, logits[at[-1]].clone(), best)
+            with forward.running(rows) as (batch, hidden):
+                results.update(_score_batch(forward, batch, hidden, sequences, topk))
     return [results[index] for index in range(len(sequences))]
 
 
-def _best(
-    logits: torch.Tensor, normaliser: torch.Tensor, k: int
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    top = torch.topk(logits - normaliser[:, None], k, dim=-1)
-    # The first token has nothing before it: the SDK reads (0, -99999) as "not computed".
-    ids = np.zeros((len(logits) + 1, k), np.int32)
-    values = np.full((len(logits) + 1, k), -99999.0, np.float32)
-    ids[1:] = top.indices.cpu().numpy()
-    values[1:] = top.values.cpu().numpy()
-    return ids, values
+def _score_batch(
+    forward: PackedForward,
+    batch: PackedBatch,
+    hidden: torch.Tensor,
+    sequences: Sequence[Tokens],
+    topk: Sequence[int],
+) -> dict[int, Any]:
+    members = list(batch.node_of)
+    ends = np.cumsum([len(batch.node_of[member]) for member in members])
+    # What follows a sequence is unknown: zero stands for it, and its value is not used.
+    following = np.concatenate([np.append(sequences[m][1:], 0) for m in members]).astype(np.int64)
+    most = max(topk[member] for member in members)
+    values = np.empty(len(following), np.float32)
+    best_ids = np.empty((len(following), most), np.int32)
+    best_values = np.empty((len(following), most), np.float32)
+    last: dict[int, torch.Tensor] = {}
+    nodes = np.concatenate([batch.node_of[member] for member in members])
+    for index, rows, logits in forward.logits(hidden, nodes):
+        for at, row in zip(index.tolist(), rows.tolist(), strict=True):
+            if at + 1 in ends:
+                last[at + 1] = logits[row].clone()
+        logprobs = torch.log_softmax(logits, dim=-1)
+        values[index] = logprobs[rows, following[index]].cpu().numpy()
+        if most:
+            best = torch.topk(logprobs, most, dim=-1)
+            best_ids[index] = best.indices[rows].cpu().numpy()
+            best_values[index] = best.values[rows].cpu().numpy()
+    results: dict[int, Any] = {}
+    for member, end in zip(members, ends.tolist(), strict=True):
+        own, k = slice(end - len(sequences[member]), end - 1), topk[member]
+        results[member] = (
+            np.append(np.float32(np.nan), values[own]),
+            last[end],
+            # The first token has nothing before it: the SDK reads (0, -99999) as "not computed".
+            (
+                np.pad(best_ids[own, :k], ((1, 0), (0, 0))),
+                np.pad(best_values[own, :k], ((1, 0), (0, 0)), constant_values=-99999.0),
+            )
+            if k > 0
+            else None,
+        )
+    return results

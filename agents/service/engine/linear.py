@@ -30,33 +30,39 @@ class LoraLinear(nn.Module):
     """A linear layer whose weight is frozen and whose adapter can be exchanged.
 
     Attributes:
-        weight: [out, in].
+        weight: [out, in]; its number type is that of the product.
         adapter: what is added to the weight, or None.
+        out_dtype: number type of the result.
     """
 
     weight: nn.Parameter
     bias: nn.Parameter | None
     adapter: Adapter | None
 
-    def __init__(self, layer: nn.Linear | Conv1D) -> None:
+    def __init__(
+        self, layer: nn.Linear | Conv1D, dtype: torch.dtype, out_dtype: torch.dtype
+    ) -> None:
         super().__init__()
         # transformers' Conv1D keeps its matrix as [in, out].
-        weight = layer.weight.detach()
-        self.weight = nn.Parameter(weight.T if isinstance(layer, Conv1D) else weight, False)
-        self.bias = None if layer.bias is None else nn.Parameter(layer.bias.detach(), False)
+        weight = layer.weight.T if isinstance(layer, Conv1D) else layer.weight
+        self.weight = nn.Parameter(weight.detach().to(dtype), False)
+        bias = layer.bias
+        self.bias = None if bias is None else nn.Parameter(bias.detach().to(dtype), False)
         self.out_features, self.in_features = self.weight.shape
         self.adapter = None
+        self.out_dtype = out_dtype
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Map [..., in] to [..., out], in the number type of the weight."""
+        """Map [..., in] to [..., out]."""
+        dtype = self.weight.dtype
         if self.adapter is None:
-            return F.linear(x.to(self.weight.dtype), self.weight, self.bias)
-        if not torch.is_grad_enabled():
-            y, _ = _product(x, self.weight, self.bias, *_cast(self.adapter, self.weight.dtype))
+            y = F.linear(x.to(dtype), self.weight, self.bias)
+        elif not torch.is_grad_enabled():
+            y, _ = _product(x, self.weight, self.bias, *_cast(self.adapter, dtype))
         else:
             apply: Any = _LoraProduct.apply  # torch leaves it untyped
             y = apply(x, self.weight, self.bias, *self.adapter)
-        return y
+        return y.to(self.out_dtype)
 
     def prepared(self, adapter: Adapter) -> Adapter:
         """Return `adapter` in the form that costs least to run, without gradients."""
@@ -122,15 +128,23 @@ class _LoraProduct(torch.autograd.Function):
 
 def replace_linear_layers(model: Any, dtype: torch.dtype) -> None:
     """Replace the linear layers of a model by `LoraLinear` with weights of `dtype`."""
-    for name in dict(classify_modules(model)):
+    for name, part in dict(classify_modules(model)).items():
         parent, _, own = name.rpartition(".")
-        layer = LoraLinear(model.get_submodule(name))
-        setattr(model.get_submodule(parent), own, layer.to(dtype))
+        # What goes into attention is of the model's type; elsewhere a narrow result is cheaper.
+        out_dtype = model.dtype if part == "attn" else dtype
+        layer = LoraLinear(model.get_submodule(name), dtype, out_dtype)
+        setattr(model.get_submodule(parent), own, layer)
 
 
 def lora_layers(model: nn.Module) -> dict[str, LoraLinear]:
     """Return the layers that can carry an adapter, by name."""
     return {n: layer for n, layer in model.named_modules() if isinstance(layer, LoraLinear)}
+
+
+def product_dtype(model: Any) -> torch.dtype:
+    """Return the number type in which `model` multiplies."""
+    dtype: torch.dtype = model.get_output_embeddings().weight.dtype
+    return dtype
 
 
 def classify_modules(model: Any) -> Iterator[tuple[str, str]]:

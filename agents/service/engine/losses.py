@@ -121,6 +121,11 @@ def check_inputs(
             raise BadRequestError(f"datum {index}: {key} must be finite numbers")
 
 
+def loss_weight(name: str) -> str:
+    """Return the input that scales a loss: where it is zero, a token has no gradient."""
+    return "weights" if name == "cross_entropy" else "advantages"
+
+
 def token_losses(
     name: str,
     logprobs: torch.Tensor,

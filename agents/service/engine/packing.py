@@ -1,8 +1,8 @@
 """Pack token sequences so that a common prefix is computed once.
 
 A group of rollouts shares its prompt: written as one row `prompt | reply 1 | reply 2 | ...`, with
-an attention mask under which each reply sees the prompt and itself, eight sequences of 100 + 12
-tokens cost 196 positions and not 896. Rows without a shared prefix are plain padded rows.
+attention in which each reply sees the prompt and itself, eight sequences of 100 + 12 tokens cost
+196 positions and not 896. The model's layers see all rows as one; only attention tells them apart.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from tokengym.agents.service.engine.tree_attention import MAX_QUERIES, cut_blocks
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from tokengym.agents.service.engine.tree_attention import Block
 
     Tokens = NDArray[np.int32]
 
@@ -24,15 +28,18 @@ MIN_SHARED = 8
 
 
 @dataclass(frozen=True)
-class CostModel:
-    """Cost of a row in multiply-adds, up to a constant: a linear and a quadratic term."""
+class ActivationSize:
+    """What a backward pass keeps: bytes for each position, and for each attending pair."""
 
-    per_token: float
-    per_pair: float
+    per_position: int
+    per_pair: int
 
-    def row(self, length: int) -> float:
-        """Return the cost of one row of `length` positions."""
-        return self.per_token * length + self.per_pair * length * length
+    def of(self, shared: int, lengths: Sequence[int]) -> int:
+        """Return the bytes of one row: sequences of `lengths` with `shared` tokens in common."""
+        rests = [length - shared for length in lengths]
+        pairs = sum(rest * (shared + (rest + MAX_QUERIES) // 2) for rest in rests)
+        pairs += shared * (shared + MAX_QUERIES) // 2
+        return self.per_position * (shared + sum(rests)) + self.per_pair * pairs
 
 
 @dataclass
@@ -59,110 +66,104 @@ class Row:
         return len(self.tokens)
 
 
-@dataclass
+@dataclass(frozen=True)
 class PackedBatch:
-    """Rows padded to one length, ready for a model.
+    """The positions of several rows, ready for a model.
 
     Attributes:
-        rows: the rows.
-        input_ids: int64 [B, L].
-        position_ids: int64 [B, L], or None when every row is one plain sequence.
-        mask: float [B, 1, L, L], 0 where a position may look and very negative elsewhere; None
-            when every row is one plain sequence (then plain causal attention is right, because
-            padding comes last).
-        nodes: int64 [N], flat indices of the positions that hold a token.
-        node_of: for each sequence, index into `nodes` of each of its positions.
+        input_ids: int64 [1, N], the rows one after another; or [B, L], padded at the end.
+        position_ids: int64, the same shape.
+        blocks: how the positions attend; None for plain causal attention within [B, L].
+        node_of: for each sequence, the flat index of each of its positions.
     """
 
-    rows: list[Row]
     input_ids: torch.Tensor
-    position_ids: torch.Tensor | None
-    mask: torch.Tensor | None
-    nodes: torch.Tensor
+    position_ids: torch.Tensor
+    blocks: list[Block] | None
     node_of: dict[int, NDArray[np.int64]]
 
 
-def plan_rows(sequences: Sequence[Tokens], cost: CostModel, share: bool) -> list[Row]:
-    """Lay `sequences` out in rows, grouping those with a common prefix where that is cheaper."""
-    if not share:
-        return [_row(sequences, [index], 0) for index in range(len(sequences))]
-    order = sorted(range(len(sequences)), key=lambda index: sequences[index].tobytes())
+def plan_rows(
+    sequences: Sequence[Tokens], size: ActivationSize, memory: int, share: bool
+) -> list[Row]:
+    """Lay `sequences` out in rows of at most `memory` bytes, or of one sequence.
+
+    Sequences with a common prefix share a row where that saves positions, if `share` is true.
+    """
     rows: list[Row] = []
     group: list[int] = []
     shared = 0
-    for index in order:
-        if group:
-            common = _common(sequences[group[0]], sequences[index], shared)
-            if common >= MIN_SHARED and _is_cheaper(sequences, group, index, shared, common, cost):
-                group.append(index)
-                shared = common
-                continue
-            rows.append(_row(sequences, group, shared if len(group) > 1 else 0))
-        group = [index]
-        shared = len(sequences[index])
+    for index in sorted(range(len(sequences)), key=lambda index: sequences[index].tobytes()):
+        common = _common(sequences[group[0]], sequences[index], shared) if share and group else 0
+        # A shorter prefix makes every member's rest longer.
+        saves = common >= MIN_SHARED and len(group) * common > (len(group) - 1) * shared
+        lengths = [len(sequences[member]) for member in (*group, index)]
+        if group and not (saves and size.of(common, lengths) <= memory):
+            rows.append(_row(sequences, group, shared))
+            group = []
+        group.append(index)
+        shared = common if len(group) > 1 else len(sequences[index])
     if group:
-        rows.append(_row(sequences, group, shared if len(group) > 1 else 0))
+        rows.append(_row(sequences, group, shared))
     return rows
 
 
-def batches(rows: list[Row], max_positions: int) -> Iterator[list[Row]]:
-    """Yield batches of rows of similar length, at most `max_positions` padded positions each."""
+def batches(rows: list[Row], size: ActivationSize, memory: int) -> Iterator[list[Row]]:
+    """Yield batches of rows of similar length, of at most `memory` bytes or of one row."""
     batch: list[Row] = []
+    largest = 0
     for row in sorted(rows, key=lambda item: -item.length):
-        # Sorted from long to short, so the first row sets the padded length.
-        if batch and batch[0].length * (len(batch) + 1) > max_positions:
+        # Sorted from long to short: the first row is as long as those after it are padded to.
+        if batch and largest * (len(batch) + 1) > memory:
             yield batch
             batch = []
+        if not batch:
+            largest = size.of(row.shared, row.lengths)
         batch.append(row)
     if batch:
         yield batch
 
 
-def pack(rows: list[Row], device: torch.device, dtype: torch.dtype = torch.float32) -> PackedBatch:
-    """Build the tensors of one batch."""
-    width = max(row.length for row in rows)
-    ids = np.zeros((len(rows), width), np.int64)
-    positions = np.zeros((len(rows), width), np.int64)
-    segment = np.full((len(rows), width), -1, np.int64)
+def pack(rows: list[Row], device: torch.device) -> PackedBatch:
+    """Lay rows out one after another, for `tree_attention`."""
+    positions: list[NDArray[np.int64]] = []
     node_of: dict[int, NDArray[np.int64]] = {}
-    nodes: list[NDArray[np.int64]] = []
+    runs: list[tuple[slice, slice]] = []
     start = 0
-    for line, row in enumerate(rows):
-        ids[line, : row.length] = row.tokens
-        positions[line, : row.shared] = np.arange(row.shared)
-        segment[line, : row.shared] = 0
-        prefix = np.arange(row.shared)
-        for order, (member, rest, length) in enumerate(
-            zip(row.members, row.rests, row.lengths, strict=True)
-        ):
-            own = np.arange(rest, rest + length - row.shared)
-            positions[line, own] = np.arange(row.shared, length)
-            segment[line, own] = order + 1
-            node_of[member] = start + np.concatenate([prefix, own])
-        nodes.append(line * width + np.arange(row.length))
+    for row in rows:
+        prefix = slice(start, start + row.shared)
+        if row.shared:
+            runs.append((slice(0, 0), prefix))
+            positions.append(np.arange(row.shared))
+        for member, rest, length in zip(row.members, row.rests, row.lengths, strict=True):
+            own = slice(start + rest, start + rest + length - row.shared)
+            runs.append((prefix if row.shared else slice(0, 0), own))
+            positions.append(np.arange(row.shared, length))
+            node_of[member] = np.r_[prefix, own]
         start += row.length
-    shares = any(len(row.members) > 1 for row in rows)
-    flat = torch.from_numpy(np.concatenate(nodes)).to(device)
+    ids = np.concatenate([row.tokens for row in rows]).astype(np.int64)
     return PackedBatch(
-        rows=rows,
-        input_ids=torch.from_numpy(ids).to(device),
-        position_ids=torch.from_numpy(positions).to(device) if shares else None,
-        mask=_tree_mask(torch.from_numpy(segment).to(device), dtype) if shares else None,
-        nodes=flat,
+        input_ids=torch.from_numpy(ids)[None].to(device),
+        position_ids=torch.from_numpy(np.concatenate(positions))[None].to(device),
+        blocks=cut_blocks(runs, device),
         node_of=node_of,
     )
 
 
-def _tree_mask(segment: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    _, width = segment.shape
-    query, key = segment[:, :, None], segment[:, None, :]
-    earlier = torch.ones(width, width, dtype=torch.bool, device=segment.device).tril()
-    sees = ((key == 0) | (key == query)) & (key >= 0) & earlier
-    # A padded position must see something, or its softmax is not a number.
-    sees |= torch.eye(width, dtype=torch.bool, device=segment.device)
-    mask = torch.zeros(sees.shape, dtype=dtype, device=segment.device)
-    mask.masked_fill_(~sees, torch.finfo(dtype).min)
-    return mask.unsqueeze(1)
+def pad(rows: list[Row], device: torch.device) -> PackedBatch:
+    """Lay rows of one sequence each out side by side, for a model's own causal attention."""
+    width = max(row.length for row in rows)
+    ids = np.zeros((len(rows), width), np.int64)
+    for line, row in enumerate(rows):
+        ids[line, : row.length] = row.tokens
+    return PackedBatch(
+        input_ids=torch.from_numpy(ids).to(device),
+        position_ids=torch.arange(width, device=device)[None].expand(len(rows), -1),
+        blocks=None,
+        node_of={
+            row.members[0]: line * width + np.arange(row.length) for line, row in enumerate(rows)
+        },
+    )
 
 
 def _common(first: Tokens, second: Tokens, limit: int) -> int:
@@ -171,23 +172,9 @@ def _common(first: Tokens, second: Tokens, limit: int) -> int:
     return int(differs[0]) if len(differs) else length
 
 
-def _is_cheaper(
-    sequences: Sequence[Tokens],
-    group: list[int],
-    index: int,
-    shared: int,
-    common: int,
-    cost: CostModel,
-) -> bool:
-    # Marginal: a sequence joins when the longer row costs less than the row as it is and one more.
-    total = sum(len(sequences[member]) for member in group)
-    now = total - (len(group) - 1) * shared
-    alone = len(sequences[index])
-    joined = total + alone - len(group) * common
-    return cost.row(joined) < cost.row(now) + cost.row(alone)
-
-
 def _row(sequences: Sequence[Tokens], members: list[int], shared: int) -> Row:
+    if len(members) == 1:
+        shared = 0
     rests: list[int] = []
     at = shared
     for member in members:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from tokengym.agents.service.engine.forward import target_logprobs
-from tokengym.agents.service.engine.losses import check_inputs, loss_rule, token_losses
+from tokengym.agents.service.engine.losses import check_inputs, loss_rule, loss_weight, token_losses
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
     from tokengym.agents.service.engine.forward import PackedForward
-    from tokengym.agents.service.engine.packing import Tokens
+    from tokengym.agents.service.engine.packing import PackedBatch, Tokens
 
 
 ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
@@ -236,34 +235,66 @@ class Trainer:
         total = 0.0
         with torch.set_grad_enabled(not request.forward_only):
             for rows in self._forward.plan([datum.tokens for datum in request.data]):
-                batch, logits = self._forward.logits(rows)
-                members = list(batch.node_of)
-                data = [request.data[member] for member in members]
-                picked = target_logprobs(
-                    logits,
-                    _tensor([_spread(batch.node_of[m], request.data[m]) for m in members], logits),
-                    _tensor([datum.inputs["target_tokens"].ravel() for datum in data], logits),
-                )
-                names = {name for datum in data for name in datum.inputs} - {"target_tokens"}
-                if request.loss_fn == "cross_entropy":
-                    names.add("weights")
-                inputs = {
-                    name: _tensor([_input(datum, name) for datum in data], logits).float()
-                    for name in sorted(names)
-                }
-                each = token_losses(request.loss_fn, picked, inputs, request.config)
-                if not request.forward_only:
-                    each.sum().backward()
-                values, shares = picked.detach().cpu().numpy(), each.detach().cpu().numpy()
-                total += float(shares.sum(dtype=np.float64))
+                with self._forward.running(rows) as (batch, hidden):
+                    targets = _targets(request, batch)
+                    self._add_gradients(request, targets, hidden)
+                total += float(targets.losses.sum(dtype=np.float64))
                 at = 0
-                for member, datum in zip(members, data, strict=True):
-                    shape = datum.inputs["target_tokens"].shape
+                for member in batch.node_of:
+                    shape = request.data[member].inputs["target_tokens"].shape
                     end = at + int(np.prod(shape))
-                    logprobs[member] = values[at:end].reshape(shape)
-                    losses[member] = shares[at:end].reshape(shape)
+                    logprobs[member] = targets.logprobs[at:end].reshape(shape)
+                    losses[member] = targets.losses[at:end].reshape(shape)
                     at = end
         return LossResult(logprobs, losses, {"loss:sum": total})
+
+    def _add_gradients(self, request: LossRequest, targets: _Targets, hidden: torch.Tensor) -> None:
+        """Fill in the targets' log-probabilities and losses; add the gradients of their sum."""
+        # The layers' backward pass runs once, after that of all pieces of the logits.
+        leaf = hidden.detach().requires_grad_(hidden.requires_grad)
+        learned = targets.inputs[loss_weight(request.loss_fn)] != 0
+        for learns in (True, False):
+            chosen = np.flatnonzero(learned == learns)
+            with torch.set_grad_enabled(learns and hidden.requires_grad):
+                for index, rows, logits in self._forward.logits(leaf, targets.nodes[chosen]):
+                    at = chosen[index]
+                    picked = torch.log_softmax(logits, dim=-1)[rows, targets.tokens[at]]
+                    inputs = {
+                        name: torch.from_numpy(values[at]).to(picked)
+                        for name, values in targets.inputs.items()
+                    }
+                    each = token_losses(request.loss_fn, picked, inputs, request.config)
+                    if each.requires_grad:
+                        each.sum().backward()
+                    targets.logprobs[at] = picked.detach().cpu().numpy()
+                    targets.losses[at] = each.detach().cpu().numpy()
+        if leaf.grad is not None:
+            hidden.backward(leaf.grad)
+
+
+@dataclass
+class _Targets:
+    """The targets of one batch, all data in a row, [M] each."""
+
+    nodes: NDArray[np.int64]
+    tokens: NDArray[np.int64]
+    inputs: dict[str, NDArray[Any]]
+    logprobs: NDArray[np.float32]
+    losses: NDArray[np.float32]
+
+
+def _targets(request: LossRequest, batch: PackedBatch) -> _Targets:
+    data = {member: request.data[member] for member in batch.node_of}
+    names = {name for datum in data.values() for name in datum.inputs} - {"target_tokens"}
+    names.add(loss_weight(request.loss_fn))
+    nodes = np.concatenate([_spread(batch.node_of[m], datum) for m, datum in data.items()])
+    return _Targets(
+        nodes,
+        np.concatenate([datum.inputs["target_tokens"].ravel() for datum in data.values()]),
+        {name: np.concatenate([_input(datum, name) for datum in data.values()]) for name in names},
+        np.empty(len(nodes), np.float32),
+        np.empty(len(nodes), np.float32),
+    )
 
 
 def _spread(nodes: NDArray[np.int64], datum: Datum) -> NDArray[np.int64]:
@@ -277,7 +308,3 @@ def _input(datum: Datum, name: str) -> NDArray[Any]:
     if name == "weights":
         return np.ones(datum.inputs["target_tokens"].size, np.float32)
     raise BadRequestError(f"{name} must be in every datum's loss_fn_inputs or in none")
-
-
-def _tensor(parts: list[NDArray[Any]], like: torch.Tensor) -> torch.Tensor:
-    return torch.from_numpy(np.concatenate(parts)).to(like.device)

@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import torch
 
-from tokengym.agents.service.engine.base_model import logits_at, set_attention
-from tokengym.agents.service.generation.attention import NAME, Decode, Prefill, run_pass
+from tokengym.agents.service.engine.attention import (
+    AttentionState,
+    Decode,
+    Prefill,
+    attending,
+    hidden_states,
+)
+from tokengym.agents.service.engine.base_model import logits_of
+from tokengym.agents.service.engine.linear import product_dtype
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
 
 if TYPE_CHECKING:
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
     from tokengym.agents.service.engine.packing import Tokens
 
 FIRST_CAPACITY = 16
-PREFILL_POSITIONS = 8192
+PREFILL_POSITIONS = 4096
 
 
 class Decoder(Protocol):
@@ -52,6 +59,7 @@ class SharedPromptDecoder:
         self._store = store
         self._weights = weights
         self._device = next(model.parameters()).device
+        self._dtype = product_dtype(model)
         self._groups: list[Prefix] = []
         self._group_of: NDArray[np.int64] = np.empty(0, np.int64)
         self._cursor: NDArray[np.int64] = np.empty(0, np.int64)
@@ -92,10 +100,10 @@ class SharedPromptDecoder:
             places=places,
             group_size=size,
         )
-        ids = torch.from_numpy(tokens).to(self._device)[:, None]
-        logits = self._run(state, ids, positions[:, None])
+        ids = torch.from_numpy(tokens)[:, None]
+        logits = self._run(state, ids, positions[:, None], torch.arange(rows))
         self._cursor = self._cursor + 1
-        return logits[:, -1].float()
+        return logits
 
     def keep(self, rows: Sequence[int]) -> None:
         """See `Decoder.keep`."""
@@ -181,12 +189,7 @@ class SharedPromptDecoder:
                 dim=-1,
             )[:, None].to(self._device)
         last = torch.tensor([line * width + new - 1 for line, new in enumerate(news)])
-        with logits_at(self._model, last.to(self._device)):
-            logits = self._run(
-                state,
-                torch.from_numpy(ids).to(self._device),
-                torch.from_numpy(at).to(self._device),
-            )[0].float()
+        logits = self._run(state, torch.from_numpy(ids), torch.from_numpy(at), last)
         keys, values = torch.stack(state.keys), torch.stack(state.values)
         return [
             Prefix(
@@ -199,14 +202,14 @@ class SharedPromptDecoder:
             for line, ((tokens, past), new) in enumerate(zip(items, news, strict=True))
         ]
 
-    def _run(self, state: Prefill | Decode, ids: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
-        former = set_attention(self._model, NAME)
-        try:
-            with torch.inference_mode():
-                logits: torch.Tensor = run_pass(self._model, state, ids, at)
-        finally:
-            set_attention(self._model, former)
-        return logits
+    def _run(
+        self, state: AttentionState, ids: torch.Tensor, at: torch.Tensor, wanted: torch.Tensor
+    ) -> torch.Tensor:
+        """Run tokens [R, T] at positions [R, T]; logits at `wanted` of the R * T places."""
+        with torch.inference_mode(), attending(self._model, state, self._dtype):
+            hidden = hidden_states(self._model, ids.to(self._device), at.to(self._device))
+            chosen = hidden.flatten(0, 1)[wanted.to(self._device)]
+            return logits_of(self._model, chosen)
 
     def _placed(self, prefixes: Sequence[Prefix]) -> list[int]:
         """Copy prompts into the buffers, reusing slots no row uses; returns their slots."""
@@ -243,9 +246,8 @@ class SharedPromptDecoder:
         length = capacity if longest <= capacity else max(longest, capacity + capacity // 2)
         layers, kv_heads, _, width = fresh[0].keys.shape
         # Zeros, because masked values are multiplied by zero and must be finite.
-        keys, values = (
-            fresh[0].keys.new_zeros(layers, rows, kv_heads, length, width) for _ in range(2)
-        )
+        shape = (layers, rows, kv_heads, length, width)
+        keys, values = (torch.zeros(shape, device=self._device) for _ in range(2))
         if self._prompt is not None:
             keys[:, :have, :, :capacity], values[:, :have, :, :capacity] = self._prompt
         self._prompt = (keys, values)
@@ -293,8 +295,8 @@ class SharedPromptDecoder:
         if bool((lengths == width).all()):
             return None
         hidden = torch.arange(width)[None, :] >= lengths.cpu()[:, None]
-        mask = torch.zeros(hidden.shape, dtype=self._model.dtype)
-        mask.masked_fill_(hidden, torch.finfo(self._model.dtype).min)
+        mask = torch.zeros(hidden.shape)
+        mask.masked_fill_(hidden, torch.finfo(mask.dtype).min)
         return mask[:, None, None, :].to(self._device)
 
 

@@ -120,14 +120,25 @@ class Job:
             self.future.set_exception(error)
 
 
+_Row = tuple[Job, Sequence]
+
+
 @dataclass
 class _Batch:
     decoder: Decoder
-    rows: list[tuple[Job, Sequence]] = field(default_factory=list)
+    rows: list[_Row] = field(default_factory=list)
 
 
 class Sampler:
-    """All sampling of one base model."""
+    """All sampling of one base model.
+
+    Args:
+        forward: scores prompts.
+        decoder: makes an empty batch for a key of weights.
+        use_weights: switches the model to the weights of a key.
+        decode_text: turns tokens into text.
+        capacity: tokens whose keys and values there is memory for; more sequences wait.
+    """
 
     def __init__(
         self,
@@ -135,12 +146,15 @@ class Sampler:
         decoder: Callable[[str], Decoder],
         use_weights: Callable[[str], None],
         decode_text: Callable[[list[int]], str],
+        capacity: int = 1 << 20,
     ) -> None:
         self._forward = forward
         self._new_decoder = decoder
         self._use_weights = use_weights
         self._decode_text = decode_text
+        self._capacity = capacity
         self._waiting: OrderedDict[str, deque[Job]] = OrderedDict()
+        self._queued: OrderedDict[str, deque[_Row]] = OrderedDict()
         self._batches: OrderedDict[str, _Batch] = OrderedDict()
         self._turn = 0
 
@@ -151,11 +165,11 @@ class Sampler:
     @property
     def busy(self) -> bool:
         """Whether any request is queued or running."""
-        return bool(self._waiting or self._batches)
+        return bool(self._waiting or self._queued or self._batches)
 
     def step(self) -> None:
         """Admit queued requests for one set of weights and append one token to its rows."""
-        keys = list(dict.fromkeys([*self._batches, *self._waiting]))
+        keys = list(dict.fromkeys([*self._batches, *self._queued, *self._waiting]))
         # The sets of weights take turns.
         self._turn += 1
         weights = keys[self._turn % len(keys)]
@@ -170,39 +184,26 @@ class Sampler:
     def _fail(self, weights: str, error: Exception) -> None:
         """Fail every request for these weights, and no other."""
         batch = self._batches.pop(weights, None)
-        for job, _ in batch.rows if batch else ():
+        for job, _ in (*(batch.rows if batch else ()), *self._queued.pop(weights, ())):
             job.fail(error)
         for job in self._waiting.pop(weights, ()):
             job.fail(error)
 
     def _admit(self, weights: str) -> None:
-        waiting = self._waiting.get(weights)
-        if not waiting:
+        if weights not in self._waiting and weights not in self._queued:
             return
-        batch = self._batches.get(weights)
-        room = MAX_ROWS - (len(batch.rows) if batch else 0)
-        jobs: list[Job] = []
-        # One request always fits, however many sequences it asks for, once the batch is empty.
-        while waiting and (waiting[0].request.count <= room or not (jobs or batch)):
-            job = waiting.popleft()
-            if not job.future.done():
-                jobs.append(job)
-                room -= job.request.count
-        if not waiting:
-            del self._waiting[weights]
-        try:
-            self._start(weights, jobs)
-        except Exception as error:
-            for job in jobs:
-                job.fail(error)
-            raise
-
-    def _start(self, weights: str, jobs: list[Job]) -> None:
+        jobs = [job for job in self._waiting.get(weights, ()) if not job.future.done()]
         scored = [job for job in jobs if job.request.score or job.request.topk_prompt]
         if scored:
             self._score(scored)
-        growing = [job for job in jobs if job.request.max_tokens > 1 or job not in scored]
-        rows = [(job, sequence) for job in growing for sequence in job.result.sequences]
+        self._waiting.pop(weights, None)
+        queue = self._queued.setdefault(weights, deque())
+        for job in jobs:
+            if job.request.max_tokens > 1 or job not in scored:
+                queue.extend((job, sequence) for sequence in job.result.sequences)
+        rows = self._take(queue, self._batches.get(weights))
+        if not queue:
+            del self._queued[weights]
         if rows:
             batch = self._batches.get(weights) or _Batch(self._new_decoder(weights))
             self._batches[weights] = batch
@@ -211,6 +212,22 @@ class Sampler:
             logits = batch.decoder.admit([job.request.prompt for job, _ in rows])
             ended = self._append(rows, logits)
             self._retire(weights, batch, {before + row for row in ended}, fed=False)
+
+    def _take(self, queue: deque[_Row], batch: _Batch | None) -> list[_Row]:
+        """Take the sequences off the queue that there is room for; one at least, if none runs."""
+        running = len(batch.rows) if batch else 0
+        room = self._capacity - sum(_held_tokens(other.rows) for other in self._batches.values())
+        taken: list[_Row] = []
+        while queue and running + len(taken) < MAX_ROWS:
+            job, sequence = queue[0]
+            fresh = not taken or taken[-1][0] is not job
+            room -= job.request.max_tokens + (len(job.request.prompt) if fresh else 0)
+            if room < 0 and (running or taken):
+                break
+            queue.popleft()
+            if not job.future.done():
+                taken.append((job, sequence))
+        return taken
 
     def _score(self, jobs: list[Job]) -> None:
         results = score(
@@ -241,7 +258,7 @@ class Sampler:
         logits = batch.decoder.step(tokens)
         self._retire(weights, batch, set(self._append(batch.rows, logits)), fed=True)
 
-    def _append(self, rows: list[tuple[Job, Sequence]], logits: torch.Tensor) -> list[int]:
+    def _append(self, rows: list[_Row], logits: torch.Tensor) -> list[int]:
         """Append a token to every row; returns the rows that have ended."""
         keys = np.array([sequence.key for _, sequence in rows], np.uint64)
         positions = np.array([len(sequence.tokens) for _, sequence in rows], np.int64)
@@ -290,8 +307,15 @@ class Sampler:
         """Return counts for the status route."""
         return {
             "waiting_requests": sum(len(jobs) for jobs in self._waiting.values()),
+            "queued_sequences": sum(len(rows) for rows in self._queued.values()),
             "running_sequences": sum(len(batch.rows) for batch in self._batches.values()),
         }
+
+
+def _held_tokens(rows: list[_Row]) -> int:
+    """Return the tokens that rows may come to hold; a request's prompt counts once."""
+    prompts = {id(job): len(job.request.prompt) for job, _ in rows}
+    return sum(prompts.values()) + sum(job.request.max_tokens for job, _ in rows)
 
 
 def _filled(rows: int, ended: set[int]) -> list[int]:

@@ -1,27 +1,60 @@
-"""Attention over prompts that several samples share.
+"""Attention of our own: packed rows, prompts that several samples share, and decoding.
 
-The keys and values of a prompt are stored once for all its samples; each sample adds a short
-suffix. A decode step multiplies the queries of all samples of a prompt with its keys in one
-product, so a group of eight reads the prompt from memory once, not eight times.
+In training a row holds a prompt and several continuations. In sampling the keys and
+values of a prompt are stored once for all its samples, and each sample adds a short suffix. A
+decode step multiplies the queries of all samples of a prompt with its keys in one product, so a
+group of eight reads the prompt from memory once, not eight times.
 
-It replaces the attention function of any model that looks it up in transformers' table;
-`prompt_sharing` checks at start-up whether a given model does and gets the same logits.
+These states replace the attention function of any model that looks it up in transformers' table;
+`prompt_sharing` checks at start-up whether a given model does and gets the same logits. Queries,
+keys and values are rounded to one number type before the scores, everywhere alike: training and
+sampling then differ by the order of sums alone.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 import torch.nn.functional as F
 from transformers.cache_utils import Cache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from tokengym.agents.service.engine.tree_attention import tree_attention
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from torch import nn
 
+    from tokengym.agents.service.engine.tree_attention import Block
+
 NAME = "tokengym_shared_prompt"
+
+
+class AttentionState(Protocol):
+    """What a forward pass attends to."""
+
+    def attend(
+        self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
+    ) -> torch.Tensor:
+        """One layer: query [R, heads, T, head_dim], key and value [R, kv_heads, T, head_dim]."""
+        ...
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A forward pass over sequences laid out one after another, in one row."""
+
+    blocks: Sequence[Block]
+
+    def attend(
+        self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
+    ) -> torch.Tensor:
+        """One layer: [1, heads, N, head_dim] out."""
+        return tree_attention(query[0], key[0], value[0], self.blocks, scale)[None]
 
 
 @dataclass
@@ -67,10 +100,10 @@ class Decode:
     """One new token for each of R samples of G prompts.
 
     Attributes:
-        prompt_keys: [layers, G, kv_heads, P, head_dim].
+        prompt_keys: float32 [layers, G, kv_heads, P, head_dim].
         prompt_values: the same shape.
         prompt_mask: float [G, 1, 1, P] added to the scores, or None if all prompts have length P.
-        suffix_keys: [layers, R, kv_heads, capacity, head_dim]; the pass writes the new token.
+        suffix_keys: float32 [layers, R, kv_heads, capacity, head_dim]; written by the pass.
         suffix_values: the same shape.
         suffix_mask: float [R, 1, 1, T] added to the scores, or None if all suffixes have length T.
         cursor: int64 [R], where each sample's new token goes.
@@ -103,12 +136,12 @@ class Decode:
         groups, size = self.prompt_keys.shape[1], self.group_size
         line = torch.arange(rows, device=query.device)
         own_keys, own_values = self.suffix_keys[layer], self.suffix_values[layer]
-        own_keys[line, :, self.cursor] = key[:, :, 0]
-        own_values[line, :, self.cursor] = value[:, :, 0]
+        own_keys[line, :, self.cursor] = key[:, :, 0].float()
+        own_values[line, :, self.cursor] = value[:, :, 0].float()
         own_keys, own_values = own_keys[:, :, : self.filled], own_values[:, :, : self.filled]
 
         # Consecutive query heads share a key head, as in transformers' repeat_kv.
-        queries = query.reshape(rows, kv_heads, repeat, width) * scale
+        queries = query.float().reshape(rows, kv_heads, repeat, width) * scale
         own = queries @ own_keys.transpose(-1, -2)
         if self.suffix_mask is not None:
             own = own + self.suffix_mask
@@ -117,7 +150,7 @@ class Decode:
             shared = shared + self.prompt_mask
         prompt = shared.shape[-1]
         scores = torch.cat([shared, self._grouped(own, groups, size)], dim=-1)
-        weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(query.dtype)
+        weights = torch.softmax(scores, dim=-1)
         mixed = self._ungrouped(weights[..., :prompt] @ self.prompt_values[layer], groups, size)
         mixed = mixed + self._ungrouped(weights[..., prompt:], groups, size) @ own_values
         return mixed.reshape(rows, heads, 1, width)
@@ -160,24 +193,37 @@ class PassThroughCache(Cache):
         return 0
 
 
-# The pass in progress. The compute thread is the only one that runs models.
-_running: list[Prefill | Decode] = []
+# The passes in progress and their number types. Only the compute thread runs models.
+_running: list[tuple[AttentionState, torch.dtype]] = []
 
 
-def run_pass(model: Any, state: Prefill | Decode, ids: torch.Tensor, at: torch.Tensor) -> Any:
-    """Run `model` over token ids [R, T] at positions [R, T] with `state` as its attention."""
-    _running.append(state)
+@contextmanager
+def attending(model: Any, state: AttentionState, dtype: torch.dtype) -> Iterator[None]:
+    """Within the block, `model` computes attention by `state`, on values rounded to `dtype`.
+
+    A backward pass that recomputes activations has to be inside the block too.
+    """
+    former = model.config._attn_implementation
+    model.config._attn_implementation = NAME
+    _running.append((state, dtype))
     try:
-        return model(
-            input_ids=ids,
-            position_ids=at,
-            # Four dimensions tell transformers that the mask is ready; it is never read.
-            attention_mask=torch.zeros(1, 1, 1, 1, device=ids.device, dtype=model.dtype),
-            past_key_values=PassThroughCache(),
-            use_cache=True,
-        ).logits
+        yield
     finally:
         _running.pop()
+        model.config._attn_implementation = former
+
+
+def hidden_states(model: Any, ids: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+    """Run the layers of `model` over token ids [R, T] at positions [R, T]; [R, T, hidden]."""
+    found: torch.Tensor = model.base_model(
+        input_ids=ids,
+        position_ids=at,
+        # Four dimensions tell transformers that the mask is ready; it is never read.
+        attention_mask=torch.zeros(1, 1, 1, 1, device=ids.device, dtype=model.dtype),
+        past_key_values=PassThroughCache(),
+        use_cache=True,
+    ).last_hidden_state
+    return found
 
 
 def _attention(
@@ -190,8 +236,9 @@ def _attention(
     **_extra: Any,
 ) -> tuple[torch.Tensor, None]:
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    state = _running[-1]
-    output = state.attend(int(module.layer_idx), query, key, value, scale)  # type: ignore[arg-type]
+    state, dtype = _running[-1]
+    layer = int(module.layer_idx)  # type: ignore[arg-type]
+    output = state.attend(layer, query.to(dtype), key.to(dtype), value.to(dtype), scale)
     return output.transpose(1, 2).contiguous(), None
 
 

@@ -1,0 +1,119 @@
+"""How much memory the work on a model takes, and how much it may take."""
+
+from __future__ import annotations
+
+import resource
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils.checkpoint import checkpoint
+
+from tokengym.agents.service.engine.linear import Adapter, lora_layers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROBE_TOKENS = 64
+# Larger batches are no faster, and less than this is not worth splitting for.
+MOST_BATCH, LEAST_BATCH = 1 << 30, 1 << 26
+
+
+@dataclass(frozen=True)
+class MemoryBudget:
+    """Bytes that the work on one model may take beyond its weights.
+
+    Attributes:
+        batch: activations of one batch of training or scoring.
+        cache: keys and values of the sequences that are being sampled.
+    """
+
+    batch: int
+    cache: int
+
+    @classmethod
+    def of(cls, free: int) -> MemoryBudget:
+        """Divide what is free; a little is always there, so that work can be split but not fail."""
+        half = max(LEAST_BATCH, free // 2)
+        return cls(min(half, MOST_BATCH), half)
+
+
+def resident_bytes() -> int:
+    """Return the memory that this process holds now."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * resource.getpagesize()
+    except OSError:
+        # Elsewhere only the peak is known; macOS counts it in bytes.
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def activation_bytes(model: Any) -> int:
+    """Measure the activations that a backward pass keeps, in bytes for each position.
+
+    An adapter on every layer is assumed. What attention keeps besides grows with the square of the
+    length and is left to `attention_bytes`.
+    """
+    kept: dict[int, int] = {}
+    weights = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    length = min(PROBE_TOKENS, getattr(model.config, "max_position_embeddings", PROBE_TOKENS))
+    ids = torch.zeros(1, length, dtype=torch.long, device=model.device)
+    layers = lora_layers(model).values()
+    former = [layer.adapter for layer in layers]
+    for layer in layers:
+        a, b = layer.weight.new_zeros(1, layer.in_features), layer.weight.new_zeros(1, 1)
+        layer.adapter = Adapter(a.requires_grad_(), b.expand(layer.out_features, 1), 1.0)
+    try:
+        with torch.enable_grad(), saved_tensors_hooks(keep, lambda tensor: tensor):
+            result = model.base_model(input_ids=ids, use_cache=False)
+    finally:
+        for layer, adapter in zip(layers, former, strict=True):
+            layer.adapter = adapter
+    del result
+    return sum(kept.values()) // length
+
+
+@contextmanager
+def recomputing(model: Any) -> Iterator[None]:
+    """Within the block, layers keep only their input for the backward pass inside it."""
+    count = int(model.config.get_text_config().num_hidden_layers)
+    (layers,) = (
+        module
+        for module in model.base_model.children()
+        if isinstance(module, nn.ModuleList) and len(module) == count
+    )
+    for layer in layers:
+        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            del layer.forward
+
+
+def attention_bytes(model: Any) -> int:
+    """Return the attention weights that a backward pass keeps, in bytes for each pair."""
+    config = model.config.get_text_config()
+    layers, heads = int(config.num_hidden_layers), int(config.num_attention_heads)
+    itemsize = next(iter(lora_layers(model).values())).weight.itemsize
+    return layers * heads * itemsize
+
+
+def cache_bytes(model: Any) -> int:
+    """Return the size of one token's keys and values in float32."""
+    config = model.config.get_text_config()
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return 2 * 4 * int(config.num_hidden_layers) * int(heads) * int(width)

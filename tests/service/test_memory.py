@@ -1,0 +1,87 @@
+"""A bound on memory splits the work and changes nothing else."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+
+from tests.service.toy import VOCABULARY
+from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
+from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
+from tokengym.agents.service.engine.forward import packed_forward
+from tokengym.agents.service.engine.memory import LEAST_BATCH, MemoryBudget
+from tokengym.agents.service.generation.decoder import SharedPromptDecoder
+from tokengym.agents.service.generation.prefix_cache import PrefixCache
+from tokengym.agents.service.generation.sampler import Sampler, SampleRequest, SampleResult
+from tokengym.agents.service.generation.token_sampling import TokenSampling
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def base_model(model_dir: Path) -> BaseModel:
+    return load_base_model(model_dir, "cpu")
+
+
+def test_a_little_memory_is_always_there() -> None:
+    assert MemoryBudget.of(-5) == MemoryBudget(LEAST_BATCH, LEAST_BATCH)
+    assert MemoryBudget.of(6 * LEAST_BATCH) == MemoryBudget(3 * LEAST_BATCH, 3 * LEAST_BATCH)
+
+
+def _sample(base_model: BaseModel, capacity: int) -> tuple[list[list[int]], int]:
+    """Sampled tokens of three requests, and the most sequences that ran at once."""
+    sampler = Sampler(
+        packed_forward(base_model.sampled, base_model.device, share=True),
+        lambda weights: SharedPromptDecoder(base_model.sampled, PrefixCache(1 << 20), weights),
+        lambda _weights: None,
+        str,
+        capacity,
+    )
+    futures: list[Future[SampleResult]] = []
+    for number in range(3):
+        prompt = np.arange(10 * number, 10 * number + 12, dtype=np.int32)
+        futures.append(Future())
+        sampler.submit(
+            SampleRequest("base", prompt, 4, TokenSampling(number), 6, frozenset()), futures[-1]
+        )
+    most = 0
+    while sampler.busy:
+        sampler.step()
+        most = max(most, sampler.status()["running_sequences"])
+    return [one.tokens for future in futures for one in future.result().sequences], most
+
+
+def test_sequences_that_do_not_fit_wait_and_come_out_the_same(base_model: BaseModel) -> None:
+    expected, together = _sample(base_model, 1 << 20)
+    assert together == 12
+    for capacity, running in ((1, 1), (12 + 6, 1), (12 + 3 * 6, 3), (2 * 12 + 5 * 6, 5)):
+        sampled, most = _sample(base_model, capacity)
+        assert sampled == expected
+        assert most == running
+
+
+def test_what_a_batch_keeps_is_foreseen(base_model: BaseModel) -> None:
+    adapters = LoraAdapters(base_model.trained)
+    adapters.create("run", LoraSpec(8, seed=1))
+    forward = packed_forward(base_model.trained, base_model.device, share=True)
+    generator = np.random.default_rng(0)
+    sequences = [generator.integers(0, VOCABULARY, 150).astype(np.int32) for _ in range(6)]
+    (rows,) = forward.plan(sequences)
+    weights = {p.untyped_storage().data_ptr() for p in base_model.trained.parameters()}
+    kept: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.untyped_storage().data_ptr() not in weights:
+            kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with saved_tensors_hooks(keep, lambda tensor: tensor), forward.running(rows) as (_, hidden):
+        assert hidden.requires_grad
+    foreseen = sum(forward.size.of(row.shared, row.lengths) for row in rows)
+    assert 0.7 < sum(kept.values()) / foreseen < 1.2
