@@ -149,9 +149,9 @@ def _score_batch(
     last: dict[int, torch.Tensor] = {}
     nodes = np.concatenate([batch.node_of[member] for member in members])
     for index, rows, logits in forward.logits(hidden, nodes):
-        for at, row in zip(index.tolist(), rows.tolist(), strict=True):
-            if at + 1 in ends:
-                last[at + 1] = logits[row].clone()
+        final = np.isin(index + 1, ends)
+        for end, row in zip((index[final] + 1).tolist(), rows[final].tolist(), strict=True):
+            last[end] = logits[row].clone()
         logprobs = torch.log_softmax(logits, dim=-1)
         values[index] = logprobs[rows, following[index]].cpu().numpy()
         if most:
