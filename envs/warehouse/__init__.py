@@ -3,6 +3,7 @@
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.rewards.bounds import UNIT
 from tokengym.rewards.control import FlatFloor, bounded_score
+from tokengym.rewards.form import FORM_SHARE, FormAccount
 
 SPEC = WorldSpec(
     id="tokengym/Warehouse-v0",
@@ -34,6 +35,8 @@ SPEC = WorldSpec(
         "evaluation_tasks": 256,
     },
     flat_floor=FlatFloor(
-        bounded_score(0.0), 0.0, "a shift worse than one order at a time, in order, earns 0"
+        FormAccount(1).earned(bounded_score(0.0)) + FORM_SHARE,
+        0.0,
+        "a shift worse than one order at a time, in order, earns 0",
     ),
 )

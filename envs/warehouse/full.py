@@ -7,10 +7,10 @@ from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.compiled import CompiledFull
 from tokengym.envs.warehouse.days import Days
-from tokengym.envs.warehouse.grammar import read_reorder
+from tokengym.envs.warehouse.grammar import read_reorder, reorder_nearness
 from tokengym.envs.warehouse.inventory import reorder
 from tokengym.envs.warehouse.pick import Picking, follows
-from tokengym.envs.warehouse.prompt import REORDER_FORM, Answer, clock_line, day_lines
+from tokengym.envs.warehouse.prompt import REORDER_WORDS, Answer, clock_line, day_lines
 
 
 class FullSession:
@@ -57,6 +57,18 @@ class FullSession:
         """Value less all costs of the days closed."""
         return self.days.objective
 
+    @property
+    def replies(self) -> int:
+        """Replies in an episode that has none but malformed ones: it ships nothing."""
+        days, count = Days(self.compiled.shop), 0
+        while not days.over:
+            days.open([0] * len(days.inventories))
+            count += 1
+            if days.picking.can_ship():
+                count += len(days.picking.open) + 1
+            days.close()
+        return count
+
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the days so far."""
         return {
@@ -72,32 +84,32 @@ class FullSession:
         days, picking = self.days, self._picking
         if picking is None:
             lines = read_reorder(text, complete=complete)
-            in_form = lines is not None
-            feedback = [] if in_form else [complaint(text, REORDER_FORM, complete=complete)]
+            nearness, feedback = None, []
+            if lines is None:
+                nearness = reorder_nearness(text, len(days.inventories))
+                feedback.append(complaint(text, REORDER_WORDS, complete=complete))
             feedback += self._reorder(lines or [])
             feedback.append(self.compiled.book_texts[days.day])
             picking = self._picking = Picking(days.picking)
             self._decisions = len(picking.state.open) + 1
         else:
-            malformed = picking.malformed
-            outcome = picking.play(text, complete)
-            in_form = picking.malformed == malformed
+            outcome, nearness = picking.play(text, complete)
             feedback = [outcome] if outcome else []
             self._decisions -= 1
-        if not in_form:
+        if nearness is not None:
             self.malformed += 1
         if self._decisions and not picking.over:
             feedback.append(clock_line(picking.state))
-            return "\n".join(feedback), in_form, None
+            return Answer("\n".join(feedback), nearness)
         self._refused += picking.refused
         self._picking = None
         lost = days.close()
         self._lost += lost
         feedback.append(f"Day over, {lost} units lost." if lost else "Day over.")
         if days.over:
-            return "\n".join(feedback), in_form, StopReason.COMPLETED
+            return Answer("\n".join(feedback), nearness, StopReason.COMPLETED)
         feedback += day_lines(days.day + 1, days.inventories)
-        return "\n".join(feedback), in_form, None
+        return Answer("\n".join(feedback), nearness)
 
     def _reorder(self, lines: Sequence[tuple[str, int]]) -> list[str]:
         """Place a reorder, open the day, and return the lines on what was refused."""

@@ -5,21 +5,34 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from tokengym.envs.core.grammar import last_match
+from tokengym.envs.core.form import nearness
+from tokengym.envs.core.grammar import last_match, read_line
 from tokengym.envs.warehouse.layout import slot_name
 
-_GAP = r"[ \t]*,[ \t]*"
-_ORDERS = rf"O\d{{1,4}}(?:{_GAP}O\d{{1,4}}){{0,63}}"
-_SLOTS = rf"A\d{{1,3}}-\d{{1,3}}(?:{_GAP}A\d{{1,3}}-\d{{1,3}}){{0,63}}"
+_GAP = r"[ \t]*+"
+_ORDER = r"O\d{1,4}+(?!\d)"
+_NEXT_ORDER = rf"{_GAP}(?:[,;&+]|and\b)?{_GAP}"
+_SLOT = r"A\d{1,3}+-\d{1,3}+(?!\d)"
+_NEXT_SLOT = rf"{_GAP}(?:[,;]|->|>|\u2192|and\b|then\b)?{_GAP}"
+_UNIT = r"(?:[ \t]++(?:time[ \t]++)?+units?\b)?+"
 _PICK = re.compile(
-    rf"TRIP[ \t]+({_ORDERS})(?:[ \t]*:[ \t]*({_SLOTS}))?|WAIT[ \t]+([1-9]\d{{0,2}})|DONE",
+    rf"TRIP{_GAP}:?{_GAP}({_ORDER}(?:{_NEXT_ORDER}{_ORDER}){{0,63}}+)"
+    rf"(?:{_GAP}:{_GAP}({_SLOT}(?:{_NEXT_SLOT}{_SLOT}){{0,63}}+))?+"
+    rf"|WAIT{_GAP}:?{_GAP}(?:for[ \t]++)?+([1-9]\d{{0,2}}+)(?!\d){_UNIT}|DONE\b",
     re.IGNORECASE | re.ASCII,
 )
+_ITEM = rf"[A-Z][A-Z0-9_]{{0,15}}+{_GAP}[:=]?{_GAP}(?<![A-Z0-9_])\d{{1,4}}+(?!\d){_UNIT}"
+_NEXT_ITEM = rf"{_GAP}(?:[,;&]|and\b){_GAP}"
 _REORDER = re.compile(
-    r"REORDER[ \t]+(?:(NONE)|([A-Z][A-Z0-9_]{0,15})[ \t]+([1-9]\d{0,3}))", re.IGNORECASE | re.ASCII
+    rf"REORDER{_GAP}:?{_GAP}(?:(NONE)\b|({_ITEM}(?:{_NEXT_ITEM}{_ITEM}){{0,63}}+))",
+    re.IGNORECASE | re.ASCII,
 )
+_ORDER_NAME = re.compile(r"O\d{1,4}", re.ASCII)
+_SLOT_NAME = re.compile(r"A\d{1,3}-\d{1,3}", re.IGNORECASE | re.ASCII)
+_UNITS_OF_ITEM = re.compile(r"([A-Z][A-Z0-9_]{0,15}+)[ \t:=]++(\d{1,4})", re.ASCII)
 
-_NONE = ("", 0)
+_PICK_FORMS = ("TRIP O0,O0", "TRIP O0: A0-0, A0-0", "WAIT 0")
+_REORDER_FORM = "REORDER S0 0"
 
 MOST_WAIT = 999
 """Longest wait one reply can ask for."""
@@ -45,22 +58,37 @@ class Done(NamedTuple):
 
 
 Command = Trip | Wait | Done
+_Units = tuple[tuple[str, int], ...]
+"""Units by item, as a line orders them; `NONE` is no item."""
+_NONE = "NONE"
 
 
 def read_pick(text: str, *, complete: bool) -> Command | None:
-    """Return the command of the last matching line; `None` if there is none or it was cut off."""
-    match = last_match(_PICK, text) if complete else None
+    """Return the command of the last matching line.
+
+    `None` if there is none, if that line holds two that differ, or if the reply was cut off.
+    """
+    if not complete:
+        return None
+    return _known_pick(text) if len(text) <= _SHORT else _last_pick(text)
+
+
+def _last_pick(text: str) -> Command | None:
+    match = last_match(_PICK, text)
     if match is None:
         return None
     ids, stops, time = match.groups()
     if ids is not None:
         return Trip(
-            tuple(ids.upper().replace(" ", "").replace("\t", "").split(",")),
-            tuple(map(_plain_slot, stops.replace(" ", "").replace("\t", "").split(",")))
-            if stops
-            else (),
+            tuple(_ORDER_NAME.findall(ids.upper())),
+            tuple(map(_plain_slot, _SLOT_NAME.findall(stops))) if stops else (),
         )
     return Done() if time is None else Wait(int(time))
+
+
+def pick_nearness(text: str) -> float:
+    """Return how near a malformed reply is to a trip or a wait, in [0, 1]."""
+    return max(nearness(text, form) for form in _PICK_FORMS)
 
 
 def write_pick(command: Command) -> str:
@@ -76,32 +104,43 @@ def write_pick(command: Command) -> str:
 def read_reorder(text: str, *, complete: bool) -> list[tuple[str, int]] | None:
     """Return the units to reorder by item; a later line for an item replaces an earlier one.
 
-    `REORDER NONE` takes back the lines before it. `None` stands for no matching line, or for a
-    reply that was cut off.
+    `REORDER NONE` takes back the lines before it. `None` stands for no matching line, a line that
+    contradicts itself, or a reply that was cut off.
     """
     if not complete:
         return None
     read = _known_line if len(text) <= _SHORT else _reorder_line
-    matched = [*filter(None, map(read, text.split("\n")))]
-    if not matched:
-        return None
-    lines = dict(matched)
-    if _NONE[0] in lines:
-        last = len(matched) - matched[::-1].index(_NONE)
-        lines = dict(matched[last:])
-    return list(lines.items())
+    lines: dict[str, int] | None = None
+    for found in map(read, filter(None, text.split("\n"))):
+        if found is None:
+            continue
+        units = dict(found)
+        if len(units) < len(set(found)) or (_NONE in units and len(units) > 1):
+            return None
+        lines = {} if _NONE in units else {**(lines or {}), **units}
+    return None if lines is None else list(lines.items())
 
 
-def _reorder_line(line: str) -> tuple[str, int] | None:
-    """Return item and units of a line, `_NONE` for `REORDER NONE`; `None` if it does not match."""
-    match = _REORDER.fullmatch(line.strip())
-    if match is None:
-        return None
-    return _NONE if match[1] is not None else (match[2].upper(), int(match[3]))
+def _reorder_line(line: str) -> _Units | None:
+    """Return the units by item that a line orders; `None` if it does not match."""
+    found: list[tuple[str, int]] = []
+    for match in read_line(_REORDER, line):
+        none, items = match.groups()
+        if none:
+            found.append((_NONE, 0))
+        else:
+            found += [(sku, int(units)) for sku, units in _UNITS_OF_ITEM.findall(items.upper())]
+    return tuple(found) or None
+
+
+def reorder_nearness(text: str, items: int) -> float:
+    """Return how near a malformed reply is to a line of units for each of `items`, in [0, 1]."""
+    return nearness(text, *[_REORDER_FORM] * items)
 
 
 _SHORT = 256
-"""Characters of a reply up to which its lines are cached: few different ones occur."""
+"""Characters of a reply up to which it is cached: few different ones occur."""
+_known_pick = lru_cache(maxsize=16384)(_last_pick)
 _known_line = lru_cache(maxsize=4096)(_reorder_line)
 
 

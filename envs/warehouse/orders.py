@@ -169,11 +169,15 @@ def read_shift(
     """Read a shift from an instance: the site, the orders, and units by slot (`None`: no limit).
 
     Raises:
-        TaskError: if there is no order, or one that cannot be picked.
+        TaskError: if there is no order, one that cannot be picked, or a slot without units.
     """
     site = Site.of(instance["site"])
     orders = read_orders(instance["orders"], site)
     if not orders:
         raise TaskError("a shift needs at least one order")
-    stock = instance["stock"]
-    return site, orders, None if stock is None else {str(k): int(v) for k, v in stock.items()}
+    if instance["stock"] is None:
+        return site, orders, None
+    stock = {str(slot): int(units) for slot, units in instance["stock"].items()}
+    if off := sorted(needs(orders).keys() - stock.keys()):
+        raise TaskError(f"orders name the slots {off}, whose units are not given")
+    return site, orders, stock

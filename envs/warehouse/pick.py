@@ -6,10 +6,10 @@ from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.compiled import CompiledPick
-from tokengym.envs.warehouse.grammar import Trip, Wait, read_pick
+from tokengym.envs.warehouse.grammar import Command, Trip, Wait, pick_nearness, read_pick
 from tokengym.envs.warehouse.picking import PickingState
 from tokengym.envs.warehouse.prompt import (
-    PICK_FORM,
+    PICK_WORDS,
     Answer,
     clock_line,
     refused_line,
@@ -38,13 +38,20 @@ class Picking:
         """Whether nothing more can be shipped."""
         return self.closed or not self.state.can_ship()
 
-    def play(self, text: str, complete: bool) -> str:
-        """Apply a reply and return the feedback on it; empty for a wait."""
+    def play(self, text: str, complete: bool) -> tuple[str, float | None]:
+        """Apply a reply.
+
+        Returns:
+            the feedback on it, empty for a wait; and its nearness to the form if it is malformed.
+        """
         command = read_pick(text, complete=complete)
         if command is None:
             self.malformed += 1
             self.state.wait(1)
-            return complaint(text, PICK_FORM, complete=complete)
+            return complaint(text, PICK_WORDS, complete=complete), pick_nearness(text)
+        return self._carry_out(command), None
+
+    def _carry_out(self, command: Command) -> str:
         if isinstance(command, Trip):
             outcome = self.state.trip(*command)
             if not isinstance(outcome, str):
@@ -94,6 +101,11 @@ class PickSession:
         return self.picking.state.objective
 
     @property
+    def replies(self) -> int:
+        """Replies in an episode that has none but malformed ones."""
+        return self._turn_limit if self.picking.state.can_ship() else 1
+
+    @property
     def malformed(self) -> int:
         """Replies without a command so far."""
         return self.picking.malformed
@@ -111,15 +123,13 @@ class PickSession:
     def respond(self, text: str, complete: bool) -> Answer:
         """Apply a reply."""
         picking = self.picking
-        malformed = picking.malformed
-        feedback = picking.play(text, complete)
-        in_form = picking.malformed == malformed
+        feedback, nearness = picking.play(text, complete)
         self.on_plan = self.on_plan and follows(self.compiled.plan, self.turns, text, complete)
         self.turns += 1
         if picking.over:
-            return feedback or "The shift is over.", in_form, StopReason.COMPLETED
+            return Answer(feedback or "The shift is over.", nearness, StopReason.COMPLETED)
         if self.turns >= self._turn_limit:
-            return feedback or "The shift is over.", in_form, StopReason.TURN_LIMIT
+            return Answer(feedback or "The shift is over.", nearness, StopReason.TURN_LIMIT)
         state = picking.state
         line = clock_line(state)
         for release, new in self.compiled.news[self._announced :]:
@@ -127,7 +137,7 @@ class PickSession:
                 break
             self._announced += 1
             feedback = f"{feedback}\n{new}" if feedback else new
-        return f"{feedback}\n{line}" if feedback else line, in_form, None
+        return Answer(f"{feedback}\n{line}" if feedback else line, nearness)
 
 
 def follows(plan: Sequence[str], turn: int, text: str, complete: bool) -> bool:

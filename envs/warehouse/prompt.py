@@ -1,6 +1,7 @@
 """The texts a shift lead reads: the rules once, then only what is new."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.days import Shop
@@ -11,10 +12,24 @@ from tokengym.envs.warehouse.picking import PickingState, Shipment
 
 PICK_FORM = "TRIP O1,O2: A0-3, A2-5"
 REORDER_FORM = "REORDER S1 12"
+PICK_WORDS = "TRIP <orders>: <their slots in walking order>, or WAIT <time>, or DONE"
+REORDER_WORDS = "a line REORDER <item> <units> for each item to reorder, or REORDER NONE"
 _ROUTE = "orders: slots in walking order; no slots: S-shape"
 
-Answer = tuple[str, bool, StopReason | None]
-"""The answer to a reply: what is new, whether the reply was in form, why the episode ended."""
+
+class Answer(NamedTuple):
+    """The answer to a reply.
+
+    Attributes:
+        text: what is new.
+        nearness: how near a malformed reply is to the form, in [0, 1]; `None` if it is well-formed.
+        reason: why the episode ended, if it did.
+    """
+
+    text: str
+    nearness: float | None
+    reason: StopReason | None = None
+
 
 _ITEM_TERMS = (
     "Per item: mean demand a day, days until a reorder arrives, room with what is due, cost of a "

@@ -12,9 +12,9 @@ from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.compiled import CompiledStock
-from tokengym.envs.warehouse.grammar import read_reorder
+from tokengym.envs.warehouse.grammar import read_reorder, reorder_nearness
 from tokengym.envs.warehouse.inventory import Inventory, reorder
-from tokengym.envs.warehouse.prompt import REORDER_FORM, Answer, sales_line
+from tokengym.envs.warehouse.prompt import REORDER_WORDS, Answer, sales_line
 
 
 class StockSession:
@@ -53,6 +53,11 @@ class StockSession:
         """Minus the regret of the decisions so far, `<= 0`."""
         return -self._regret
 
+    @property
+    def replies(self) -> int:
+        """Replies in an episode that has none but malformed ones."""
+        return self.compiled.reviews
+
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the days so far: realised cost, share of demand served."""
         asked = self._sold + self._lost
@@ -75,10 +80,11 @@ class StockSession:
         """Apply a reply and play the days to the next review."""
         feedback = []
         lines = read_reorder(text, complete=complete)
-        in_form = lines is not None
+        nearness = None
         if lines is None:
             self.malformed += 1
-            feedback.append(complaint(text, REORDER_FORM, complete=complete))
+            nearness = reorder_nearness(text, len(self.inventories))
+            feedback.append(complaint(text, REORDER_WORDS, complete=complete))
             lines = []
         orders, refusals = reorder(self.inventories, lines)
         if refusals:
@@ -87,9 +93,10 @@ class StockSession:
         news = self._run(orders)
         compiled = self.compiled
         if self.turns == compiled.reviews:
-            return "\n".join([*feedback, "The last day is over."]), in_form, StopReason.COMPLETED
+            text = "\n".join([*feedback, "The last day is over."])
+            return Answer(text, nearness, StopReason.COMPLETED)
         feedback.append(f"Day {self.turns * compiled.review + 1}")
-        return "\n".join(feedback + news), in_form, None
+        return Answer("\n".join(feedback + news), nearness)
 
     def _run(self, orders: Sequence[int]) -> list[str]:
         """Place orders, play the days of a review cycle, and return a line of sales by item."""

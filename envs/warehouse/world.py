@@ -25,17 +25,16 @@ from tokengym.envs.warehouse.generator import draw
 from tokengym.envs.warehouse.levels import LEVELS
 from tokengym.envs.warehouse.oracle.answer import solve_instance
 from tokengym.envs.warehouse.pick import PickSession
-from tokengym.envs.warehouse.prompt import PICK_FORM
 from tokengym.envs.warehouse.stock import StockSession
 from tokengym.rewards.control import bounded_score, control_score
+from tokengym.rewards.form import FormAccount
 
 ROLE = "lead"
 
 Session = PickSession | StockSession | FullSession
 
 _LEAST_GAP = 0.05
-_IN_FORM: Mapping[str, float] = MappingProxyType({"well_formed": 1.0})
-_OUT_OF_FORM: Mapping[str, float] = MappingProxyType({"well_formed": 0.0})
+_IN_FORM: Mapping[str, float] = MappingProxyType({"well_formed": 1.0, "form": 1.0})
 
 
 class WarehouseWorld(World[CompiledTask]):
@@ -50,9 +49,10 @@ class WarehouseWorld(World[CompiledTask]):
     - `full`, `full_pickers`: every day a reorder, then picking. The optimum is a bound.
 
     The objective is the value of orders, less exp(-lateness/decay) of it lost, less walking, and
-    less holding, lost sales and reorders. Paid once, at the end: h(s) of `rewards.control`, in
-    (0, 1], where first come, first served, one order at a time with lean reorders, has s = 0 and
-    the optimum s = 1.
+    less holding, lost sales and reorders. Paid once, at the end: .95 h(s) of `rewards.control`,
+    where first come, first served, one order at a time with lean reorders, has s = 0 and the
+    optimum s = 1; and .05 for form. Every malformed reply costs its share of both, see
+    `rewards.form`: an episode of nothing else earns less than .05.
 
     Args:
         spec: the world's declaration.
@@ -68,7 +68,7 @@ class WarehouseWorld(World[CompiledTask]):
         DataError: if the data cannot be used, naming file, line and reason.
     """
 
-    expected_form: ClassVar[str] = PICK_FORM
+    expected_form: ClassVar[str] = "REORDER S1 5\nTRIP O1"
 
     def __init__(
         self,
@@ -86,6 +86,7 @@ class WarehouseWorld(World[CompiledTask]):
         if self._records is not None:
             self._windows = self._records.windows(LEVELS[self.level])
         self._session: Session | None = None
+        self._account = FormAccount(1)
 
     @property
     def session(self) -> Session:
@@ -163,6 +164,7 @@ class WarehouseWorld(World[CompiledTask]):
 
     def _begin(self, task: Task) -> Turn:
         self._session = self._open(self.compiled)
+        self._account = FormAccount(self._session.replies)
         return Turn(ROLE, self.compiled.opening)
 
     def _open(self, compiled: CompiledTask) -> Session:
@@ -174,18 +176,22 @@ class WarehouseWorld(World[CompiledTask]):
         return FullSession(compiled, self.turn_limit)
 
     def _respond(self, text: str, complete: bool) -> Turn:
-        session = self.session
-        feedback, in_form, reason = session.respond(text, complete)
-        form = _IN_FORM if in_form else _OUT_OF_FORM
-        if reason is None:
-            return Turn(ROLE, feedback, metrics=form)
+        session, account = self.session, self._account
+        answer = session.respond(text, complete)
+        metrics = _IN_FORM
+        if answer.nearness is not None:
+            account.note_malformed(answer.nearness)
+            metrics = {"well_formed": 0.0, "form": answer.nearness}
+        if answer.reason is None:
+            return Turn(ROLE, answer.text, metrics=metrics)
         compiled = self.compiled
         score = control_score(session.objective, compiled.reference, compiled.optimum)
+        terms = {"score": account.earned(bounded_score(score)), "form": account.form}
         metrics = {
-            **form,
+            **metrics,
             "objective": session.objective,
             "normalized_score": score,
             "turns": float(session.turns),
             **session.metrics(),
         }
-        return self._end(ROLE, feedback, {ROLE: {"score": bounded_score(score)}}, reason, metrics)
+        return self._end(ROLE, answer.text, {ROLE: terms}, answer.reason, metrics)

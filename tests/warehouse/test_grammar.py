@@ -1,5 +1,7 @@
 """Laws of reading replies: the last command counts, a reorder is all its lines, nothing raises."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,7 +58,6 @@ def test_blanks_zeros_and_case_do_not_matter(said: str) -> None:
         "",
         "TRIP",
         "TRIP : A0-1",
-        "TRIP O1: ",
         "WAIT",
         "WAIT 0",
         "WAIT 1000",
@@ -91,4 +92,65 @@ def test_a_later_line_replaces_an_earlier_one_and_none_takes_all_back() -> None:
     ]
     assert read_reorder("REORDER S1 3\nREORDER NONE", complete=True) == []
     assert read_reorder("nothing to say", complete=True) is None
-    assert read_reorder("REORDER S1 0", complete=True) is None
+    assert read_reorder("REORDER S1 0", complete=True) == [("S1", 0)]
+    assert read_reorder("REORDER S1 3\nREORDER S2 4, S2 5", complete=True) is None
+    assert read_reorder("REORDER NONE, REORDER S2 5", complete=True) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "command"),
+    [
+        ("**TRIP O1, O2**: `A0-3`, `A2-5`", Trip(("O1", "O2"), ("A0-3", "A2-5"))),
+        ("Answer: TRIP O1 and O2: A0-3 -> A2-5", Trip(("O1", "O2"), ("A0-3", "A2-5"))),
+        ("TRIP: O1 O2 (the most urgent)", Trip(("O1", "O2"), ())),
+        ("Wait for 7 time units.", Wait(7)),
+        ("- **done**", Done()),
+        ("TRIP O1; TRIP O1", Trip(("O1",), ())),
+        ("TRIP O1, then WAIT 5", None),
+        ("TRIP O1\nTRIP O2 or TRIP O3", None),
+    ],
+)
+def test_what_people_put_around_a_command_is_read(said: str, command: object) -> None:
+    assert read_pick(said, complete=True) == command
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "REORDER S1 3, S2 14",
+        "1. REORDER S1 = 3 units\n2. REORDER S2: 14 units",
+        "reorder s1 3; REORDER S2 14.",
+        "**REORDER S1 3 and S2 14**",
+    ],
+)
+def test_reorders_are_read_however_they_are_listed(said: str) -> None:
+    assert read_reorder(said, complete=True) == [("S1", 3), ("S2", 14)]
+
+
+@pytest.mark.parametrize("start", ["", "TRIP O1", "TRIP O1:", "REORDER S1", "WAIT ", "DONE"])
+@pytest.mark.parametrize(
+    "character",
+    [
+        " ",
+        "\t",
+        "O",
+        "1",
+        ",",
+        "-",
+        ":",
+        ">",
+        "_",
+        "*",
+        "<",
+        "\u2192",
+        "O1,",
+        "A0-1 ",
+        "REORDER S1 1,",
+    ],
+)
+def test_a_megabyte_of_any_character_is_read_in_linear_time(start: str, character: str) -> None:
+    text = start + character * (1_000_000 // len(character)) + "x"
+    began = time.process_time()
+    read_pick(text, complete=True)
+    read_reorder(text, complete=True)
+    assert time.process_time() - began < 5.0

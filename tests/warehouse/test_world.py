@@ -70,12 +70,12 @@ def test_no_random_search_beats_the_oracle(level: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("level", ["pick_small", "pick", "pick_large", "pick_online", "full"])
-def test_the_reference_policy_earns_a_quarter(level: str) -> None:
+def test_the_reference_policy_earns_a_quarter_beside_its_form(level: str) -> None:
     world = world_of(level)
     for index in range(4):
         task = task_of(level, index)
         record = play(world, task, baselines("warehouse")["fcfs"], np.random.default_rng(0))
-        assert record.returns["lead"] == pytest.approx(bounded_score(0.0), abs=1e-4)
+        assert record.returns["lead"] == pytest.approx(0.05 + 0.95 * bounded_score(0.0), abs=1e-4)
 
 
 def test_a_refusal_is_told_and_costs_a_unit_of_time() -> None:
