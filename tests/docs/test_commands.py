@@ -104,9 +104,9 @@ class Reader:
 
     def type(self, words: list[str]) -> str:
         """Type a command, with what a page leaves open filled in; returns what it printed."""
-        filled = [
-            str(MODEL_DIR) if word == "DIR" else word.replace(PORT, self.port) for word in words
-        ]
+        # A pretrained model takes minutes where the toy model takes seconds.
+        small = {"DIR": str(MODEL_DIR)} | ({"smollm2": str(MODEL_DIR)} if "train" in words else {})
+        filled = [small.get(word, word.replace(PORT, self.port)) for word in words]
         for start, rule in RULES.items():
             if filled[: len(start)] == list(start):
                 return rule(self, filled[len(start) :])
@@ -179,7 +179,8 @@ def train(reader: Reader, arguments: list[str]) -> str:
         return reader.run_job("train", *arguments)
     reader.jobs += 1
     run = [] if "--run" in arguments else ["--run", f"runs/job-{reader.jobs}"]
-    words = ["train", *arguments, *SMALL, *run]
+    warm = ["--warm-start", "1"] if "--warm-start" in arguments else []
+    words = ["train", *arguments, *SMALL, *warm, *run]
     if reader.service is not None and "--model" not in arguments:
         words += ["--model", reader.service.model_name, "--base-url", reader.service.base_url]
         shown = reader.run_job(*words, key=reader.service.api_key)
