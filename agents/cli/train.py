@@ -78,6 +78,12 @@ def train(
         str | None, typer.Option(help="the baseline that supervised steps imitate")
     ] = None,
     kl: Annotated[float | None, typer.Option(help="weight of the KL penalty to RL's start")] = None,
+    curriculum: Annotated[
+        list[str] | None, typer.Option(help="a level to pass first; give several, easiest first")
+    ] = None,
+    bar: Annotated[
+        float | None, typer.Option(help="skill that passes a level of the curriculum")
+    ] = None,
     patience: Annotated[
         int | None, typer.Option(help="steps without signal that end a run; 0 for never")
     ] = None,
@@ -158,6 +164,8 @@ def train(
             warm_start=warm_start,
             demonstrations=demonstrations,
             kl=kl,
+            curriculum=tuple(curriculum) if curriculum else None,
+            bar=bar,
             patience=patience,
             estimator=estimator,
             credit=credit,

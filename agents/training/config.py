@@ -70,6 +70,8 @@ class TrainConfig:
         warm_start: supervised steps on demonstrations before reinforcement learning.
         demonstrations: the baseline that supervised steps imitate; `None` for the world's choice.
         kl: weight of the penalty for leaving the policy that reinforcement learning starts from.
+        curriculum: levels to pass before `level`, easiest first.
+        bar: skill on a level of the curriculum that passes it, averaged over three steps.
         patience: steps in a row without signal after which the run ends; 0 for never.
 
     Raises:
@@ -110,6 +112,8 @@ class TrainConfig:
     warm_start: int = 0
     demonstrations: str | None = None
     kl: float = 0.0
+    curriculum: Sequence[str] = ()
+    bar: float = 0.5
     patience: int = 5
 
     def __post_init__(self) -> None:
@@ -131,8 +135,9 @@ class TrainConfig:
                     f"{name} must be one of {list(allowed)}, got {getattr(self, name)!r}"
                 )
         row = spec(self.world)
-        if self.level not in row.levels:
-            raise OptionError(f"{row.id} has the levels {list(row.levels)}, got {self.level!r}")
+        for level in (self.level, *self.curriculum):
+            if level not in row.levels:
+                raise OptionError(f"{row.id} has the levels {list(row.levels)}, got {level!r}")
         self._check_loop()
         self._check_roles(row.id, row.roles)
         if self.credit == "exact":
@@ -157,12 +162,13 @@ class TrainConfig:
     @property
     def own_loop(self) -> bool:
         """Whether the job runs in our own loop, which also counts what a filter drops, and why."""
-        needed = self.separate or self.sft or self.algorithm != Algorithm()
-        return self.loop == "own" or (self.loop == "auto" and needed)
+        needed = self.separate or self.sft or self.curriculum or self.algorithm != Algorithm()
+        return self.loop == "own" or (self.loop == "auto" and bool(needed))
 
     def _check_loop(self) -> None:
         beyond = [f"{name}={getattr(self, name)!r}" for name in self.algorithm.beyond_cookbook()]
         beyond += [f"{name}=True" for name in ("separate", "sft") if getattr(self, name)]
+        beyond += [f"curriculum={list(self.curriculum)}"] if self.curriculum else []
         if self.loop == "cookbook" and beyond:
             raise OptionError(
                 f"loop='cookbook' has no seam for {', '.join(beyond)}; use loop='auto'"
@@ -175,6 +181,9 @@ class TrainConfig:
                 f"and mode='sync', got {self.algorithm} and mode={self.mode!r}"
             )
 
+        if self.curriculum and (self.sft or self.filter == "resample"):
+            other = "sft" if self.sft else "filter='resample'"
+            raise OptionError(f"curriculum={list(self.curriculum)} does not go with {other}")
         if self.sft and self.kl:
             raise OptionError(f"kl={self.kl} is for reinforcement learning, and sft has none")
         if self.warm_start and (self.sft or self.separate):

@@ -33,6 +33,7 @@ class Job:
     Attributes:
         config: what was asked for, with `max_tokens` and `learning_rate` filled in.
         world: the world, made; fork it to play.
+        curriculum: the world at the levels to pass before, easiest first.
         roles: the trained roles, the one that figures are about first.
         codec: how the conversation is written in tokens.
         target: the service.
@@ -47,6 +48,7 @@ class Job:
 
     config: TrainConfig
     world: World
+    curriculum: tuple[World, ...]
     roles: tuple[str, ...]
     codec: Codec
     target: ServiceTarget
@@ -75,7 +77,10 @@ class Job:
         target = target or ServiceTarget.resolve(config)
         codec = codec_named(codec_name(config.renderer, target.model, system=config.system))
         known = baselines(row.id)
-        max_tokens = config.max_tokens or longest_reply(world, known, codec)
+        levels = [make_world(row.id, level, **config.options) for level in config.curriculum]
+        max_tokens = config.max_tokens or max(
+            longest_reply(one, known, codec) for one in (*levels, world)
+        )
         rate = config.learning_rate or scaled_learning_rate(target.model)
         imitated = config.demonstrations
         if imitated is not None and imitated not in known:
@@ -90,6 +95,7 @@ class Job:
         return cls(
             config=replace(config, max_tokens=max_tokens, learning_rate=rate),
             world=world,
+            curriculum=tuple(levels),
             roles=roles,
             codec=codec,
             target=target,
@@ -120,6 +126,7 @@ class Job:
             sft=True,
             steps=self.config.warm_start,
             warm_start=0,
+            curriculum=(),
             kl=0.0,
             mode="sync",
             loop="auto",

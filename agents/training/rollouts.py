@@ -20,6 +20,7 @@ from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.role_baselines import split_roles
 from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.credit import TurnTable, advantages, spreads
+from tokengym.agents.training.curriculum import Curriculum
 from tokengym.agents.training.datums import CREDIT, drift, rollout_data, tokens_of, turn_table
 from tokengym.agents.training.filtering import (
     Verdict,
@@ -164,6 +165,10 @@ class RolloutCollector:
             [group.rolled for group in own], [group.builder.logging_tags() for group in own]
         )
         metrics |= self._count(groups, verdicts, kept)
+        if isinstance(self.dataset, Curriculum):
+            first_role = [group for group in groups[:first] if group.role == groups[0].role]
+            returns = [np.mean(group.rolled.get_total_rewards()) for group in first_role]
+            metrics |= self.dataset.measure(step, float(np.mean(returns)))
         metrics |= {
             "groups/further": float(len(groups) - first),
             "groups/further_live": float(verdicts[first:].count(Verdict.LIVE)),

@@ -108,7 +108,9 @@ class Run:
         unknown = sorted(set(data) - {item.name for item in fields(TrainConfig)})
         if unknown:
             raise OptionError(f"{path} has unknown settings {unknown}")
-        return TrainConfig(**{**data, "overrides": tuple(data.get("overrides", ()))})
+        return TrainConfig(
+            **{**data, **{name: tuple(data.get(name, ())) for name in ("overrides", "curriculum")}}
+        )
 
     def write_config(self, config: TrainConfig) -> None:
         """Make the folder if need be, and record what the run is."""

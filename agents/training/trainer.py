@@ -9,10 +9,12 @@ from typing import Any
 import chz
 import chz.blueprint
 from tinker_cookbook.rl import train as cookbook
+from tinker_cookbook.rl.types import RLDataset
 
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder, TaskRange
 from tokengym.agents.training.collapse import Collapse, find_collapse
 from tokengym.agents.training.connection import Connection
+from tokengym.agents.training.curriculum import Curriculum, Stage
 from tokengym.agents.training.demonstrations import Demonstrations
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.learners import POLICY
@@ -51,7 +53,7 @@ async def train_job(session: Session, run: Run, progress: Progress) -> Collapse 
     config = trainer_config(job, run.folder, session.connection, dataset, start)
     if job.config.own_loop:
         named = {job.policies.get(role, POLICY): policies[role] for role in job.roles}
-        work = train(config, await _source(session, config, dataset), named)
+        work = train(config, await _source(session, config, dataset, run), named)
     else:
         run.forget_deleted_checkpoints()
         work = cookbook.main(config)
@@ -92,7 +94,7 @@ def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstra
 
 
 async def _source(
-    session: Session, config: cookbook.Config, dataset: TaskDatasetBuilder
+    session: Session, config: cookbook.Config, dataset: TaskDatasetBuilder, run: Run
 ) -> BatchSource:
     job = session.job
     if job.config.sft:
@@ -100,7 +102,17 @@ async def _source(
     spare = None
     if job.algorithm.filter == "resample":
         spare, _ = await job.further_dataset(dataset)()
+    groups: RLDataset
     groups, _ = await dataset()
+    if job.curriculum:
+        stages = [
+            Stage.measured(
+                world, job.roles[0], (await chz.replace(dataset, level=world.level)())[0]
+            )
+            for world in job.curriculum
+        ]
+        last = Stage.measured(job.world, job.roles[0], groups)
+        groups = Curriculum([*stages, last], run.steps, job.config.bar)
     return RolloutCollector(config, job.algorithm, groups, spare, job.policies)
 
 

@@ -1,0 +1,88 @@
+"""Laws of a curriculum: a level is left once it is learned, and a resumed run finds its place."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
+
+from tests.training.jobs import metrics, run_job
+from tokengym.agents.training.config import preset
+from tokengym.agents.training.curriculum import SKILL, STAGE, Curriculum, Stage
+from tokengym.agents.training.monitor import StepRow
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.registry import make_world
+
+
+class Numbers(RLDataset):
+    """Batches that show where they come from."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __len__(self) -> int:
+        return 20
+
+    def get_batch(self, index: int) -> Sequence[EnvGroupBuilder]:
+        return [f"{self.name} {index}"]  # type: ignore[list-item]
+
+
+def run_through(skills: Sequence[float], bar: float = 0.5) -> list[str]:
+    """Return the batches of steps whose rollouts have these skills."""
+    stages = [Stage(name, Numbers(name), 0.2, 0.8) for name in ("easy", "hard")]
+    rows: list[StepRow] = []
+    batches = []
+    for step, skill in enumerate(skills):
+        # A new object each step: the place must come from the log alone.
+        curriculum = Curriculum(stages, lambda: rows, bar)
+        batches += [str(one) for one in curriculum.get_batch(step)]
+        found = curriculum.measure(step, 0.2 + 0.6 * skill)
+        assert found[SKILL] == pytest.approx(skill)
+        rows.append(StepRow(step, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, None, None, 1.0, 1.0, found))
+    return batches
+
+
+def test_a_level_is_left_after_three_good_steps_and_never_entered_again() -> None:
+    batches = run_through([0.9, 0.1, 0.6, 0.6, 0.6, -1.0, -1.0, 0.9])
+    names = [batch.split()[0] for batch in batches]
+    # The mean of three reaches .5 after steps 0 to 2 (.53): from then on it is hard.
+    assert names == ["easy"] * 3 + ["hard"] * 5
+    assert [batch.split()[1] for batch in batches] == [str(step) for step in range(8)]
+
+
+def test_the_last_level_is_never_left_and_a_high_bar_never_reached() -> None:
+    assert run_through([1.0] * 8)[-1] == "hard 7"
+    assert run_through([0.9] * 8, bar=0.95) == [f"easy {step}" for step in range(8)]
+
+
+def test_the_ends_are_the_best_blind_policy_and_the_oracle() -> None:
+    stage = Stage.measured(make_world("forecast", "easy"), "forecaster", Numbers("easy"))
+    assert 0.7 < stage.blind < stage.oracle < 0.95
+    assert stage.skill(stage.oracle) == 1.0
+    assert stage.skill(stage.blind) == 0.0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_job_passes_from_level_to_level(tmp_path: Path, served: dict[str, Any]) -> None:
+    sizes = {"steps": 5, "groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2}
+    # A bar below what garbage earns: every level is passed after three steps.
+    config = preset("forecast", "medium", curriculum=("easy",), bar=-50.0, **sizes, **served)
+    run_job(config, tmp_path)
+    assert [row[STAGE] for row in metrics(tmp_path)] == [0, 0, 0, 1, 1]
+    played = [
+        {tag for line in file.read_text().splitlines() for tag in json.loads(line)["tags"]}
+        for file in sorted(tmp_path.glob("iteration_*/*rollout*.jsonl"))
+    ]
+    levels = [next(tag for tag in tags if "-" in tag) for tags in played]
+    assert levels == ["forecast-easy"] * 3 + ["forecast-medium"] * 2
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(OptionError, match="has the levels"):
+        preset("forecast", curriculum=("soft",))
+    with pytest.raises(OptionError, match="does not go with sft"):
+        preset("forecast", curriculum=("easy",), sft=True)
+    with pytest.raises(OptionError, match="no seam for curriculum"):
+        preset("forecast", curriculum=("easy",), loop="cookbook")
