@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.rewards.bounds import GRID, dyadic
+from tokengym.rewards.form import FORM_SHARE
 
 Floats = npt.NDArray[np.float64]
 
 FLOOR = 0.2
-"""The safety floor: violations return less than this, safe episodes at least this."""
+"""The safety floor: violations are worth less than this, safe episodes at least this."""
 
 
 def control_score(objective: float, reference: float, optimum: float) -> float:
@@ -64,8 +65,8 @@ def violation_depth(costs: Sequence[float], largest: float, total: float) -> flo
     return min(1.0, 0.5 * max(costs, default=0.0) / largest + 0.5 * sum(costs) / total)
 
 
-def floor_return(score: float, depth: float | None, *, flat: bool = False) -> float:
-    """Compute an episode's return under the safety floor, a multiple of 2⁻¹⁶ in [0, 1].
+def floor_return(score: float, depth: float | None) -> float:
+    """Compute an episode's value under the safety floor, a multiple of 2⁻¹⁶ in [0, 1].
 
     Safe episodes earn FLOOR + (1 - FLOOR) h(s), violations FLOOR (1 - v). Rounding to the grid
     moves no episode across the floor: violations stay strictly below it, safe episodes never do.
@@ -73,7 +74,6 @@ def floor_return(score: float, depth: float | None, *, flat: bool = False) -> fl
     Args:
         score: s of the episode, see `control_score`; not used for a violation.
         depth: v of the violation in [0, 1], or `None` for a safe episode.
-        flat: give every violation 0 instead, so that all of them tie.
 
     Raises:
         ValueError: if `depth` is outside [0, 1].
@@ -82,7 +82,7 @@ def floor_return(score: float, depth: float | None, *, flat: bool = False) -> fl
         return max(dyadic(FLOOR + (1.0 - FLOOR) * bounded_score(score)), _FIRST_SAFE)
     if not 0.0 <= depth <= 1.0:
         raise ValueError(f"the depth of a violation lies in [0, 1], got {depth!r}")
-    return 0.0 if flat else min(dyadic(FLOOR * (1.0 - depth)), _LAST_VIOLATION)
+    return min(dyadic(FLOOR * (1.0 - depth)), _LAST_VIOLATION)
 
 
 @dataclass(frozen=True)
@@ -112,3 +112,7 @@ class FlatFloor:
 
 _FIRST_SAFE = math.ceil(FLOOR * GRID) / GRID
 _LAST_VIOLATION = (math.ceil(FLOOR * GRID) - 1) / GRID
+
+SAFE_RETURN = dyadic((1.0 - FORM_SHARE) * _FIRST_SAFE) + dyadic(FORM_SHARE)
+"""Least return, form included, of a safe episode without malformed replies, about 0.24. Violations
+return less."""

@@ -219,7 +219,8 @@ def tie_counts(
     Args:
         groups: returns of each group's rollouts; a group of fewer than two is not eligible.
         eps: largest distance from a bucket's first element that still ties, `>= 0`.
-        floor: rewards strictly below it lie on the floor, such as `control.FLOOR` for energy.
+        floor: rewards strictly below it lie on the floor, such as `control.SAFE_RETURN` for
+            energy.
         truncated: which rollouts were cut short, shaped like `groups`; they are left out.
 
     Raises:

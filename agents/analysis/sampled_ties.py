@@ -17,7 +17,7 @@ from tokengym.agents.training.run import Run
 from tokengym.agents.training.sampling import PromptSampler
 from tokengym.agents.training.session import Session
 from tokengym.envs.core.task import Task
-from tokengym.rewards.control import FLOOR
+from tokengym.rewards.control import SAFE_RETURN
 
 GROUPS_AT_ONCE = 32
 
@@ -67,7 +67,7 @@ def sampled_study(
         _name(job, run, weights),
         [group.get_total_rewards() for group in groups],
         sizes,
-        floor=FLOOR if any("safety_floor_mass" in end.metrics for end in ends) else None,
+        floor=SAFE_RETURN if any("safety_floor_mass" in end.metrics for end in ends) else None,
         malformed=statistics.fmean(float(step.metrics["malformed"]) for step in steps),
         effort=Effort(job.config.renderer, held / len(ends), written / len(ends), seconds),
         role=job.roles[0],

@@ -21,7 +21,7 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
-from tokengym.rewards.control import FLOOR
+from tokengym.rewards.control import SAFE_RETURN
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.ties import tie_counts
 
@@ -247,7 +247,7 @@ def tie_study(
         name,
         [[record.returns[role] for record in group] for group in groups],
         sizes,
-        floor=FLOOR if "safety_floor_mass" in groups[0][0].metrics else None,
+        floor=SAFE_RETURN if "safety_floor_mass" in groups[0][0].metrics else None,
         malformed=1.0 - float(np.mean(formed)) if formed else 0.0,
         effort=Effort(codec.name, float(np.mean(lengths)), sum(written) / len(groups), seconds),
         threshold=threshold,

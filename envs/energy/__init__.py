@@ -2,7 +2,7 @@
 
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.rewards.bounds import UNIT
-from tokengym.rewards.control import FLOOR, FlatFloor
+from tokengym.rewards.control import SAFE_RETURN, FlatFloor
 
 SPEC = WorldSpec(
     id="tokengym/Energy-v0",
@@ -32,5 +32,7 @@ SPEC = WorldSpec(
         "learning_rate": 2e-3,
         "evaluation_tasks": 128,
     },
-    flat_floor=FlatFloor(FLOOR, 0.0, "an episode that breaks the reserve earns 0", option=True),
+    flat_floor=FlatFloor(
+        SAFE_RETURN, 0.0, "an episode that breaks the reserve earns 0", option=True
+    ),
 )

@@ -4,9 +4,13 @@ from dataclasses import dataclass
 
 from tokengym.envs.core.task import Task
 from tokengym.envs.energy.credit import Values
+from tokengym.envs.energy.full import FullPrompt
 from tokengym.envs.energy.outcome import Commands
 from tokengym.envs.energy.plants import Plant, plant_from
-from tokengym.envs.energy.prompt import conditions, opening
+from tokengym.envs.energy.prompt import Prompt
+from tokengym.envs.energy.terse import TersePrompt
+
+_PROMPTS = {"full": FullPrompt, "terse": TersePrompt}
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +19,7 @@ class CompiledTask:
 
     Attributes:
         plant: the plant with all that will happen to it.
-        opening: the text of the first Turn, without the conditions of its step.
-        conditions: by step, the texts before and after the state.
+        prompt: its texts.
         optimum: money of the cheapest safe plan.
         reference: money of the safe hold.
         plan: commands of the cheapest safe plan by step.
@@ -24,15 +27,14 @@ class CompiledTask:
     """
 
     plant: Plant
-    opening: str
-    conditions: tuple[tuple[str, str], ...]
+    prompt: Prompt
     optimum: float
     reference: float
     plan: tuple[Commands, ...]
     values: Values | None
 
 
-def compile_task(task: Task, credit: bool) -> CompiledTask:
+def compile_task(task: Task, prompt: str, credit: bool) -> CompiledTask:
     """Compile a Task; `credit` adds the cost-to-go.
 
     Raises:
@@ -42,8 +44,7 @@ def compile_task(task: Task, credit: bool) -> CompiledTask:
     plant = plant_from(task.instance)
     return CompiledTask(
         plant=plant,
-        opening=opening(plant),
-        conditions=conditions(plant),
+        prompt=_PROMPTS[prompt](plant),
         optimum=float(task.answer["optimum"]),
         reference=float(task.answer["reference"]),
         plan=tuple(tuple(command) for command in task.answer["plan"]),

@@ -1,4 +1,8 @@
-"""Drawing instances: a plant of one level with its days, as plain values."""
+"""Drawing instances: a plant of one level with its days, as plain values.
+
+Every number is rounded to what the texts show, so that a plan made from the text is never refused
+or punished by hidden digits.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -46,6 +50,7 @@ def draw_home(
     """
     dt = _dt(level)
     capacity, power = round(rng.uniform(4.0, 16.0), 1), round(rng.uniform(3.3, 5.0), 1)
+    efficiency = round(rng.uniform(0.9, 0.95) ** 0.5, 2)
     calm, guarded = (capacity * rng.uniform(*band) for band in level.reserve)
     begins = int(rng.integers(6, 21))
     guard = (hours - begins) % 24.0 < rng.integers(3, 7)
@@ -61,24 +66,28 @@ def draw_home(
         "dt": dt,
         "capacity": capacity,
         "power": power,
-        "efficiency": round(rng.uniform(0.9, 0.95) ** 0.5, 2),
+        "efficiency": efficiency,
         "leak": level.leak * dt,
         "energy": max(np.floor(energy * 10.0) / 10.0, schedule[0]),
         "import_cap": IMPORT_CAP,
         "export_cap": EXPORT_CAP,
         "wear": WEAR,
         "critical": 0.5 if level.outages else 1.0,
-        "regain": round(0.4 * power, 1) * dt,
+        "regain": round(0.4 * power * dt, 2),
         "schedule": schedule,
         "up": up,
         "chance": chance.round(4) if level.outages else [],
+        "outage_hours": weather.OUTAGE_HOURS if level.outages else 0.0,
         "load_forecast": load_forecast,
         "pv_forecast": pv_forecast,
         "load_updates": load_updates,
         "pv_updates": pv_updates,
-        "rating": round(rng.uniform(2.0, 4.0), 1) if level.genset else 0.0,
+        # Even tenths: a twentieth of it has two decimals.
+        "rating": round(2.0 * round(rng.uniform(1.0, 2.0), 1), 1) if level.genset else 0.0,
         "fuel": 0.4,
         "car": _draw_car(rng, hours) if level.car else [],
+        "price_of_missing": round(max(days["price"]) / efficiency, 3),
+        "price_of_extra": round(min(days["price"]) * efficiency, 3),
         **days,
     }
 
@@ -109,15 +118,16 @@ def draw_heated_house(
     wakes, sleeps = int(rng.integers(5, 8)), int(rng.integers(21, 24))
     awake = (hours >= wakes) & (hours < sleeps)
     gain = weather.gains(rng, hours)
+    capacity, cop = round(rng.uniform(4.0, 8.0), 1), round(rng.uniform(2.5, 3.5), 1)
     outside_forecast, outside_updates = weather.forecasts(
         rng, days["outside"], level.demand_error, level.updates, relative=False
     )
     gain_forecast, gain_updates = weather.forecasts(rng, gain, level.sun_error, level.updates)
     return {
         "dt": _dt(level),
-        "capacity": round(rng.uniform(4.0, 8.0), 1),
-        "resistance": round(rng.uniform(5.0, 8.0), 1),
-        "cop": round(rng.uniform(2.5, 3.5), 1),
+        "capacity": capacity,
+        "loss": round(1.0 / rng.uniform(5.0, 8.0), 3),
+        "cop": cop,
         "power": round(rng.uniform(2.5, 4.0), 1),
         "temperature": comfortable,
         "gain": gain,
@@ -127,6 +137,8 @@ def draw_heated_house(
         "gain_forecast": gain_forecast,
         "outside_updates": outside_updates,
         "gain_updates": gain_updates,
+        "price_of_missing": round(max(days["price"]) * capacity / cop, 3),
+        "price_of_extra": round(min(days["price"]) * capacity / cop, 3),
         **days,
     }
 

@@ -1,33 +1,41 @@
 """Reading a reply of the operator: a power for each device."""
 
+import math
 import re
 from collections.abc import Sequence
 from functools import cache
 
-from tokengym.envs.core.grammar import last_match
+from tokengym.envs.core.grammar import NUMBER, lines_from_end, number, read_line
 from tokengym.envs.energy.outcome import Commands
-
-_NUMBER = r"([+-]?(?:[0-9]{1,9}(?:\.[0-9]{0,20})?|\.[0-9]{1,20}))"
 
 
 def read_commands(text: str, devices: tuple[str, ...], *, complete: bool) -> Commands | None:
-    """Return the power of each device in kW, 0 for one not named; `None` if none is named.
+    """Return the power of each device in kW, 0 for one not named.
+
+    The last line that names a device counts for it. `None` if no line names any, if that line gives
+    a device two powers, or if a power is too large for a number.
 
     Args:
-        text: a whole reply, of any content; the last line for a device counts.
+        text: a whole reply, of any content.
         devices: names of the devices.
         complete: `False` if the reply was cut off; it then commands nothing.
     """
     if not complete:
         return None
-    patterns = _patterns(devices)
-    if len(patterns) == 1:
-        match = last_match(patterns[0], text)
-        return None if match is None else (float(match[1]),)
-    matches = [last_match(pattern, text) for pattern in patterns]
-    if not any(matches):
+    pattern = _pattern(devices)
+    powers: dict[str, float] = {}
+    for line in lines_from_end(text):
+        on_line: dict[str, float] = {}
+        for match in read_line(pattern, line) if line else ():
+            device, power = match[1].upper(), number(match[2])
+            if device not in powers and on_line.setdefault(device, power) != power:
+                return None
+        powers = on_line | powers
+        if len(powers) == len(devices):
+            break
+    if not powers or not all(map(math.isfinite, powers.values())):
         return None
-    return tuple(float(match[1]) if match else 0.0 for match in matches)
+    return tuple(powers.get(device, 0.0) for device in devices)
 
 
 def write_commands(commands: Commands, devices: Sequence[str], *, decimals: int = 2) -> str:
@@ -36,9 +44,17 @@ def write_commands(commands: Commands, devices: Sequence[str], *, decimals: int 
     return "\n".join(f"{device} {_number(power, decimals)}" for device, power in lines)
 
 
-def example(devices: Sequence[str]) -> str:
-    """Return an example of a well-formed reply on one line."""
-    return " / ".join(f"{device} 1.5" for device in devices)
+def forms(devices: Sequence[str]) -> tuple[str, ...]:
+    """Return the lines of a well-formed reply, with `0` for any digit."""
+    return tuple(f"{device} 0.0" for device in devices)
+
+
+def expected(devices: Sequence[str]) -> str:
+    """Describe a well-formed reply in words."""
+    lines = [f"{device} and a number of kW" for device in devices]
+    if len(lines) == 1:
+        return f"one line, {lines[0]}"
+    return f"one line for each device: {'; '.join(lines)}"
 
 
 def _number(power: float, decimals: int) -> str:
@@ -47,8 +63,8 @@ def _number(power: float, decimals: int) -> str:
 
 
 @cache
-def _patterns(devices: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    return tuple(
-        re.compile(rf"{device}\s*[:=]?\s*{_NUMBER}\s*(?:kW)?\.?", re.IGNORECASE | re.ASCII)
-        for device in devices
+def _pattern(devices: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(
+        rf"({'|'.join(devices)})\s*+[:=]?\s*+({NUMBER})(?:[ \t]*+(?:kW|kilowatts?)\b)?",
+        re.IGNORECASE | re.ASCII,
     )

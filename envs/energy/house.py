@@ -2,7 +2,7 @@
 
 With Δt the step in hours, T the indoor temperature, P the heat pump's electric power:
 
-    T' = T + (Δt / C) [(T_out - T) / R + COP P + Q],  0 <= P <= power
+    T' = T + (Δt / C) [L (T_out - T) + COP P + Q],  0 <= P <= power
     safety cost = (low - T')⁺ + (T' - high)⁺ in K,  money = Δt p P
 """
 
@@ -20,7 +20,7 @@ class House:
         start: minute of the day at the first step.
         dt: hours a step.
         capacity: heat capacity C, kWh/K.
-        resistance: thermal resistance R, K/kW.
+        loss: kW of heat lost per K above outside, L.
         cop: kW of heat per kW of power.
         power: most kW the heat pump draws.
         temperature: °C at the start.
@@ -33,6 +33,8 @@ class House:
         gain_forecast: kW, shown at the start.
         outside_updates: by step, °C of the few steps after it; empty if never refreshed.
         gain_updates: as `outside_updates`.
+        price_of_missing: money per K less than at the start, after the last step.
+        price_of_extra: money paid per K more than at the start.
     """
 
     SERIES: ClassVar[tuple[str, ...]] = (
@@ -43,7 +45,7 @@ class House:
     start: int
     dt: float
     capacity: float
-    resistance: float
+    loss: float
     cop: float
     power: float
     temperature: float
@@ -56,14 +58,14 @@ class House:
     gain_forecast: tuple[float, ...]
     outside_updates: tuple[tuple[float, ...], ...]
     gain_updates: tuple[tuple[float, ...], ...]
+    price_of_missing: float
+    price_of_extra: float
     devices: tuple[str, ...] = field(init=False, default=("HEAT",))
     worst: tuple[float, ...] = field(init=False)
     requirement: tuple[float, float] = field(init=False)
-    price_of_missing: float = field(init=False)
-    price_of_extra: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Derive the price of a kelvin at the end, and the largest possible distance from the band.
+        """Derive the largest possible distance from the band.
 
         Heat only adds, so a run without any and a run at full power bound every temperature.
         """
@@ -77,8 +79,6 @@ class House:
             worst.append(max(low - cold, hot - self.high, 0.0))
         object.__setattr__(self, "worst", tuple(worst))
         object.__setattr__(self, "requirement", (max(worst), sum(worst)))
-        object.__setattr__(self, "price_of_missing", max(self.price) * kwh_per_kelvin)
-        object.__setattr__(self, "price_of_extra", min(self.price) * kwh_per_kelvin)
 
     @property
     def steps(self) -> int:
@@ -92,12 +92,12 @@ class House:
 
     @property
     def keep(self) -> float:
-        """Share of the temperature that a step leaves, 1 - Δt / (R C)."""
-        return 1.0 - self.dt / (self.resistance * self.capacity)
+        """Share of the temperature that a step leaves, 1 - Δt L / C."""
+        return 1.0 - self.dt * self.loss / self.capacity
 
     def drift(self, step: int) -> float:
-        """Kelvins a step adds whatever the heat pump does: Δt / C (T_out / R + Q)."""
-        return self.dt / self.capacity * (self.outside[step] / self.resistance + self.gain[step])
+        """Kelvins a step adds whatever the heat pump does: Δt / C (L T_out + Q)."""
+        return self.dt / self.capacity * (self.loss * self.outside[step] + self.gain[step])
 
     def required(self, step: int) -> float:
         """Kelvins by which the band is missed at worst at the end of `step`: the depth's scale."""
@@ -107,7 +107,7 @@ class House:
         """Heat during `step`; physics clips the power."""
         power = min(max(commands[0], 0.0), self.power)
         temperature = state[0]
-        flow = (self.outside[step] - temperature) / self.resistance + self.cop * power
+        flow = self.loss * (self.outside[step] - temperature) + self.cop * power
         temperature += self.dt / self.capacity * (flow + self.gain[step])
         safety = max(self.low[step] - temperature, temperature - self.high)
         return Outcome(

@@ -20,6 +20,7 @@ LOST_LOAD = 10.0
 """Money per kWh of load not served (pymgrid)."""
 GENSET_LEAST, GENSET_MOST = 0.05, 0.9
 """A running genset gives this share of its rating (pymgrid)."""
+_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Microgrid:
         schedule: kWh of the reserve while the grid is up, known in advance.
         up: 1 while the grid is up, 0 in an outage.
         chance: probability that a step begins an outage; empty if there are none.
+        outage_hours: mean length of an outage; 0 if there are none.
         load_forecast: kW, shown at the start.
         pv_forecast: kW, shown at the start.
         load_updates: by step, kW of the few steps after it; empty if never refreshed.
@@ -55,6 +57,8 @@ class Microgrid:
         fuel: money per kWh of the genset.
         car: arrival step, departure step, kWh needed, least kW, most kW, money per kWh missing at
             departure; empty if there is none.
+        price_of_missing: money per kWh less than at the start, after the last step.
+        price_of_extra: money paid per kWh more than at the start.
     """
 
     SERIES: ClassVar[tuple[str, ...]] = (
@@ -81,6 +85,7 @@ class Microgrid:
     schedule: tuple[float, ...]
     up: tuple[int, ...]
     chance: tuple[float, ...]
+    outage_hours: float
     load_forecast: tuple[float, ...]
     pv_forecast: tuple[float, ...]
     load_updates: tuple[tuple[float, ...], ...]
@@ -89,27 +94,25 @@ class Microgrid:
     rating: float
     fuel: float
     car: tuple[float, ...]
+    price_of_missing: float
+    price_of_extra: float
 
     reserve: tuple[float, ...] = field(init=False)
     devices: tuple[str, ...] = field(init=False)
     requirement: tuple[float, float] = field(init=False)
-    price_of_missing: float = field(init=False)
-    price_of_extra: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Derive the devices, the reserve in force and the prices at the end."""
+        """Derive the devices and the reserve in force."""
         reserve = []
         most = math.inf
         for scheduled, up in zip(self.schedule, self.up, strict=True):
-            most = most + self.regain if up else 0.0
+            most = round(most + self.regain, _DIGITS) if up else 0.0
             reserve.append(min(scheduled, most))
         present = {"BATTERY": True, "GENSET": self.rating > 0.0, "EV": bool(self.car)}
         derived = {
             "reserve": tuple(reserve),
             "devices": tuple(device for device, there in present.items() if there),
             "requirement": (max(self.schedule), sum(self.schedule)),
-            "price_of_missing": max(self.price) / self.efficiency,
-            "price_of_extra": min(self.price) * self.efficiency,
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)

@@ -1,179 +1,136 @@
-"""The texts an operator reads: the opening, and what is new at each step."""
+"""What the two prompts of an operator have in common; `full` and `terse` write the texts."""
 
+import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
+
+from tokengym.envs.core.grammar import complaint
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.energy.grammar import expected
 from tokengym.envs.energy.house import House
-from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
-from tokengym.envs.energy.outcome import Commands, State
+from tokengym.envs.energy.microgrid import Microgrid
+from tokengym.envs.energy.outcome import Commands, State, rounded_up
 from tokengym.envs.energy.plants import Plant
 
 
-def opening(plant: Plant) -> str:
-    """Return the rules, the constants and the forecast table, for the first Turn."""
-    return _opening_microgrid(plant) if isinstance(plant, Microgrid) else _opening_house(plant)
+class Prompt(ABC):
+    """All texts of the episodes of one plant. Immutable once made.
+
+    Args:
+        plant: the plant.
+    """
+
+    def __init__(self, plant: Plant) -> None:
+        self._plant = plant
+        self._labels = hour_labels(plant)
+        self._rules = self._write_rules()
+        # Made-up numbers depend on what is shown alone: they tell nothing of what is to come.
+        self._form = self._write_form(generator("energy example", self._rules))
+        self._conditions = tuple(self._write_conditions(step) for step in range(plant.steps))
+
+    def opening(self, seen: State) -> str:
+        """Return the text of the first Turn, on a state as shown."""
+        form = f"\n\n{self._form}" if self._form else ""
+        return f"{self._rules}\n{self._now(0, seen)}{form}"
+
+    def turn(self, step: int, seen: State) -> str:
+        """Return the text on a later step to be commanded, on a state as shown."""
+        return self._now(step, seen)
+
+    def malformed(self, text: str, *, complete: bool) -> str:
+        """Return the complaint about a reply without a command, which it shows no example of."""
+        return complaint(text, expected(self._plant.devices), complete=complete) + "\n"
+
+    @abstractmethod
+    def deviation(self, commands: Commands, done: Commands) -> str:
+        """Return the text on commands that physics clipped; empty if it clipped none."""
+
+    @abstractmethod
+    def missed(self, safety: float) -> str:
+        """Return the text on a floor missed by `safety`."""
+
+    @abstractmethod
+    def ending(self, money: float, safety: Sequence[float]) -> str:
+        """Return the text of the last Turn."""
+
+    @abstractmethod
+    def _write_rules(self) -> str:
+        """Write the rules, the constants and the table of forecasts."""
+
+    @abstractmethod
+    def _write_form(self, rng: np.random.Generator) -> str:
+        """Write how a reply looks, after all else; empty where the rules have it.
+
+        Args:
+            rng: draws the made-up numbers of examples.
+        """
+
+    @abstractmethod
+    def _write_conditions(self, step: int) -> tuple[str, str]:
+        """Write the text on a step before and after the state."""
+
+    @abstractmethod
+    def _write_state(self, step: int, seen: State) -> str:
+        """Write the state as shown: battery energy or temperature, and the car while at home."""
+
+    def _now(self, step: int, seen: State) -> str:
+        before, after = self._conditions[step]
+        return before + self._write_state(step, seen) + after
+
+    def _car_is_home(self, step: int) -> bool:
+        plant = self._plant
+        return (
+            isinstance(plant, Microgrid)
+            and bool(plant.car)
+            and (plant.car[0] <= step < plant.car[1])
+        )
 
 
-def conditions(plant: Plant) -> tuple[tuple[str, str], ...]:
-    """Return by step the texts of a Turn before and after the state."""
-    labels = _labels(plant)
+def hour_labels(plant: Plant) -> tuple[str, ...]:
+    """Return the time of day by step: the hour, with minutes where it is not full."""
+    minutes = [(plant.start + round(60 * plant.dt * t)) % 1440 for t in range(plant.steps)]
+    return tuple(f"{m // 60}:{m % 60:02d}" if m % 60 else str(m // 60) for m in minutes)
+
+
+def storm_hours(grid: Microgrid) -> list[tuple[int, int]]:
+    """Return the first and last steps of the times when outages are likelier."""
+    storm = max(grid.chance)
+    if storm == min(grid.chance):
+        return []
+    runs, step = [], 0
+    for chance, run in itertools.groupby(grid.chance):
+        length = len(list(run))
+        if chance == storm:
+            runs.append((step, step + length - 1))
+        step += length
+    return runs
+
+
+def forecasts(plant: Plant, step: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the fresh forecasts made at a step: of load and sun, or of outside and gain."""
     if isinstance(plant, House):
-        return tuple(
-            (
-                f"{labels[t]}h indoor ",
-                f" out {plant.outside[t]:g} gain {plant.gain[t]:g} buy {_cents(plant.price[t])} "
-                f"low {plant.low[t]:g}" + _next(plant, t),
-            )
-            for t in range(plant.steps)
-        )
-    sells = len(set(plant.resale)) > 1
-    return tuple(
-        (
-            f"{labels[t]}h energy ",
-            f" load {plant.load[t]:g} sun {plant.pv[t]:g} buy {_cents(plant.price[t])} "
-            + (f"sell {_cents(plant.resale[t])} " if sells else "")
-            + (f"keep {plant.reserve[t]:.3g}" if plant.up[t] else "GRID DOWN")
-            + _next(plant, t),
-        )
-        for t in range(plant.steps)
-    )
+        updates = plant.outside_updates, plant.gain_updates
+    else:
+        updates = plant.load_updates, plant.pv_updates
+    return (updates[0][step], updates[1][step]) if updates[0] else ((), ())
 
 
-def state(plant: Plant, step: int, seen: State) -> str:
-    """Return the state as shown: battery energy or temperature, and the car while it is at home."""
-    if isinstance(plant, Microgrid) and plant.car and plant.car[0] <= step < plant.car[1]:
-        return f"{seen[0]:g} car {seen[1]:g}"
-    return f"{seen[0]:g}"
-
-
-def deviation(plant: Plant, commands: Commands, done: Commands) -> str:
-    """Return the text on commands that physics clipped; empty if it clipped none."""
-    clipped = [
-        f"{device} did {power + 0.0:.2f}. "
+def clipped(plant: Plant, commands: Commands, done: Commands) -> list[tuple[str, float]]:
+    """Return the devices whose commands physics clipped noticeably, with what they did."""
+    return [
+        (device, power + 0.0)
         for device, wanted, power in zip(plant.devices, commands, done, strict=True)
         if abs(wanted - power) > 0.005
     ]
-    if not clipped:
-        return ""
-    return "".join(clipped) if len(plant.devices) > 1 else clipped[0].partition(" ")[2].capitalize()
 
 
-def ending(money: float, safety: Sequence[float]) -> str:
-    """Return the text of the last Turn."""
-    broken = sum(1 for cost in safety if cost > 0.0)
-    kept = f"Limit broken in {broken} steps, by up to {max(safety):.2f}." if broken else "All kept."
-    return f"End. Cost {100.0 * money:.0f} ct. {kept}"
+def cents(money: float) -> str:
+    """Write an amount of money in cents, with every digit that counts."""
+    return f"{round(100.0 * money, 3):g}"
 
 
-def _opening_microgrid(grid: Microgrid) -> str:
-    leak = f", leaks {100 * grid.leak:g}% a step" if grid.leak else ""
-    lines = [
-        f"Battery {grid.capacity:g} kWh, {grid.power:g} kW, {100 * grid.efficiency:g}% kept each "
-        f"way{leak}. Run {_length(grid)} cheaply.",
-        "Reply BATTERY kW (+ charge, - discharge). End each step with energy >= keep.",
-    ]
-    same = len(set(grid.resale)) == 1
-    sale = f"Sell at {_cents(grid.resale[0])} ct" if same else "Sell"
-    lines.append(
-        f"{sale} up to {grid.export_cap:g} kW, wear {_cents(grid.wear)} ct. End: a kWh lost costs "
-        f"{_cents(grid.price_of_missing)} ct, gained pays {_cents(grid.price_of_extra)}."
-    )
-    if max(grid.load_forecast) + grid.power + 1.0 > grid.import_cap or grid.car:
-        lines.append(f"The grid gives up to {grid.import_cap:g} kW.")
-    lines.extend(_outages(grid))
-    if grid.rating:
-        lines.append(
-            f"Also GENSET kW: 0 or {0.05 * grid.rating:.2f} to {0.9 * grid.rating:.2f}, "
-            f"fuel {_cents(grid.fuel)} ct/kWh."
-        )
-    labels = _labels(grid)
-    if grid.car:
-        arrives, departs, need, least, most, late = grid.car
-        lines.append(
-            f"Also EV kW: 0 or {least:g} to {most:g}. Car home from {labels[int(arrives)]}h to "
-            f"{labels[int(departs) % grid.steps]}h, needs {need:g} kWh, missing costs "
-            f"{_cents(late)} ct/kWh."
-        )
-    if grid.before:
-        loads, suns = zip(*grid.before, strict=True)
-        lines.append(f"Before: load {_listed(loads)}, sun {_listed(suns)}.")
-    lines.append(f"h load sun kW, buy ct,{'' if same else ' sell ct,'} keep kWh")
-    for t in range(grid.steps):
-        sold = "" if same else f" {_cents(grid.resale[t])}"
-        lines.append(
-            f"{labels[t]} {grid.load_forecast[t]:g} {grid.pv_forecast[t]:g} "
-            f"{_cents(grid.price[t])}{sold} {grid.schedule[t]:g}"
-        )
-    return "\n".join(lines)
-
-
-def _outages(grid: Microgrid) -> list[str]:
-    if not grid.chance:
-        return []
-    calm, storm = min(grid.chance), max(grid.chance)
-    chance = f"{100 * calm:g}%"
-    if storm > calm:
-        hit = [label for label, p in zip(_labels(grid), grid.chance, strict=True) if p == storm]
-        chance += f", {100 * storm:g}% at {hit[0]}-{hit[-1]}h"
-    return [
-        f"Chance that a step begins an outage: {chance}. Then keep is 0 and at least "
-        f"{100 * grid.critical:g}% of the load must be served; unserved costs "
-        f"{100 * LOST_LOAD:g} ct/kWh. Afterwards keep comes back by {grid.regain:g} a step."
-    ]
-
-
-def _opening_house(house: House) -> str:
-    lost = 1.0 / house.resistance
-    lines = [
-        f"House: stores {house.capacity:g} kWh per degree, loses {lost:.2f} kW per degree above "
-        f"outside, gains as listed. Run {_length(house)} cheaply.",
-        f"Reply HEAT kW (0 to {house.power:g}); 1 kW gives {house.cop:g} kW heat. End each step "
-        f"with indoor from low to {house.high:g}.",
-        f"End: a degree missing costs {_cents(house.price_of_missing)} ct, extra pays "
-        f"{_cents(house.price_of_extra)}.",
-        "h out C, gain kW, buy ct, low C",
-    ]
-    lines.extend(
-        f"{label} {out:g} {gain:g} {_cents(price)} {low:g}"
-        for label, out, gain, price, low in zip(
-            _labels(house),
-            house.outside_forecast,
-            house.gain_forecast,
-            house.price,
-            house.low,
-            strict=True,
-        )
-    )
-    return "\n".join(lines)
-
-
-def _next(plant: Plant, step: int) -> str:
-    """Fresh forecasts of the next steps, where the level has them."""
-    if isinstance(plant, House):
-        first, second = "out", "gain"
-        updates = plant.outside_updates, plant.gain_updates
-    else:
-        first, second = "load", "sun"
-        updates = plant.load_updates, plant.pv_updates
-    if not updates[0] or not updates[0][step]:
-        return ""
-    return f" next {first} {_listed(updates[0][step])} {second} {_listed(updates[1][step])}"
-
-
-def _labels(plant: Plant) -> list[str]:
-    """Time of day by step: the hour, with minutes where it is not full."""
-    minutes = [(plant.start + round(60 * plant.dt * t)) % 1440 for t in range(plant.steps)]
-    return [f"{m // 60}:{m % 60:02d}" if m % 60 else str(m // 60) for m in minutes]
-
-
-def _length(plant: Plant) -> str:
-    if plant.dt == 1.0:
-        return f"{plant.steps} h"
-    return f"{plant.steps} steps of {60 * plant.dt:g} min"
-
-
-def _cents(money: float) -> str:
-    return f"{100.0 * money:.3g}"
-
-
-def _listed(values: Sequence[float]) -> str:
-    return " ".join(f"{value:g}" for value in values)
+def shortfall(safety: float) -> str:
+    """Write by how much a floor was missed, in hundredths, never as 0."""
+    return f"{rounded_up(safety):.2f}"

@@ -11,6 +11,8 @@ import numpy.typing as npt
 Hours = npt.NDArray[np.float64]
 """Hour of the day in [0, 24) by step."""
 
+OUTAGE_HOURS = 2.0
+"""How long an outage goes on: each further hour of it is exp(-1/2) times as likely."""
 _WORST_ERROR = 0.5
 _NORMAL_FROM_ABSOLUTE = math.sqrt(math.pi / 2.0)
 
@@ -60,7 +62,7 @@ def tariff(rng: np.random.Generator, hours: Hours) -> Hours:
 
 
 def outages(rng: np.random.Generator, chance: Hours, dt: float) -> npt.NDArray[np.int64]:
-    """Grid status by step, 1 up and 0 down; the first step is up, an outage lasts 2 h on average.
+    """Grid status by step, 1 up and 0 down; the first step is up, outages last `OUTAGE_HOURS`.
 
     Args:
         rng: randomness.
@@ -70,7 +72,7 @@ def outages(rng: np.random.Generator, chance: Hours, dt: float) -> npt.NDArray[n
     up = np.ones(len(chance), dtype=np.int64)
     for step in range(1, len(chance)):
         begins = rng.random() < chance[step]
-        lasts = rng.random() < math.exp(-dt / 2.0)
+        lasts = rng.random() < math.exp(-dt / OUTAGE_HOURS)
         up[step] = 1 - (begins if up[step - 1] else lasts)
     return up
 

@@ -1,27 +1,30 @@
 """The energy world: a battery (or a heat pump) run at least cost above a safety floor."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.grammar import complaint
+from tokengym.envs.core.form import nearness
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.tables import Source
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import Optimum, World
-from tokengym.envs.energy import generator, prompt
+from tokengym.envs.energy import generator
 from tokengym.envs.energy.compiled import CompiledTask, compile_task
 from tokengym.envs.energy.data import TimeSeries, read
-from tokengym.envs.energy.grammar import example, read_commands
+from tokengym.envs.energy.grammar import forms, read_commands
 from tokengym.envs.energy.levels import LEVELS
 from tokengym.envs.energy.oracle import optimum
 from tokengym.envs.energy.outcome import Commands, Outcome, State
 from tokengym.envs.energy.plants import Plant, plant_from
 from tokengym.envs.energy.rules import reference
-from tokengym.rewards.control import control_score, floor_return, violation_depth
+from tokengym.rewards.bounds import dyadic
+from tokengym.rewards.control import SAFE_RETURN, control_score, floor_return, violation_depth
+from tokengym.rewards.form import FormAccount, form_of
 
 _ROLE = "operator"
 _LEAST_GAP = 0.5
@@ -49,22 +52,26 @@ class EnergyWorld(World[CompiledTask]):
         at some levels outages, a genset or a car; at `comfort` a heated house in its place. The
         dynamics are those of `microgrid` and `house`; `levels` defines the levels.
     Observation:
-        First the constants and a table of forecasts, whose error grows with lead time, with tariff
-        and reserve; then each step what is new: the energy (rounded down to 0.01 kWh) or indoor
-        temperature, the present load, sun, prices and reserve, and fresh forecasts of the next
-        steps. A Turn also reports commands that physics clipped and by how much the floor was
-        missed.
+        First the rules, the constants and a table of forecasts, whose error grows with lead time,
+        with tariff and reserve; then each step what is new: the energy (rounded down to 0.01 kWh)
+        or indoor temperature, the present load, sun, prices and reserve, and fresh forecasts of the
+        next steps. Every other number is shown with all its digits. A Turn also reports commands
+        that physics clipped and by how much the floor was missed.
     Action:
-        The last line that reads `BATTERY kW` (+ charges), likewise `GENSET kW`, `EV kW` or
-        `HEAT kW`; a device not named is idle. A reply without any is 0 kW and counted.
+        `BATTERY kW` (+ charges), likewise `GENSET kW`, `EV kW` or `HEAT kW`, in the grammar of
+        `tokengym.envs.core.grammar`. The last line that names a device counts for it; a device
+        not named is idle. A malformed reply is 0 kW and costs.
     Reward:
-        Paid at the last step, in [0, 1]. With c_t the reserve's shortfall at the end of step t
-        (kWh; 0 in an outage) plus critical load not served, or the kelvins outside the comfort
-        band: 0.2 (1 - v) if any c_t > 1e-6, with v the depth of the violation, else
-        0.2 + 0.8 h(s); s is 0 for the safe hold (return 0.4) and 1 for the optimum (return 1). See
-        `tokengym.rewards.control`. Step metrics: `cost` (c_t), `money_cost`, maybe `credit`; at the
-        end also `safety_floor_mass`, `violation_depth`, `first_violation_step` (if there was one),
-        `normalized_score` (s), `total_cost`, `total_money_cost`, `malformed_replies`.
+        Paid at the last step, in [0, 1]: a twentieth for form, and 0.95 V times the share of
+        well-formed replies; see `tokengym.rewards.form`. With c_t the reserve's shortfall at the
+        end of step t (kWh; 0 in an outage) plus critical load not served, or the kelvins outside
+        the comfort band: V = 0.2 (1 - v) if any c_t > 1e-6, with v the depth of the violation, else
+        0.2 + 0.8 h(s); s is 0 for the safe hold (V = 0.4) and 1 for the optimum (V = 1). See
+        `tokengym.rewards.control`. Terms: `form`, and `safety` or `economy`. Step metrics:
+        `well_formed`, `form` (1 if well-formed, else what nearness earned), `cost` (c_t),
+        `money_cost`, maybe `credit`; at the end also `safety_floor_mass`, `violation_depth`,
+        `first_violation_step` (if there was one), `normalized_score` (s), `total_cost`,
+        `total_money_cost`, `malformed_replies`.
     Starting state:
         Drawn with the Task: never one that the safe hold cannot run safely, nor one that leaves
         less than 0.5 to gain.
@@ -82,8 +89,9 @@ class EnergyWorld(World[CompiledTask]):
         level: one of `LEVELS`.
         terminate_on_violation: end the episode at the first broken floor; what is left of the
             floor then counts as missed.
-        flat_floor: pay every violation 0 instead of by its depth. Violations then tie; this is
-            the comparison the graded floor is measured against.
+        flat_floor: pay 0 for every return below `SAFE_RETURN`, that of a safe episode, instead of
+            grading violations by their depth. Violations then tie: the comparison that the graded
+            floor is measured against.
         credit: put each step's exact credit into its metrics as `credit`, in money: minus the cost
             it added to the best that was left. At most 0; the sum, reported at the end as
             `total_credit`, is minus the regret. `adapters.exact_credit` makes it the reward.
@@ -135,7 +143,7 @@ class EnergyWorld(World[CompiledTask]):
         self._money = 0.0
         self._credit = 0.0
         self._safety: tuple[float, ...] = ()
-        self._malformed = 0
+        self._account = FormAccount(self.turn_limit)
 
     # Tasks
 
@@ -168,15 +176,15 @@ class EnergyWorld(World[CompiledTask]):
         return {"optimum": best.cost, "reference": hold.money, "plan": best.commands}
 
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
-        """Return 1, the return of the perfect-foresight plan."""
-        return {_ROLE: Optimum(floor_return(1.0, None), exact=True)}
+        """Return 1, the return of the perfect-foresight plan: a bound, since no policy foresees."""
+        return {_ROLE: Optimum(1.0, exact=False)}
 
     def _compile_options(self) -> tuple[object, ...]:
-        return (self._credits,)
+        return (self.prompt, self._credits)
 
     @classmethod
-    def _compile(cls, task: Task, credit: bool) -> CompiledTask:
-        return compile_task(task, credit)
+    def _compile(cls, task: Task, prompt: str, credit: bool) -> CompiledTask:
+        return compile_task(task, prompt, credit)
 
     # Episodes
 
@@ -205,26 +213,29 @@ class EnergyWorld(World[CompiledTask]):
         compiled = self.compiled
         self._step, self._state, self._outcome = 0, compiled.plant.initial, None
         self._money = self._credit = 0.0
-        self._safety, self._malformed = (), 0
-        return Turn(_ROLE, f"{compiled.opening}\n{self._status(compiled)}")
+        self._safety = ()
+        self._account = FormAccount(compiled.plant.steps)
+        return Turn(_ROLE, compiled.prompt.opening(compiled.plant.seen(0, self._state)))
 
     def _respond(self, text: str, complete: bool) -> Turn:
         compiled = self.compiled
-        plant, step = compiled.plant, self._step
+        plant, prompt, step = compiled.plant, compiled.prompt, self._step
         commands = read_commands(text, plant.devices, complete=complete)
-        feedback, well_formed = "", 1.0
+        feedback, well_formed, form = "", 1.0, 1.0
         if commands is None:
-            feedback = complaint(text, example(plant.devices), complete=complete) + "\n"
-            self._malformed += 1
+            feedback = prompt.malformed(text, complete=complete)
+            near = nearness(text, *forms(plant.devices))
+            self._account.note_malformed(near)
             commands = (0.0,) * len(plant.devices)
-            well_formed = 0.0
+            well_formed, form = 0.0, form_of(near)
         outcome = plant.advance(step, self._state, commands)
         if outcome.done != commands:
-            feedback += prompt.deviation(plant, commands, outcome.done)
+            feedback += prompt.deviation(commands, outcome.done)
         if outcome.safety:
-            feedback += f"Missed {outcome.safety:.2f}. "
+            feedback += prompt.missed(outcome.safety)
         metrics = {
             "well_formed": well_formed,
+            "form": form,
             "cost": outcome.safety,
             "money_cost": outcome.money,
         }
@@ -237,7 +248,8 @@ class EnergyWorld(World[CompiledTask]):
         self._safety += (outcome.safety,)
         self._step = step + 1
         if self._step < plant.steps and not (self._terminates and outcome.safety):
-            return Turn(_ROLE, feedback + self._status(compiled), metrics=metrics)
+            feedback += prompt.turn(step + 1, plant.seen(step + 1, self._state))
+            return Turn(_ROLE, feedback, metrics=metrics)
         return self._finish(compiled, feedback, metrics)
 
     def _finish(self, compiled: CompiledTask, feedback: str, metrics: dict[str, float]) -> Turn:
@@ -260,23 +272,20 @@ class EnergyWorld(World[CompiledTask]):
             "normalized_score": score,
             "total_cost": sum(safety),
             "total_money_cost": money,
-            "malformed_replies": float(self._malformed),
+            "malformed_replies": float(self._account.malformed),
         }
         if compiled.values is not None:
             metrics["total_credit"] = self._credit
-        value = floor_return(score, depth, flat=self._flat)
+        # Steps that a violation cut off count as missed; their replies dilute no malformed ones.
+        account = replace(self._account, replies=self._step)
+        earned, form = dyadic(account.earned(floor_return(score, depth))), dyadic(account.form)
+        if self._flat and earned + form < SAFE_RETURN:
+            earned = form = 0.0
         ended = self._step == plant.steps
         return self._end(
             _ROLE,
-            feedback + prompt.ending(money, safety),
-            {_ROLE: {"economy" if depth is None else "safety": value}},
+            feedback + compiled.prompt.ending(money, safety),
+            {_ROLE: {"economy" if depth is None else "safety": earned, "form": form}},
             StopReason.COMPLETED if ended else StopReason.FAILURE,
             metrics,
         )
-
-    def _status(self, compiled: CompiledTask) -> str:
-        """Return the text on the step to be commanded."""
-        step = self._step
-        before, after = compiled.conditions[step]
-        seen = compiled.plant.seen(step, self._state)
-        return before + prompt.state(compiled.plant, step, seen) + after

@@ -100,7 +100,7 @@ def test_a_day_shows_the_states_the_plant_goes_through(level: str, who: str) -> 
 
 
 def test_the_axes_hold_the_series_of_the_day() -> None:
-    world, record = played("energy", "outages", "random")
+    world, record = played("energy", "outages", "random", index=1)
     shown = energy.replay_day(world, record)
     panels = energy.render_episode(world, record, "").axes
     lines = {line.get_label(): line.get_xydata() for axes in panels for line in axes.lines}

@@ -20,7 +20,7 @@ from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import Optimum
-from tokengym.rewards.control import FLOOR
+from tokengym.rewards.control import SAFE_RETURN
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.ties import tie_counts
 
@@ -129,7 +129,7 @@ def test_replies_out_of_form_are_counted_and_told() -> None:
 
 def rates(**values: float) -> TieStudy:
     row = SizeRow(4, Estimate(1, 1, 1), {k: Estimate(v, v, v) for k, v in values.items()})
-    return replace(made_up([1.0]), floor=FLOOR, sizes=(row,))
+    return replace(made_up([1.0]), floor=SAFE_RETURN, sizes=(row,))
 
 
 @given(pairs=st.floats(0, 1), mass=st.floats(0, 1), share=st.floats(0, 1), interior=st.floats(0, 1))
@@ -163,7 +163,7 @@ def test_a_flat_floor_shows_as_mass_and_ties_below_the_floor_alone(tmp_path: Pat
     result = CliRunner().invoke(app, [*call, *more, *files])
     assert result.exit_code == 0, result.output
     found = json.loads(data.read_text())
-    assert found["floor"] == FLOOR
+    assert found["floor"] == SAFE_RETURN
     for row in found["sizes"]:
         assert row["floor_mass"]["value"] > 0.2
         assert row["floor_tie_pair_rate"]["value"] == 1.0

@@ -105,7 +105,7 @@ def test_tasks_drawn_from_a_plain_file_show_its_numbers_and_reach_their_optimum(
     steps = len(task.instance["load"])
     assert tuple(task.instance["load"]) == series.load[at : at + steps]
     assert task.instance["start"] == at % 24 * 60
-    assert f" load {series.load[at]:g} sun {series.pv[at]:g} " in world.start(task).text
+    assert f", load {series.load[at]:g}, sun {series.pv[at]:g}, " in world.start(task).text
     assert oracle_return(world, task) == 1.0
 
 
@@ -162,7 +162,7 @@ def test_pymgrid_is_scaled_to_a_home(pymgrid: tuple[Path, Path, Path], world_of:
         read(pymgrid)
 
 
-def test_outages_in_the_data_are_played_and_their_chance_is_told(
+def test_outages_in_the_data_are_played_and_their_chance_is_stated(
     tmp_path: Path, world_of: WorldOf
 ) -> None:
     rows = plain_rows()
@@ -171,7 +171,8 @@ def test_outages_in_the_data_are_played_and_their_chance_is_told(
     world = world_of("day", data=write(tmp_path / "weak.csv", PLAIN, rows))
     tasks = [world.task("train", index) for index in range(12)]
     assert any(0 in task.instance["up"] for task in tasks)
-    assert "Chance that a step begins an outage: 2.08%" in world.start(tasks[0]).text
+    stated = "An outage begins in each hour with a chance of 2.08% and lasts 1 hour on average."
+    assert stated in world.start(tasks[0]).text
 
 
 def test_sales_dearer_than_purchases_are_shown_and_solved(
@@ -182,7 +183,9 @@ def test_sales_dearer_than_purchases_are_shown_and_solved(
         row[4] = 0.3 if row[3] == 0.2 else 0.1
     world = world_of("day", data=write(tmp_path / "feed_in.csv", PLAIN, rows))
     task = world.task("train", 0)
-    assert "\nh load sun kW, buy ct, sell ct, keep kWh\n" in world.start(task).text
+    shown = world.start(task).text
+    for price, resale in zip(task.instance["price"], task.instance["resale"], strict=True):
+        assert f"price {100 * price:g}, sale {100 * resale:g}, reserve" in shown
     assert oracle_return(world, task) == 1.0
 
 

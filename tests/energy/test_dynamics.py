@@ -121,7 +121,7 @@ def test_a_house_follows_its_heat_balance(
     indoor, wanted = data.draw(st.floats(10.0, 30.0)), data.draw(powers)
     outcome = house.advance(step, (indoor, 0.0), (wanted,))
     power = min(max(wanted, 0.0), house.power)
-    flow = (house.outside[step] - indoor) / house.resistance + house.cop * power + house.gain[step]
+    flow = house.loss * (house.outside[step] - indoor) + house.cop * power + house.gain[step]
     expected = indoor + house.dt * flow / house.capacity
     assert math.isclose(outcome.state[0], expected, abs_tol=1e-9)
     assert math.isclose(outcome.money, house.dt * house.price[step] * power, abs_tol=1e-12)

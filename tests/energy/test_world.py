@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, TaskError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.envs.core.world import PROMPTS
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines, spec
-from tokengym.rewards.control import FLOOR
+from tokengym.rewards.control import SAFE_RETURN
 
 WorldOf = Callable[..., EnergyWorld]
 TaskOf = Callable[[str, int], Task]
@@ -53,7 +54,7 @@ def test_a_violation_scores_below_the_floor_and_a_safe_episode_never_does(
     turns = play(world, task_of(level, index), [command(level, power) for power in powers])
     violated = any(turn.metrics["cost"] > 0.0 for turn in turns[1:])
     value, last = world.returns["operator"], turns[-1].metrics
-    assert (value < FLOOR) == violated
+    assert (value < SAFE_RETURN) == violated
     assert last["safety_floor_mass"] == float(violated)
     assert (last["violation_depth"] > 0.0) == violated
     assert last["total_cost"] == pytest.approx(sum(turn.metrics["cost"] for turn in turns[1:]))
@@ -92,7 +93,7 @@ def test_the_flat_floor_pays_every_violation_nothing_and_safe_episodes_the_same(
     play(graded, task_of("small", index), replies)
     play(flat, task_of("small", index), replies)
     earned = graded.returns["operator"]
-    assert flat.returns["operator"] == (earned if earned >= FLOOR else 0.0)
+    assert flat.returns["operator"] == (earned if earned >= SAFE_RETURN else 0.0)
 
 
 @quick
@@ -109,24 +110,9 @@ def test_termination_ends_the_first_violation_and_pays_no_more_than_going_on_vio
         assert turns[-1].stop_reason is StopReason.COMPLETED
     else:
         assert len(turns) == first + 2
-        assert world.returns["operator"] < FLOOR
+        assert world.returns["operator"] < SAFE_RETURN
         ended = len(turns) == len(full)
         assert turns[-1].stop_reason is (StopReason.COMPLETED if ended else StopReason.FAILURE)
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_malformed_replies_earn_what_the_null_policy_earns(
-    level: str, world_of: WorldOf, task_of: TaskOf
-) -> None:
-    world, null, rng = world_of(level), baselines("energy")["null"], np.random.default_rng(0)
-    turn = world.start(task_of(level, 0))
-    while not turn.done:
-        turn = world.reply(null(world, turn, rng))
-    earned = world.returns["operator"]
-    for bad in ("", "charge a lot", "BATTERY 1e9", "BATTERY NaN", "HEAT", "battery: 3 4"):
-        turns = play(world, task_of(level, 0), [bad])
-        assert world.returns["operator"] == earned
-        assert turns[-1].metrics["malformed_replies"] == spec("energy").turn_limits[level]
 
 
 # How replies are read
@@ -152,13 +138,13 @@ def test_the_last_matching_line_counts(
     assert one.reply(reply) == other.reply(f"BATTERY {did}")
 
 
-def test_a_reply_cut_off_is_zero_power_and_says_so(world_of: WorldOf, task_of: TaskOf) -> None:
+def test_a_reply_cut_off_is_zero_power_and_reported(world_of: WorldOf, task_of: TaskOf) -> None:
     cut, null = world_of("small"), world_of("small")
     cut.start(task_of("small", 0))
     null.start(task_of("small", 0))
-    told = cut.reply("BATTERY 3", complete=False)
-    assert told.text.startswith("Malformed reply: it was cut off")
-    assert told.text.endswith(null.reply("BATTERY 0").text)
+    after = cut.reply("BATTERY 3", complete=False)
+    assert after.text.startswith("Malformed reply: it was cut off")
+    assert after.text.endswith(null.reply("BATTERY 0").text)
 
 
 def test_each_device_is_read_on_its_own_line_and_idle_where_not_named(
@@ -171,10 +157,16 @@ def test_each_device_is_read_on_its_own_line_and_idle_where_not_named(
     assert one.reply("GENSET 1") == other.reply("GENSET 1\nBATTERY 0")
 
 
-def test_what_physics_clips_is_said(world_of: WorldOf, task_of: TaskOf) -> None:
-    world = world_of("small")
+@pytest.mark.parametrize(
+    ("prompt", "report"),
+    [("full", r"The battery could only do \d+\.\d\d kW\. "), ("terse", r"Did \d+\.\d\d\. ")],
+)
+def test_what_physics_clips_is_reported(
+    prompt: str, report: str, world_of: WorldOf, task_of: TaskOf
+) -> None:
+    world = world_of("small", prompt=prompt)
     world.start(task_of("small", 0))
-    assert re.match(r"Did \d+\.\d\d\. ", world.reply("BATTERY 999").text)
+    assert re.match(report, world.reply("BATTERY 999").text)
 
 
 # What is shown
@@ -203,19 +195,20 @@ def test_what_is_shown_does_not_depend_on_what_is_yet_to_come(
         instance=instance,
         answer={**task.answer, "optimum": task.answer["optimum"] - 1.0},
     )
-    one, two = world_of(level), world_of(level)
     reply = command(level, 0.7)
-    assert one.start(task) == two.start(other)
-    for _ in range(now):
-        assert one.reply(reply) == two.reply(reply)
-    assert one.shown == two.shown
+    for prompt in PROMPTS:
+        one, two = world_of(level, prompt=prompt), world_of(level, prompt=prompt)
+        assert one.start(task) == two.start(other)
+        for _ in range(now):
+            assert one.reply(reply) == two.reply(reply)
+        assert one.shown == two.shown
 
 
 @pytest.mark.parametrize("level", DAYS)
-def test_a_day_fits_four_thousand_bytes_whatever_is_sensibly_replied(
+def test_a_terse_day_fits_four_thousand_bytes_whatever_is_sensibly_replied(
     level: str, world_of: WorldOf, task_of: TaskOf
 ) -> None:
-    world = world_of(level)
+    world = world_of(level, prompt="terse")
     for name in ("hold", "time_of_use", "mpc", "random"):
         rng = np.random.default_rng(0)
         for index in range(3):
@@ -228,11 +221,11 @@ def test_a_day_fits_four_thousand_bytes_whatever_is_sensibly_replied(
             assert read <= 4000
 
 
-def test_the_small_level_is_short(world_of: WorldOf) -> None:
-    world = world_of("small")
+def test_the_small_level_is_short_in_terse(world_of: WorldOf) -> None:
+    world = world_of("small", prompt="terse")
     for index in range(20):
         turn = world.start(world.task("train", index))
-        assert len(turn.text) <= 515
+        assert len(turn.text) <= 580
         while not turn.done:
             turn = world.reply("BATTERY 0.1")
             assert len(turn.text) <= 75
@@ -249,9 +242,9 @@ def test_the_energy_shown_is_never_more_than_there_is(
     assert isinstance(plant, Microgrid)
     truth = task_of("small", index).instance
     for step, power in enumerate(powers):
-        shown = float(re.findall(r"energy (\S+)", turn.text)[-1])
+        shown = float(re.findall(r"holds (\S+) kWh, load", turn.text)[-1])
         assert shown - 1e-7 <= state[0] < shown + 0.01 + 1e-7
-        assert f"load {truth['load'][step]:g} " in turn.text
+        assert f"load {truth['load'][step]:g}, " in turn.text
         turn = world.reply(f"BATTERY {power:.3f}")
         state = world._state
 

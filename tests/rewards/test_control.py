@@ -2,18 +2,22 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.rewards.bounds import GRID
+from tokengym.rewards.bounds import GRID, dyadic
 from tokengym.rewards.control import (
     FLOOR,
+    SAFE_RETURN,
+    FlatFloor,
     bounded_score,
     control_score,
     floor_return,
     violation_depth,
 )
+from tokengym.rewards.form import FormAccount
 from tokengym.testing import check_reward
 
 scores = st.floats(-1e6, 1e6)
@@ -65,12 +69,28 @@ def test_every_violation_scores_below_every_safe_episode(
     assert 0.0 <= floor_return(other, depth) < FLOOR <= floor_return(score, None) <= 1.0
 
 
+@given(scores, scores, depths)
+def test_the_share_of_form_keeps_violations_and_safe_episodes_apart(
+    score: float, other: float, depth: float
+) -> None:
+    account = FormAccount(12)
+    missed, safe = (
+        dyadic(account.earned(value)) + dyadic(account.form)
+        for value in (floor_return(other, depth), floor_return(score, None))
+    )
+    assert missed < SAFE_RETURN <= safe <= 1.0
+
+
 def test_returns_lie_on_the_reward_grid_and_hardly_tie_but_on_a_flat_floor() -> None:
     both = scores, st.one_of(st.none(), depths)
-    check_reward(floor_return, *both, flat=st.booleans(), range=(0.0, 1.0), dyadic=True)
+    floor = FlatFloor(FLOOR, 0.0, "violations earn 0")
+
+    def flattened(score: float, depth: float | None) -> float:
+        return float(floor.flattened(np.array(floor_return(score, depth))))
+
     graded, flat = (
-        check_reward(floor_return, *both, flat=st.just(how), range=(0.0, 1.0), dyadic=True, seed=0)
-        for how in (False, True)
+        check_reward(reward, *both, range=(0.0, 1.0), dyadic=True, seed=0)
+        for reward in (floor_return, flattened)
     )
     rate = "reward_tie_pair_rate"
     assert graded.ties[rate] < 0.5 * flat.ties[rate]  # type: ignore[literal-required]
@@ -88,13 +108,11 @@ def test_violations_are_graded_by_their_depth(one: float, other: float) -> None:
     low, high = sorted((one, other))
     if high - low > 10 / GRID:
         assert floor_return(0.0, high) < floor_return(0.0, low)
-        assert floor_return(0.0, high, flat=True) == floor_return(0.0, low, flat=True) == 0.0
 
 
 def test_the_reference_earns_four_tenths_and_the_optimum_one() -> None:
     assert floor_return(0.0, None) == pytest.approx(0.4, abs=1 / GRID)
     assert floor_return(1.0, None) == 1.0
-    assert floor_return(1.0, None, flat=True) == 1.0
 
 
 @pytest.mark.parametrize("depth", [-0.1, 1.1, math.nan])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.rewards.control import FLOOR, floor_return
+from tokengym.rewards.control import FLOOR, FlatFloor, floor_return
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.ties import TieCounts, tie_counts, tie_statistics
 
@@ -191,8 +191,8 @@ def test_a_known_case() -> None:
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=8, unique=True))
 def test_a_flat_floor_ties_all_its_pairs_and_a_graded_one_hardly_any(depths: list[float]) -> None:
-    flat = [floor_return(0.0, depth, flat=True) for depth in depths]
     graded = [floor_return(0.0, depth) for depth in depths]
+    flat = FlatFloor(FLOOR, 0.0, "").flattened(np.array(graded)).tolist()
     on_flat = rates(tie_counts([flat], floor=FLOOR))
     on_graded = rates(tie_counts([graded], floor=FLOOR))
     assert on_flat["floor_mass"] == on_graded["floor_mass"] == 1.0

@@ -103,6 +103,8 @@ class TimeSeries(Immutable):
             begun = sum(a > b for a, b in zip(self.up, self.up[1:], strict=False))
             days["chance"] = [round(begun / len(self.up), 4)] * level.steps if begun else []
             days["critical"] = 0.5 if begun else 1.0
+            down = (len(self.up) - sum(self.up)) * self.minutes / 60.0
+            days["outage_hours"] = round(down / begun, 1) if begun else 0.0
         return days
 
     def hours(self, level: Level, at: int) -> Hours:

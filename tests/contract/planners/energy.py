@@ -1,0 +1,298 @@
+"""An operator that knows nothing but the full prompt: it parses, keeps its own books and plans.
+
+What each text shows must follow from the texts before it and the replies, to the last digit.
+"""
+
+import math
+import re
+
+from tests.contract.planners.program import Program
+
+_NUMBER = r"(-?\d+(?:\.\d+)?)"
+_UNSAFE = 2000.0
+"""Cents that the planner would pay to keep the limit by one kWh or degree more."""
+_MARGIN = 0.2
+"""Degrees by which it stays inside the band later on, as weather is uncertain."""
+
+
+class Operator:
+    """Answers one episode, text by text. `reply` raises where a text contradicts the books."""
+
+    def __init__(self) -> None:
+        self.plant: _Home | _House | None = None
+
+    def reply(self, text: str) -> str:
+        """Read a Turn and return a command for each device."""
+        if self.plant is None:
+            self.plant = (_House if "indoor" in text else _Home)(text)
+        self.plant.look(text)
+        done = self.plant.plan()
+        self.plant.advance(done)
+        return "\n".join(f"{device} {power:.6f}" for device, power in done.items())
+
+    def end(self, text: str) -> None:
+        """Read the last Turn and compare the accounts."""
+        assert self.plant is not None
+        self.plant.close()
+        total = find(rf"The total cost is {_NUMBER} ct", text)
+        assert abs(total - self.plant.cost) <= 0.006, (total, self.plant.cost)
+        assert ("The limit was always kept." in text) == (not self.plant.missed)
+
+
+class _Plant:
+    """What homes and houses have in common.
+
+    Attributes:
+        t: number of the step.
+        cost: cents so far.
+        missed: by how much the limit was missed, by step.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.dt = 1.0 if "Every hour" in text else find(r"steps of (\d+) minutes", text) / 60.0
+        self.table = [
+            {name: float(value) for name, value in re.findall(rf"(\w+) {_NUMBER}", line)}
+            for line in re.findall(rf"^\d+(?:h|:\d\d): (.+ {_NUMBER})$", text, re.M)
+            for line in line[:1]
+        ]
+        self.steps = int(find(r"for (\d+) (?:hours|steps)", text))
+        assert len(self.table) == self.steps
+        self.lost, self.won = (
+            find(rf"each (?:kWh|degree) {word} {_NUMBER} ct", text)
+            for word in ("less than at the start costs", "more pays")
+        )
+        self.t, self.cost = -1, 0.0
+        self.missed: list[float] = []
+
+    def look(self, text: str) -> None:
+        """Take over what a text says of the present step and the next ones."""
+        self.t += 1
+        now = re.findall(r"Now it is (\S+): (.+?)\.(?:\s|$)", text)[-1][1]
+        self.table[self.t] |= {k: float(v) for k, v in re.findall(rf"(\w+) {_NUMBER}(?:,|$)", now)}
+        fresh = re.findall(r"New forecasts: (.+)\.", text)
+        for ahead, part in enumerate(fresh[-1].split("; ") if fresh else (), 1):
+            numbers = {k: float(v) for k, v in re.findall(rf"(\w+) {_NUMBER}(?:,|$)", part)}
+            self.table[self.t + ahead] |= numbers
+
+
+class _Home(_Plant):
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.capacity = find(rf"battery holds at most {_NUMBER} kWh", text)
+        self.power = find(rf"takes or gives at most {_NUMBER} kW", text)
+        self.eta = find(rf"it stores {_NUMBER} kWh", text)
+        assert self.eta == find(rf"loses 1/{_NUMBER} kWh", text)
+        self.leak = find(rf"it loses {_NUMBER}% of its energy", text, 0.0) / 100.0
+        self.wear = find(rf"costs {_NUMBER} ct of wear", text)
+        self.imports = find(rf"bought from the grid, at most {_NUMBER} kW", text)
+        self.exports = find(rf"at most {_NUMBER} kW; sun beyond", text)
+        self.sale = find(rf"is sold for {_NUMBER} ct per kWh", text, math.nan)
+        self.unserved = find(rf"not served costs {_NUMBER} ct", text, 1000.0)
+        self.critical = find(rf"at least {_NUMBER}% of the load must", text, 100.0) / 100.0
+        self.regain = find(rf"comes back by {_NUMBER} kWh each", text, math.inf)
+        self.genset = pair(rf"GENSET: 0 kW, or from {_NUMBER} to {_NUMBER} kW", text)
+        self.fuel = find(rf"costs {_NUMBER} ct of fuel", text, 0.0)
+        self.ev = pair(rf"the car: 0 kW, or from {_NUMBER} to {_NUMBER} kW", text)
+        if self.ev:
+            self.need, self.takes = pair(rf"needs {_NUMBER} kWh and takes at most {_NUMBER}", text)
+            self.late = find(rf"when it leaves costs {_NUMBER} ct", text)
+            times = re.findall(r"^(\d+(?:h|:\d\d)): load", text, re.M)
+            home, away = re.findall(r"at home from (\S+) to (\S+)\. It", text)[0]
+            self.home = range(times.index(home), (times.index(away) - 1) % len(times) + 1)
+        self.energy = self.start = find(rf"Now it is \S+ the battery holds {_NUMBER} kWh", text)
+        self.car = 0.0
+        self.most_reserve = math.inf
+        self.schedule = [row["reserve"] for row in self.table]
+
+    def look(self, text: str) -> None:
+        super().look(text)
+        shown = re.findall(rf"the battery holds {_NUMBER} kWh", text)[-1]
+        assert abs(float(shown) - floored(self.energy)) < 1e-9, (shown, self.energy)
+        car = re.findall(rf"the car {_NUMBER} kWh", text)
+        assert bool(car) == bool(self.ev and self.t in self.home)
+        assert not car or abs(float(car[-1]) - floored(self.car)) < 1e-9
+        self.up = "The grid is down" not in text
+        self.most_reserve = self.most_reserve + self.regain if self.up else 0.0
+        reserve = min(self.schedule[self.t], self.most_reserve)
+        assert abs(self.table[self.t]["reserve"] - reserve) < 1e-9
+
+    def sale_at(self, row: dict[str, float]) -> float:
+        return row.get("sale", self.sale)
+
+    def plan(self) -> dict[str, float]:
+        """Plan to the end on what is known, and return the first commands."""
+        program, dt = Program(), self.dt
+        for t in range(self.t, self.steps):
+            row = self.table[t]
+            up = self.up or t > self.t
+            reserve = min(self.schedule[t], self.most_reserve + self.regain * (t - self.t))
+            program.add(f"c{t}", dt * self.wear, high=self.power)
+            program.add(f"d{t}", dt * self.wear, high=self.power)
+            program.add(f"e{t}", high=self.capacity)
+            program.add(f"short{t}", _UNSAFE)
+            program.add(f"buy{t}", dt * row["price"], high=self.imports * up)
+            program.add(f"sell{t}", -dt * self.sale_at(row), high=self.exports * up)
+            program.add(f"lost{t}")
+            program.add(f"out{t}", dt * self.unserved, high=(1 - self.critical) * row["load"])
+            program.add(
+                f"dark{t}", dt * (self.unserved + _UNSAFE), high=self.critical * row["load"]
+            )
+            change = {f"c{t}": -dt * self.eta, f"d{t}": dt / self.eta}
+            if t == self.t:
+                kept = (1 - self.leak) * self.energy
+                program.row(kept, kept, **{f"e{t}": 1.0}, **change)
+            else:
+                program.row(0, 0, **{f"e{t}": 1.0, f"e{t - 1}": self.leak - 1}, **change)
+            program.row(reserve, math.inf, **{f"e{t}": 1.0, f"short{t}": 1.0})
+            balance = {f"buy{t}": 1.0, f"out{t}": 1.0, f"dark{t}": 1.0, f"d{t}": 1.0}
+            balance |= {f"c{t}": -1.0, f"sell{t}": -1.0, f"lost{t}": -1.0}
+            given = {f"lost{t}": 1.0}
+            if self.genset:
+                switched(program, f"g{t}", dt * self.fuel, *self.genset)
+                balance[f"g{t}"], given[f"g{t}"] = 1.0, -1.0
+            if self.ev and t in self.home:
+                switched(program, f"v{t}", 0.0, *self.ev)
+                balance[f"v{t}"] = -1.0
+            program.row(-math.inf, row["sun"], **given)
+            net = row["load"] - row["sun"]
+            program.row(net, net, **balance)
+        last = f"e{self.steps - 1}"
+        program.add("less", self.lost)
+        program.add("more", -self.won)
+        program.row(self.start, self.start, **{last: 1.0, "less": 1.0, "more": -1.0})
+        if self.ev and self.t < self.home.stop:
+            terms = {f"v{t}": dt for t in self.home if t >= self.t}
+            program.add("late", self.late)
+            program.row(self.need - self.car, math.inf, late=1.0, **terms)
+            if terms:
+                program.row(-math.inf, self.takes - self.car, **terms)
+        best, t = program.solve(), self.t
+        commands = {"BATTERY": round(best[f"c{t}"] - best[f"d{t}"], 6)}
+        if self.genset:
+            commands["GENSET"] = round(best[f"g{t}"], 6)
+        if self.ev:
+            commands["EV"] = round(best.get(f"v{t}", 0.0), 6)
+        return commands
+
+    def advance(self, done: dict[str, float]) -> None:
+        """Keep the books as the prompt says they are kept."""
+        dt, row = self.dt, self.table[self.t]
+        load, wanted = row["load"], done["BATTERY"]
+        buys, sells = (self.imports, self.exports) if self.up else (0.0, 0.0)
+        kept = self.energy * (1 - self.leak)
+        gives = min(max(-wanted, 0.0), self.power, kept * self.eta / dt)
+        genset = within(done.get("GENSET", 0.0), self.genset)
+        given = row["sun"] + genset
+        ev = 0.0
+        if self.ev and self.t in self.home:
+            free = min(buys + given + gives - load, (self.takes - self.car) / dt)
+            ev = within(min(done["EV"], free), self.ev)
+        gives = min(gives, load + ev + sells)
+        room = (self.capacity - kept) / (self.eta * dt)
+        takes = max(min(wanted, self.power, room, buys + given - load - ev), 0.0)
+        self.energy = min(max(kept + dt * (takes * self.eta - gives / self.eta), 0), self.capacity)
+        self.car += dt * ev
+        need = load + ev + takes - gives - given
+        bought, sold = min(max(need, 0.0), buys), min(max(-need, 0.0), sells)
+        unserved = max(need - bought, 0.0)
+        self.cost += dt * (row["price"] * bought - self.sale_at(row) * sold)
+        self.cost += dt * (self.wear * (takes + gives) + self.fuel * genset)
+        self.cost += dt * self.unserved * unserved
+        missed = max(row["reserve"] - self.energy, 0.0)
+        missed += dt * max(unserved - (1 - self.critical) * load, 0.0)
+        self.missed += [missed] if missed > 1e-6 else []
+        if self.ev and self.t == self.home.stop - 1:
+            self.cost += self.late * max(self.need - self.car, 0.0)
+
+    def close(self) -> None:
+        more = self.energy - self.start
+        self.cost -= self.won * more if more > 0 else self.lost * more
+
+
+class _House(_Plant):
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.power = find(rf"in kW: from 0 to {_NUMBER}\.", text)
+        self.high = find(rf"and {_NUMBER} degrees\.", text)
+        rise = rf"\({_NUMBER} \* HEAT \+ gain - {_NUMBER} \* \(indoor - outside\)\) / {_NUMBER} deg"
+        self.cop, self.loss, self.capacity = map(float, re.findall(rise, text)[0])
+        self.indoor = self.start = find(rf"indoor {_NUMBER},", text)
+
+    def look(self, text: str) -> None:
+        super().look(text)
+        assert abs(self.table[self.t]["indoor"] - floored(self.indoor)) < 1e-9
+
+    def rise(self, indoor: float, heat: float, row: dict[str, float]) -> float:
+        flow = self.cop * heat + row["gain"] - self.loss * (indoor - row["outside"])
+        return self.dt * flow / self.capacity
+
+    def plan(self) -> dict[str, float]:
+        """Plan to the end on what is known, and return the first power."""
+        program = Program()
+        for t in range(self.t, self.steps):
+            row, margin = self.table[t], 0.0 if t == self.t else _MARGIN
+            program.add(f"p{t}", self.dt * row["price"], high=self.power)
+            program.add(f"i{t}", low=-math.inf)
+            program.add(f"cold{t}", _UNSAFE)
+            program.add(f"hot{t}", _UNSAFE)
+            program.row(row["low"] + margin, math.inf, **{f"i{t}": 1.0, f"cold{t}": 1.0})
+            program.row(-math.inf, self.high - margin, **{f"i{t}": 1.0, f"hot{t}": -1.0})
+            heat = -self.dt * self.cop / self.capacity
+            if t == self.t:
+                free = self.indoor + self.rise(self.indoor, 0.0, row)
+                program.row(free, free, **{f"i{t}": 1.0, f"p{t}": heat})
+            else:
+                drift = self.rise(0.0, 0.0, row)
+                keep = self.dt * self.loss / self.capacity - 1.0
+                program.row(drift, drift, **{f"i{t}": 1.0, f"p{t}": heat, f"i{t - 1}": keep})
+        program.add("less", self.lost)
+        program.add("more", -self.won)
+        last = f"i{self.steps - 1}"
+        program.row(self.start, self.start, **{last: 1.0, "less": 1.0, "more": -1.0})
+        return {"HEAT": round(program.solve()[f"p{self.t}"], 6)}
+
+    def advance(self, done: dict[str, float]) -> None:
+        """Keep the books as the prompt says they are kept."""
+        row, heat = self.table[self.t], min(max(done["HEAT"], 0.0), self.power)
+        self.indoor += self.rise(self.indoor, heat, row)
+        self.cost += self.dt * row["price"] * heat
+        missed = max(row["low"] - self.indoor, self.indoor - self.high)
+        self.missed += [missed] if missed > 1e-6 else []
+
+    def close(self) -> None:
+        more = self.indoor - self.start
+        self.cost -= self.won * more if more > 0 else self.lost * more
+
+
+def find(pattern: str, text: str, default: float | None = None) -> float:
+    """Return the one number that a pattern finds."""
+    found = {float(number) for number in re.findall(pattern, text)}
+    if not found and default is not None:
+        return default
+    (number,) = found
+    return number
+
+
+def pair(pattern: str, text: str) -> tuple[float, ...]:
+    """Return the numbers that a pattern finds, none if it does not match."""
+    found = re.search(pattern, text)
+    return tuple(map(float, found.groups())) if found else ()
+
+
+def floored(value: float) -> float:
+    return math.floor(value * 100.0 + 1e-6) / 100.0
+
+
+def within(power: float, limits: tuple[float, ...]) -> float:
+    """Return what a device does that is off below its least power."""
+    if not limits or power < limits[0] - 1e-6:
+        return 0.0
+    return min(max(power, limits[0]), limits[1])
+
+
+def switched(program: Program, name: str, cost: float, least: float, most: float) -> None:
+    """Add a power that is 0 or from `least` to `most`."""
+    program.add(name, cost, high=most)
+    program.add(f"on_{name}", high=1.0, whole=1)
+    program.row(0.0, math.inf, **{name: 1.0, f"on_{name}": -least})
+    program.row(-math.inf, 0.0, **{name: 1.0, f"on_{name}": -most})

@@ -1,0 +1,157 @@
+"""Laws of form in every world: decoration changes nothing, and a malformed reply always costs."""
+
+from collections.abc import Callable
+from functools import cache, partial
+
+import numpy as np
+import pytest
+
+from tokengym.envs.core.rollout import Policy, Record, play
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
+from tokengym.envs.registry import spec
+from tokengym.testing import Subject
+
+WORLDS = ("energy",)
+CASES = [(world, level) for world in WORLDS for level in spec(world).levels]
+
+LINES = (
+    "**{}**",
+    "_{}_",
+    "`{}`",
+    "- {}",
+    "* {}",
+    "1. {}",
+    "> {}",
+    "### {}",
+    '"{}"',
+    "\u00a0{}\u200b",
+    "{}.",
+)
+"""Decorations of every line of a reply."""
+WHOLES = (
+    "```\n{}\n```",
+    "```text\n{}\n```\n",
+    "Answer:\n{}",
+    "Answer: {}",
+    "**Final answer:** {}",
+    "<answer>{}</answer>",
+    "<answer>\n{}\n</answer>",
+    "$\\boxed{{\\text{{{}}}}}$",
+    "Let me think about it first. The price is 3.\n\n{}",
+    "{}\nThat is all.",
+    "{} # cheap",
+    "{} (as prices are low)",
+    "{}\r\n",
+)
+"""Decorations around a whole reply."""
+PROSE = (
+    "I would say that this depends on a number of things that are hard to know.",
+    "Sure! Here is my answer to your question, step by step, as you asked for it.",
+    "The best choice is to wait until more is known about it, and then to decide.",
+    "Let us first look at the numbers: 12, 7 and 3. They add up to 22, which is fine.",
+    "To solve this we can use a formula, which I am going to derive in what follows.",
+    "As a language model I cannot do this, but here are some tips that might help you.",
+    "Yes, certainly; it is more likely than not, and the reason for it is the weather.",
+    "import numpy as np\nfor i in range(10):\n    print(i, np.sqrt(i))\n",
+)
+
+subject = cache(Subject)
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_decorated_replies_of_the_oracle_earn_what_bare_ones_do(case: tuple[str, str]) -> None:
+    under_test = subject(case)
+    oracle = under_test.policies["oracle"]
+    bare = episode(under_test, oracle)
+    for decoration in LINES:
+        lines = decorated(oracle, partial(each_line, decoration))
+        assert outcome(episode(under_test, lines)) == outcome(bare), decoration
+    for decoration in WHOLES:
+        whole = decorated(oracle, decoration.format)
+        assert outcome(episode(under_test, whole)) == outcome(bare), decoration
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_malformed_replies_earn_less_than_any_well_formed_ones(case: tuple[str, str]) -> None:
+    under_test = subject(case)
+    role = under_test.spec.roles[0]
+    best = max(episode(under_test, always(prose)).returns[role] for prose in PROSE)
+    compared = 0
+    for name, policy in under_test.policies.items():
+        record = episode(under_test, policy)
+        if all(well_formed(record, role)):
+            assert best < record.returns[role], name
+            compared += 1
+    assert compared
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_malformed_replies_seldom_tie(case: tuple[str, str]) -> None:
+    under_test = subject(case)
+    role = under_test.spec.roles[0]
+    records = [episode(under_test, always(prose)) for prose in PROSE]
+    assert not any(any(well_formed(record, role)) for record in records)
+    assert len({record.returns[role] for record in records}) >= 6
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_neither_repetition_nor_length_pays(case: tuple[str, str]) -> None:
+    under_test = subject(case)
+    role = under_test.spec.roles[0]
+    for prose in PROSE:
+        once = episode(under_test, always(prose)).returns[role]
+        for longer in (f"{prose} {prose}", "\n".join([prose] * 5), f"{prose}{' more' * 50}"):
+            assert episode(under_test, always(longer)).returns[role] <= once
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_replies_cut_off_are_graded_below_whole_ones(case: tuple[str, str]) -> None:
+    under_test = subject(case)
+    role, form = under_test.spec.roles[0], under_test.make().expected_form
+    earned = [
+        episode(under_test, always(text), complete=False).returns[role]
+        for text in ("", PROSE[0], form[: len(form) // 2], form)
+    ]
+    assert earned == sorted(set(earned))
+    oracle = episode(under_test, under_test.policies["oracle"])
+    assert earned[-1] < oracle.returns[role]
+
+
+def episode(under_test: Subject, policy: Policy, *, complete: bool = True) -> Record:
+    """Play the first training Task; with `complete=False` the first role is always cut off."""
+    world, task = under_test.make(), under_test.task("train", 0)
+    if complete:
+        return play(world, task, policy, under_test.rng())
+    turn, rng = world.start(task), under_test.rng()
+    turns, replies = [turn], []
+    while not turn.done:
+        replies.append(policy(world, turn, rng))
+        turn = world.reply(replies[-1], complete=turn.role != under_test.spec.roles[0])
+        turns.append(turn)
+    return Record(task, tuple(turns), tuple(replies), world.returns)
+
+
+def outcome(record: Record) -> list[object]:
+    """What each Turn showed and paid."""
+    return [(turn.text, turn.rewards, turn.metrics) for turn in record.turns]
+
+
+def well_formed(record: Record, role: str) -> list[bool]:
+    pairs = zip(record.turns, record.turns[1:], strict=False)
+    return [bool(answer.metrics["well_formed"]) for asked, answer in pairs if asked.role == role]
+
+
+def always(reply: str) -> Policy:
+    return lambda world, turn, rng: reply
+
+
+def decorated(policy: Policy, decorate: Callable[[str], str]) -> Policy:
+    def play_decorated(world: World, turn: Turn, rng: np.random.Generator) -> str:
+        return decorate(policy(world, turn, rng))
+
+    return play_decorated
+
+
+def each_line(decoration: str, reply: str) -> str:
+    return "\n".join(decoration.format(line) for line in reply.split("\n"))

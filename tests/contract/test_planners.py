@@ -1,0 +1,59 @@
+"""The prompt says all: planners that read only texts do as well as rules that know the world.
+
+A planner parses the full prompt and nothing else, keeps its own books, and raises where a text
+contradicts them: what is enforced follows from what is shown.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import pytest
+
+from tests.contract.planners import energy
+from tokengym.envs.core.rollout import play
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.world import World
+from tokengym.envs.registry import baselines, make_world, spec
+
+
+class Planner(Protocol):
+    """Answers one episode from its texts."""
+
+    def reply(self, text: str) -> str:
+        """Read a Turn and answer it."""
+
+    def end(self, text: str) -> None:
+        """Read the last Turn."""
+
+
+PLANNERS: dict[str, Callable[[], Planner]] = {"energy": energy.Operator}
+RIVALS = {"energy": "mpc"}
+"""By world, the honest rule that its planner must match."""
+TOLERANCE = 0.01
+TASKS = 3
+CASES = [(world, level) for world in PLANNERS for level in spec(world).levels]
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_a_planner_that_reads_only_texts_matches_the_best_honest_rule(
+    case: tuple[str, str],
+) -> None:
+    world = make_world(*case)
+    rule = baselines(case[0])[RIVALS[case[0]]]
+    tasks = [world.task("test", index) for index in range(TASKS)]
+    planned = [play_texts(world, task, PLANNERS[case[0]]()) for task in tasks]
+    role = spec(case[0]).roles[0]
+    rng = np.random.default_rng(0)
+    honest = [play(world, task, rule, rng).returns[role] for task in tasks]
+    assert np.mean(planned) >= np.mean(honest) - TOLERANCE
+
+
+def play_texts(world: World, task: Task, planner: Planner) -> float:
+    """Play an episode with a planner that is given texts alone, and return what it earned."""
+    turn = world.start(task)
+    while not turn.done:
+        turn = world.reply(planner.reply(turn.text))
+        assert turn.metrics["well_formed"]
+    planner.end(turn.text)
+    return world.returns[turn.role]

@@ -1,0 +1,44 @@
+"""Golden prompts: what every level shows in both styles, for people to read.
+
+`TOKENGYM_UPDATE_GOLDEN=1` writes them anew.
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tokengym.envs.core.world import PROMPTS
+from tokengym.envs.registry import baselines, make_world, spec
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "prompts"
+WORLDS = ("energy",)
+CASES = [
+    (world, level, style) for world in WORLDS for level in spec(world).levels for style in PROMPTS
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_prompts_read_as_they_did(case: tuple[str, str, str]) -> None:
+    golden = GOLDEN / f"{'-'.join(case)}.txt"
+    found = transcript(*case)
+    if os.environ.get("TOKENGYM_UPDATE_GOLDEN"):
+        golden.parent.mkdir(parents=True, exist_ok=True)
+        golden.write_text(found, encoding="utf-8")
+    assert found == golden.read_text(encoding="utf-8")
+
+
+def transcript(world_id: str, level: str, style: str) -> str:
+    """The opening, the Turns after a random reply and a malformed one, and the end."""
+    world, rng = make_world(world_id, level, prompt=style), np.random.default_rng(0)
+    random = baselines(world_id)["random"]
+    turns = [world.start(world.task("test", 0))]
+    for reply in ("", "I am not sure."):
+        if not turns[-1].done:
+            turns.append(world.reply(reply or random(world, turns[-1], rng)))
+    last = turns[-1]
+    while not last.done:
+        last = world.reply(random(world, last, rng))
+    texts = [turn.text for turn in turns] + [last.text] * (last is not turns[-1])
+    return "\n\n----\n\n".join(texts) + "\n"

@@ -1,0 +1,80 @@
+"""Laws of the operator's grammar: one power for each device, and no reply takes long."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokengym.envs.energy.grammar import read_commands, write_commands
+
+BATTERY = ("BATTERY",)
+ALL = ("BATTERY", "GENSET", "EV")
+
+
+def read(text: str, devices: tuple[str, ...] = BATTERY) -> tuple[float, ...] | None:
+    return read_commands(text, devices, complete=True)
+
+
+@given(st.lists(st.floats(-99.0, 99.0), min_size=3, max_size=3))
+def test_what_is_written_is_read(powers: list[float]) -> None:
+    written = write_commands(tuple(powers), ALL, decimals=12)
+    assert read(written, ALL) == pytest.approx(powers, abs=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("reply", "powers"),
+    [
+        ("GENSET 1\nBATTERY 0.5", (0.5, 1.0, 0.0)),
+        ("GENSET 1", (0.0, 1.0, 0.0)),
+        ("EV 3.7, BATTERY -1 kW", (-1.0, 0.0, 3.7)),
+        ("BATTERY 1; GENSET 2; EV 3", (1.0, 2.0, 3.0)),
+        ("- **BATTERY**: 1.5 kW\n- **EV**: 2 kilowatts", (1.5, 0.0, 2.0)),
+        ("BATTERY 9\nGENSET 1\nBATTERY 2", (2.0, 1.0, 0.0)),
+        ("EV 3\nBATTERY 1, BATTERY 1", (1.0, 0.0, 3.0)),
+        ("BATTERY 1, BATTERY 2\nBATTERY 3", (3.0, 0.0, 0.0)),
+        ("BATTERY \u2212 2", (-2.0, 0.0, 0.0)),
+        ("BATTERY 1e1", (10.0, 0.0, 0.0)),
+    ],
+)
+def test_the_last_line_that_names_a_device_counts_for_it(
+    reply: str, powers: tuple[float, ...]
+) -> None:
+    assert read(reply, ALL) == powers
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "charge a lot",
+        "BATTERY",
+        "BATTERY NaN",
+        "BATTERY 1e999",
+        "BATTERY 1.5 kWh",
+        "BATTERY 500 W",
+        "BATTERY 1 or 2",
+        "BATTERY: 3 4",
+        "BATTERY 1, BATTERY 2",
+        "BATTERY 3\nBATTERY 1, BATTERY 2",
+        "HEAT 1",
+        "the BATTERY 1",
+    ],
+)
+def test_what_names_no_power_or_two_is_refused(reply: str) -> None:
+    assert read(reply) is None
+
+
+def test_two_powers_for_one_device_spoil_the_others() -> None:
+    assert read("BATTERY 1\nGENSET 1, GENSET 2", ALL) is None
+
+
+@pytest.mark.parametrize(
+    "piece", [" ", "\t", "9", "a", "-", ".", "\n", "BATTERY ", "EV 1 ", "\u2009"]
+)
+def test_time_is_linear(piece: str) -> None:
+    """A megabyte of anything takes seconds; a quadratic pattern would take hours."""
+    for head, tail in (("BATTERY", "x"), ("BATTERY 1", "x"), ("x", "BATTERY 1")):
+        started = time.process_time()
+        read(head + piece * (1_000_000 // len(piece)) + tail, ALL)
+        assert time.process_time() - started < 5.0
