@@ -60,13 +60,15 @@ def _finished(run: Run) -> tuple[TrainConfig, Outcome]:
 def _require_one_test(several: list[TrainConfig]) -> None:
     """Refuse runs whose held-out returns are not of the same Tasks and opponents.
 
+    A Task is the same in another wording: models of different sizes get different prompts.
+
     Raises:
         OptionError: naming the first thing that differs.
     """
     first = several[0]
     for other in several[1:]:
         for name in ("world", "level", "options", "evaluation_tasks"):
-            ours, theirs = getattr(first, name), getattr(other, name)
+            ours, theirs = _test_part(first, name), _test_part(other, name)
             if ours != theirs:
                 raise OptionError(f"runs to compare need one {name}, got {ours!r} and {theirs!r}")
         for role in {*_roles(first)} & {*_roles(other)}:
@@ -75,6 +77,12 @@ def _require_one_test(several: list[TrainConfig]) -> None:
                 raise OptionError(
                     f"runs to compare need one set of opponents of {role}, got {ours} and {theirs}"
                 )
+
+
+def _test_part(config: TrainConfig, name: str) -> object:
+    if name == "options":
+        return {option: value for option, value in config.options.items() if option != "prompt"}
+    return getattr(config, name)
 
 
 def _roles(config: TrainConfig) -> tuple[str, ...]:
