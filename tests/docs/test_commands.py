@@ -7,22 +7,22 @@ block that no rule covers fails its page.
 
 import importlib.machinery
 import importlib.util
-import json
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
 from tests.docs.packages import pip_install
 from tests.docs.pages import PAGES, ROOT, Block, blocks
-from tests.docs.warm import run_tokengym
+from tests.warm import Interpreter, run_python, run_tokengym, start_tokengym
 from tokengym.agents.service import LocalService
 from tokengym.agents.toy_model import MODEL_DIR
 
@@ -31,20 +31,12 @@ KEYS = ("TINKER_API_KEY", "TINKER_BASE_URL", "TOKENGYM_SERVICE_KEY")
 PORT = "8000"
 """The port the pages name; a free one takes its place."""
 
-SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "4"]
+SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
+CUT = ["--max-tokens", "16"]
+"""Cuts long replies off; who speaks second in a debate has its turn after a whole reply only."""
 SHARING = {"debate", "design", "measured", "study", "training", "worlds"}
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""
 HOSTED = re.compile(r"[A-Z]\w*/[\w.-]+")
-INTERPRETER = """
-import sys
-names = {"__name__": "__main__"}
-for page in sys.stdin:
-    source = open("block.py").read()
-    exec(compile(source, page.strip(), "exec"), names)
-    print("\\0", flush=True)
-"""
-"""Runs `block.py` again and again in the same names; says so when it got to the end."""
-
 SHOWN_ONLY = {"text", "csv", "json", "jsonl"}
 
 
@@ -57,9 +49,10 @@ class Reader:
         kept = {name: value for name, value in os.environ.items() if name not in KEYS}
         # Small models gain nothing from threads that wait for each other.
         self.environment = {**kept, "OMP_NUM_THREADS": "1"}
-        self.services: list[subprocess.Popen[str]] = []
-        self.interpreter: subprocess.Popen[str] | None = None
+        self.services: list[BaseProcess] = []
+        self.interpreter: Interpreter | None = None
         self.jobs = 0
+        self.whole_replies = False
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))
             self.port = str(found.getsockname()[1])
@@ -72,6 +65,7 @@ class Reader:
         elif block.language == "python":
             return self.execute(page, block)
         elif block.language == "bash":
+            self.whole_replies = "--role" in block.text
             return "".join([self.type(words) for words in block.commands()])
         else:
             assert block.language in SHOWN_ONLY, f"no rule for blocks of {block.language!r}"
@@ -80,27 +74,13 @@ class Reader:
     def execute(self, page: Path, block: Block) -> str:
         """Run Python in the page's interpreter; returns what it printed."""
         if self.interpreter is None:
-            self.interpreter = subprocess.Popen(
-                [sys.executable, "-c", INTERPRETER],
-                cwd=self.folder,
-                env=self.environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
+            printed = self.folder / "interpreter.txt"
+            self.interpreter = Interpreter(self.folder, self.environment, printed)
         # Blank lines before it: an error then names the line of the page.
-        (self.folder / "block.py").write_text("\n" * (block.line - 1) + block.text)
-        assert self.interpreter.stdin is not None
-        assert self.interpreter.stdout is not None
-        self.interpreter.stdin.write(f"{page}\n")
-        self.interpreter.stdin.flush()
-        printed = ""
-        for line in self.interpreter.stdout:
-            if line == "\0\n":
-                return printed
-            printed += line
-        raise AssertionError(f"{page.name}, the block at line {block.line}:\n{printed}")
+        source = "\n" * (block.line - 1) + block.text
+        ended, shown = self.interpreter.execute(source, str(page))
+        assert ended, f"{page.name}, the block at line {block.line}:\n{shown}"
+        return shown
 
     def type(self, words: list[str]) -> str:
         """Type a command, with what a page leaves open filled in; returns what it printed."""
@@ -126,8 +106,8 @@ class Reader:
         assert done.returncode == 0, f"{words} ended with {done.returncode}:\n{shown}"
         return shown
 
-    def run_job(self, *arguments: str, status: int = 0, key: str = "") -> str:
-        """Run a subcommand of `tokengym` that loads much; it must end with `status`."""
+    def run_tokengym(self, *arguments: str, status: int = 0, key: str = "") -> str:
+        """Run a subcommand of `tokengym`; it must end with `status`."""
         printed = self.folder / "printed.txt"
         environment = {**self.environment, **({KEYS[0]: key} if key else {})}
         ended = run_tokengym(arguments, self.folder, environment, printed)
@@ -135,27 +115,29 @@ class Reader:
         assert ended == status, f"{arguments} ended with {ended}:\n{shown[-3000:]}"
         return shown
 
+    def run_python(self, *arguments: str) -> str:
+        """Run `python` in the folder; it must succeed."""
+        printed = self.folder / "printed.txt"
+        ended = run_python(arguments, self.folder, self.environment, printed)
+        shown = printed.read_text()
+        assert ended == 0, f"{arguments} ended with {ended}:\n{shown[-3000:]}"
+        return shown
+
     def leave(self) -> None:
         """Stop what was started."""
         if self.interpreter is not None:
-            self.interpreter.communicate()
+            self.interpreter.close()
         for service in self.services:
-            service.send_signal(signal.SIGTERM)
-            service.wait(30)
-            assert service.stdout is not None
-            service.stdout.close()
-
-
-def tokengym(reader: Reader, arguments: list[str]) -> str:
-    """The command itself, where it is cheap."""
-    return reader.run(BIN / "tokengym", *arguments)
+            service.terminate()
+            service.join()
+            assert service.exitcode == 0
 
 
 def check(reader: Reader, arguments: list[str]) -> str:
     """A few Tasks; of every level there is, only the flags."""
     if "--all" not in arguments:
-        return tokengym(reader, ["check", *arguments, "--tasks", "2"])
-    shown = reader.run(BIN / "tokengym", "check", "--help")
+        return reader.run_tokengym("check", *arguments, "--tasks", "2")
+    shown = reader.run_tokengym("check", "--help")
     missing = [word for word in arguments if word.startswith("--") and word not in shown]
     assert not missing, f"tokengym check has no {missing}"
     return shown
@@ -166,26 +148,27 @@ def ties(reader: Reader, arguments: list[str]) -> str:
     few = [] if (reader.folder / arguments[0]).is_dir() else ["--tasks", "3"]
     there = any((reader.folder / word).is_dir() for word in arguments[1:])
     key = reader.service.api_key if there and reader.service is not None else ""
-    return reader.run_job("ties", *arguments, *few, key=key)
+    return reader.run_tokengym("ties", *arguments, *few, key=key)
 
 
 def train(reader: Reader, arguments: list[str]) -> str:
     """One small step; a hosted model gets as far as one gets without a key."""
     if any(HOSTED.fullmatch(word) for word in arguments):
-        shown = reader.run_job("train", *arguments, status=2)
+        shown = reader.run_tokengym("train", *arguments, status=2)
         assert "for hosted models set TINKER_API_KEY" in shown
         return shown
     if "--resume" in arguments:
-        return reader.run_job("train", *arguments)
+        return reader.run_tokengym("train", *arguments)
     reader.jobs += 1
     run = [] if "--run" in arguments else ["--run", f"runs/job-{reader.jobs}"]
+    cut = [] if reader.whole_replies else CUT
     warm = ["--warm-start", "1"] if "--warm-start" in arguments else []
-    words = ["train", *arguments, *SMALL, *warm, *run]
-    if reader.service is not None and "--model" not in arguments:
+    words = ["train", *arguments, *SMALL, *cut, *warm, *run]
+    if reader.service is not None and ("--model" not in arguments or str(MODEL_DIR) in arguments):
         words += ["--model", reader.service.model_name, "--base-url", reader.service.base_url]
-        shown = reader.run_job(*words, key=reader.service.api_key)
+        shown = reader.run_tokengym(*words, key=reader.service.api_key)
     else:
-        shown = reader.run_job(*words)
+        shown = reader.run_tokengym(*words)
     folder = reader.folder / [*arguments, *run][[*arguments, *run].index("--run") + 1]
     assert (folder / "report.html").is_file()
     return shown
@@ -204,23 +187,18 @@ def models(reader: Reader, arguments: list[str]) -> str:
 def serve(reader: Reader, arguments: list[str]) -> str:
     """Until it says that it is ready; it stops when the page ends."""
     if "--help" in arguments:
-        return reader.run(BIN / "tokengym", "serve", *arguments)
-    log = (reader.folder / "serve.log").open("w")
-    service = subprocess.Popen(
-        [str(BIN / "tokengym"), "serve", *arguments, "--threads", "1"],
-        cwd=reader.folder,
-        env=reader.environment,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        text=True,
-    )
-    log.close()
+        return reader.run_tokengym("serve", *arguments)
+    printed = reader.folder / "serve.txt"
+    words = ["serve", *arguments, "--threads", "1"]
+    service = start_tokengym(words, reader.folder, reader.environment, printed)
     reader.services.append(service)
-    assert service.stdout is not None
-    line = service.stdout.readline()
-    assert line, (reader.folder / "serve.log").read_text()
-    assert json.loads(line)["event"] == "ready"
-    return line
+    while True:
+        lines = printed.read_text().splitlines() if printed.is_file() else []
+        for line in lines:
+            if line.startswith('{"event": "ready"'):
+                return line
+        assert service.is_alive(), "\n".join(lines)
+        time.sleep(0.05)
 
 
 def start(reader: Reader, arguments: list[str]) -> str:
@@ -252,9 +230,9 @@ def export(reader: Reader, arguments: list[str]) -> str:
 def python(reader: Reader, arguments: list[str]) -> str:
     """A file the page wrote; a script of the project is only asked whether it has the flags."""
     if (reader.folder / arguments[0]).is_file():
-        return reader.run(sys.executable, *arguments)
+        return reader.run_python(*arguments)
     script = ["-m", arguments[1]] if arguments[0] == "-m" else [str(ROOT / arguments[0])]
-    shown = reader.run(sys.executable, *script, "--help")
+    shown = reader.run_python(*script, "--help")
     missing = [word for word in arguments[1:] if word.startswith("--") and word not in shown]
     assert not missing, f"{arguments[0]} has no {missing}"
     return shown
@@ -279,13 +257,13 @@ def install(reader: Reader, arguments: list[str]) -> str:
 RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "train"): train,
     ("tokengym", "serve"): serve,
-    ("tokengym", "worlds"): lambda reader, rest: tokengym(reader, ["worlds", *rest]),
-    ("tokengym", "compare"): lambda reader, rest: reader.run_job("compare", *rest),
+    ("tokengym", "worlds"): lambda reader, rest: reader.run(BIN / "tokengym", "worlds", *rest),
+    ("tokengym", "compare"): lambda reader, rest: reader.run_tokengym("compare", *rest),
     ("tokengym", "models"): models,
-    ("tokengym", "play"): lambda reader, rest: tokengym(reader, ["play", *rest]),
+    ("tokengym", "play"): lambda reader, rest: reader.run_tokengym("play", *rest),
     ("tokengym", "check"): check,
     ("tokengym", "ties"): ties,
-    ("tokengym", "data"): lambda reader, rest: tokengym(reader, ["data", *rest]),
+    ("tokengym", "data"): lambda reader, rest: reader.run_tokengym("data", *rest),
     ("python3", ".ci/start"): start,
     ("export",): export,
     ("python",): python,

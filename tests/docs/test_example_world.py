@@ -11,7 +11,7 @@ import pytest
 
 from tests.docs.packages import PACKAGES, pip_install
 from tests.docs.pages import ROOT, blocks
-from tests.docs.warm import run_tokengym
+from tests.warm import run_tokengym
 from tokengym.agents import LocalService
 
 Run = Callable[..., str]

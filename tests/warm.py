@@ -1,0 +1,169 @@
+"""Commands and Python in processes of their own that have their imports behind them.
+
+Torch, transformers and the cookbook take seconds to import; a job of one small step takes one. So
+a server imports them once, and each process is a fork of it, with a folder, an environment and
+output of its own.
+"""
+
+import multiprocessing
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(
+    [
+        "matplotlib.pyplot",
+        "scipy.special",
+        "tokengym.agents.cli",
+        "tokengym.agents.experiment",
+        "transformers.tokenization_utils_tokenizers",
+    ]
+)
+
+
+def start_tokengym(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], output: Path
+) -> ForkServerProcess:
+    """Start the command.
+
+    Args:
+        arguments: what is typed after `tokengym`.
+        folder: where it is typed.
+        environment: all variables it sees.
+        output: a file for what it prints on both streams.
+    """
+    process = _CONTEXT.Process(
+        target=_tokengym, args=(list(arguments), folder, dict(environment), output)
+    )
+    process.start()
+    return process
+
+
+def run_tokengym(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], output: Path
+) -> int:
+    """Run the command until it ends; returns its exit status. See `start_tokengym`."""
+    return _status(start_tokengym(arguments, folder, environment, output))
+
+
+def run_python(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], output: Path
+) -> int:
+    """Run `python SCRIPT ...` or `python -m MODULE ...`; returns its exit status.
+
+    Args:
+        arguments: what is typed after `python`.
+        folder: where it is typed.
+        environment: all variables it sees.
+        output: a file for what it prints on both streams.
+    """
+    process = _CONTEXT.Process(
+        target=_python, args=(list(arguments), folder, dict(environment), output)
+    )
+    process.start()
+    return _status(process)
+
+
+class Interpreter:
+    """Runs one piece of Python after another in the same names.
+
+    Args:
+        folder: where it runs.
+        environment: all variables it sees.
+        output: a file for what it prints on both streams.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str], output: Path) -> None:
+        self._connection, there = _CONTEXT.Pipe()
+        self._output, self._read = output, 0
+        self._process = _CONTEXT.Process(
+            target=_interpret, args=(there, folder, dict(environment), output)
+        )
+        self._process.start()
+        there.close()
+
+    def execute(self, source: str, name: str) -> tuple[bool, str]:
+        """Run a piece; returns whether it got to its end, and what it printed.
+
+        Args:
+            source: the piece.
+            name: of the file that tracebacks show.
+        """
+        self._connection.send((source, name))
+        try:
+            ended = bool(self._connection.recv())
+        except EOFError:
+            ended = False
+        printed = self._output.read_text()[self._read :]
+        self._read += len(printed)
+        return ended, printed
+
+    def close(self) -> None:
+        """End the process."""
+        self._connection.close()
+        self._process.join()
+
+
+def _status(process: ForkServerProcess) -> int:
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+def _enter(folder: Path, environment: Mapping[str, str], output: Path) -> None:
+    with output.open("wb") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.path += filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+
+
+def _tokengym(
+    arguments: list[str], folder: Path, environment: Mapping[str, str], output: Path
+) -> None:
+    from tokengym.agents.__main__ import main
+
+    _enter(folder, environment, output)
+    sys.argv = ["tokengym", *arguments]
+    main()
+
+
+def _python(
+    arguments: list[str], folder: Path, environment: Mapping[str, str], output: Path
+) -> None:
+    _enter(folder, environment, output)
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = arguments
+        sys.path.insert(0, str(Path(arguments[0]).parent))
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+def _interpret(
+    connection: Connection, folder: Path, environment: Mapping[str, str], output: Path
+) -> None:
+    _enter(folder, environment, output)
+    names = {"__name__": "__main__"}
+    while True:
+        try:
+            source, name = connection.recv()
+        except EOFError:
+            return
+        try:
+            exec(compile(source, name, "exec"), names)
+            ended = True
+        except BaseException:
+            traceback.print_exc()
+            ended = False
+        sys.stdout.flush()
+        connection.send(ended)
