@@ -39,6 +39,15 @@ PICK = [level for level in spec("warehouse").levels if level.startswith("pick")]
 STOCK = [level for level in spec("warehouse").levels if level.startswith("stock")]
 FULL = [level for level in spec("warehouse").levels if level.startswith("full")]
 PLAYERS = ["oracle", "random", "nonsense"]
+KINDS = [
+    *(("energy", level) for level in ("small", "comfort")),
+    *(("warehouse", level) for level in ("pick_small", "stock_small", "full")),
+]
+DRAWN = [
+    *((name, level, "random") for name, level in LEVELS),
+    *((name, level, who) for name, level in KINDS for who in ("oracle", "nonsense")),
+]
+"""Every level, and every player where pictures are of another kind."""
 MAP = MapLayout(("......", ".xx.x.", ".xx.x.", "......", "..gg.."))
 
 
@@ -67,8 +76,7 @@ def size_of(path: Path) -> tuple[int, int]:
     return width, height
 
 
-@pytest.mark.parametrize("who", PLAYERS)
-@pytest.mark.parametrize(("name", "level"), LEVELS)
+@pytest.mark.parametrize(("name", "level", "who"), DRAWN)
 def test_every_level_is_drawn_whoever_plays(
     tmp_path: Path, name: str, level: str, who: str
 ) -> None:

@@ -56,10 +56,11 @@ def test_a_job_leaves_a_run_folder_that_holds_it_all(
     assert "env/all/reward_tie_pair_rate" in last
 
 
-def test_a_finished_job_goes_on_where_it_ended(tmp_path: Path) -> None:
-    run_job(SMALL, tmp_path)
+def test_a_finished_job_goes_on_where_it_ended(tmp_path: Path, served: dict[str, Any]) -> None:
+    settings = replace(SMALL, **served)
+    run_job(settings, tmp_path)
     first = (tmp_path / "metrics.jsonl").read_text()
-    run_job(replace(SMALL, steps=5), tmp_path)
+    run_job(replace(settings, steps=5), tmp_path)
     assert (tmp_path / "metrics.jsonl").read_text().startswith(first)
     assert steps(tmp_path) == [0, 1, 2, 3, 4]
 

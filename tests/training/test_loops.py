@@ -14,9 +14,10 @@ from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-TINY: dict[str, Any] = {"steps": 2, "groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2}
-FORECAST = preset("forecast", **TINY)
-ENERGY = preset("energy", **TINY)
+TINY: dict[str, Any] = {"groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2}
+FORECAST = preset("forecast", **TINY, steps=2)
+ENERGY = preset("energy", **TINY, steps=1)
+DEBATE = preset("disruption", **TINY, steps=1, max_tokens=48)
 
 
 def run(settings: TrainConfig, folder: Path) -> list[dict[str, Any]]:
@@ -30,7 +31,7 @@ def run(settings: TrainConfig, folder: Path) -> list[dict[str, Any]]:
         (FORECAST, {"filter": "drop", "min_spread": 0.05, "denominator": "live"}),
         (FORECAST, {"estimator": "reinforce_plus_plus", "filter": "resample", "min_spread": 0.05}),
         (FORECAST, {"estimator": "remax", "mode": "async"}),
-        (ENERGY, {"estimator": "leave_one_out", "credit": "turn"}),
+        (DEBATE, {"estimator": "leave_one_out", "credit": "turn"}),
         (ENERGY, {"estimator": "group_standardised", "credit": "exact"}),
     ],
     ids=["drop", "reinforce++ resample", "remax", "turn", "exact"],
@@ -41,7 +42,7 @@ def test_a_job_of_every_kind_runs_to_its_report(
     chosen = replace(settings, **served, **change)
     assert chosen.own_loop
     rows = run(chosen, tmp_path)
-    assert [row["step"] for row in rows] == [0, 1]
+    assert [row["step"] for row in rows] == list(range(chosen.steps))
     for row in rows:
         assert (
             row["groups/drawn"] == row["groups/live"] + row["groups/tie"] + row["groups/resolution"]
@@ -54,10 +55,11 @@ def test_a_job_of_every_kind_runs_to_its_report(
     assert names >= {"config.json", "metrics.jsonl", "checkpoints.jsonl", "outcome.json"}
 
 
+@pytest.mark.parametrize("kind", [{"loop": "own"}, {"sft": True}], ids=str)
 def test_a_job_in_our_own_loop_goes_on_where_it_ended(
-    tmp_path: Path, served: dict[str, Any]
+    tmp_path: Path, served: dict[str, Any], kind: dict[str, Any]
 ) -> None:
-    settings = replace(FORECAST, **served, loop="own")
+    settings = replace(FORECAST, **served, **kind)
     first = run(settings, tmp_path)
     rows = run(replace(settings, steps=3), tmp_path)
     assert rows[:2] == first
@@ -97,24 +99,22 @@ def test_what_a_loop_cannot_do_is_refused_by_name(change: dict[str, Any], named:
         replace(FORECAST, **change)
 
 
-@pytest.mark.parametrize("separate", [False, True])
 @pytest.mark.parametrize(
-    "change",
+    ("separate", "change"),
     [
-        {"estimator": "group_standardised", "credit": "turn", "filter": "drop"},
-        {"estimator": "remax", "filter": "resample", "denominator": "live"},
+        (False, {"estimator": "group_standardised", "credit": "turn", "filter": "drop"}),
+        (True, {"estimator": "remax", "filter": "resample", "denominator": "live"}),
     ],
     ids=["turn", "remax"],
 )
 def test_self_play_takes_every_estimator_credit_and_filter(
     tmp_path: Path, served: dict[str, Any], separate: bool, change: dict[str, Any]
 ) -> None:
-    given = {**TINY, **served, **change, "max_tokens": 48, "separate": separate}
-    rows = run(preset("disruption", self_play=True, **given), tmp_path)
-    for row in rows:
-        assert row["groups/drawn"] >= 4  # two Tasks, both roles of each
-        for role in ("predictor/", "challenger/") if separate else ("",):
-            assert row[f"{role}optim/skipped"] or abs(row[f"{role}optim/kl_sample_train_v1"]) < 1e-3
+    settings = replace(DEBATE, self_play=True, separate=separate, **served, **change)
+    (row,) = run(settings, tmp_path)
+    assert row["groups/drawn"] >= 4  # two Tasks, both roles of each
+    for role in ("predictor/", "challenger/") if separate else ("",):
+        assert row[f"{role}optim/skipped"] or abs(row[f"{role}optim/kl_sample_train_v1"]) < 1e-3
 
 
 def test_the_cookbooks_filter_is_its_own_option() -> None:
