@@ -9,9 +9,9 @@ A rule has two halves, one to pick and one to reorder; a mode without one of the
 | `fcfs` | one order at a time, the reference | lean, the reference |
 | `edd_sshape` | earliest due date, S-shape | lean |
 | `edd_exact` | earliest due date, shortest tour | lean |
-| `base_stock` | as `edd_exact` | best base-stock level |
-| `capped_base_stock` | as `edd_exact` | best capped base-stock level found |
-| `noisy` | `edd_exact` misread, cut short, routes mixed, after a wait | `base_stock`, units off |
+| `newsvendor` | as `edd_exact` | up to the level that balances too few and too many |
+| `replan` | the best plan for the orders shown | the optimal order for the demand shown |
+| `noisy` | `edd_exact` misread, cut short, routes mixed, after a wait | `newsvendor`, units off |
 | `oracle` | the best plan; disturbed, one from there | the optimal order; in `full` the plan |
 """
 
@@ -24,6 +24,7 @@ from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.warehouse import picking_rules as rules
+from tokengym.envs.warehouse import reorder_rules
 from tokengym.envs.warehouse.full import FullSession
 from tokengym.envs.warehouse.grammar import (
     Command,
@@ -40,18 +41,13 @@ from tokengym.envs.warehouse.oracle.replies import best_reply
 from tokengym.envs.warehouse.orders import needs
 from tokengym.envs.warehouse.pick import PickSession
 from tokengym.envs.warehouse.picking import PickingState
-from tokengym.envs.warehouse.reorder_rules import (
-    BaseStock,
-    best_base_stock,
-    best_capped_base_stock,
-    lean,
-)
+from tokengym.envs.warehouse.replanning import replan
 from tokengym.envs.warehouse.stock import StockSession
-from tokengym.envs.warehouse.stock_model import StockModel
 from tokengym.envs.warehouse.world import WarehouseWorld
 
 Pick = Callable[[PickingState, np.random.Generator], Command]
-Reorder = Callable[[Inventory, np.random.Generator], int]
+Reorder = Callable[[Inventory, int, np.random.Generator], int]
+"""From an item's inventory and the number of the review to the units to order."""
 
 _MOST_REPLANNED = 8
 """Open orders up to which the oracle plans anew when disturbed: twelve would take half a second."""
@@ -73,8 +69,11 @@ def _play(pick: Pick, reorder: Reorder) -> Policy:
             return write_pick(pick(session.picking.state, rng))
         if isinstance(session, FullSession) and session.picking is not None:
             return write_pick(pick(session.picking.state, rng))
-        items = session if isinstance(session, StockSession) else session.days
-        return write_reorder([(one.item.sku, reorder(one, rng)) for one in items.inventories])
+        if isinstance(session, StockSession):
+            inventories, review = session.inventories, session.turns
+        else:
+            inventories, review = session.days.inventories, session.days.day
+        return write_reorder([(one.item.sku, reorder(one, review, rng)) for one in inventories])
 
     return reply
 
@@ -146,37 +145,35 @@ def _rule(rule: rules.Rule) -> Pick:
     return lambda state, _rng: rule(state)
 
 
-def _reorder_nothing(_inventory: Inventory, _rng: np.random.Generator) -> int:
+def _reorder_nothing(_inventory: Inventory, _review: int, _rng: np.random.Generator) -> int:
     return 0
 
 
-def _reorder_at_random(inventory: Inventory, rng: np.random.Generator) -> int:
+def _reorder_at_random(inventory: Inventory, review: int, rng: np.random.Generator) -> int:
     model = inventory.item.model
-    return int(rng.integers(2 * round(model.mean * model.review) + 1))
+    today = review * model.review
+    return int(rng.integers(2 * round(sum(model.means[today : today + model.review])) + 1))
 
 
-def _up_to(best: Callable[[StockModel], BaseStock]) -> Reorder:
-    def reorder(inventory: Inventory, _rng: np.random.Generator) -> int:
-        return best(inventory.item.model).order(inventory.position, inventory.room)
-
-    return reorder
+def _up_to(rule: reorder_rules.Rule) -> Reorder:
+    return lambda inventory, review, _rng: reorder_rules.order_up_to(rule, inventory, review)
 
 
-def _reorder_off_target(inventory: Inventory, rng: np.random.Generator) -> int:
-    target = best_base_stock(inventory.item.model)
+def _reorder_off_target(inventory: Inventory, review: int, rng: np.random.Generator) -> int:
     off = int(rng.integers(-_ORDER_NOISE, _ORDER_NOISE + 1))
-    return target._replace(level=target.level + off).order(inventory.position, inventory.room)
+    units = reorder_rules.order_up_to(reorder_rules.newsvendor, inventory, review) + off
+    return max(0, min(units, inventory.room))
 
 
 BASELINES: Mapping[str, Policy] = MappingProxyType(
     {
         "null": _play(_pick_nothing, _reorder_nothing),
         "random": _play(_pick_at_random, _reorder_at_random),
-        "fcfs": _play(_rule(rules.singles), _up_to(lean)),
-        "edd_sshape": _play(_rule(rules.earliest_due_s_shape), _up_to(lean)),
-        "edd_exact": _play(_rule(rules.earliest_due_exact), _up_to(lean)),
-        "base_stock": _play(_rule(rules.earliest_due_exact), _up_to(best_base_stock)),
-        "capped_base_stock": _play(_rule(rules.earliest_due_exact), _up_to(best_capped_base_stock)),
+        "fcfs": _play(_rule(rules.singles), _up_to(reorder_rules.lean)),
+        "edd_sshape": _play(_rule(rules.earliest_due_s_shape), _up_to(reorder_rules.lean)),
+        "edd_exact": _play(_rule(rules.earliest_due_exact), _up_to(reorder_rules.lean)),
+        "newsvendor": _play(_rule(rules.earliest_due_exact), _up_to(reorder_rules.newsvendor)),
+        "replan": lambda world, _turn, _rng: replan(WarehouseWorld.cast(world).session),
         "noisy": _play(_pick_misreading, _reorder_off_target),
         "oracle": _oracle,
     }

@@ -1,9 +1,8 @@
 """Compiled Tasks: what an episode plays on and is scored against, one class a mode."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import mul
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -11,12 +10,15 @@ from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.task import Task
 from tokengym.envs.warehouse.days import Days, Shop, read_shop
 from tokengym.envs.warehouse.inventory import Inventory, Item, read_items
+from tokengym.envs.warehouse.oracle.stock import Values, solve
 from tokengym.envs.warehouse.orders import Order, Site, read_shift
-from tokengym.envs.warehouse.prompt import full_opening, order_line, pick_opening, stock_opening
+from tokengym.envs.warehouse.prompt import PickTerms, Prompt, ShopTerms, order_line
+from tokengym.envs.warehouse.sentences import FullPrompt
 from tokengym.envs.warehouse.stock_model import StockModel
+from tokengym.envs.warehouse.terse import TersePrompt
 
-Table = Mapping[tuple[int, ...], Sequence[float]]
-"""Cost-to-go: by what is due on the days after tomorrow, a row over what is on hand tomorrow."""
+_SLACK = 1e-9
+"""Orders whose expected costs differ by less are equal: rounding decides nothing."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class CompiledPick:
         reference: value of first come, first served, one order at a time.
         optimum: value of the best plan.
         plan: the best plan, as replies.
+        prompt: how it is told.
+        replies: most replies.
     """
 
     site: Site
@@ -38,6 +42,8 @@ class CompiledPick:
     reference: float
     optimum: float
     plan: tuple[str, ...]
+    prompt: Prompt
+    replies: int
 
     @property
     def exact(self) -> bool:
@@ -45,8 +51,17 @@ class CompiledPick:
         return self.site.announced
 
     @classmethod
-    def of(cls, instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Self:
-        """Compile the two parts of a Task."""
+    def of(
+        cls, instance: Mapping[str, Any], answer: Mapping[str, Any], prompt: Prompt, replies: int
+    ) -> Self:
+        """Compile the two parts of a Task.
+
+        Raises:
+            TaskError: if the best plan takes more than `replies`.
+        """
+        plan = tuple(answer["plan"])
+        if len(plan) > replies:
+            raise TaskError(f"the best plan takes {len(plan)} turns, the level {replies}")
         site, orders, stock = read_shift(instance)
         return cls(
             site,
@@ -54,14 +69,18 @@ class CompiledPick:
             stock,
             reference=float(answer["reference"]),
             optimum=float(answer["optimum"]),
-            plan=tuple(answer["plan"]),
+            plan=plan,
+            prompt=prompt,
+            replies=replies,
         )
 
     @cached_property
     def opening(self) -> str:
         """The first prompt."""
         shown = [order for order in self.orders if self.site.announced or not order.release]
-        return pick_opening(self.site, shown, len(self.orders))
+        stock = None if self.stock is None else dict(self.stock)
+        terms = PickTerms(self.site, shown, len(self.orders), stock, self.replies)
+        return self.prompt.pick_opening(terms)
 
     @cached_property
     def news(self) -> list[tuple[int, str]]:
@@ -77,46 +96,51 @@ class Solution:
     """The value function of an item in the form a step reads.
 
     Attributes:
-        average: optimal cost a day.
-        at_review: cost-to-go on a review day, by what is due, then by what is on hand.
-        next_day: the same on the day after a review day.
-        left: by units on hand, the probabilities that 0, 1, ... are left in the evening.
-        cost: expected cost of a day by units on hand.
-        regrets: those asked for so far, by order, units on hand and what is due.
+        model: the item.
+        values: expected costs of the optimal policy.
     """
 
-    average: float
-    at_review: Table
-    next_day: Table
-    left: tuple[tuple[float, ...], ...]
-    cost: tuple[float, ...]
-    regrets: dict[tuple[int, ...], float] = field(default_factory=dict, compare=False)
+    model: StockModel
+    values: Values
+    _costs: dict[tuple[int, ...], list[float]] = field(default_factory=dict, compare=False)
 
-    def cost_of(self, inventory: Inventory, order: int) -> float:
-        """Return the expected relative cost of ordering `order` units now and acting best after."""
-        on_hand = inventory.on_hand
-        arriving, *later = *inventory.due, order
-        row = self.next_day[tuple(later)]
-        # What is left in the evening pairs off with the row from what arrives on.
-        follows: float = sum(map(mul, self.left[on_hand], row[arriving:]))
-        fixed = inventory.item.model.fixed if order else 0.0
-        return self.cost[on_hand] + fixed + follows - self.average
-
-    def regret(self, inventory: Inventory, order: int) -> float:
-        """Return by how much `order` raises the expected cost above the least, `>= 0`.
+    def costs(self, review: int, inventory: Inventory) -> list[float]:
+        """Return the expected cost from a review to the end by order, acting best after it.
 
         The rollouts of a Task meet the same states, so what was worked out is kept.
         """
-        state = (order, inventory.on_hand, *inventory.due)
-        regret = self.regrets.get(state)
-        if regret is None:
-            best = self.at_review[state[2:]][inventory.on_hand]
-            regret = self.regrets[state] = max(0.0, self.cost_of(inventory, order) - best)
-        return regret
+        state = (review, inventory.on_hand, *inventory.due)
+        costs = self._costs.get(state)
+        if costs is None:
+            costs = self._costs[state] = [
+                self._cost(review, inventory, order) for order in range(inventory.room + 1)
+            ]
+        return costs
 
-    def best_order(self, inventory: Inventory) -> int:
-        """Return the order of the least expected cost."""
-        return min(range(inventory.room + 1), key=lambda order: self.cost_of(inventory, order))
+    def _cost(self, review: int, inventory: Inventory, order: int) -> float:
+        model, on_hand = self.model, inventory.on_hand
+        day = review * model.review
+        cost = float(model.cost[day, on_hand]) + (model.fixed if order else 0.0)
+        for chance, late in ((1.0 - model.slow, 0), (model.slow, 1)):
+            if chance:
+                due = [*inventory.due, 0]
+                due[model.lead - 1 + late] += order
+                arriving, *rest = due
+                follows = self.values.next_day[review]
+                row = follows[(slice(arriving, arriving + on_hand + 1), *rest)]
+                cost += chance * float(model.left[day, on_hand, : on_hand + 1] @ row)
+        return cost
+
+    def regret(self, review: int, inventory: Inventory, order: int) -> float:
+        """Return by how much `order` raises the expected cost above the least, `>= 0`."""
+        costs = self.costs(review, inventory)
+        return costs[order] - min(costs)
+
+    def best_order(self, review: int, inventory: Inventory) -> int:
+        """Return the order of the least expected cost, the smallest of equals."""
+        costs = self.costs(review, inventory)
+        least = min(costs) + _SLACK
+        return next(order for order, cost in enumerate(costs) if cost <= least)
 
 
 @dataclass(frozen=True)
@@ -127,47 +151,65 @@ class CompiledStock:
         items: what is kept.
         solutions: the value function of each item.
         demand: units asked for, by item and day.
+        late: whether an order placed then takes a day longer, by item and review.
         reviews: number of decisions.
         review: days between them.
-        reference: minus the expected regret of the reference policy.
-        optimum: minus the expected regret of the optimal policy, 0.
+        reference: minus the expected cost of the reference policy.
+        optimum: minus the expected cost of the optimal policy.
+        prompt: how it is told.
     """
 
     items: tuple[Item, ...]
     solutions: tuple[Solution, ...]
     demand: tuple[tuple[int, ...], ...]
+    late: tuple[tuple[bool, ...], ...]
     reviews: int
     review: int
     reference: float
     optimum: float
+    prompt: Prompt
 
     exact: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Self:
-        """Compile the two parts of a Task."""
+    def of(
+        cls, instance: Mapping[str, Any], answer: Mapping[str, Any], prompt: Prompt, replies: int
+    ) -> Self:
+        """Compile the two parts of a Task.
+
+        Raises:
+            TaskError: if there are more reviews than `replies`, or outcomes do not fit the items.
+        """
         items = read_items(instance)
         demand = tuple(tuple(map(int, path)) for path in answer["demand"])
-        reviews, review = int(instance["reviews"]), int(instance["review"])
-        if [len(path) for path in demand] != [reviews * review] * len(items):
-            raise TaskError(f"demand covers {reviews * review} days of {len(items)} items")
-        solutions = zip(items, answer["solutions"], strict=True)
+        late = tuple(tuple(map(bool, path)) for path in answer["late"])
+        days, review = int(instance["days"]), int(instance["review"])
+        reviews = days // review
+        if reviews > replies:
+            raise TaskError(f"{reviews} reviews exceed the level's {replies} turns")
+        if [len(path) for path in demand] != [days] * len(items):
+            raise TaskError(f"demand covers {days} days of {len(items)} items")
+        if [len(path) for path in late] != [reviews] * len(items):
+            raise TaskError(f"late orders cover {reviews} reviews of {len(items)} items")
+        for item, path in zip(items, late, strict=True):
+            if any(path) and not item.model.slow:
+                raise TaskError(f"an order of {item.sku} is late, which no order of it can be")
         return cls(
             items,
-            tuple(_solution(item.model, entry) for item, entry in solutions),
+            tuple(Solution(item.model, solve(item.model)) for item in items),
             demand,
+            late,
             reviews,
             review,
             reference=float(answer["reference"]),
             optimum=float(answer["optimum"]),
+            prompt=prompt,
         )
 
     @cached_property
     def opening(self) -> str:
         """The first prompt."""
-        inventories = [Inventory(item) for item in self.items]
-        days = self.reviews * self.review
-        return stock_opening(self.items, days, self.review, inventories)
+        return self.prompt.stock_opening(self.items, [Inventory(item) for item in self.items])
 
     @cached_property
     def asked(self) -> list[list[tuple[int, ...]]]:
@@ -183,37 +225,55 @@ class CompiledFull:
     Attributes:
         shop: the shop and all its orders.
         values: least and greatest value of an order.
+        order_counts: fewest and most orders of a day.
         reference: what lean reorders and first come, first served achieve.
         optimum: an upper bound of what any policy achieves.
         plan: a plan made in hindsight, as replies.
+        prompt: how it is told.
     """
 
     shop: Shop
     values: tuple[float, float]
+    order_counts: tuple[int, int]
     reference: float
     optimum: float
     plan: tuple[str, ...]
+    prompt: Prompt
 
     exact: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Self:
-        """Compile the two parts of a Task."""
+    def of(
+        cls, instance: Mapping[str, Any], answer: Mapping[str, Any], prompt: Prompt, replies: int
+    ) -> Self:
+        """Compile the two parts of a Task.
+
+        Raises:
+            TaskError: if there can be more decisions than `replies`.
+        """
         low, high = instance["book"]["values"]
+        fewest, most = instance["book"]["orders"]
         if len(answer["books"]) != int(instance["days"]):
             raise TaskError(f"{instance['days']} days need as many books of orders")
-        return cls(
+        compiled = cls(
             shop=read_shop(instance, answer["books"]),
             values=(float(low), float(high)),
+            order_counts=(int(fewest), int(most)),
             reference=float(answer["reference"]),
             optimum=float(answer["optimum"]),
             plan=tuple(answer["plan"]),
+            prompt=prompt,
         )
+        if compiled.turns > replies:
+            raise TaskError(f"{compiled.turns} decisions exceed the level's {replies} turns")
+        return compiled
 
     @cached_property
     def opening(self) -> str:
         """The first prompt."""
-        return full_opening(self.shop, self.values, Days(self.shop).inventories)
+        inventories = Days(self.shop).inventories
+        terms = ShopTerms(self.shop, self.values, self.order_counts, inventories)
+        return self.prompt.shop_opening(terms)
 
     @cached_property
     def turns(self) -> int:
@@ -236,25 +296,16 @@ MODES: Mapping[str, type[CompiledPick] | type[CompiledStock] | type[CompiledFull
 )
 
 
-def compile_task(task: Task) -> CompiledTask:
+def compile_task(task: Task, prompt: str, replies: int) -> CompiledTask:
     """Compile a Task of any mode.
+
+    Args:
+        task: the Task.
+        prompt: `full` or `terse`.
+        replies: most replies of its level.
 
     Raises:
         TaskError, LookupError, TypeError, ValueError, AttributeError: if the Task is damaged.
     """
-    return MODES[task.instance["mode"]].of(task.instance, task.answer)
-
-
-def _solution(model: StockModel, entry: Mapping[str, Any]) -> Solution:
-    """Read a solution as `solve` wrote it."""
-    at_review = _table(entry["at_review"])
-    next_day = at_review if entry["next_day"] is None else _table(entry["next_day"])
-    left = tuple(tuple(row[: x + 1]) for x, row in enumerate(model.left.tolist()))
-    return Solution(float(entry["average"]), at_review, next_day, left, tuple(model.cost.tolist()))
-
-
-def _table(rows: Mapping[str, Sequence[float]]) -> Table:
-    return {
-        tuple(int(units) for units in due.split(",") if units): tuple(row)
-        for due, row in rows.items()
-    }
+    told = FullPrompt(task.fingerprint) if prompt == "full" else TersePrompt(task.fingerprint)
+    return MODES[task.instance["mode"]].of(task.instance, task.answer, told, replies)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.compiled import CompiledFull
@@ -10,7 +9,7 @@ from tokengym.envs.warehouse.days import Days
 from tokengym.envs.warehouse.grammar import read_reorder, reorder_nearness
 from tokengym.envs.warehouse.inventory import reorder
 from tokengym.envs.warehouse.pick import Picking, follows
-from tokengym.envs.warehouse.prompt import REORDER_WORDS, Answer, clock_line, day_lines
+from tokengym.envs.warehouse.prompt import REORDER_WORDS, Answer, stock_line
 
 
 class FullSession:
@@ -21,7 +20,6 @@ class FullSession:
 
     Args:
         compiled: the days.
-        turn_limit: most decisions.
 
     Attributes:
         compiled: the days.
@@ -29,14 +27,9 @@ class FullSession:
         turns: replies so far.
         on_plan: whether all of them were the plan's.
         malformed: replies without a command so far.
-
-    Raises:
-        TaskError: if there can be more decisions.
     """
 
-    def __init__(self, compiled: CompiledFull, turn_limit: int) -> None:
-        if compiled.turns > turn_limit:
-            raise TaskError(f"{compiled.turns} decisions exceed the level's {turn_limit} turns")
+    def __init__(self, compiled: CompiledFull) -> None:
         self.compiled = compiled
         self.days = Days(compiled.shop)
         self.turns = 0
@@ -99,7 +92,7 @@ class FullSession:
         if nearness is not None:
             self.malformed += 1
         if self._decisions and not picking.over:
-            feedback.append(clock_line(picking.state))
+            feedback.append(self.compiled.prompt.clock(picking.state))
             return Answer("\n".join(feedback), nearness)
         self._refused += picking.refused
         self._picking = None
@@ -108,7 +101,7 @@ class FullSession:
         feedback.append(f"Day over, {lost} units lost." if lost else "Day over.")
         if days.over:
             return Answer("\n".join(feedback), nearness, StopReason.COMPLETED)
-        feedback += day_lines(days.day + 1, days.inventories)
+        feedback += self.compiled.prompt.morning(days.day + 1, map(stock_line, days.inventories))
         return Answer("\n".join(feedback), nearness)
 
     def _reorder(self, lines: Sequence[tuple[str, int]]) -> list[str]:

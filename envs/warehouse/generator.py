@@ -14,6 +14,12 @@ from tokengym.envs.warehouse.orders import Site
 _VALUES = (4, 12)
 _LARGER_LINE = 0.35
 """Share of lines above one unit."""
+_USUAL_DEMAND = (1.0, 4.0)
+_PACES = (0.2, 1.0, 2.0)
+"""Demand of a day as a multiple of the usual one: a quiet day, a usual one, a busy one."""
+_LOST_TO_HOLDING = (0.5, 40.0)
+"""Range of the cost of a unit lost, as a multiple of that of a unit left; drawn log-uniformly."""
+_MOST_LEFTOVER = 10
 _SECOND_LINE = 0.5
 """Share of orders of `full` with two lines."""
 
@@ -69,30 +75,42 @@ def _draw_pick(rng: np.random.Generator, level: PickLevel) -> dict[str, Any]:
 
 
 def _draw_stock(rng: np.random.Generator, level: StockLevel) -> dict[str, Any]:
-    """Draw a stretch of days to keep items in stock."""
-    items = [
-        draw_item(rng, level, number, int(rng.integers(20, 71)) / 10)
-        for number in range(1, level.items + 1)
-    ]
-    return {"mode": "stock", "reviews": level.reviews, "review": level.review, "items": items}
+    """Draw a stretch of days to keep items in stock; demand differs from day to day."""
+    days = level.reviews * level.review
+    items = []
+    for number in range(1, level.items + 1):
+        usual = rng.uniform(*_USUAL_DEMAND)
+        means = np.maximum(usual * rng.choice(_PACES, size=days) * rng.uniform(0.8, 1.2, days), 0.1)
+        items.append(draw_item(rng, level, number, means.round(1).tolist()))
+    return {"mode": "stock", "days": days, "review": level.review, "items": items}
 
 
 def draw_item(
-    rng: np.random.Generator, level: StockLevel, number: int, mean: float
+    rng: np.random.Generator, level: StockLevel, number: int, means: Sequence[float]
 ) -> dict[str, Any]:
-    """Draw the terms of an item with a known mean demand a day, taken as Poisson."""
+    """Draw the terms of an item with a known mean demand by day, taken as Poisson.
+
+    What a unit lost costs, of what a unit left over does, ranges so widely that no level of safety
+    suits all items.
+    """
     lead = int(rng.choice(level.leads))
-    cover = mean * (lead + level.review)
+    slow = float(rng.choice(level.slow)) if lead == 1 else 0.0
+    reach = lead + level.review
+    cover = max(sum(means[day : day + reach]) for day in range(len(means)))
+    mean = sum(means) / len(means)
+    holding = int(rng.integers(1, 5))
     return {
         "sku": f"S{number}",
         "stock": int(rng.integers(round(2 * mean) + 1)),
-        "due": [int(rng.integers(round(mean) + 1)) for _ in range(lead - 1)],
-        "demand": {"poisson": mean},
+        "due": [int(rng.integers(round(mean) + 1)) for _ in range(lead - 1 + (slow > 0.0))],
+        "demand": {"poisson": list(means)},
         "lead": lead,
-        "holding": 1,
-        "lost": int(rng.integers(4, 20)),
+        "slow": slow,
+        "holding": holding,
+        "lost": max(1, round(holding * float(np.exp(rng.uniform(*np.log(_LOST_TO_HOLDING)))))),
         "fixed": int(rng.integers(level.fixed + 1)),
-        "room": round(cover + 3.5 * cover**0.5) + 2,
+        "leftover": int(rng.integers(_MOST_LEFTOVER + 1)),
+        "room": round(cover + 2.5 * cover**0.5) + 2,
     }
 
 
@@ -118,9 +136,11 @@ def _draw_full(rng: np.random.Generator, level: FullLevel) -> dict[str, Any]:
                 "due": [int(rng.integers(min(round(mean), room - stock) + 1))] * (lead - 1),
                 "demand": {"about": mean},
                 "lead": lead,
+                "slow": 0,
                 "holding": 0.2,
                 "lost": 1,
                 "fixed": 0.5,
+                "leftover": 0,
                 "room": room,
             }
         )
@@ -156,9 +176,16 @@ def _mean_units(weights: Sequence[int], orders: float) -> list[float]:
 
 def draw_demand(instance: Mapping[str, Any], rng: np.random.Generator) -> list[list[int]]:
     """Draw the units asked for, by item and day."""
-    days = int(instance["reviews"]) * int(instance["review"])
     return [
-        rng.choice(len(item.model.demand), size=days, p=item.model.demand).tolist()
+        [int(rng.choice(len(shares), p=shares)) for shares in item.model.demand]
+        for item in read_items(instance)
+    ]
+
+
+def draw_late(instance: Mapping[str, Any], rng: np.random.Generator) -> list[list[int]]:
+    """Draw whether an order placed at a review takes a day longer (1) or not (0), by item."""
+    return [
+        (rng.random(item.model.reviews) < item.model.slow).astype(int).tolist()
         for item in read_items(instance)
     ]
 

@@ -16,23 +16,23 @@ class Item(Immutable):
     Attributes:
         sku: its name in replies, `S1`, `S2` and so on.
         stock: units on hand at the start, `>= 0`.
-        due: units arriving 1, 2, ..., lead - 1 days later.
+        due: units arriving 1, 2, ..., longest - 1 days later.
         model: demand, lead time, costs and room.
-        poisson: whether demand is known to be Poisson.
+        kind: how demand is known, see `of`.
     """
 
     sku: str
     stock: int
     due: tuple[int, ...]
     model: StockModel
-    poisson: bool
+    kind: str
 
     def __post_init__(self) -> None:
         """Refuse a start that does not fit."""
         model = self.model
-        if len(self.due) != model.lead - 1 or min(self.stock, *self.due, 0) < 0:
+        if len(self.due) != model.longest - 1 or min(self.stock, *self.due, 0) < 0:
             raise TaskError(
-                f"{self.sku} needs stock >= 0 and {model.lead - 1} deliveries due, got "
+                f"{self.sku} needs stock >= 0 and {model.longest - 1} deliveries due, got "
                 f"{self.stock} and {self.due}"
             )
         if self.stock + sum(self.due) > model.room:
@@ -41,11 +41,12 @@ class Item(Immutable):
             )
 
     @classmethod
-    def of(cls, data: Mapping[str, Any], review: int) -> Self:
+    def of(cls, data: Mapping[str, Any], review: int, days: int) -> Self:
         """Read an item from its plain form.
 
-        Its `demand` a day is `{"poisson": mean}`, `{"shares": [...]}` of 0, 1, ... units, or
-        `{"about": mean}` where only the mean is known and rules of thumb take it as Poisson.
+        Its `demand` is `{"poisson": [...]}` with the mean of every day, `{"shares": [...]}` of
+        0, 1, ... units on any day, or `{"about": mean}` where only the mean of any day is known and
+        rules of thumb take it as Poisson.
 
         Raises:
             TaskError: if it is no item.
@@ -53,18 +54,26 @@ class Item(Immutable):
         ((kind, demand),) = data["demand"].items()
         if kind not in ("poisson", "shares", "about"):
             raise TaskError(f"demand is 'poisson', 'shares' or 'about', got {kind!r}")
-        shares = demand if kind == "shares" else poisson(float(demand))
+        if kind == "poisson":
+            by_day = tuple(poisson(float(mean)) for mean in demand)
+            if len(by_day) != days:
+                raise TaskError(f"{days} days need as many means of demand, got {len(by_day)}")
+        else:
+            shares = tuple(map(float, demand)) if kind == "shares" else poisson(float(demand))
+            by_day = (shares,) * days
         model = StockModel(
-            demand=tuple(map(float, shares)),
+            demand=by_day,
             lead=int(data["lead"]),
+            slow=float(data["slow"]),
             review=review,
             holding=float(data["holding"]),
             lost=float(data["lost"]),
             fixed=float(data["fixed"]),
+            leftover=float(data["leftover"]),
             room=int(data["room"]),
         )
         due = tuple(map(int, data["due"]))
-        return cls(str(data["sku"]), int(data["stock"]), due, model, kind == "poisson")
+        return cls(str(data["sku"]), int(data["stock"]), due, model, kind)
 
 
 class Inventory:
@@ -90,36 +99,37 @@ class Inventory:
         """Units on hand and on order."""
         return self.on_hand + sum(self.due)
 
-    def sell(self, order: int, asked: Sequence[int]) -> tuple[int, int, int]:
+    def sell(self, order: int, asked: Sequence[int], *, late: bool) -> tuple[int, int, int]:
         """Play days on the first of which `order` units are ordered, `0 <= order <= room`.
 
         Args:
-            order: units to arrive after the lead time.
+            order: units to order.
             asked: units asked for by day.
+            late: whether the order takes a day longer than the lead time.
 
         Returns:
             units left in the evenings, units sold and units lost, summed over the days.
         """
-        due, on_hand = self.due, self.on_hand
-        self.room -= order
-        left = lost = 0
+        left = sold = 0
         for units in asked:
-            due.append(order)
+            self.place(order, late=late)
             order = 0
-            on_hand -= units
-            if on_hand < 0:
-                lost -= on_hand
-                on_hand = 0
-            left += on_hand
-            on_hand += due.pop(0)
-        sold = sum(asked) - lost
-        self.on_hand = on_hand
-        self.room += sold
-        return left, sold, lost
+            today = min(units, self.on_hand)
+            sold += today
+            left += self.on_hand - today
+            self.end_day(self.on_hand - today)
+        return left, sold, sum(asked) - sold
 
-    def place(self, units: int) -> None:
-        """Order `units`, `0 <= units <= room`, to arrive after the lead time; 0 for none."""
-        self.due.append(units)
+    def place(self, units: int, *, late: bool = False) -> None:
+        """Order `units`, `0 <= units <= room`, to arrive after the lead time; 0 for none.
+
+        Args:
+            units: units to order.
+            late: whether they take a day longer; only where the item has slow orders.
+        """
+        due, model = self.due, self.item.model
+        due.append(0)
+        due[model.lead - 1 + late] += units
         self.room -= units
 
     def end_day(self, left: int) -> None:
@@ -162,7 +172,8 @@ def read_items(instance: Mapping[str, Any]) -> tuple[Item, ...]:
     Raises:
         TaskError: if there are none or two share a name.
     """
-    items = tuple(Item.of(entry, int(instance["review"])) for entry in instance["items"])
+    review, days = int(instance["review"]), int(instance["days"])
+    items = tuple(Item.of(entry, review, days) for entry in instance["items"])
     if not items or len({item.sku for item in items}) != len(items):
         raise TaskError(f"items have different names, got {[item.sku for item in items]}")
     return items

@@ -43,15 +43,17 @@ class StockLevel:
         items: number of items.
         reviews: number of decisions.
         leads: lead times in days.
-        review: days between decisions.
+        slow: probabilities that an order takes a day longer, where the lead time is one day.
         fixed: highest cost of placing an order.
+        review: days between decisions.
     """
 
     items: int
     reviews: int
     leads: tuple[int, ...]
+    slow: tuple[float, ...]
+    fixed: int
     review: int = 1
-    fixed: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,9 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
         "pick": PickLevel((8, 8), 2, 2, 6, 4, 8, 10),
         "pick_large": PickLevel((10, 12), 2, 2, 8, 5, 10, 9, spread=5),
         "pick_online": PickLevel((10, 10), 2, 2, 8, 5, 10, 9, spread=5, announced=False),
-        "stock_small": StockLevel(1, 8, (1,)),
-        "stock": StockLevel(3, 12, (1, 2)),
-        "stock_large": StockLevel(4, 12, (1, 2), review=2, fixed=8),
+        "stock_small": StockLevel(1, 8, (1,), (0.0,), 12),
+        "stock": StockLevel(2, 10, (1, 2), (0.0, 0.2, 0.4), 20),
+        "stock_large": StockLevel(3, 8, (1, 2), (0.2, 0.4, 0.6), 40, review=2),
         "full": FullLevel(3, 5, (3, 4), (1,), 1, 4, 6, 40),
         "full_pickers": FullLevel(4, 6, (4, 5), (1, 2), 2, 4, 8, 30),
     }

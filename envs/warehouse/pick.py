@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.compiled import CompiledPick
@@ -11,7 +10,6 @@ from tokengym.envs.warehouse.picking import PickingState
 from tokengym.envs.warehouse.prompt import (
     PICK_WORDS,
     Answer,
-    clock_line,
     refused_line,
     shipped_line,
 )
@@ -70,29 +68,20 @@ class PickSession:
 
     Args:
         compiled: the shift.
-        turn_limit: most decisions.
 
     Attributes:
         compiled: the shift.
         picking: the state of picking.
         turns: replies so far.
         on_plan: whether all of them were the plan's.
-
-    Raises:
-        TaskError: if the best plan takes more decisions.
     """
 
-    def __init__(self, compiled: CompiledPick, turn_limit: int) -> None:
-        if len(compiled.plan) > turn_limit:
-            raise TaskError(
-                f"the best plan takes {len(compiled.plan)} turns, the level {turn_limit}"
-            )
+    def __init__(self, compiled: CompiledPick) -> None:
         stock = None if compiled.stock is None else dict(compiled.stock)
         self.compiled = compiled
         self.picking = Picking(PickingState(compiled.site, compiled.orders, stock))
         self.turns = 0
         self.on_plan = True
-        self._turn_limit = turn_limit
         self._announced = 0
 
     @property
@@ -103,7 +92,7 @@ class PickSession:
     @property
     def replies(self) -> int:
         """Replies in an episode that has none but malformed ones."""
-        return self._turn_limit if self.picking.state.can_ship() else 1
+        return self.compiled.replies if self.picking.state.can_ship() else 1
 
     @property
     def malformed(self) -> int:
@@ -128,10 +117,10 @@ class PickSession:
         self.turns += 1
         if picking.over:
             return Answer(feedback or "The shift is over.", nearness, StopReason.COMPLETED)
-        if self.turns >= self._turn_limit:
+        if self.turns >= self.compiled.replies:
             return Answer(feedback or "The shift is over.", nearness, StopReason.TURN_LIMIT)
         state = picking.state
-        line = clock_line(state)
+        line = self.compiled.prompt.clock(state)
         for release, new in self.compiled.news[self._announced :]:
             if release > state.now:
                 break

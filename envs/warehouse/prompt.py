@@ -1,8 +1,11 @@
-"""The texts a shift lead reads: the rules once, then only what is new."""
+"""What a shift lead reads: the parts both prompts share, and the full one in sentences."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+import numpy as np
+
+from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.days import Shop
 from tokengym.envs.warehouse.inventory import Inventory, Item
@@ -10,11 +13,8 @@ from tokengym.envs.warehouse.layout import AisleLayout, Layout
 from tokengym.envs.warehouse.orders import Order, Site
 from tokengym.envs.warehouse.picking import PickingState, Shipment
 
-PICK_FORM = "TRIP O1,O2: A0-3, A2-5"
-REORDER_FORM = "REORDER S1 12"
 PICK_WORDS = "TRIP <orders>: <their slots in walking order>, or WAIT <time>, or DONE"
 REORDER_WORDS = "a line REORDER <item> <units> for each item to reorder, or REORDER NONE"
-_ROUTE = "orders: slots in walking order; no slots: S-shape"
 
 
 class Answer(NamedTuple):
@@ -31,64 +31,81 @@ class Answer(NamedTuple):
     reason: StopReason | None = None
 
 
-_ITEM_TERMS = (
-    "Per item: mean demand a day, days until a reorder arrives, room with what is due, cost of a "
-    "unit left in the evening, of a unit lost, of a reorder."
-)
+class PickTerms(NamedTuple):
+    """What is shown of a shift at its start.
 
-
-def site_rules(site: Site) -> str:
-    """Write how trips are walked and what they and lateness cost."""
-    several = (
-        f"{site.pickers} pickers, each trip by the one free first. " if site.pickers > 1 else ""
-    )
-    return (
-        f"{_layout(site.layout)}\n"
-        f"{several}Trips start and end at the depot, last walk + units, carry {site.capacity} "
-        f"units at most. A step costs {site.walk_cost:g}. Late by x: value*exp(-x/{site.decay:g})."
-    )
-
-
-def _layout(layout: Layout) -> str:
-    if isinstance(layout, AisleLayout):
-        return (
-            f"Floor: aisles A0-A{layout.aisles - 1}, rows 1-{layout.rows}, depot at row 0 of A0. "
-            f"Walk |i-j| in an aisle, else 2 per aisle + min(i+j, {2 * (layout.rows + 1)}-i-j)."
-        )
-    return (
-        "Floor, Ac-r is column c, line r, from 0. Walk on . and g, reach shelves x from beside; "
-        f"the depot is the first g:\n{chr(10).join(layout.lines)}"
-    )
-
-
-def pick_opening(site: Site, orders: Iterable[Order], total: int) -> str:
-    """Write the first prompt of a shift of picking.
-
-    Args:
+    Attributes:
         site: the site.
-        orders: the orders shown from the start.
+        orders: the orders shown.
         total: how many there will be.
+        stock: units by slot; `None` if slots never run out.
+        replies: most replies.
     """
-    shown = "\n".join(map(order_line, orders))
-    later = "" if site.announced else f"\nMore orders come later, {total} in all."
-    return (
-        f"Pick the orders.\n{site_rules(site)}\n{shown}{later}\n"
-        f"Reply {PICK_FORM} ({_ROUTE}), WAIT 5 or DONE.\nt=0"
-    )
+
+    site: Site
+    orders: Sequence[Order]
+    total: int
+    stock: dict[str, int] | None
+    replies: int
+
+
+class ShopTerms(NamedTuple):
+    """What is shown of a shop at its start.
+
+    Attributes:
+        shop: the shop.
+        values: least and greatest value of an order.
+        order_counts: fewest and most orders of a day.
+        inventories: inventory by item.
+    """
+
+    shop: Shop
+    values: tuple[float, float]
+    order_counts: tuple[int, int]
+    inventories: Sequence[Inventory]
+
+
+class Prompt(Protocol):
+    """How a Task is told; what it depends on is the Task alone."""
+
+    def pick_opening(self, terms: PickTerms) -> str:
+        """Write the first Turn of a shift of picking."""
+        ...
+
+    def stock_opening(self, items: Sequence[Item], inventories: Sequence[Inventory]) -> str:
+        """Write the first Turn of a stretch of keeping stock."""
+        ...
+
+    def shop_opening(self, terms: ShopTerms) -> str:
+        """Write the first Turn of days of reordering and picking."""
+        ...
+
+    def clock(self, state: PickingState) -> str:
+        """Write the time and the open orders."""
+        ...
+
+    def morning(self, day: int, lines: Iterable[str]) -> list[str]:
+        """Write the head of a day that begins with reorders, `lines` on the inventory below it."""
+        ...
+
+
+def figure(value: float) -> str:
+    """Write a number in full, so that nobody has to guess its hidden digits."""
+    return f"{value:.12g}"
 
 
 def order_line(order: Order) -> str:
-    """Write an order: `O3 9 due 40 from 12: 2@A0-3 1@A2-5`."""
+    """Write an order: `O3 $9 due 40 from 12: 2@A0-3 1@A2-5`."""
     start = f" from {order.release}" if order.release else ""
     lines = " ".join([f"{units}@{slot}" for slot, units in order.lines])
-    return f"{order.id} ${order.value:g} due {order.due}{start}: {lines}"
+    return f"{order.id} ${figure(order.value)} due {order.due}{start}: {lines}"
 
 
 def shipped_line(shipment: Shipment) -> str:
     """Write what a trip earned, as in `Walked 14, back t=17: O1 $8, O2 $4.5 (6 late)`."""
     earned = ", ".join(
         [
-            f"{name} ${value:.1f} ({late} late)" if late else f"{name} ${value:g}"
+            f"{name} ${value:.1f} ({late} late)" if late else f"{name} ${figure(value)}"
             for name, value, late in shipment.earned
         ]
     )
@@ -100,39 +117,11 @@ def refused_line(reason: str) -> str:
     return f"Refused: {reason}. It cost 1."
 
 
-def clock_line(state: PickingState) -> str:
-    """Write the time and the open orders."""
-    now = state.now
+def shown_orders(state: PickingState) -> list[str]:
+    """Return the ids of the open orders that the lead knows of."""
     if state.site.announced:
-        return f"t={now} open {','.join(state.open)}"
-    known = [order.id for order in state.open.values() if order.release <= now]
-    return f"t={now} open {','.join(known) or 'none'}"
-
-
-def stock_opening(
-    items: Sequence[Item], days: int, review: int, inventories: Sequence[Inventory]
-) -> str:
-    """Write the first prompt of a stretch of keeping stock."""
-    pace = "every day" if review == 1 else f"every {review} days"
-    rows = "\n".join([item_row(item) for item in items])
-    now = "\n".join(day_lines(1, inventories))
-    return (
-        f"Keep the shop in stock for {days} days, reorder {pace}. "
-        "A day: what is due arrives, you reorder, customers buy, demand not met is lost.\n"
-        f"{_ITEM_TERMS}\n{rows}\n"
-        f"Scored on expected cost. Reply a line an item like {REORDER_FORM}, or REORDER NONE.\n"
-        f"{now}"
-    )
-
-
-def item_row(item: Item) -> str:
-    """Write an item's demand, lead time, room and costs, as `_ITEM_TERMS` explains them."""
-    model = item.model
-    kind = "Poisson " if item.poisson else ""
-    return (
-        f"{item.sku}: demand {kind}{model.mean:.3g}, lead {model.lead}, room {model.room}, "
-        f"left {model.holding:g}, lost {model.lost:g}, order {model.fixed:g}"
-    )
+        return list(state.open)
+    return [order.id for order in state.open.values() if order.release <= state.now]
 
 
 def stock_line(inventory: Inventory) -> str:
@@ -147,21 +136,59 @@ def sales_line(inventory: Inventory, sold: int, lost: int) -> str:
     return f"Sold {sold}{missed}; {stock_line(inventory)}"
 
 
-def full_opening(shop: Shop, values: tuple[float, float], inventories: Sequence[Inventory]) -> str:
-    """Write the first prompt of days of reordering and picking."""
-    items = zip(shop.items, shop.slots, strict=True)
-    rows = "\n".join([f"{item_row(item)}, at {slot}" for item, slot in items])
-    now = "\n".join(day_lines(1, inventories))
+def demand_text(item: Item) -> str:
+    """Write what is known of an item's demand, by day if the days differ."""
+    model = item.model
+    if item.kind == "poisson":
+        return f"Poisson {' '.join(map(figure, np.round(model.means, 6).tolist()))}"
+    if item.kind == "shares":
+        shares = ", ".join(
+            f"{units}: {figure(share)}" for units, share in enumerate(model.demand[0]) if share
+        )
+        return f"shares {shares}"
+    return f"about {round(model.means[0], 2):g}"
+
+
+def map_text(layout: Layout) -> str:
+    """Write a floor: aisles, or a map with how to read it."""
+    if isinstance(layout, AisleLayout):
+        return (
+            f"Floor: aisles A0-A{layout.aisles - 1}, rows 1-{layout.rows}, depot at row 0 of A0. "
+            f"Walk |i-j| in an aisle, else 2 per aisle + min(i+j, {2 * (layout.rows + 1)}-i-j)."
+        )
     return (
-        f"Run the warehouse for {len(shop.books)} days. Each morning what is due arrives and you "
-        f"reorder, then you pick the day's orders, worth ${values[0]:g}-${values[1]:g} each. "
-        "An order not shipped is lost.\n"
-        f"{site_rules(shop.site)}\n{_ITEM_TERMS}\n{rows}\n"
-        f"Mornings: a line an item like {REORDER_FORM}, or REORDER NONE. Then {PICK_FORM} "
-        f"({_ROUTE}), WAIT 5 or DONE.\n{now}"
+        "Floor, Ac-r is column c, line r, from 0. Walk on . and g, reach shelves x from beside; "
+        f"the depot is the first g:\n{chr(10).join(layout.lines)}"
     )
 
 
-def day_lines(day: int, inventories: Iterable[Inventory]) -> list[str]:
-    """Write the head of a day and the inventory of every item."""
-    return [f"Day {day}", *map(stock_line, inventories)]
+class Examples:
+    """Made-up replies, other ones for every Task, of names that the Task does not have.
+
+    Args:
+        seed: the Task's fingerprint.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self._rng = generator("tokengym/Warehouse", "examples", seed)
+
+    def trip(self, site: Site, *, route: bool) -> str:
+        """Return a trip of orders and slots that do not exist."""
+        count = int(self._rng.integers(1, 4))
+        orders = [f"O{n}" for n in self._rng.choice(np.arange(40, 100), count, replace=False)]
+        if not route:
+            return f"TRIP {','.join(orders)}"
+        slots: list[str] = []
+        while len(slots) < count:
+            slot = f"A{self._rng.integers(4, 100)}-{self._rng.integers(0, 100)}"
+            if slot not in site.walks.number:
+                slots.append(slot)
+        return f"TRIP {','.join(orders)}: {', '.join(slots)}"
+
+    def wait(self) -> str:
+        """Return a wait."""
+        return f"WAIT {self._rng.integers(1, 30)}"
+
+    def reorder(self) -> str:
+        """Return a reorder of an item that does not exist."""
+        return f"REORDER S{self._rng.integers(20, 100)} {self._rng.integers(1, 30)}"

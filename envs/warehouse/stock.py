@@ -8,7 +8,6 @@ demand drawn, so the optimal policy earns 1 on every path and no policy earns mo
 
 from collections.abc import Sequence
 
-from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.compiled import CompiledStock
@@ -22,7 +21,6 @@ class StockSession:
 
     Args:
         compiled: the days.
-        turn_limit: most decisions.
 
     Attributes:
         compiled: the days.
@@ -30,14 +28,9 @@ class StockSession:
         turns: reviews so far.
         refused: replies of which a line was refused so far.
         malformed: replies without a command so far.
-
-    Raises:
-        TaskError: if there are more reviews.
     """
 
-    def __init__(self, compiled: CompiledStock, turn_limit: int) -> None:
-        if compiled.reviews > turn_limit:
-            raise TaskError(f"{compiled.reviews} reviews exceed the level's {turn_limit} turns")
+    def __init__(self, compiled: CompiledStock) -> None:
         self.compiled = compiled
         self.inventories = [Inventory(item) for item in compiled.items]
         self.turns = 0
@@ -50,8 +43,8 @@ class StockSession:
 
     @property
     def objective(self) -> float:
-        """Minus the regret of the decisions so far, `<= 0`."""
-        return -self._regret
+        """Minus the expected cost of the decisions so far if those to come are optimal."""
+        return self.compiled.optimum - self._regret
 
     @property
     def replies(self) -> int:
@@ -72,7 +65,7 @@ class StockSession:
     def best_orders(self) -> list[tuple[str, int]]:
         """Return the optimal order of every item."""
         return [
-            (inventory.item.sku, solution.best_order(inventory))
+            (inventory.item.sku, solution.best_order(self.turns, inventory))
             for inventory, solution in zip(self.inventories, self.compiled.solutions, strict=True)
         ]
 
@@ -95,19 +88,24 @@ class StockSession:
         if self.turns == compiled.reviews:
             text = "\n".join([*feedback, "The last day is over."])
             return Answer(text, nearness, StopReason.COMPLETED)
-        feedback.append(f"Day {self.turns * compiled.review + 1}")
-        return Answer("\n".join(feedback + news), nearness)
+        feedback += compiled.prompt.morning(self.turns * compiled.review + 1, news)
+        return Answer("\n".join(feedback), nearness)
 
     def _run(self, orders: Sequence[int]) -> list[str]:
         """Place orders, play the days of a review cycle, and return a line of sales by item."""
         regret, cost, total, missed = self._regret, self._cost, self._sold, self._lost
-        asked = self.compiled.asked[self.turns]
+        compiled, review = self.compiled, self.turns
         news = []
-        for inventory, order, solution, units in zip(
-            self.inventories, orders, self.compiled.solutions, asked, strict=True
+        for inventory, order, solution, units, late in zip(
+            self.inventories,
+            orders,
+            compiled.solutions,
+            compiled.asked[review],
+            compiled.late,
+            strict=True,
         ):
-            regret += solution.regret(inventory, order)
-            left, sold, lost = inventory.sell(order, units)
+            regret += solution.regret(review, inventory, order)
+            left, sold, lost = inventory.sell(order, units, late=late[review])
             model = inventory.item.model
             cost += model.holding * left + model.lost * lost + (model.fixed if order else 0.0)
             total += sold
@@ -115,4 +113,7 @@ class StockSession:
             news.append(sales_line(inventory, sold, lost))
         self._regret, self._cost, self._sold, self._lost = regret, cost, total, missed
         self.turns += 1
+        if self.turns == compiled.reviews:
+            for inventory in self.inventories:
+                self._cost += inventory.item.model.leftover * inventory.position
         return news

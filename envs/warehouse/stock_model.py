@@ -1,4 +1,4 @@
-"""An item kept in stock as a Markov decision process: demand, lead time, review, costs, room."""
+"""An item kept in stock for a number of days, as a Markov decision process with an end."""
 
 import math
 from dataclasses import dataclass
@@ -12,80 +12,102 @@ from tokengym.envs.core.errors import TaskError
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-TOLERANCE = 1e-7
-"""Value iteration stops once all states change by the same amount up to this."""
-MOST_SWEEPS = 20_000
-STRIDE = 0.9
-"""Share of a sweep's change that is taken: below 1, sweeps converge for periodic demand too."""
 _TAIL = 1e-9
 _MOST_CHOICES = 4_000_000
 
 
 @dataclass(frozen=True)
 class StockModel:
-    """One item as the dynamic program sees it.
+    """One item as the dynamic program sees it. Days count from 0.
 
     Attributes:
-        demand: probability of 0, 1, 2, ... units a day.
+        demand: by day, the probabilities of 0, 1, 2, ... units; as many days as there are.
         lead: days from order to arrival, `>= 1`.
-        review: an order can be placed every `review` days, `>= 1`.
+        slow: probability that an order takes a day longer, in [0, 1).
+        review: an order can be placed every `review` days, `>= 1`, a divisor of the days.
         holding: cost of a unit left at the end of a day.
         lost: cost of a unit asked for and not there.
         fixed: cost of placing an order.
+        leftover: cost of a unit left or still to arrive after the last day.
         room: most units on hand and on order together.
     """
 
-    demand: tuple[float, ...]
+    demand: tuple[tuple[float, ...], ...]
     lead: int
+    slow: float
     review: int
     holding: float
     lost: float
     fixed: float
+    leftover: float
     room: int
 
     def __post_init__(self) -> None:
         """Refuse an item that cannot be solved."""
-        whole = math.isclose(sum(self.demand), 1.0, abs_tol=1e-6) and min(self.demand) >= 0.0
-        if not whole:
-            raise TaskError(f"probabilities of demand sum to 1, got {self.demand}")
-        if self.mean <= 0.0:
+        for shares in self.demand:
+            if not math.isclose(sum(shares), 1.0, abs_tol=1e-6) or min(shares) < 0.0:
+                raise TaskError(f"probabilities of demand sum to 1, got {shares}")
+        if self.lead < 1 or self.review < 1 or not 0.0 <= self.slow < 1.0:
+            raise TaskError(f"an item needs lead and review >= 1 and slow in [0, 1), got {self}")
+        if min(self.holding, self.lost, self.fixed, self.leftover) < 0:
+            raise TaskError(f"an item needs costs >= 0, got {self}")
+        if not self.demand or self.days % self.review:
+            raise TaskError(f"{self.days} days cannot be cut into reviews every {self.review} days")
+        if sum(self.means) <= 0.0:
             raise TaskError("an item must be asked for at least now and then, got no demand")
-        if self.lead < 1 or self.review < 1 or min(self.holding, self.lost, self.fixed) < 0:
-            raise TaskError(f"an item needs lead and review >= 1 and costs >= 0, got {self}")
-        if self.room < 1 or (self.room + 1) ** (self.lead + 1) > _MOST_CHOICES:
+        if self.room < 1 or (self.room + 1) ** (self.longest + 1) > _MOST_CHOICES:
             raise TaskError(
-                f"room {self.room} with lead {self.lead} is empty or too large to solve exactly"
+                f"room {self.room} with orders that take {self.longest} days is empty or too large "
+                "to solve exactly"
             )
 
     @property
-    def mean(self) -> float:
-        """Expected demand of a day."""
-        return sum(units * share for units, share in enumerate(self.demand))
+    def days(self) -> int:
+        """Number of days."""
+        return len(self.demand)
+
+    @property
+    def reviews(self) -> int:
+        """Number of decisions."""
+        return self.days // self.review
+
+    @property
+    def longest(self) -> int:
+        """Most days from order to arrival: a state has what is on hand and due before that."""
+        return self.lead + (self.slow > 0.0)
+
+    @cached_property
+    def means(self) -> tuple[float, ...]:
+        """Expected demand by day."""
+        return tuple(
+            sum(units * share for units, share in enumerate(shares)) for shares in self.demand
+        )
 
     @cached_property
     def left(self) -> FloatArray:
-        """Probability that x on hand become j by the end of a day: shape (room + 1, room + 1)."""
-        left = np.zeros((self.room + 1, self.room + 1))
-        for on_hand in range(self.room + 1):
-            for units, share in enumerate(self.demand):
-                left[on_hand, max(on_hand - units, 0)] += share
+        """Probability that x on hand become j by the end of a day, (days, room + 1, room + 1)."""
+        left = np.zeros((self.days, self.room + 1, self.room + 1))
+        on_hand = np.arange(self.room + 1)
+        for day, shares in enumerate(self.demand):
+            for units, share in enumerate(shares):
+                left[day, on_hand, np.maximum(on_hand - units, 0)] += share
         return left
 
     @cached_property
     def cost(self) -> FloatArray:
-        """Expected cost of a day by units on hand, without the fixed cost: shape (room + 1,)."""
+        """Expected cost of a day by units on hand, without the fixed cost: (days, room + 1)."""
         on_hand = np.arange(self.room + 1)[:, None]
-        units = np.arange(len(self.demand))[None, :]
-        over = self.holding * np.maximum(on_hand - units, 0)
-        cost: FloatArray = (over + self.lost * np.maximum(units - on_hand, 0)) @ np.array(
-            self.demand
-        )
+        cost = np.zeros((self.days, self.room + 1))
+        for day, shares in enumerate(self.demand):
+            units = np.arange(len(shares))[None, :]
+            over = self.holding * np.maximum(on_hand - units, 0)
+            cost[day] = (over + self.lost * np.maximum(units - on_hand, 0)) @ np.array(shares)
         return cost
 
     @cached_property
     def position(self) -> IntArray:
-        """Units on hand and on order by state: shape (room + 1,) * lead."""
-        position: IntArray = np.indices((self.room + 1,) * self.lead).sum(axis=0)
+        """Units on hand and on order by state: shape (room + 1,) * longest."""
+        position: IntArray = np.indices((self.room + 1,) * self.longest).sum(axis=0)
         return position
 
 

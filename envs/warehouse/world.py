@@ -158,22 +158,25 @@ class WarehouseWorld(World[CompiledTask]):
         gap = answer["optimum"] - answer["reference"]
         return answer if gap >= _LEAST_GAP * max(1.0, answer["optimum"]) else None
 
+    def _compile_options(self) -> tuple[object, ...]:
+        return (self.prompt, self.turn_limit)
+
     @classmethod
-    def _compile(cls, task: Task) -> CompiledTask:
-        return compile_task(task)
+    def _compile(cls, task: Task, prompt: str = "full", replies: int = 1) -> CompiledTask:
+        return compile_task(task, prompt, replies)
 
     def _begin(self, task: Task) -> Turn:
         self._session = self._open(self.compiled)
         self._account = FormAccount(self._session.replies)
         return Turn(ROLE, self.compiled.opening)
 
-    def _open(self, compiled: CompiledTask) -> Session:
-        """Open a session of at most `turn_limit` decisions."""
+    @staticmethod
+    def _open(compiled: CompiledTask) -> Session:
         if isinstance(compiled, CompiledPick):
-            return PickSession(compiled, self.turn_limit)
+            return PickSession(compiled)
         if isinstance(compiled, CompiledStock):
-            return StockSession(compiled, self.turn_limit)
-        return FullSession(compiled, self.turn_limit)
+            return StockSession(compiled)
+        return FullSession(compiled)
 
     def _respond(self, text: str, complete: bool) -> Turn:
         session, account = self.session, self._account

@@ -7,8 +7,8 @@ from tokengym.envs.registry import make_world
 from tokengym.envs.warehouse.world import WarehouseWorld
 
 
-def world_of(level: str) -> WarehouseWorld:
-    world = make_world("warehouse", level)
+def world_of(level: str, **options: str) -> WarehouseWorld:
+    world = make_world("warehouse", level, **options)
     assert isinstance(world, WarehouseWorld)
     return world
 

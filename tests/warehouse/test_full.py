@@ -102,7 +102,7 @@ def test_the_bound_charges_stock_that_no_demand_can_use() -> None:
     shop = read_shop(task.instance, task.answer["books"])
     plans = daily_plans(shop)
     first = shop.items[0]
-    more = Item(first.sku, first.model.room, first.due, first.model, first.poisson)
+    more = Item(first.sku, first.model.room, first.due, first.model, first.kind)
     fuller = replace(shop, items=(more, *shop.items[1:]))
     assert upper_bound(fuller, plans) < upper_bound(shop, plans)
     assert reference_value(shop) < upper_bound(shop, plans)
@@ -133,8 +133,8 @@ def test_a_day_ends_after_one_decision_more_than_it_has_orders() -> None:
 def test_lots_are_the_cheapest_that_serve_all(
     units: list[int], stock: int, lead: int, fixed: float
 ) -> None:
-    model = StockModel(poisson(1.0), lead, 1, 0.4, 1.0, fixed, 20)
-    item = Item("S1", stock, (0,) * (lead - 1), model, False)
+    model = StockModel((poisson(1.0),) * len(units), lead, 0.0, 1, 0.4, 1.0, fixed, 0.0, 20)
+    item = Item("S1", stock, (0,) * (lead - 1), model, "about")
 
     def cost(lots: tuple[int, ...]) -> float:
         on_hand, due, total = stock, [0] * (lead - 1), 0.0

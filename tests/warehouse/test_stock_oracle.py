@@ -1,7 +1,9 @@
-"""The value function of an item is exact: published averages, Bellman's equation, policies."""
+"""The value function of an item is exact: published averages, every path, every policy."""
 
 import itertools
 import math
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 import pytest
@@ -9,17 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.warehouse.oracle.stock import order_costs, solve
-from tokengym.envs.warehouse.reorder_rules import (
-    average_cost,
-    best_base_stock,
-    best_capped_base_stock,
-    expected_cost,
-    order_up_to,
-)
+from tokengym.envs.warehouse.inventory import Inventory, Item
+from tokengym.envs.warehouse.oracle.stock import evaluate, solve
+from tokengym.envs.warehouse.reorder_rules import lean, levels, newsvendor
 from tokengym.envs.warehouse.stock_model import StockModel, poisson
 
-ROOMS = {1: 24, 2: 28, 3: 32}
+ROOMS = {1: 24, 2: 28, 3: 26}
+LONG = {1: 400, 2: 200, 3: 60}
+"""Days after which the cost of one day more has settled, by lead time."""
 
 # Poisson(5), holding 1, no fixed cost: lead, lost sale, optimum, best base-stock cost and level.
 AVERAGES = [
@@ -30,138 +29,156 @@ AVERAGES = [
     (2, 9, 6.094, 6.316, 19),
     (2, 19, 7.664, 7.842, 21),
     (3, 4, 4.599, 4.975, 20),
-    (3, 9, 6.531, 6.864, 23),
-    (3, 19, 8.363, 8.604, 26),
 ]
 
 
-def item(lead: int, lost: float, room: int | None = None, **terms: float) -> StockModel:
-    return StockModel(
-        demand=poisson(5.0),
-        lead=lead,
-        review=int(terms.get("review", 1)),
-        holding=1.0,
-        lost=lost,
-        fixed=terms.get("fixed", 0.0),
-        room=ROOMS[lead] if room is None else room,
-    )
+@cache
+def long_item(lead: int, lost: float) -> StockModel:
+    demand = (poisson(5.0),) * LONG[lead]
+    return StockModel(demand, lead, 0.0, 1, 1.0, lost, 0.0, 0.0, ROOMS[lead])
 
 
 @st.composite
 def items(draw: st.DrawFn) -> StockModel:
-    shares = draw(st.lists(st.integers(0, 5), min_size=2, max_size=5).filter(lambda s: any(s[1:])))
+    """A small item whose every path can be gone through."""
+    review = draw(st.integers(1, 2))
+    days = review * draw(st.integers(1, 2 if review == 2 else 3))
+    shares = st.lists(st.integers(0, 3), min_size=2, max_size=3).filter(lambda s: any(s[1:]))
+    demand = [draw(shares) for _ in range(days)]
+    lead = draw(st.integers(1, 2))
     return StockModel(
-        demand=tuple(share / sum(shares) for share in shares),
-        lead=draw(st.integers(1, 2)),
-        review=draw(st.integers(1, 3)),
+        demand=tuple(tuple(share / sum(day) for share in day) for day in demand),
+        lead=lead,
+        slow=draw(st.sampled_from([0.0, 0.25])) if lead == 1 else 0.0,
+        review=review,
         holding=draw(st.sampled_from([0.5, 1.0])),
         lost=draw(st.sampled_from([2.0, 9.0])),
         fixed=draw(st.sampled_from([0.0, 3.0])),
-        room=draw(st.integers(3, 8)),
+        leftover=draw(st.sampled_from([0.0, 4.0])),
+        room=draw(st.integers(3, 5)),
     )
 
 
-@pytest.mark.parametrize(("lead", "lost", "optimum"), [row[:3] for row in AVERAGES if row[0] < 3])
-def test_the_optimal_average_is_the_published_one(lead: int, lost: int, optimum: float) -> None:
-    assert solve(item(lead, lost)).average == pytest.approx(optimum, abs=1e-3)
+def mean_over_paths(model: StockModel, choose: Callable[[int, Inventory], int]) -> float:
+    """Return the expected cost of a policy, playing every path of demand and of late orders."""
+    mean = 0.0
+    lates = [0, 1] if model.slow else [0]
+    for path in itertools.product(*(range(len(day)) for day in model.demand)):
+        for late in itertools.product(lates, repeat=model.reviews):
+            chance = math.prod(
+                day[asked] for day, asked in zip(model.demand, path, strict=True)
+            ) * math.prod(model.slow if slow else 1.0 - model.slow for slow in late)
+            if chance:
+                mean += chance * played(model, choose, path, late)
+    return mean
 
 
-def test_the_optimal_average_of_a_long_lead_time_is_the_published_one() -> None:
-    assert solve(item(3, 4, room=26)).average == pytest.approx(4.599, abs=1e-3)
+def played(
+    model: StockModel,
+    choose: Callable[[int, Inventory], int],
+    path: Sequence[int],
+    late: Sequence[int],
+) -> float:
+    inventory = Inventory(Item("S1", 1, (1,) * (model.longest - 1), model, "shares"))
+    cost = 0.0
+    for review in range(model.reviews):
+        order = choose(review, inventory)
+        asked = path[review * model.review : (review + 1) * model.review]
+        left, _, lost = inventory.sell(order, asked, late=bool(late[review]))
+        cost += model.fixed * (order > 0) + model.holding * left + model.lost * lost
+    return cost + model.leftover * inventory.position
+
+
+@pytest.mark.parametrize(("lead", "lost", "optimum"), [row[:3] for row in AVERAGES])
+def test_a_day_more_of_a_long_stretch_costs_the_published_average(
+    lead: int, lost: int, optimum: float
+) -> None:
+    values = solve(long_item(lead, lost)).at_review
+    empty = (0,) * lead
+    assert values[(0, *empty)] - values[(1, *empty)] == pytest.approx(optimum, abs=1e-3)
 
 
 @pytest.mark.parametrize(
-    ("lead", "lost", "cost", "level"), [(a, b, d, e) for a, b, _, d, e in AVERAGES]
+    ("lead", "lost", "cost", "level"), [(a, b, d, e) for a, b, _, d, e in AVERAGES if a < 3]
 )
 def test_base_stock_costs_what_is_published(lead: int, lost: int, cost: float, level: int) -> None:
-    model = item(lead, lost)
-    assert average_cost(model, order_up_to(model, level)) == pytest.approx(cost, abs=1e-3)
+    model = long_item(lead, lost)
+    values = evaluate(model, np.full(model.reviews, level)).at_review
+    empty = (0,) * lead
+    assert values[(0, *empty)] - values[(1, *empty)] == pytest.approx(cost, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("lead", "lost", "level"), [(a, b, e) for a, b, _, _, e in AVERAGES if a < 3]
-)
-def test_the_search_finds_the_published_base_stock_level(lead: int, lost: int, level: int) -> None:
-    assert best_base_stock(item(lead, lost)).level == level
+@settings(max_examples=20)
+@given(items(), st.sampled_from([lean, newsvendor]))
+def test_the_cost_of_a_rule_is_the_mean_over_every_path(
+    model: StockModel, rule: Callable[[StockModel, int], int]
+) -> None:
+    found = evaluate(model, levels(rule, model)).at_review[(0, *(1,) * model.longest)]
+
+    def follow(review: int, inventory: Inventory) -> int:
+        return max(0, min(rule(model, review) - inventory.position, inventory.room))
+
+    assert found == pytest.approx(mean_over_paths(model, follow), abs=1e-9)
 
 
-@pytest.mark.parametrize("lead", [1, 2])
-def test_a_cap_brings_base_stock_closer_to_the_optimum(lead: int) -> None:
-    model = item(lead, 9)
-    level, _ = best_base_stock(model)
-    capped = best_capped_base_stock(model)
-    best = solve(model).average
-    with_cap = average_cost(model, order_up_to(model, *capped))
-    assert best - 1e-6 <= with_cap < average_cost(model, order_up_to(model, level))
-
-
-@settings(max_examples=25)
-@given(items())
-def test_values_satisfy_bellman_s_equation(model: StockModel) -> None:
-    values = solve(model)
-    costs = order_costs(model, values.next_day).min(axis=-1) - values.average
-    fits = model.position <= model.room
-    assert np.allclose(costs[fits], values.at_review[fits], atol=1e-5)
-
-
-@settings(max_examples=15)
+@settings(max_examples=20)
 @given(items(), st.integers(0, 10**6))
-def test_no_stationary_policy_costs_less_than_the_optimum(model: StockModel, seed: int) -> None:
-    room = np.maximum(model.room - model.position, 0)
-    orders = np.random.default_rng(seed).integers(0, room + 1)
-    orders[model.position == 0] = 1  # so that no policy strands the item without stock
-    values = solve(model)
-    start = (0,) * model.lead
-    reviews = 6
-    least = reviews * model.review * values.average + values.at_review[start]
-    costs = expected_cost(model, orders, reviews=reviews, terminal=values.at_review)
-    assert costs[start] >= least - 1e-5
+def test_no_policy_costs_less_than_the_optimum_on_the_mean_of_every_path(
+    model: StockModel, seed: int
+) -> None:
+    least = solve(model).at_review[(0, *(1,) * model.longest)]
+    choices: dict[tuple[int, ...], int] = {}
+    rng = np.random.default_rng(seed)
+
+    def at_random(review: int, inventory: Inventory) -> int:
+        state = (review, inventory.on_hand, *inventory.due)
+        return choices.setdefault(state, int(rng.integers(inventory.room + 1)))
+
+    assert mean_over_paths(model, at_random) >= least - 1e-9
 
 
-@settings(max_examples=10)
-@given(items(), st.integers(1, 3))
-def test_expected_cost_is_the_mean_over_every_path(model: StockModel, reviews: int) -> None:
-    """By exhaustion over all demand paths of up to four days."""
-    days = min(reviews * model.review, 4)
-    reviews = max(1, days // model.review)
-    days = reviews * model.review
-    if len(model.demand) ** days > 3000:
-        return
-    orders = order_up_to(model, model.room // 2 + 1)
-    mean = 0.0
-    for path in itertools.product(range(len(model.demand)), repeat=days):
-        on_hand, due, cost = 1, [1] * (model.lead - 1), 0.0
-        for day, asked in enumerate(path):
-            placed = int(orders[(on_hand, *due)]) if day % model.review == 0 else 0
-            cost += model.fixed * (placed > 0)
-            due.append(placed)
-            left = max(on_hand - asked, 0)
-            cost += model.holding * left + model.lost * max(asked - on_hand, 0)
-            on_hand = left + due.pop(0)
-        mean += math.prod(model.demand[asked] for asked in path) * cost
-    start = (1,) * model.lead
-    found = expected_cost(model, orders, reviews=reviews, terminal=np.zeros(model.position.shape))
-    assert found[start] == pytest.approx(mean, abs=1e-9)
+@settings(max_examples=20)
+@given(items())
+def test_the_optimum_never_exceeds_the_rules(model: StockModel) -> None:
+    fits = model.position <= model.room
+    best = solve(model).at_review[0][fits]
+    for rule in (lean, newsvendor):
+        assert (best <= evaluate(model, levels(rule, model)).at_review[0][fits] + 1e-9).all()
+
+
+def test_nothing_is_ordered_that_arrives_after_the_end() -> None:
+    model = StockModel((poisson(3.0),) * 4, 1, 0.0, 1, 1.0, 9.0, 0.0, 2.0, 15)
+    last = solve(model)
+    # An order of the last day costs its leftover and nothing else.
+    assert newsvendor(model, 3) == 0
+    assert last.at_review[3][0] == pytest.approx(9.0 * 3.0, abs=1e-6)
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"demand": (0.5, 0.4)}, "sum to 1"),
+        ({"demand": ((0.5, 0.4),)}, "sum to 1"),
+        ({"demand": ()}, "0 days"),
+        ({"demand": ((1.0, 0.0),)}, "no demand"),
+        ({"review": 2}, "1 days"),
+        ({"slow": 1.0}, "slow"),
         ({"lead": 0}, "lead"),
         ({"lost": -1.0}, "costs"),
+        ({"leftover": -1.0}, "costs"),
         ({"room": 0}, "room 0"),
         ({"room": 3000}, "too large"),
     ],
 )
 def test_an_item_that_cannot_be_solved_is_refused(change: dict[str, object], reason: str) -> None:
     terms = {
-        "demand": (0.5, 0.5),
+        "demand": ((0.5, 0.5),),
         "lead": 1,
+        "slow": 0.0,
         "review": 1,
         "holding": 1.0,
         "lost": 1.0,
         "fixed": 0.0,
+        "leftover": 0.0,
         "room": 5,
     }
     with pytest.raises(TaskError, match=reason):

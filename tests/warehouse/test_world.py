@@ -38,12 +38,12 @@ def test_every_level_is_declared_and_drawn() -> None:
 
 
 def test_the_smallest_level_fits_a_small_model() -> None:
-    world = world_of("pick_small")
+    world = world_of("pick_small", prompt="terse")
     rng = np.random.default_rng(0)
     for index in range(40):
         for name in ("random", "oracle", "fcfs"):
             record = play(world, task_of("pick_small", index), baselines("warehouse")[name], rng)
-            assert len(record.turns[0].text) <= 500
+            assert len(record.turns[0].text) <= 640
             assert max(len(turn.text) for turn in record.turns[1:]) <= 120
 
 
@@ -83,10 +83,10 @@ def test_a_refusal_is_told_and_costs_a_unit_of_time() -> None:
     task = task_of("pick_small", 0)
     world.start(task)
     turn = world.reply("TRIP O9: A0-1")
-    assert turn.text.startswith("Refused: there is no order O9. It cost 1.\nt=1 open O1")
+    assert turn.text.startswith("Refused: there is no order O9. It cost 1.\nIt is time 1. Open")
     turn = world.reply("please ship everything")
     assert turn.text.startswith("Malformed reply")
-    assert "t=2 open O1" in turn.text
+    assert "It is time 2. Open orders: O1" in turn.text
     session = world.session
     assert isinstance(session, PickSession)
     assert (session.picking.refused, session.picking.malformed) == (1, 1)
@@ -185,6 +185,7 @@ def test_own_demand_and_own_orders_are_what_happens() -> None:
     drawn = task_of("stock_small", 0)
     task = world.task_of(drawn.instance, outcomes=[[1, 2, 3, 4, 5, 6, 7, 8]])
     assert task.answer["demand"] == [[1, 2, 3, 4, 5, 6, 7, 8]]
+    assert task.answer["late"] == [[0] * 8]
     with pytest.raises(TaskError, match="8 days"):
         world.task_of(drawn.instance, outcomes=[[1, 2]])
     full = world_of("full")

@@ -1,7 +1,7 @@
 """A user's own orders and sales, cut into windows that levels play."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,19 +129,28 @@ class SalesHistory(Immutable):
         items = []
         for number, article in enumerate(articles, start=1):
             past = self.demand[article][:at]
-            shares = np.bincount(past) / len(past)
-            item = draw_item(rng, level, number, float(np.mean(past)))
-            items.append({**item, "demand": {"shares": shares.tolist()}, "article": article})
-        head = {"mode": "stock", "reviews": level.reviews, "review": level.review}
-        return {**head, "items": items}
+            mean = float(np.mean(past))
+            item = draw_item(rng, level, number, [mean] * level.reviews * level.review)
+            items.append({**item, "demand": {"shares": _shares(past)}, "article": article})
+        days = level.reviews * level.review
+        return {"mode": "stock", "days": days, "review": level.review, "items": items}
 
     def outcomes(self, at: int, instance: Mapping[str, Any]) -> list[list[int]]:
         """Return the units asked for in the window, by item and period."""
-        periods = slice(at, at + instance["reviews"] * instance["review"])
+        periods = slice(at, at + instance["days"])
         return [list(self.demand[item["article"]][periods]) for item in instance["items"]]
 
 
 Records = OrderBook | SalesHistory
+
+
+def _shares(past: Sequence[int]) -> list[float]:
+    """Return the shares of 0, 1, 2, ... units in three decimals, as they are shown."""
+    counts = np.bincount(past)
+    # What is rounded off goes to the commonest, so that the shares sum to 1 and stay as shown.
+    thousandths = np.floor(1000 * counts / len(past)).astype(np.int64)
+    thousandths[counts.argmax()] += 1000 - thousandths.sum()
+    return [int(share) / 1000 for share in thousandths]
 
 
 def _digest(content: object) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.warehouse.compiled import MODES
 from tokengym.envs.warehouse.days import read_shop
-from tokengym.envs.warehouse.generator import draw_books, draw_demand
+from tokengym.envs.warehouse.generator import draw_books, draw_demand, draw_late
 from tokengym.envs.warehouse.grammar import Done, write_pick
 from tokengym.envs.warehouse.inventory import read_items
 from tokengym.envs.warehouse.oracle.full import (
@@ -20,13 +20,13 @@ from tokengym.envs.warehouse.oracle.full import (
 )
 from tokengym.envs.warehouse.oracle.picking import best_plan
 from tokengym.envs.warehouse.oracle.replies import replies
-from tokengym.envs.warehouse.oracle.stock import solve
+from tokengym.envs.warehouse.oracle.stock import evaluate, solve
 from tokengym.envs.warehouse.orders import read_shift
 from tokengym.envs.warehouse.picking_rules import first_come_first_served
-from tokengym.envs.warehouse.reorder_rules import expected_cost, lean, order_up_to
-from tokengym.envs.warehouse.stock_model import FloatArray, StockModel
+from tokengym.envs.warehouse.reorder_rules import lean, levels
 
-_DECIMALS = 6
+LEAST_STOCK_GAP = 0.2
+"""Least expected cost of the reference above the optimum, as a share of it: costs must matter."""
 
 
 def solve_instance(
@@ -49,7 +49,8 @@ def solve_instance(
     if mode == "pick":
         return _solve_pick(instance)
     if mode == "stock":
-        return _solve_stock(instance, draw_demand(instance, rng) if outcomes is None else outcomes)
+        demand = draw_demand(instance, rng) if outcomes is None else outcomes
+        return _solve_stock(instance, demand, draw_late(instance, rng))
     if mode == "full":
         return _solve_full(instance, draw_books(instance, rng) if outcomes is None else outcomes)
     raise TaskError(f"the modes are {list(MODES)}, got {mode!r}")
@@ -67,35 +68,24 @@ def _solve_pick(instance: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _solve_stock(instance: Mapping[str, Any], demand: Sequence[Sequence[int]]) -> dict[str, Any]:
-    """Return the value function of every item and the expected regret of the reference."""
-    reviews, review = int(instance["reviews"]), int(instance["review"])
-    expected = 0.0
-    solutions = []
+def _solve_stock(
+    instance: Mapping[str, Any],
+    demand: Sequence[Sequence[int]],
+    late: Sequence[Sequence[int]],
+) -> dict[str, Any] | None:
+    """Return the expected costs of optimum and reference; `None` if they are too close."""
+    least = reference = 0.0
     for item in read_items(instance):
-        model = item.model
-        values = solve(model)
-        start = (item.stock, *item.due)
-        costs = expected_cost(
-            model,
-            order_up_to(model, lean(model).level),
-            reviews=reviews,
-            terminal=values.at_review,
-        )
-        least = reviews * review * values.average + float(values.at_review[start])
-        expected += float(costs[start]) - least
-        solutions.append(
-            {
-                "average": values.average,
-                "at_review": _rows(model, values.at_review),
-                "next_day": None if review == 1 else _rows(model, values.next_day),
-            }
-        )
+        model, start = item.model, (0, item.stock, *item.due)
+        least += float(solve(model).at_review[start])
+        reference += float(evaluate(model, levels(lean, model)).at_review[start])
+    if reference - least < LEAST_STOCK_GAP * least:
+        return None
     return {
         "demand": [list(path) for path in demand],
-        "optimum": 0.0,
-        "reference": -expected,
-        "solutions": solutions,
+        "late": [list(path) for path in late],
+        "optimum": -least,
+        "reference": -reference,
     }
 
 
@@ -115,16 +105,4 @@ def _solve_full(
         "optimum": upper_bound(shop, plans),
         "reference": reference_value(shop),
         "plan": plan,
-    }
-
-
-def _rows(model: StockModel, value: FloatArray) -> dict[str, list[float]]:
-    """Write a value function: by what is due, a row over the units on hand that still fit."""
-    due = [()] if model.lead == 1 else np.ndindex(*value.shape[1:])
-    return {
-        ",".join(map(str, rest)): value[(slice(model.room + 1 - sum(rest)), *rest)]
-        .round(_DECIMALS)
-        .tolist()
-        for rest in due
-        if sum(rest) <= model.room
     }

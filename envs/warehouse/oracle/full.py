@@ -19,7 +19,7 @@ from tokengym.envs.warehouse.oracle.picking import Plan, best_plan
 from tokengym.envs.warehouse.oracle.replies import replies
 from tokengym.envs.warehouse.orders import needs
 from tokengym.envs.warehouse.picking_rules import follow, singles
-from tokengym.envs.warehouse.reorder_rules import lean
+from tokengym.envs.warehouse.reorder_rules import lean, order_up_to
 
 
 def daily_plans(shop: Shop) -> list[Plan]:
@@ -91,12 +91,7 @@ def reference_value(shop: Shop) -> float:
     """Return the objective of the reference: lean reorders, orders one at a time as they came."""
     days = Days(shop)
     while not days.over:
-        days.open(
-            [
-                lean(inventory.item.model).order(inventory.position, inventory.room)
-                for inventory in days.inventories
-            ]
-        )
+        days.open([order_up_to(lean, inventory, days.day) for inventory in days.inventories])
         follow(singles, days.picking)
         days.close()
     return days.objective

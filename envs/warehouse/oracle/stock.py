@@ -1,91 +1,98 @@
-"""The exact optimum of keeping an item in stock: lost sales, a lead time, periodic review.
+"""The exact optimum of keeping an item in stock for a number of days, by dynamic programming.
 
 A day: what is due arrives, the order is placed (on review days), customers buy, unmet demand is
-lost, costs are charged. States are arrays over (on hand, due in 1 day, ..., due in lead - 1 days).
+lost, costs are charged. After the last day every unit left or still to arrive is charged. An order
+may take a day longer than the lead time; by the next morning that is known. States are arrays over
+(on hand, due in 1 day, ..., due in longest - 1 days).
 
-Source: Zipkin, Operations Research 56 (2008), "Old and new methods for lost-sales inventory
-systems", whose average costs `solve` reproduces.
+Source: Karlin and Scarf, in Studies in the Mathematical Theory of Inventory and Production (1958);
+Zipkin, Operations Research 56 (2008), whose long-run costs of long horizons this reproduces.
 """
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from tokengym.envs.core.errors import TaskError
-from tokengym.envs.warehouse.stock_model import (
-    MOST_SWEEPS,
-    STRIDE,
-    TOLERANCE,
-    FloatArray,
-    StockModel,
-)
+from tokengym.envs.warehouse.stock_model import FloatArray, IntArray, StockModel
+
+Choice = Callable[[int, FloatArray], FloatArray]
+"""From a review and the costs by state and order to the cost by state of the orders chosen."""
 
 
 class Values(NamedTuple):
-    """The solution of an item.
+    """Expected costs of a policy from a point on to the end.
 
     Attributes:
-        average: optimal cost a day in the long run.
-        at_review: relative cost-to-go on a review day, by state.
-        next_day: relative cost-to-go on the day after a review day, by state.
+        at_review: by review and state, before the order: shape (reviews, *state).
+        next_day: by review and state, on the morning after it: shape (reviews, *state).
     """
 
-    average: float
     at_review: FloatArray
     next_day: FloatArray
 
 
-def tomorrow(model: StockModel, value: FloatArray) -> FloatArray:
-    """Return the expected `value` of the next state, by state and order: (room + 1,) * (lead + 1).
+@lru_cache(maxsize=64)
+def solve(model: StockModel) -> Values:
+    """Return the expected costs of the optimal policy; they are shared, do not change them."""
+    return _go_back(model, lambda _review, costs: costs.min(axis=-1))
 
-    Entries where on hand, on order and ordered exceed the room mean nothing.
+
+def evaluate(model: StockModel, levels: IntArray) -> Values:
+    """Return the expected costs of ordering up to `levels` (by review) as far as there is room."""
+
+    def follow(review: int, costs: FloatArray) -> FloatArray:
+        orders = np.clip(levels[review] - model.position, 0, None)
+        orders = np.minimum(orders, np.maximum(model.room - model.position, 0))
+        return np.take_along_axis(costs, orders[..., None], axis=-1)[..., 0]
+
+    return _go_back(model, follow)
+
+
+def _go_back(model: StockModel, choose: Choice) -> Values:
+    value = model.leftover * model.position.astype(np.float64)
+    fits = model.position <= model.room
+    at_review = np.zeros((model.reviews, *value.shape))
+    next_day = np.zeros_like(at_review)
+    for review in reversed(range(model.reviews)):
+        first = review * model.review
+        for day in reversed(range(first + 1, first + model.review)):
+            value = _later(model, day, value)[..., 0] + _by_on_hand(model, day, model.longest)
+        next_day[review] = value
+        costs = choose(review, order_costs(model, first, value))
+        value = at_review[review] = np.where(fits, costs, 0.0)
+    return Values(at_review, next_day)
+
+
+def order_costs(model: StockModel, day: int, next_day: FloatArray) -> FloatArray:
+    """Return cost of the day plus expected cost-to-go by state and order; infinite if no room."""
+    units = np.arange(model.room + 1)
+    costs = _later(model, day, next_day)
+    if model.slow > 0.0:
+        # On time, the order comes with what is due that day; late, it comes alone, a day later.
+        together = np.minimum(units[:, None] + units[None, :], model.room)
+        costs = (1.0 - model.slow) * costs[..., 0][..., together] + model.slow * costs
+    costs = costs + _by_on_hand(model, day, model.longest + 1)
+    costs[..., 1:] += model.fixed
+    costs[model.position[..., None] + units > model.room] = np.inf
+    return costs
+
+
+def _later(model: StockModel, day: int, value: FloatArray) -> FloatArray:
+    """Return the expected `value` of the next state by on hand and due in 1, ..., longest days.
+
+    Shape (room + 1,) * (longest + 1). Entries that exceed the room mean nothing.
     """
     size = model.room + 1
     units = np.arange(size)
     arrived = np.minimum(units[:, None] + units[None, :], model.room)
     # One small product for each delivery: a single large one would wake threads for little work.
-    by_delivery = np.matmul(model.left, value[arrived].reshape(size, size, -1))
-    expected: FloatArray = by_delivery.swapaxes(0, 1).reshape((size,) * (model.lead + 1))
+    by_delivery = np.matmul(model.left[day], value[arrived].reshape(size, size, -1))
+    expected: FloatArray = by_delivery.swapaxes(0, 1).reshape((size,) * (model.longest + 1))
     return expected
 
 
-def order_costs(model: StockModel, next_day: FloatArray) -> FloatArray:
-    """Return cost of the day plus expected cost-to-go by state and order; infinite if no room."""
-    costs = tomorrow(model, next_day)
-    costs += _by_on_hand(model, model.lead + 1)
-    costs[..., 1:] += model.fixed
-    ordered = np.arange(model.room + 1)
-    costs[model.position[..., None] + ordered > model.room] = np.inf
-    return costs
-
-
-def solve(model: StockModel) -> Values:
-    """Find the policy of the least average cost by relative value iteration.
-
-    Raises:
-        TaskError: if it does not converge.
-    """
-    valid = model.position <= model.room
-    value = np.zeros(model.position.shape)
-    for _ in range(MOST_SWEEPS):
-        next_day = _idle(model, value, model.review - 1)
-        new = order_costs(model, next_day).min(axis=-1)
-        change = (new - value)[valid]
-        low, high = float(change.min()), float(change.max())
-        value[valid] += STRIDE * change
-        value[valid] -= value.flat[0]
-        if high - low < TOLERANCE:
-            average = (low + high) / 2 / model.review
-            return Values(average, value, _idle(model, value, model.review - 1, average))
-    raise TaskError(f"value iteration did not converge for {model}")
-
-
-def _idle(model: StockModel, value: FloatArray, days: int, average: float = 0.0) -> FloatArray:
-    """Take `days` days without an order back from `value`."""
-    for _ in range(days):
-        value = tomorrow(model, value)[..., 0] + _by_on_hand(model, model.lead) - average
-    return value
-
-
-def _by_on_hand(model: StockModel, axes: int) -> FloatArray:
-    return model.cost.reshape(-1, *(1,) * (axes - 1))
+def _by_on_hand(model: StockModel, day: int, axes: int) -> FloatArray:
+    cost: FloatArray = model.cost[day].reshape(-1, *(1,) * (axes - 1))
+    return cost

@@ -78,6 +78,7 @@ class ItemDays:
         ordered: reordered that morning.
         sold: sold.
         lost: asked for but not there.
+        arrived: came the morning after; only in `stock`.
     """
 
     item: Item
@@ -85,6 +86,7 @@ class ItemDays:
     ordered: list[int] = field(default_factory=list)
     sold: list[int] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)
+    arrived: list[int] = field(default_factory=list)
 
 
 @dataclass
@@ -158,14 +160,15 @@ def _keep_stock(found: Events, session: StockSession, reply: str) -> None:
     compiled = session.compiled
     ordered = _ordered(session.inventories, reply)
     first = session.turns * compiled.review
-    for days, inventory, units, path in zip(
-        found.items, session.inventories, ordered, compiled.demand, strict=True
+    for days, inventory, units, path, late in zip(
+        found.items, session.inventories, ordered, compiled.demand, compiled.late, strict=True
     ):
         for asked in path[first : first + compiled.review]:
             days.on_hand.append(inventory.on_hand)
             days.ordered.append(units)
-            inventory.place(units)
+            inventory.place(units, late=late[session.turns])
             units = 0
+            days.arrived.append(inventory.due[0])
             sold = min(asked, inventory.on_hand)
             days.sold.append(sold)
             days.lost.append(asked - sold)

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
+from statistics import fmean
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
@@ -253,7 +254,7 @@ def _inventory(axes: Axes, days: ItemDays, last: int) -> None:
         label="reordered",
     )
     axes.set_title(
-        f"{item.sku}: {item.model.mean:.3g} a day, arrives after {item.model.lead} d, "
+        f"{item.sku}: {fmean(item.model.means):.3g} a day, arrives after {item.model.lead} d, "
         f"room {item.model.room}",
         fontsize=9,
     )

@@ -1,0 +1,117 @@
+"""The terse prompt: the rules in few words, for tiny models that were trained on it."""
+
+from collections.abc import Iterable, Sequence
+
+from tokengym.envs.warehouse.inventory import Inventory, Item
+from tokengym.envs.warehouse.orders import Site
+from tokengym.envs.warehouse.picking import PickingState
+from tokengym.envs.warehouse.prompt import (
+    Examples,
+    PickTerms,
+    ShopTerms,
+    demand_text,
+    figure,
+    map_text,
+    order_line,
+    shown_orders,
+    stock_line,
+)
+
+_ROUTE = "orders: slots in walking order; no slots: S-shape, up the first aisle, down the next"
+_REFUSED = "A refused reply costs 1, a malformed one score too."
+
+
+class TersePrompt:
+    """The terse prompt of one Task.
+
+    Args:
+        seed: the Task's fingerprint, for made-up replies.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self._seed = seed
+
+    def pick_opening(self, terms: PickTerms) -> str:
+        """Write the first Turn of a shift of picking."""
+        site, examples = terms.site, Examples(self._seed)
+        shown = "\n".join(map(order_line, terms.orders))
+        later = "" if site.announced else f"\nMore orders come later, {terms.total} in all."
+        held = terms.stock or {}
+        stock = "".join([f"\nSlots hold {_held(held)}."]) if held else ""
+        return (
+            f"Pick the orders.\n{_site_rules(site)}\n{shown}{later}{stock}\n"
+            f"Unshipped orders earn 0. {_REFUSED}\n"
+            f"{terms.replies} replies like {examples.trip(site, route=True)} ({_ROUTE}), "
+            f"{examples.wait()} or DONE.\nt=0"
+        )
+
+    def stock_opening(self, items: Sequence[Item], inventories: Sequence[Inventory]) -> str:
+        """Write the first Turn of a stretch of keeping stock."""
+        model = items[0].model
+        pace = "every day" if model.review == 1 else f"every {model.review} days"
+        rows = "\n".join(map(_item_row, items))
+        return (
+            f"Keep the shop in stock for {model.days} days, reorder {pace}. "
+            "A day: what is due arrives, you reorder, customers buy, demand not met is lost.\n"
+            "Per item: mean demand (by day), days until a reorder arrives, room with what is due, "
+            "cost of a unit left in the evening, of a unit lost, of a reorder, of a unit left or "
+            f"due after the last day.\n{rows}\n"
+            "Scored on expected cost. Reply a line an item like "
+            f"{Examples(self._seed).reorder()}, or REORDER NONE. "
+            "Refused and malformed lines order 0, malformed replies cost score.\n"
+            + "\n".join(self.morning(1, map(stock_line, inventories)))
+        )
+
+    def shop_opening(self, terms: ShopTerms) -> str:
+        """Write the first Turn of days of reordering and picking."""
+        shop, examples = terms.shop, Examples(self._seed)
+        items = zip(shop.items, shop.slots, strict=True)
+        rows = "\n".join([f"{_item_row(item)}, at {slot}" for item, slot in items])
+        low, high = map(figure, terms.values)
+        return (
+            f"Run the warehouse for {len(shop.books)} days. Each morning what is due arrives and "
+            f"you reorder, then you pick the day's {terms.order_counts[0]}-{terms.order_counts[1]} "
+            f"orders, worth ${low}-${high} each, from t=0. A day ends when all that can be is "
+            "shipped, at DONE, or after one reply more than orders. What is not shipped is lost, "
+            "what is left at the end worth 0.\n"
+            f"{_site_rules(shop.site)}\n"
+            "Per item: mean demand a day, days until a reorder arrives, room with what is due, "
+            f"cost of a unit left in the evening, of a unit lost, of a reorder.\n{rows}\n"
+            f"{_REFUSED}\nMornings: a line an item like {examples.reorder()}, or REORDER NONE. "
+            f"Then {examples.trip(shop.site, route=True)} ({_ROUTE}), {examples.wait()} or DONE.\n"
+            + "\n".join(self.morning(1, map(stock_line, terms.inventories)))
+        )
+
+    def clock(self, state: PickingState) -> str:
+        """Write the time and the open orders."""
+        return f"t={state.now} open {','.join(shown_orders(state)) or 'none'}"
+
+    def morning(self, day: int, lines: Iterable[str]) -> list[str]:
+        """Write the head of a day that begins with reorders, `lines` on the inventory below it."""
+        return [f"Day {day}", *lines]
+
+
+def _held(stock: dict[str, int]) -> str:
+    return " ".join([f"{units}@{slot}" for slot, units in stock.items()])
+
+
+def _site_rules(site: Site) -> str:
+    several = (
+        f"{site.pickers} pickers, each trip by the one free first. " if site.pickers > 1 else ""
+    )
+    return (
+        f"{map_text(site.layout)}\n"
+        f"{several}Trips start and end at the depot, last walk + units, carry {site.capacity} "
+        f"units at most. A step costs {figure(site.walk_cost)}. "
+        f"Late by x: value*exp(-x/{figure(site.decay)})."
+    )
+
+
+def _item_row(item: Item) -> str:
+    model = item.model
+    late = f" or {model.lead + 1} ({figure(100 * model.slow)}%)" if model.slow else ""
+    end = f", end {figure(model.leftover)}" if item.kind != "about" else ""
+    return (
+        f"{item.sku}: demand {demand_text(item)}, lead {model.lead}{late}, room {model.room}, "
+        f"left {figure(model.holding)}, lost {figure(model.lost)}, order {figure(model.fixed)}{end}"
+    )
