@@ -1,7 +1,7 @@
 """Randomness for Tasks: one independent stream per (world, level, split, index), not `seed + i`.
 
-Splits are disjoint by construction: every instance belongs to exactly one split, decided by its
-fingerprint, and a draw that belongs elsewhere is drawn again.
+Splits are disjoint by construction: every instance belongs to exactly one split, decided by a hash
+of what it shows first, and a draw that belongs elsewhere is drawn again.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ def generator(*key: object) -> np.random.Generator:
 
 
 def split_of(fingerprint: str) -> str:
-    """Return the one split an instance belongs to (70 % train, 15 % validation, 15 % test)."""
+    """Return the split that a fingerprint falls to (70 % train, 15 % validation, 15 % test)."""
     share = int(fingerprint[:8], 16) / 2**32
     if share < _SHARE_OF_TEST:
         return "test"

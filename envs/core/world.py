@@ -168,7 +168,7 @@ class World(ABC, Generic[Compiled]):
         for _ in range(_MOST_DRAWS):
             if windows is None:
                 instance = plain(self._draw(rng))
-                owner = split_of(fingerprint(self.spec.id, canonical_json(instance)))
+                owner = self.split_of(instance)
             else:
                 start = windows.starts[int(rng.integers(len(windows)))]
                 instance = plain(self._draw_window(rng, start))
@@ -181,6 +181,10 @@ class World(ABC, Generic[Compiled]):
             f"in {_MOST_DRAWS} draws"
         )
 
+    def split_of(self, instance: Mapping[str, Any]) -> str:
+        """Return the split that owns an instance of drawn Tasks, by its `_split_key`."""
+        return split_of(fingerprint(self.spec.id, canonical_json(self._split_key(instance))))
+
     def first_tasks(self, split: str, count: int) -> list[Task]:
         """Return the first `count` Tasks of `split`, or all it has.
 
@@ -189,6 +193,16 @@ class World(ABC, Generic[Compiled]):
         """
         size = self.size(split)
         return [self.task(split, i) for i in range(count if size is None else min(size, count))]
+
+    def _split_key(self, instance: Mapping[str, Any]) -> object:
+        """Return plain JSON that is equal for instances that must lie in one split.
+
+        Splits are disjoint by what a policy sees first: the key leaves out whatever only later
+        turns reveal, and is the same for twins, whose answers follow from each other (a question
+        and its negation). It must not depend on the world's options. Few keys distort what a split
+        holds: a level needs at least 10⁶ effective ones, 1 / Σ p².
+        """
+        return instance
 
     def _drawing_options(self) -> tuple[object, ...]:
         """Options that change which Tasks are drawn; each combination has streams of its own."""

@@ -5,9 +5,10 @@ from typing import NamedTuple
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
+from tokengym.envs.forecasting import prompt as full
+from tokengym.envs.forecasting import terse
 from tokengym.envs.forecasting.data.instance import FAMILY, question_of
 from tokengym.envs.forecasting.generator import OUTCOMES
-from tokengym.envs.forecasting.prompt import opening
 from tokengym.envs.forecasting.question import Question, questions
 from tokengym.rewards.scoring import SCORES, Forecast
 
@@ -32,25 +33,31 @@ CompiledTask = tuple[CompiledTurn, ...]
 """The turns of a Task under a score and a label."""
 
 
-def compile_task(task: Task, score: str, label: str) -> CompiledTask:
-    """Compile a Task for the `score` and `label` of a ForecastWorld.
+def compile_task(task: Task, score: str, label: str, prompt: str) -> CompiledTask:
+    """Compile a Task for the `score`, `label` and `prompt` of a ForecastWorld.
 
     Raises:
         LookupError, TypeError, ValueError, ArithmeticError, AttributeError: if it is damaged.
     """
     rule = SCORES[score]
-    asked, drawn = _questions_and_outcomes(task, label)
+    asked, drawn = _questions_and_outcomes(task, label, prompt)
     turns = []
-    for turn, question in enumerate(asked):
-        text = question.text
-        if turn == 0:
-            rng = generator("forecasting example", task.fingerprint)
-            options, negated = question.options, question.negated
-            text = opening(text, options, negated=negated, score=score, rng=rng)
+    for text, question in zip(_texts(asked, task, score, prompt), asked, strict=True):
         odds = question.predictive or drawn
         weights = odds if label == "expected" else drawn
         turns.append(CompiledTurn(text, question, weights, rule(odds, odds)))
     return tuple(turns)
+
+
+def _texts(asked: tuple[Question, ...], task: Task, score: str, prompt: str) -> list[str]:
+    """Return the text of each turn."""
+    rng = generator("forecasting example", task.fingerprint)
+    first, *later = asked
+    if prompt == "terse":
+        opening = terse.opening(first, score=score, rng=rng)
+        return [opening, *map(terse.follow_up, later)]
+    opening = full.opening(first, turns=len(asked), score=score, rng=rng)
+    return [opening, *map(full.follow_up, later)]
 
 
 def outcomes_of_label(label: str) -> int:
@@ -69,7 +76,9 @@ def outcomes_of_label(label: str) -> int:
     )
 
 
-def _questions_and_outcomes(task: Task, label: str) -> tuple[tuple[Question, ...], Forecast]:
+def _questions_and_outcomes(
+    task: Task, label: str, prompt: str
+) -> tuple[tuple[Question, ...], Forecast]:
     """Return the question of each turn, and the share of each outcome under `label`."""
     if task.instance["family"] == FAMILY:
         question = question_of(task.instance)
@@ -77,7 +86,7 @@ def _questions_and_outcomes(task: Task, label: str) -> tuple[tuple[Question, ...
         if happened not in range(count):
             raise ValueError(f"the outcome must be below {count}, got {happened!r}")
         return (question,), tuple(float(outcome == happened) for outcome in range(count))
-    asked = questions(task.instance)
+    asked = questions(task.instance, prompt)
     outcomes = task.answer["outcomes"][: outcomes_of_label(label)]
     return asked, _shares(outcomes, asked[-1].options or 2)
 

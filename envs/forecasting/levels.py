@@ -34,8 +34,14 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
         "easy": Level(_EASY, Knobs(size=1)),
         "medium": Level(_MEDIUM, Knobs(size=2), negated=0.2),
         "hard": Level(
-            (*_MEDIUM, "conjunction"),
+            (*_MEDIUM, "censored", "conjunction"),
             Knobs(size=3, stated=False, tail=0.5),
+            negated=0.3,
+            distractors=2,
+        ),
+        "expert": Level(
+            ("regimes", "conditions", "witnesses", "ledger"),
+            Knobs(size=3, stated=False),
             negated=0.3,
             distractors=2,
         ),

@@ -1,30 +1,52 @@
-"""The instructions around a question; its own text comes from the family or the record."""
+"""The full prompt: the rules in sentences, around a question that its family or record words."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 
-from tokengym.envs.forecasting.grammar import write_forecast
+from tokengym.envs.forecasting.grammar import LETTERS, write_forecast
+from tokengym.envs.forecasting.question import Question
 from tokengym.rewards.scoring import LOG_FLOOR
 
-AGAIN = "Forecast again, in the same form."
-"""The request after news."""
+_SCORES: Mapping[str, str] = MappingProxyType(
+    {
+        "brier": "Your score is 1 minus {}",
+        "log": (
+            "Your score grows with the logarithm of what you gave to the true answer (less than "
+            f"{LOG_FLOOR:g} counts as {LOG_FLOOR:g})"
+        ),
+        "spherical": (
+            "Your score is what you gave to the true answer, divided by the root of the summed "
+            "squares of all your probabilities"
+        ),
+    }
+)
 
 
-def opening(
-    question: str, options: int, *, negated: bool, score: str, rng: np.random.Generator
-) -> str:
-    """Return the first text: the form of the answer, then the question.
+def opening(question: Question, *, turns: int, score: str, rng: np.random.Generator) -> str:
+    """Return the first text: the task, the question, the form of the answer.
 
     Args:
-        question: the question in words.
-        options: number of outcomes; 0 means yes/no.
-        negated: whether the probability of no is asked for.
-        score: name of the score; the text states only what a forecaster must know of it.
-        rng: draws the numbers of the example, which say nothing about the answer.
+        question: the first question.
+        turns: number of turns.
+        score: name of the score.
+        rng: draws the numbers of the examples, which say nothing about the answer.
     """
-    asked = "How likely is each?" if options else f"How likely is {'no' if negated else 'yes'}?"
-    clipped = f" Less than {LOG_FLOOR:g} counts as {LOG_FLOOR:g}." if score == "log" else ""
-    form = example(options, rng)
-    return f"{asked}{clipped} End with one line of three decimals like\n{form}\n\n{question}"
+    error = "the squared error of your probability"
+    if question.options:
+        error = "half the summed squared errors of your probabilities"
+    replies = "You reply once." if turns == 1 else "You reply twice: now, and again after news."
+    return (
+        f"You are a forecaster. {_instruction(question)} {_SCORES[score].format(error)}; honest "
+        f"probabilities score best, a reply in another form almost nothing. {replies}\n\n"
+        f"{question.text}\n\n{_form(question.options, rng)}"
+    )
+
+
+def follow_up(question: Question) -> str:
+    """Return the text of a later turn: the news, and the request to forecast again."""
+    return f"{question.text} Forecast again. {_instruction(question)}"
 
 
 def example(options: int, rng: np.random.Generator) -> str:
@@ -35,3 +57,24 @@ def example(options: int, rng: np.random.Generator) -> str:
         rng: draws the numbers, uniform over all forecasts.
     """
     return write_forecast(tuple(rng.dirichlet([1.0] * (options or 2)).tolist()), options)
+
+
+def _instruction(question: Question) -> str:
+    if question.options:
+        return (
+            'Start your reply with "Probabilities:" and give the probability of each outcome, '
+            f"{LETTERS[0]} to {LETTERS[question.options - 1]}, as a number from 0 to 1 with three "
+            "decimals; they sum to 1."
+        )
+    return (
+        'Start your reply with "Probability:" and give the probability that the answer is '
+        f"{'no' if question.negated else 'yes'} as a number from 0 to 1 with three decimals."
+    )
+
+
+def _form(options: int, rng: np.random.Generator) -> str:
+    numbers = "numbers" if options else "number"
+    return (
+        f"Reply with one line. The form, with made-up numbers:\n{example(options, rng)}\n"
+        f"{example(options, rng)}\nReply with one line like these, with your own {numbers}."
+    )

@@ -11,7 +11,6 @@ from typing import Any
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.families.base import Family, Shown, before_news
 from tokengym.envs.forecasting.oracle import as_asked
-from tokengym.envs.forecasting.prompt import AGAIN
 from tokengym.rewards.scoring import Forecast
 
 
@@ -37,21 +36,26 @@ class Question:
     price: Forecast | None = None
 
 
-def questions(instance: Mapping[str, Any]) -> tuple[Question, ...]:
+def questions(instance: Mapping[str, Any], prompt: str) -> tuple[Question, ...]:
     """Return the question of each turn of an instance.
+
+    Args:
+        instance: as `draw` gives it.
+        prompt: `full` or `terse`, how the world words them.
 
     Raises:
         LookupError, TypeError, ValueError, ArithmeticError: if it is not one that `draw` gives.
     """
     family = FAMILIES[instance["family"]]
     shown = instance["shown"]
-    text = " ".join([*instance["asides"], family.text(shown)])
+    words = family.wording(prompt)
+    text = " ".join([*instance["asides"], words.text(shown)])
     if instance["turns"] == 1:
         return (_question(family, text, shown, instance),)
-    if family.news is None:
+    if words.news is None:
         raise ValueError(f"questions of the family {family.name!r} have one turn")
     first = _question(family, text, before_news(shown), instance)
-    return (first, _question(family, f"{family.news(shown)} {AGAIN}", shown, instance))
+    return (first, _question(family, words.news(shown), shown, instance))
 
 
 def _question(family: Family, text: str, shown: Shown, instance: Mapping[str, Any]) -> Question:

@@ -20,6 +20,7 @@ from tokengym.envs.forecasting.compiled import (
 from tokengym.envs.forecasting.data.instance import answer_of, instance_of
 from tokengym.envs.forecasting.data.load import Dataset, load_dataset
 from tokengym.envs.forecasting.data.report import DataReport
+from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.generator import draw, draw_outcomes, share_of_yes
 from tokengym.envs.forecasting.grammar import nearness_of_forecast, read_forecast
 from tokengym.envs.forecasting.levels import LEVELS
@@ -35,12 +36,15 @@ class ForecastWorld(World[CompiledTask]):
 
     Description:
         Synthetic families of questions whose exact posterior predictive odds are known, or the
-        resolved questions of a user's own files. `easy` asks three families in few words, `medium`
-        nine, `hard` adds conjunctions, irrelevant sentences and unstated priors, and `update`
-        reveals more data in a second turn and asks again.
+        resolved questions of a user's own files. `easy` asks three families, `medium` nine, `hard`
+        adds conjunctions, censored logs, irrelevant sentences and unstated priors. `expert` hides
+        laws that are the same in every question and that only many of them teach: how reliable each
+        person is, what weather does, when rates change. `update` reveals more data in a second turn
+        and asks again.
 
     Observation:
-        The first turn states the form of the answer and the question; a second one brings news.
+        The first turn states the form of the answer, with made-up numbers, and the question; a
+        second one brings news.
 
     Action:
         Any text. Its last line `Probability: 0.137` counts, or of a question with several outcomes
@@ -184,15 +188,19 @@ class ForecastWorld(World[CompiledTask]):
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
         return draw(rng, self.families, LEVELS[self.level])
 
+    def _split_key(self, instance: Mapping[str, Any]) -> object:
+        family = instance["family"]
+        return [family, FAMILIES[family].split_key(instance["shown"])]
+
     def _solve(self, instance: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
         return draw_outcomes(instance, rng)
 
     def _compile_options(self) -> tuple[object, ...]:
-        return self.score, self.label
+        return self.score, self.label, self.prompt
 
     @classmethod
-    def _compile(cls, task: Task, score: str, label: str) -> CompiledTask:
-        return compile_task(task, score, label)
+    def _compile(cls, task: Task, score: str, label: str, prompt: str) -> CompiledTask:
+        return compile_task(task, score, label, prompt)
 
     def _begin(self, task: Task) -> Turn:
         self._turn = 0

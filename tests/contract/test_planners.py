@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import pytest
 
-from tests.contract.planners import energy
+from tests.contract.planners import energy, forecast
 from tokengym.envs.core.rollout import play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
@@ -27,8 +27,11 @@ class Planner(Protocol):
         """Read the last Turn."""
 
 
-PLANNERS: dict[str, Callable[[], Planner]] = {"energy": energy.Operator}
-RIVALS = {"energy": "mpc"}
+PLANNERS: dict[str, Callable[[], Planner]] = {
+    "energy": energy.Operator,
+    "forecast": forecast.Forecaster,
+}
+RIVALS = {"energy": "mpc", "forecast": "oracle"}
 """By world, the honest rule that its planner must match."""
 TOLERANCE = 0.01
 TASKS = 3

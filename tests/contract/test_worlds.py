@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 
 from tokengym.envs.core.rollout import Policy, play
-from tokengym.envs.core.seeding import SPLITS, split_of
 from tokengym.envs.registry import specs
 from tokengym.testing import LAWS, Law, Subject
 
@@ -50,13 +49,6 @@ def test_every_level_keeps_every_law(law: Law, case: tuple[str, str]) -> None:
 def test_every_world_keeps_the_costly_laws(law: Law, case: tuple[str, str]) -> None:
     assert law.applies(subject(case))
     law.check(subject(case))
-
-
-@pytest.mark.parametrize("case", CASES, ids=named)
-def test_the_split_of_a_drawn_task_is_that_of_its_fingerprint(case: tuple[str, str]) -> None:
-    for split in SPLITS:
-        for task in subject(case).tasks(split, 2):
-            assert split_of(task.fingerprint) == split
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)

@@ -60,7 +60,7 @@ def test_poisson_tail_integrates_over_the_rate(
     }
     rate = 40.0 * GRID
     seen = np.array([*counts, *(later or [])])
-    law = stats.gamma.pdf(rate, shape, scale=5.0)
+    law = stats.gamma.pdf(rate, shape, scale=5.0 / shape)
     law = law * np.prod(stats.poisson.pmf(seen[:, None], rate), axis=0)
     tail = stats.poisson.sf(threshold, ahead * rate)
     assert FAMILIES["poisson"].predictive(shown)[1] == pytest.approx(mean_over(law, tail), abs=1e-5)
@@ -91,8 +91,9 @@ def test_voter_integrates_over_the_simplex(counts: list[int], prior: int) -> Non
     inside = x + y < 1.0
     x, y = x[inside], y[inside]
     shares = np.stack([x, y, 1.0 - x - y])
-    law = (shares ** (np.array(counts)[:, None] + prior - 1)).prod(axis=0)
-    shown = {"counts": counts, "later": None, "prior": prior}
+    weights = np.array([prior, 1.0, prior])
+    law = (shares ** (np.array(counts) + weights - 1)[:, None]).prod(axis=0)
+    shown = {"counts": counts, "later": None, "prior": [prior, 1.0, prior]}
     expected = [mean_over(law, share) for share in shares]
     assert FAMILIES["voter"].predictive(shown) == pytest.approx(expected, abs=3e-3)
 
@@ -135,7 +136,7 @@ def test_reflection_counts_every_path_of_a_walk(up: float, steps: int, rise: int
 @few
 @given(seen=st.text("+-", min_size=0, max_size=15), steps=st.integers(1, 8), rise=st.integers(1, 8))
 def test_a_walk_of_unknown_drift_integrates_over_it(seen: str, steps: int, rise: int) -> None:
-    shown = {"up": None, "seen": seen, "prior": [2.0, 2.0], "rise": rise, "steps": steps}
+    shown = {"seen": seen, "prior": [2.0, 2.0], "rise": rise, "steps": steps}
     law = GRID ** (seen.count("+") + 1) * (1.0 - GRID) ** (seen.count("-") + 1)
     chance = np.zeros_like(GRID)
     for path in paths(steps):
@@ -207,26 +208,26 @@ def test_the_urn_integrates_over_both_rows_of_a_two_state_chain(
 
 @few
 @given(
-    split=st.tuples(st.integers(0, 10), st.integers(0, 10)),
-    cells=st.integers(1, 4),
-    generations=st.integers(1, 4),
+    split=st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30)),
+    cells=st.integers(1, 3),
+    generations=st.integers(1, 3),
 )
 def test_branching_follows_the_law_of_the_number_of_cells(
-    split: tuple[int, int], cells: int, generations: int
+    split: tuple[int, int, int], cells: int, generations: int
 ) -> None:
-    parts = [split[0], split[1], 20 - sum(split)]
-    offspring = np.array(parts) / 20.0
+    parts = [*split, 100 - sum(split)]
+    offspring = np.array(parts) / 100.0
     law = np.zeros(cells + 1)
     law[cells] = 1.0
     for _ in range(generations):
         powers = [np.ones(1)]
         for _ in range(len(law) - 1):
             powers.append(np.convolve(powers[-1], offspring))
-        after = np.zeros(2 * (len(law) - 1) + 1)
+        after = np.zeros(3 * (len(law) - 1) + 1)
         for size, mass in enumerate(law):
             after[: len(powers[size])] += mass * powers[size]
         law = after
-    shown = {"twentieths": parts, "cells": cells, "generations": generations}
+    shown = {"hundredths": parts, "cells": cells, "generations": generations}
     assert FAMILIES["branching"].predictive(shown)[1] == pytest.approx(law[0], abs=1e-12)
 
 
@@ -272,8 +273,14 @@ def test_autoregression_tail_is_the_simulated_one() -> None:
 
 
 def test_a_conjunction_of_independent_questions_is_their_product() -> None:
-    contest = {"ratings": [1700, 1600], "games": 3, "score": [1, 0], "later": None}
-    branching = {"twentieths": [8, 4, 8], "cells": 2, "generations": 3}
+    contest = {
+        "ratings": [1700, 1600],
+        "errors": [80, 50],
+        "games": 3,
+        "score": [1, 0],
+        "later": None,
+    }
+    branching = {"hundredths": [40, 20, 30, 10], "cells": 2, "generations": 3}
     shown = {
         "parts": [
             {"family": "contest", "shown": contest},

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokengym.envs.core.task import plain
+from tokengym.envs.core.world import PROMPTS
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.families.base import Shown
 from tokengym.envs.forecasting.generator import draw, draw_outcomes
@@ -79,21 +80,22 @@ def test_the_shares_of_the_replays_tend_to_the_posterior(level: str, name: str, 
         assert abs(replays.count(str(outcome)) / len(replays) - chance) <= 6.0 * error + 0.05
 
 
+@pytest.mark.parametrize("prompt", PROMPTS)
 @asked
 @few
 @given(seed=seeds)
 def test_questions_are_short_ascii_and_a_function_of_the_instance(
-    level: str, name: str, seed: int
+    level: str, name: str, prompt: str, seed: int
 ) -> None:
     instance = plain(draw(np.random.default_rng(seed), (name,), LEVELS[level]))
-    said = questions(instance)
-    assert said == questions(json.loads(json.dumps(instance)))
+    said = questions(instance, prompt)
+    assert said == questions(json.loads(json.dumps(instance)), prompt)
     assert len(said) == LEVELS[level].turns
     for question in said:
         assert question.text.isascii()
         assert "\n" not in question.text
         assert "e-" not in question.text
-    assert len(said[0].text) <= {"easy": 160}.get(level, 600)
+    assert len(said[0].text) <= {"easy": 160 if prompt == "terse" else 460}.get(level, 1700)
     assert all(len(question.text) <= 120 for question in said[1:])
 
 
@@ -102,8 +104,8 @@ def test_questions_are_short_ascii_and_a_function_of_the_instance(
 def test_the_negated_twin_has_the_complementary_odds(seed: int, name: str) -> None:
     instance = plain(draw(np.random.default_rng(seed), (name,), LEVELS["hard"]))
     if FAMILIES[name].options is None:
-        (question,) = questions({**instance, "negated": False})
-        (twin,) = questions({**instance, "negated": True})
+        (question,) = questions({**instance, "negated": False}, "full")
+        (twin,) = questions({**instance, "negated": True}, "full")
         assert question.predictive is not None
         assert twin.predictive == question.predictive[::-1]
         assert twin.text == question.text
@@ -114,9 +116,9 @@ def test_the_negated_twin_has_the_complementary_odds(seed: int, name: str) -> No
 def test_the_first_turn_says_nothing_of_the_news(seed: int, name: str) -> None:
     instance = plain(draw(np.random.default_rng(seed), (name,), LEVELS["update"]))
     other = plain(draw(np.random.default_rng(seed + 1), (name,), LEVELS["update"]))
-    first, _ = questions(instance)
+    first, _ = questions(instance, "full")
     if name != "voter" or len(instance["shown"]["counts"]) == len(other["shown"]["counts"]):
         changed = {**instance["shown"], "later": other["shown"]["later"]}
         if name == "contest":
             changed["later"] = [0, 1]
-        assert questions({**instance, "shown": changed})[0] == first
+        assert questions({**instance, "shown": changed}, "full")[0] == first

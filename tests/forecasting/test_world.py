@@ -150,7 +150,7 @@ def test_easy_instances_hardly_ever_repeat() -> None:
 
 
 def test_the_instruction_is_one_head_of_every_easy_prompt_but_for_made_up_numbers() -> None:
-    world = forecast_world()
+    world = forecast_world(prompt="terse")
     prompts = [world.start(world.task("train", index)).text for index in range(30)]
     examples = [prompt.partition("\n\n")[0].rpartition("Probability: ") for prompt in prompts]
     assert len({head for head, _, _ in examples}) == 1
@@ -184,9 +184,9 @@ def test_after_a_malformed_first_report_the_second_still_pays() -> None:
 
 
 def test_news_is_worth_something() -> None:
-    world = forecast_world("update", label="expected", family="frequency")
+    world = forecast_world("update", label="expected")
     early, late = [], []
-    for index in range(200):
+    for index in range(300):
         world.start(world.task("train", index))
         best = [world.best_forecast]
         world.reply("Probability: 0.5")

@@ -6,13 +6,18 @@ from types import MappingProxyType
 from tokengym.envs.forecasting.families import (
     autoregression,
     branching,
+    censored,
+    conditions,
     contest,
     frequency,
+    ledger,
     markov,
     poisson,
     polls,
+    regimes,
     voter,
     walk,
+    witnesses,
 )
 from tokengym.envs.forecasting.families.base import Family
 from tokengym.envs.forecasting.families.conjunction import conjunction
@@ -27,6 +32,11 @@ _SIMPLE = (
     autoregression.FAMILY,
     polls.FAMILY,
     voter.FAMILY,
+    regimes.FAMILY,
+    witnesses.FAMILY,
+    censored.FAMILY,
+    conditions.FAMILY,
+    ledger.FAMILY,
 )
 _PARTS = {family.name: family for family in (frequency.FAMILY, contest.FAMILY, branching.FAMILY)}
 

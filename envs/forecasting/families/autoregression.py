@@ -17,6 +17,7 @@ from tokengym.envs.forecasting.families.base import (
     Family,
     Knobs,
     Shown,
+    Wording,
     normal_tail,
     number,
     spread_out,
@@ -29,7 +30,7 @@ _LONGEST = {1: 2, 2: 5, 3: 8}
 
 
 def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
-    mean = int(rng.integers(40, 61))
+    mean = int(rng.integers(30, 91))
     if knobs.stated:
         pull, noise = float(rng.integers(1, 10)) / 10.0, float(rng.integers(2, 9))
         ahead = int(rng.integers(1, _LONGEST[knobs.size] + 1))
@@ -59,6 +60,24 @@ def _text(shown: Shown) -> str:
         f"A level has mean {shown['mean']}. Each day its distance from it is {pull} times the "
         f"day before's plus normal noise, sd {noise}. Now {shown['series'][-1]}. "
         f"Will it exceed {threshold} {when}?"
+    )
+
+
+def _full_text(shown: Shown) -> str:
+    mean, threshold, ahead = shown["mean"], shown["threshold"], shown["ahead"]
+    when = "tomorrow" if ahead == 1 else f"in {ahead} days"
+    if shown["known"] is None:
+        return (
+            f"A level has the long-run mean {mean}. Each day its distance from the mean is a fixed "
+            "share of the day before's plus normal noise, rounded to a whole number. Daily "
+            f"readings, the latest last: {', '.join(map(str, shown['series']))}. "
+            f"Question: Will the next reading be above {threshold}?"
+        )
+    pull, noise = map(number, shown["known"])
+    return (
+        f"A level has the long-run mean {mean}. Each day its distance from the mean is {pull} "
+        f"times the day before's plus normal noise with standard deviation {noise}. "
+        f"Today it is {shown['series'][-1]}. Question: Will it be above {threshold} {when}?"
     )
 
 
@@ -132,4 +151,12 @@ def _empirical(shown: Shown) -> Forecast:
     return yes(_rounded_tail(x[-1], shown["threshold"] - shown["mean"], pull, noise))
 
 
-FAMILY = Family("autoregression", _draw, _text, _predictive, _latent, _empirical)
+FAMILY = Family(
+    "autoregression",
+    _draw,
+    _predictive,
+    _latent,
+    _empirical,
+    full=Wording(_full_text),
+    terse=Wording(_text),
+)

@@ -7,7 +7,7 @@ what is shown. The pair has the same joint law, and two equal questions are then
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,23 @@ class Knobs:
     staged: bool = False
 
 
+class Wording(NamedTuple):
+    """The words of a family.
+
+    Attributes:
+        text: the question, without `later`.
+        news: the words for `later`; `None` where the family cannot be asked in two turns.
+    """
+
+    text: Callable[[Shown], str]
+    news: Callable[[Shown], str] | None = None
+
+
+def before_news(shown: Shown) -> Shown:
+    """Return what the first of two turns shows."""
+    return {**shown, "later": None}
+
+
 @dataclass(frozen=True)
 class Family:
     """One family of synthetic questions.
@@ -45,33 +62,35 @@ class Family:
         name: what `family=` of the world takes.
         draw: what is shown, from a generator and the level's knobs. No field may depend on the
             hidden parameter except through data that are shown, or the odds would be wrong.
-        text: the question in words, without `later`.
         predictive: the posterior predictive probability of every outcome given what is shown.
         latent: the outcomes' probabilities under one hidden parameter drawn from its posterior.
         empirical: the forecast a sensible person computes from what is shown, without the prior.
+        full: the question in sentences.
+        terse: the question in few words.
         options: how many outcomes there are, called A, B, C, ...; `None` for a yes/no question.
-        news: the words for `later`; `None` where the family cannot be asked in two turns.
+        split_key: plain JSON that is the same for questions that must not come apart in a split:
+            what is shown first, by default.
     """
 
     name: str
     draw: Callable[[np.random.Generator, Knobs], Shown]
-    text: Callable[[Shown], str]
     predictive: Callable[[Shown], Forecast]
     latent: Callable[[Shown, np.random.Generator], Forecast]
     empirical: Callable[[Shown], Forecast]
+    full: Wording
+    terse: Wording
     options: Callable[[Shown], int] | None = None
-    news: Callable[[Shown], str] | None = None
+    split_key: Callable[[Shown], object] = before_news
+
+    def wording(self, prompt: str) -> Wording:
+        """Return the words for a world's `prompt`, `full` or `terse`."""
+        return self.full if prompt == "full" else self.terse
 
 
 def yes(probability: float) -> Forecast:
     """Return (no, yes) from the probability of yes, which rounding may have left just outside."""
     probability = min(1.0, max(0.0, probability))
     return (1.0 - probability, probability)
-
-
-def before_news(shown: Shown) -> Shown:
-    """Return what the first of two turns shows."""
-    return {**shown, "later": None}
 
 
 def normal_tail(z: float) -> float:
@@ -82,6 +101,11 @@ def normal_tail(z: float) -> float:
 def number(value: float) -> str:
     """Write a parameter in the fewest digits: `0.5`, `3`."""
     return f"{value:g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a number of things: `1 hour`, `3 hours`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def spread_out(rng: np.random.Generator, knobs: Knobs) -> float:

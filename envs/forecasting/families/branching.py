@@ -6,39 +6,59 @@ applied g times, k cells at the start (Galton and Watson 1875).
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, number, yes
+from tokengym.envs.forecasting.families.base import (
+    Family,
+    Knobs,
+    Shown,
+    Wording,
+    counted,
+    number,
+    yes,
+)
 from tokengym.rewards.scoring import Forecast
 
-_PARTS = 20
+_PARTS = 100
 _MOST_CELLS = {1: 3, 2: 6, 3: 12}
 _MOST_GENERATIONS = {1: 4, 2: 8, 3: 20}
 
 
 def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
-    offspring = rng.multinomial(_PARTS - 2, rng.dirichlet([1.0, 1.0, 1.0])) + np.array([1, 0, 1])
+    # No line is sure to die out, or to live.
+    offspring = rng.multinomial(_PARTS - 2, rng.dirichlet([1.0, 1.0, 1.0, 0.5]))
+    offspring[[0, 2]] += 1
     return {
-        "twentieths": offspring,
+        "hundredths": offspring,
         "cells": int(rng.integers(1, _MOST_CELLS[knobs.size] + 1)),
         "generations": int(rng.integers(1, _MOST_GENERATIONS[knobs.size] + 1)),
     }
 
 
 def _text(shown: Shown) -> str:
-    chances = ", ".join(number(part / _PARTS) for part in shown["twentieths"])
-    cells = "1 cell" if shown["cells"] == 1 else f"{shown['cells']} cells"
-    generations = shown["generations"]
-    after = "1 generation" if generations == 1 else f"{generations} generations"
     return (
-        f"Each cell leaves 0, 1 or 2 cells with chances {chances}. There are {cells} now. "
-        f"Will none be left after {after}?"
+        f"Each cell leaves 0, 1, 2 or 3 cells with chances {_chances(shown)}. Now "
+        f"{counted(shown['cells'], 'cell')}. "
+        f"Will none be left after {counted(shown['generations'], 'generation')}?"
     )
 
 
+def _full_text(shown: Shown) -> str:
+    return (
+        "In every generation each cell is replaced by 0, 1, 2 or 3 cells, independently, with the "
+        f"probabilities {_chances(shown)}. The line starts with {counted(shown['cells'], 'cell')}. "
+        "Question: Will no cell be left after "
+        f"{counted(shown['generations'], 'generation')}?"
+    )
+
+
+def _chances(shown: Shown) -> str:
+    return ", ".join(number(part / _PARTS) for part in shown["hundredths"])
+
+
 def _predictive(shown: Shown) -> Forecast:
-    none, one, two = (part / _PARTS for part in shown["twentieths"])
+    none, one, two, three = (part / _PARTS for part in shown["hundredths"])
     extinct = 0.0
     for _ in range(shown["generations"]):
-        extinct = none + one * extinct + two * extinct * extinct
+        extinct = none + extinct * (one + extinct * (two + extinct * three))
     return yes(float(extinct ** shown["cells"]))
 
 
@@ -48,12 +68,20 @@ def _latent(shown: Shown, _rng: np.random.Generator) -> Forecast:
 
 def _empirical(shown: Shown) -> Forecast:
     """Return the odds if each generation were of its expected size and died out by chance."""
-    none, one, two = (part / _PARTS for part in shown["twentieths"])
+    none, one, two, three = (part / _PARTS for part in shown["hundredths"])
     expected, alive = float(shown["cells"]), 1.0
     for _ in range(shown["generations"]):
         alive *= 1.0 - none ** max(1.0, expected)
-        expected *= one + 2.0 * two
+        expected *= one + 2.0 * two + 3.0 * three
     return yes(1.0 - alive)
 
 
-FAMILY = Family("branching", _draw, _text, _predictive, _latent, _empirical)
+FAMILY = Family(
+    "branching",
+    _draw,
+    _predictive,
+    _latent,
+    _empirical,
+    full=Wording(_full_text),
+    terse=Wording(_text),
+)

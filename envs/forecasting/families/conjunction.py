@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, yes
+from tokengym.envs.core.task import canonical_json
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, yes
 from tokengym.rewards.scoring import Forecast
 
 PARTS = 2
@@ -24,12 +25,21 @@ def conjunction(parts: Mapping[str, Family]) -> Family:
             "parts": [{"family": name, "shown": parts[name].draw(rng, knobs)} for name in picked]
         }
 
-    def text(shown: Shown) -> str:
-        asked = (
-            f"({number}) {parts[part['family']].text(part['shown'])}"
+    def asked(shown: Shown, prompt: str) -> str:
+        texts = (
+            f"({number}) {parts[part['family']].wording(prompt).text(part['shown'])}"
             for number, part in enumerate(shown["parts"], start=1)
         )
-        return f"Two unrelated questions. {' '.join(asked)} Will both be yes?"
+        return " ".join(texts)
+
+    def full_text(shown: Shown) -> str:
+        return (
+            f"Here are two unrelated questions. {asked(shown, 'full')} "
+            "Final question: Will the answer to both be yes?"
+        )
+
+    def text(shown: Shown) -> str:
+        return f"Two unrelated questions. {asked(shown, 'terse')} Will both be yes?"
 
     def product(shown: Shown, chance: str, *arguments: np.random.Generator) -> Forecast:
         both = 1.0
@@ -40,8 +50,10 @@ def conjunction(parts: Mapping[str, Family]) -> Family:
     return Family(
         "conjunction",
         draw,
-        text,
         predictive=lambda shown: product(shown, "predictive"),
         latent=lambda shown, rng: product(shown, "latent", rng),
         empirical=lambda shown: product(shown, "empirical"),
+        full=Wording(full_text),
+        terse=Wording(text),
+        split_key=lambda shown: sorted(map(canonical_json, shown["parts"])),
     )

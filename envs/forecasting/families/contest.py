@@ -1,46 +1,77 @@
-"""Best of n between two players with Elo ratings; the odds of a game are 10^(difference / 400)."""
+"""Best of n between two players with Elo ratings that were measured with error.
+
+The odds of a game are 10^(d / 400), d the true difference, which is normal about the measured one.
+The chance of the series is its mean over d given the games already played, by Gauss-Hermite
+quadrature.
+"""
 
 from math import comb
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, yes
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, yes
 from tokengym.rewards.scoring import Forecast
 
-_MEAN, _SPREAD = 1600, 300
+_MEAN, _SPREAD = 1600, 200
 _LOWEST, _HIGHEST = 800, 2400
+_ERRORS = (50, 200)
+"""Smallest and largest standard error of a rating, in steps of 10."""
 _GAMES = {1: (1, 3, 5), 2: (3, 5, 7), 3: (3, 5, 7, 9)}
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(24)
 
 
 def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
     games = int(rng.choice(_GAMES[knobs.size]))
     a, b = np.clip(rng.normal(_MEAN, _SPREAD, size=2), _LOWEST, _HIGHEST).round().astype(int)
-    later = None
-    if knobs.staged:
-        # At most games // 2 games are played by then, so the series is never over.
-        won = int(rng.binomial(games // 2, game_chance(int(a), int(b))))
-        later = (won, games // 2 - won)
-    score = (0, 0)
+    errors = 10 * rng.integers(_ERRORS[0] // 10, _ERRORS[1] // 10 + 1, size=2)
+    true = float(a - b) + float(np.hypot(*errors)) * float(rng.normal())
+    # At most games // 2 games are played, so the series is never over.
+    played = games // 2 if knobs.staged else 0
     if knobs.size > 1 and not knobs.staged:
-        score = tuple(rng.integers(0, games // 2 + 1, size=2).tolist())
+        played = int(rng.integers(0, games // 2 + 1))
+    won = int(rng.binomial(played, game_chance(true)))
+    score = (won, played - won)
     return {
         "ratings": (a, b),
+        "errors": errors,
         "games": games,
-        "score": score,
-        "later": later,
+        "score": (0, 0) if knobs.staged else score,
+        "later": score if knobs.staged else None,
         "stated": knobs.stated,
     }
 
 
 def _text(shown: Shown) -> str:
     a, b = shown["ratings"]
+    of_a, of_b = shown["errors"]
     scale = "Elo" if shown["stated"] else "Skill"
-    won, lost = shown["score"]
-    standing = f" A has won {won}, B {lost}." if won + lost else ""
     return (
-        f"{scale} ratings: A {a}, B {b}. They play best of {shown['games']}, no draws.{standing} "
-        "Will A win?"
+        f"{scale} ratings (sd): A {a} ({of_a}), B {b} ({of_b}). They play best of "
+        f"{shown['games']}, no draws.{_standing(shown)} Will A win?"
     )
+
+
+def _full_text(shown: Shown) -> str:
+    a, b = shown["ratings"]
+    of_a, of_b = shown["errors"]
+    games = shown["games"]
+    rule = "Ratings are measured with error."
+    if shown["stated"]:
+        rule = (
+            "Elo ratings are measured with error: the true rating is normally distributed around "
+            "the measured one. If A's true rating is d above B's, A wins a game with probability "
+            "1/(1+10^(-d/400))."
+        )
+    return (
+        f"A and B play a series of best of {games} without draws: whoever wins {games // 2 + 1} "
+        f"games first wins it. {rule} A is rated {a} with standard error {of_a}, B {b} with "
+        f"standard error {of_b}.{_standing(shown)} Question: Will A win the series?"
+    )
+
+
+def _standing(shown: Shown) -> str:
+    won, lost = shown["score"]
+    return f" A has won {won}, B {lost}." if won + lost else ""
 
 
 def _news(shown: Shown) -> str:
@@ -48,9 +79,9 @@ def _news(shown: Shown) -> str:
     return f"By now A has won {won}, B {lost}."
 
 
-def game_chance(rating: int, other: int) -> float:
-    """Return the chance to win one game."""
-    return float(1.0 / (1.0 + 10.0 ** ((other - rating) / 400.0)))
+def game_chance(difference: float) -> float:
+    """Return the chance to win one game, from the difference of the true ratings."""
+    return float(1.0 / (1.0 + 10.0 ** (-difference / 400.0)))
 
 
 def series_chance(game: float, need: int, other_needs: int) -> float:
@@ -67,14 +98,55 @@ def series_chance(game: float, need: int, other_needs: int) -> float:
     )
 
 
-def _predictive(shown: Shown) -> Forecast:
+def _seen(shown: Shown) -> tuple[int, int]:
     won, lost = shown["score"] if shown["later"] is None else shown["later"]
+    return won, lost
+
+
+def _difference(shown: Shown) -> float:
+    return float(shown["ratings"][0] - shown["ratings"][1])
+
+
+def _posterior(
+    difference: float, error: float, won: int, lost: int
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return chances to win a game at the nodes of the quadrature, and the nodes' probabilities."""
+    chances = 1.0 / (1.0 + 10.0 ** (-(difference + error * _NODES) / 400.0))
+    weights = _WEIGHTS * chances**won * (1.0 - chances) ** lost
+    return tuple(chances.tolist()), tuple((weights / weights.sum()).tolist())
+
+
+def _nodes(shown: Shown) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    return _posterior(_difference(shown), float(np.hypot(*shown["errors"])), *_seen(shown))
+
+
+def _series(shown: Shown, game: float) -> float:
+    won, lost = _seen(shown)
     to_win = shown["games"] // 2 + 1
-    return yes(series_chance(game_chance(*shown["ratings"]), to_win - won, to_win - lost))
+    return series_chance(game, to_win - won, to_win - lost)
 
 
-def _latent(shown: Shown, _rng: np.random.Generator) -> Forecast:
-    return _predictive(shown)
+def _predictive(shown: Shown) -> Forecast:
+    chances, weights = _nodes(shown)
+    return yes(sum(w * _series(shown, game) for game, w in zip(chances, weights, strict=True)))
 
 
-FAMILY = Family("contest", _draw, _text, _predictive, _latent, _predictive, news=_news)
+def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
+    chances, weights = _nodes(shown)
+    return yes(_series(shown, chances[int(rng.choice(len(chances), p=weights))]))
+
+
+def _empirical(shown: Shown) -> Forecast:
+    """Return the odds as if the ratings were exact."""
+    return yes(_series(shown, game_chance(_difference(shown))))
+
+
+FAMILY = Family(
+    "contest",
+    _draw,
+    _predictive,
+    _latent,
+    _empirical,
+    full=Wording(_full_text, _news),
+    terse=Wording(_text, _news),
+)

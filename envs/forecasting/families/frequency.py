@@ -4,25 +4,26 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, number, yes
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, number, yes
 from tokengym.rewards.scoring import Forecast
 
 _NAMES = "ABCDE"
 _SOURCES = {1: 2, 2: 4, 3: 5}
-_TRIES = {1: (10, 40), 2: (6, 60), 3: (3, 80)}
-_U_SHAPED = (0.5, 0.5)
-_RARE = (0.4, 1.2)
+_TRIES = {1: (4, 20), 2: (3, 30), 3: (2, 40)}
+_STATED = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0)
+"""Either parameter of a prior that is stated."""
+_UNSTATED = (0.6, 2.4)
 
 
 def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
     sources = _SOURCES[knobs.size]
-    prior = _U_SHAPED if knobs.stated else _RARE
-    rates = rng.beta(*prior, size=sources)
+    a, b = rng.choice(_STATED, size=2).tolist() if knobs.stated else _UNSTATED
+    rates = rng.beta(a, b, size=sources)
     few, many = _TRIES[knobs.size]
     tries = rng.integers(few, many + 1, size=sources)
     later = None
     if knobs.staged:
-        tries = rng.integers(2, 9, size=sources)
+        tries = rng.integers(1, 6, size=sources)
         more = rng.integers(few, many + 1, size=sources)
         later = {"hits": rng.binomial(more, rates), "tries": more}
     return {
@@ -30,7 +31,7 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
         "tries": tries,
         "later": later,
         "asked": int(rng.integers(sources)),
-        "prior": prior,
+        "prior": (a, b),
         "stated": knobs.stated,
     }
 
@@ -40,6 +41,23 @@ def _text(shown: Shown) -> str:
     asked = _NAMES[shown["asked"]]
     counts = _counts(shown["hits"], shown["tries"])
     return f"{prior}Successes so far: {counts}. Will the next try of {asked} succeed?"
+
+
+def _full_text(shown: Shown) -> str:
+    last = len(shown["tries"]) - 1
+    names = f"{_NAMES[0]} {'to' if last > 1 else 'and'} {_NAMES[last]}"
+    rule = (
+        f"Sources {names} are tried again and again. Each succeeds with a probability of its own, "
+        "the same at every try."
+    )
+    if shown["stated"]:
+        a, b = map(number, shown["prior"])
+        rule += f" Before any try, each probability has the prior distribution Beta({a}, {b})."
+    counts = _counts(shown["hits"], shown["tries"])
+    return (
+        f"{rule} Successes so far: {counts}. "
+        f"Question: Will the next try of {_NAMES[shown['asked']]} succeed?"
+    )
 
 
 def _news(shown: Shown) -> str:
@@ -77,4 +95,12 @@ def _empirical(shown: Shown) -> Forecast:
     return yes(hits / tries)
 
 
-FAMILY = Family("frequency", _draw, _text, _predictive, _latent, _empirical, news=_news)
+FAMILY = Family(
+    "frequency",
+    _draw,
+    _predictive,
+    _latent,
+    _empirical,
+    full=Wording(_full_text, _news),
+    terse=Wording(_text, _news),
+)

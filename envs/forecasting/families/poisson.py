@@ -11,20 +11,26 @@ from tokengym.envs.forecasting.families.base import (
     Family,
     Knobs,
     Shown,
+    Wording,
+    counted,
     number,
     spread_out,
     yes,
 )
 from tokengym.rewards.scoring import Forecast
 
-_STATED = (1.0, 5.0)
-_UNSTATED = (2.0, 3.0)
+_SHAPES, _MEANS = (1.0, 2.0, 4.0, 8.0), (3, 15)
+"""Shapes, and smallest and largest mean, of a prior that is stated."""
+_UNSTATED = (2.0, 8.0)
 
 
 def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
-    prior = _STATED if knobs.stated else _UNSTATED
-    rate = rng.gamma(*prior)
-    counts = rng.poisson(rate, size=int(rng.integers(4, 4 + 4 * knobs.size)))
+    prior = _UNSTATED
+    if knobs.stated:
+        prior = float(rng.choice(_SHAPES)), float(rng.integers(_MEANS[0], _MEANS[1] + 1))
+    shape, mean = prior
+    rate = rng.gamma(shape, mean / shape)
+    counts = rng.poisson(rate, size=int(rng.integers(3, 4 + 2 * knobs.size)))
     later = rng.poisson(rate, size=int(rng.integers(4, 9))) if knobs.staged else None
     if knobs.staged:
         counts = counts[:3]
@@ -43,14 +49,29 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
 
 
 def _text(shown: Shown) -> str:
-    shape, scale = shown["prior"]
-    law = f"exponential, mean {number(scale)}"
-    if shape != 1:
-        law = f"Gamma, shape {number(shape)}, scale {number(scale)}"
-    rule = f"Faults a day are Poisson; rate prior {law}. " if shown["stated"] else "Faults a day. "
+    shape, mean = map(number, shown["prior"])
+    rule = "Faults a day. "
+    if shown["stated"]:
+        rule = f"Faults a day are Poisson; rate prior Gamma, shape {shape}, mean {mean}. "
     counts = " ".join(map(str, shown["counts"]))
     ahead = "the next day" if shown["ahead"] == 1 else f"the next {shown['ahead']} days together"
     return f"{rule}Seen: {counts}. Will {ahead} bring more than {shown['threshold']}?"
+
+
+def _full_text(shown: Shown) -> str:
+    rule = "Faults happen independently, at the same rate every day."
+    if shown["stated"]:
+        shape, mean = map(number, shown["prior"])
+        rule += (
+            " The faults of a day have a Poisson distribution. Before any count, the rate per day "
+            f"has the prior distribution Gamma with shape {shape} and mean {mean}."
+        )
+    counts = ", ".join(map(str, shown["counts"]))
+    ahead = "the next day" if shown["ahead"] == 1 else f"the next {shown['ahead']} days together"
+    return (
+        f"{rule} Faults per day so far: {counts}. "
+        f"Question: Will {ahead} bring more than {counted(shown['threshold'], 'fault')}?"
+    )
 
 
 def _news(shown: Shown) -> str:
@@ -63,9 +84,9 @@ def _seen(shown: Shown) -> list[int]:
 
 def _posterior(shown: Shown) -> tuple[float, float]:
     """Return shape and rate of the Gamma posterior."""
-    shape, scale = shown["prior"]
+    shape, mean = shown["prior"]
     seen = _seen(shown)
-    return shape + sum(seen), 1.0 / scale + len(seen)
+    return shape + sum(seen), shape / mean + len(seen)
 
 
 def negative_binomial_tail(shape: float, mean: float, threshold: int) -> float:
@@ -113,4 +134,12 @@ def _empirical(shown: Shown) -> Forecast:
     return yes(poisson_tail(daily * shown["ahead"], shown["threshold"]))
 
 
-FAMILY = Family("poisson", _draw, _text, _predictive, _latent, _empirical, news=_news)
+FAMILY = Family(
+    "poisson",
+    _draw,
+    _predictive,
+    _latent,
+    _empirical,
+    full=Wording(_full_text, _news),
+    terse=Wording(_text, _news),
+)

@@ -4,16 +4,18 @@ import math
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, number, yes
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, number, yes
 from tokengym.rewards.scoring import Forecast
 
-_EVEN = 2.0
+_STATED = (1.0, 2.0, 4.0, 8.0)
+"""Either parameter of a prior that is stated."""
+_UNSTATED = (4.0, 2.0)
 
 
 def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
-    prior = (_EVEN, _EVEN) if knobs.stated else (_EVEN + 1.0, _EVEN)
+    prior = tuple(rng.choice(_STATED, size=2).tolist()) if knobs.stated else _UNSTATED
     support = rng.beta(*prior)
-    asked = rng.integers(8, 20 * knobs.size, size=knobs.size)
+    asked = rng.integers(4, 10 * knobs.size, size=knobs.size)
     later = None
     if knobs.staged:
         asked, more = asked[:1], rng.integers(20, 60, size=1)
@@ -22,7 +24,7 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
         "asked": asked,
         "for": rng.binomial(asked, support),
         "later": later,
-        "voters": 2 * int(rng.integers(2, 25 * knobs.size)) + 1,
+        "voters": 2 * int(rng.integers(2, 60 * knobs.size)) + 1,
         "prior": prior,
         "stated": knobs.stated,
     }
@@ -34,6 +36,17 @@ def _text(shown: Shown) -> str:
     return (
         f"{prior}Polls: {_poll_counts(shown)}. {shown['voters']} others vote. "
         "Will more than half vote A?"
+    )
+
+
+def _full_text(shown: Shown) -> str:
+    rule = "Every voter votes for A with the same unknown probability, independently."
+    if shown["stated"]:
+        a, b = map(number, shown["prior"])
+        rule += f" Before any poll, that probability has the prior distribution Beta({a}, {b})."
+    return (
+        f"{rule} Polls: {_poll_counts(shown)}. {shown['voters']} others will vote. "
+        "Question: Will more than half of them vote for A?"
     )
 
 
@@ -98,9 +111,9 @@ def _empirical(shown: Shown) -> Forecast:
 FAMILY = Family(
     "polls",
     _draw,
-    _text,
     _predictive,
     _latent,
     _empirical,
-    news=_news,
+    full=Wording(_full_text, _news),
+    terse=Wording(_text, _news),
 )

@@ -4,22 +4,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, number
 from tokengym.rewards.scoring import Forecast
 
 _NAMES = "ABCDEF"
-_UNIFORM = 1.0
-_PEAKED = 0.7
+_STATED = (0.5, 1.0, 2.0, 4.0)
+"""Each option's weight in a prior that is stated."""
+_UNSTATED = 0.5
 
 
 def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
-    options = int(rng.integers(3, 4 + knobs.size))
-    prior = _UNIFORM if knobs.stated else _PEAKED
-    shares = rng.dirichlet([prior] * options)
-    asked = int(rng.integers(6, 20 * knobs.size))
+    options = int(rng.integers(1 + knobs.size, 4 + knobs.size))
+    prior = rng.choice(_STATED, size=options) if knobs.stated else np.full(options, _UNSTATED)
+    shares = rng.dirichlet(prior)
+    asked = int(rng.integers(8, 12 * knobs.size))
     later = None
     if knobs.staged:
-        asked, later = asked // 3 + 1, rng.multinomial(int(rng.integers(12, 40)), shares)
+        asked, later = asked // 2 + 2, rng.multinomial(int(rng.integers(12, 40)), shares)
     return {
         "counts": rng.multinomial(asked, shares),
         "later": later,
@@ -33,8 +34,29 @@ def _options(shown: Shown) -> int:
 
 
 def _text(shown: Shown) -> str:
-    prior = "All splits are equally likely beforehand. " if shown["stated"] else ""
+    prior = f"Prior Dirichlet: {_weights(shown)}. " if shown["stated"] else ""
     return f"{prior}Named so far: {_counts(shown['counts'])}. Which will the next one name?"
+
+
+def _full_text(shown: Shown) -> str:
+    names = _NAMES[: len(shown["counts"])]
+    rule = (
+        f"Every voter names one of {', '.join(names)}, each with the same unknown probability for "
+        "all voters."
+    )
+    if shown["stated"]:
+        rule += (
+            " Before any vote, these probabilities have the prior distribution Dirichlet with the "
+            f"weights {_weights(shown)}."
+        )
+    return (
+        f"{rule} Named so far: {_counts(shown['counts'])}. "
+        "Question: Which will the next voter name?"
+    )
+
+
+def _weights(shown: Shown) -> str:
+    return ", ".join(f"{name} {number(w)}" for name, w in zip(_NAMES, shown["prior"], strict=False))
 
 
 def _news(shown: Shown) -> str:
@@ -50,13 +72,16 @@ def _seen(shown: Shown) -> list[int]:
     return [first + more for first, more in zip(shown["counts"], later, strict=True)]
 
 
+def _posterior(shown: Shown) -> list[float]:
+    return [weight + count for weight, count in zip(shown["prior"], _seen(shown), strict=True)]
+
+
 def _predictive(shown: Shown) -> Forecast:
-    return _shares([count + shown["prior"] for count in _seen(shown)])
+    return _shares(_posterior(shown))
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
-    posterior = [count + shown["prior"] for count in _seen(shown)]
-    return tuple(rng.dirichlet(posterior).tolist())
+    return tuple(rng.dirichlet(_posterior(shown)).tolist())
 
 
 def _empirical(shown: Shown) -> Forecast:
@@ -71,10 +96,10 @@ def _shares(counts: Sequence[float]) -> Forecast:
 FAMILY = Family(
     "voter",
     _draw,
-    _text,
     _predictive,
     _latent,
     _empirical,
+    full=Wording(_full_text, _news),
+    terse=Wording(_text, _news),
     options=_options,
-    news=_news,
 )

@@ -2,8 +2,8 @@
 
 Reflecting a path at its first visit to the barrier b pairs the paths that end at k < b after a
 visit with those that end at 2b - k, so C(n, (n + 2b - k) / 2) paths end at k after a visit. Each
-keeps its own weight, that of its ups and downs, whether the chance of an up is known or has a Beta
-prior.
+keeps its own weight, that of its ups and downs, averaged over the Beta posterior of the chance of
+an up.
 """
 
 import math
@@ -11,40 +11,54 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, number, yes
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, number, yes
 from tokengym.rewards.scoring import Forecast
 
-_PRIOR = (2.0, 2.0)
+_STATED = (1.0, 2.0, 3.0, 4.0)
+"""Either parameter of a prior that is stated."""
+_UNSTATED = (2.0, 2.0)
 _STEPS = {1: (6, 12), 2: (8, 30), 3: (10, 40)}
 
 
 def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
     few, many = _STEPS[knobs.size]
     steps = int(rng.integers(few, many + 1))
-    if knobs.stated:
-        up, seen = float(rng.integers(25, 76)) / 100.0, ""
-        drift = 2.0 * up - 1.0
-    else:
-        up, chance = None, rng.beta(*_PRIOR)
-        seen = "".join("-+"[move] for move in rng.binomial(1, chance, int(rng.integers(12, 25))))
-        drift = (seen.count("+") - seen.count("-")) / len(seen)
+    prior = tuple(rng.choice(_STATED, size=2).tolist()) if knobs.stated else _UNSTATED
+    moves = rng.binomial(1, rng.beta(*prior), int(rng.integers(10, 25)))
+    seen = "".join("-+"[move] for move in moves)
+    drift = (seen.count("+") - seen.count("-")) / len(seen)
     goal = drift * steps + math.sqrt(steps) * float(rng.normal(0.5, 1.0 + 2.0 * knobs.tail))
     return {
-        "up": up,
         "seen": seen,
-        "prior": _PRIOR,
+        "prior": prior,
+        "stated": knobs.stated,
         "rise": min(steps, max(1, round(goal))),
         "steps": steps,
     }
 
 
 def _text(shown: Shown) -> str:
+    a, b = map(number, shown["prior"])
     rule = "A level moves up or down by 1 each step."
-    if shown["up"] is None:
-        rule += f" Last moves: {shown['seen']}."
-    else:
-        rule = f"A level moves by 1 each step: up with chance {number(shown['up'])}, else down."
+    if shown["stated"]:
+        rule += f" Chance of up: prior Beta({a}, {b})."
+    rule += f" Last moves: {shown['seen']}."
     return f"{rule} Will it be {shown['rise']} above today at any time in {shown['steps']} steps?"
+
+
+def _full_text(shown: Shown) -> str:
+    a, b = map(number, shown["prior"])
+    rule = (
+        "A level moves up or down by 1 at each step, up with the same unknown probability each "
+        "time."
+    )
+    if shown["stated"]:
+        rule += f" Before any move, that probability has the prior distribution Beta({a}, {b})."
+    return (
+        f"{rule} The last moves were {shown['seen']} (+ is up, - is down). Question: Will the "
+        f"level be {shown['rise']} above today's level at any time in the next "
+        f"{shown['steps']} steps?"
+    )
 
 
 def reach_chance(rise: int, steps: int, weight: Callable[[int, int], float]) -> float:
@@ -84,20 +98,17 @@ def _posterior(shown: Shown) -> tuple[float, float]:
 
 
 def _predictive(shown: Shown) -> Forecast:
-    weight = _learned(*_posterior(shown)) if shown["up"] is None else _known(shown["up"])
-    return yes(reach_chance(shown["rise"], shown["steps"], weight))
+    return yes(reach_chance(shown["rise"], shown["steps"], _learned(*_posterior(shown))))
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
-    up = float(rng.beta(*_posterior(shown))) if shown["up"] is None else shown["up"]
+    up = float(rng.beta(*_posterior(shown)))
     return yes(reach_chance(shown["rise"], shown["steps"], _known(up)))
 
 
 def _empirical(shown: Shown) -> Forecast:
     """Return the odds by Brownian motion with drift, which needs no sum over paths."""
-    up = shown["up"]
-    if up is None:
-        up = (shown["seen"].count("+") + 0.5) / (len(shown["seen"]) + 1.0)
+    up = (shown["seen"].count("+") + 0.5) / (len(shown["seen"]) + 1.0)
     drift = 2.0 * up - 1.0
     variance = 1.0 - drift * drift
     return yes(brownian_reach(shown["rise"], shown["steps"], drift, variance))
@@ -112,4 +123,12 @@ def brownian_reach(rise: float, time: float, drift: float, variance: float) -> f
     return direct if mirrored == 0.0 else direct + math.exp(exponent + math.log(mirrored))
 
 
-FAMILY = Family("walk", _draw, _text, _predictive, _latent, _empirical)
+FAMILY = Family(
+    "walk",
+    _draw,
+    _predictive,
+    _latent,
+    _empirical,
+    full=Wording(_full_text),
+    terse=Wording(_text),
+)

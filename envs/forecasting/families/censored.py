@@ -1,0 +1,93 @@
+"""A log that keeps only bad days: will the next day bring more than c faults?
+
+Faults a day are Poisson, the rate one of `_RATES`, all alike beforehand. The logged days have their
+Poisson likelihood, and each day left out that of staying at or below the log's limit.
+"""
+
+import math
+
+import numpy as np
+
+from tokengym.envs.forecasting.families.base import (
+    Family,
+    Knobs,
+    Shown,
+    Wording,
+    counted,
+    yes,
+)
+from tokengym.envs.forecasting.families.poisson import poisson_tail
+from tokengym.rewards.scoring import Forecast
+
+_RATES = tuple(0.5 * half for half in range(1, 25))
+
+
+def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
+    rate = float(rng.choice(_RATES))
+    limit = int(rng.integers(2, 7))
+    days = int(rng.integers(10, 12 * knobs.size))
+    counts = rng.poisson(rate, size=days)
+    return {
+        "days": days,
+        "limit": limit,
+        "logged": counts[counts > limit],
+        "threshold": int(rng.integers(1, 15)),
+    }
+
+
+def _text(shown: Shown) -> str:
+    return (
+        f"Faults a day; a log keeps only days with more than {shown['limit']}. "
+        f"Last {shown['days']} days: {' '.join(map(str, shown['logged'])) or 'none'}. "
+        f"Will the next day bring more than {shown['threshold']}?"
+    )
+
+
+def _full_text(shown: Shown) -> str:
+    logged = ", ".join(map(str, shown["logged"])) or "none"
+    return (
+        "Faults happen independently, at the same rate every day. A log keeps only the days with "
+        f"more than {counted(shown['limit'], 'fault')}. Of the last {shown['days']} days it holds "
+        f"these numbers of faults: {logged}. "
+        f"Question: Will the next day bring more than {counted(shown['threshold'], 'fault')}?"
+    )
+
+
+def _posterior(shown: Shown) -> list[float]:
+    """Return the probability of each rate, given the log."""
+    logged, left_out = shown["logged"], shown["days"] - len(shown["logged"])
+    logs = []
+    for rate in _RATES:
+        quiet = 1.0 - poisson_tail(rate, shown["limit"])
+        logs.append(sum(logged) * math.log(rate) - len(logged) * rate + left_out * math.log(quiet))
+    top = max(logs)
+    weights = [math.exp(log - top) for log in logs]
+    return [weight / sum(weights) for weight in weights]
+
+
+def _predictive(shown: Shown) -> Forecast:
+    weighed = zip(_RATES, _posterior(shown), strict=True)
+    return yes(sum(weight * poisson_tail(rate, shown["threshold"]) for rate, weight in weighed))
+
+
+def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
+    rate = _RATES[int(rng.choice(len(_RATES), p=_posterior(shown)))]
+    return yes(poisson_tail(rate, shown["threshold"]))
+
+
+def _empirical(shown: Shown) -> Forecast:
+    """Return the odds at the mean of all days, those left out at half the log's limit."""
+    logged, days = shown["logged"], shown["days"]
+    left_out = 0.5 * shown["limit"] * (days - len(logged))
+    return yes(poisson_tail((sum(logged) + left_out) / days, shown["threshold"]))
+
+
+FAMILY = Family(
+    "censored",
+    _draw,
+    _predictive,
+    _latent,
+    _empirical,
+    full=Wording(_full_text),
+    terse=Wording(_text),
+)

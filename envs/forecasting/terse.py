@@ -1,0 +1,28 @@
+"""The terse prompt: the same in few words, for tiny models that were trained on it."""
+
+import numpy as np
+
+from tokengym.envs.forecasting.prompt import example
+from tokengym.envs.forecasting.question import Question
+from tokengym.rewards.scoring import LOG_FLOOR
+
+
+def opening(question: Question, *, score: str, rng: np.random.Generator) -> str:
+    """Return the first text: the form of the answer, then the question.
+
+    Args:
+        question: the first question.
+        score: name of the score; the text states only what a forecaster must know of it.
+        rng: draws the numbers of the example, which say nothing about the answer.
+    """
+    asked = f"How likely is {'no' if question.negated else 'yes'}?"
+    if question.options:
+        asked = "How likely is each?"
+    clipped = f" Less than {LOG_FLOOR:g} counts as {LOG_FLOOR:g}." if score == "log" else ""
+    form = f"End with one line of three decimals like\n{example(question.options, rng)}"
+    return f"{asked}{clipped} {form}\n\n{question.text}"
+
+
+def follow_up(question: Question) -> str:
+    """Return the text of a later turn: the news, and the request to forecast again."""
+    return f"{question.text} Forecast again, in the same form."
