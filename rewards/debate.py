@@ -1,24 +1,56 @@
-"""Reward terms of a debate: three for the predictor, and those of its challenger.
+"""Reward terms of a debate: those of the predictor, and those of its challenger.
 
 A report is a probability for each of three labels. So is a truth: 1 for the true label, or the
-whole posterior for rewards without label noise. Every function is plain arithmetic, so entries may
-be numbers or equally shaped arrays.
+whole posterior for rewards without label noise. The scores are plain arithmetic, so entries may be
+numbers or equally shaped arrays.
+
+No pair of reports raises the sum of both roles' returns above that of honest ones: the challenger
+is paid for a change of the predictor's loss at a weight that the predictor's own loss outweighs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from tokengym.rewards.bounds import Range
+from tokengym.rewards.bounds import Range, dyadic
+from tokengym.rewards.form import FORM_SHARE, form_of
 
-MOST_REASONING = 0.3
-MOST_ADAPTATION = 0.2
+RIGHT_LABEL = 0.5
+"""What the right label earns and a wrong one costs."""
+MOST_CALIBRATION = 1.0
 FIRST_SHARE = 0.25
-"""Weight a of the first report in the adaptation term; the final report has 1 - a."""
+"""Weight a of the first answer; the final answer has 1 - a."""
+CONTRADICTION_COST = 0.5
+JUDGE_WEIGHT = 0.5625
+PRIOR_LOSS = 1 / 3
+"""Half-Brier of a judge that has no claims, whatever the label: it holds all labels alike."""
+MOST_CLAIMS = 3
+FALSE_CLAIM_COST = 0.125
 
-FALSE_CLAIM_COST = 0.5
+CHANGE_WEIGHT = FIRST_SHARE
+"""At most a and 1 - a, so that neither an adversary nor a critic gains by collusion."""
 MOST_CHALLENGER_CLAIMS = 2
+CHALLENGER_FALSE_CLAIM_COST = CHANGE_WEIGHT
+"""As much as misleading can earn: no falsehood ever pays."""
 
-TOTAL = Range(-1.0, 1.0 + MOST_REASONING + MOST_ADAPTATION)
-CHALLENGER_TOTAL = Range(-1.0 - FALSE_CLAIM_COST * MOST_CHALLENGER_CLAIMS, 1.0)
+PREDICTOR_TERMS: Mapping[str, Range] = MappingProxyType(
+    {
+        "correctness": Range(-RIGHT_LABEL, RIGHT_LABEL),
+        "calibration": Range(0.0, MOST_CALIBRATION),
+        "consistency": Range(-CONTRADICTION_COST, 0.0),
+        "reasoning": Range(JUDGE_WEIGHT * (PRIOR_LOSS - 1.0), JUDGE_WEIGHT * PRIOR_LOSS),
+        "false_claims": Range(-FALSE_CLAIM_COST * MOST_CLAIMS, 0.0),
+    }
+)
+"""Range of each term of a predictor whose answers are all well-formed; others earn the low ends."""
+
+TOTAL = Range(
+    sum(term.low for term in PREDICTOR_TERMS.values()) - dyadic(FORM_SHARE),
+    sum(term.high for term in PREDICTOR_TERMS.values()),
+)
+CHALLENGER_TOTAL = Range(
+    -CHANGE_WEIGHT - CHALLENGER_FALSE_CLAIM_COST * MOST_CHALLENGER_CLAIMS - dyadic(FORM_SHARE),
+    CHANGE_WEIGHT,
+)
 
 
 def half_brier(report: Sequence[float], truth: Sequence[float]) -> float:
@@ -31,46 +63,86 @@ def half_brier(report: Sequence[float], truth: Sequence[float]) -> float:
 
 
 def correctness(chosen: int, truth: Sequence[float]) -> float:
-    """Return +1 for the right label and -1 for a wrong one, or the expectation of it."""
-    return 2.0 * truth[chosen] - 1.0
+    """Return 0.5 for the right label and -0.5 for a wrong one, or the expectation of it."""
+    return RIGHT_LABEL * (2.0 * truth[chosen] - 1.0)
 
 
-def reasoning(validity: float, judge_loss: float) -> float:
-    """Return the reward for claims, in [0, 0.3]: 0.3·v·(1 - L).
-
-    It is affine in L. If it were clipped at the judge's prior, cherry-picking claims for a random
-    label would pay.
-
-    Args:
-        validity: share of the claims that verify, 0 if there are none.
-        judge_loss: half-Brier of a judge that sees only the verified claims.
-    """
-    return MOST_REASONING * validity * (1.0 - judge_loss)
+def over_both(first: float, final: float) -> float:
+    """Return the mean of a loss of the first and of the final answer, a quarter on the first."""
+    return FIRST_SHARE * first + (1.0 - FIRST_SHARE) * final
 
 
-def adaptation(first_loss: float, final_loss: float) -> float:
-    """Return the reward for revising well, in [0, 0.2]: 0.2·(1 - a·B₀ - (1 - a)·B₁).
+def calibration(first_loss: float, final_loss: float) -> float:
+    """Return the reward for both reports, in [0, 1]: 1 - a·B₀ - (1 - a)·B₁.
 
-    Honest probabilities are optimal in both reports: changing one's mind earns nothing in itself,
-    and withholding knowledge in the first report costs.
+    Honest probabilities are optimal in both: changing one's mind earns nothing in itself, and
+    withholding knowledge in the first report costs.
 
     Args:
         first_loss: half-Brier B₀ of the report before the challenge.
         final_loss: half-Brier B₁ of the report after it.
     """
-    return MOST_ADAPTATION * (1.0 - FIRST_SHARE * first_loss - (1.0 - FIRST_SHARE) * final_loss)
+    return MOST_CALIBRATION * (1.0 - over_both(first_loss, final_loss))
 
 
-def misleading(first_loss: float, final_loss: float) -> float:
-    """Return what an adversary earns from the predictor's change: B₁ - B₀, in [-1, 1]."""
-    return final_loss - first_loss
+def contradiction(label: int, report: Sequence[float]) -> float:
+    """Return by how much a report's largest probability exceeds that of the label, in [0, 1]."""
+    return max(report) - report[label]
 
 
-def helping(first_loss: float, final_loss: float) -> float:
-    """Return what a critic earns from the predictor's change: B₀ - B₁, in [-1, 1]."""
-    return first_loss - final_loss
+def consistency(first: float, final: float) -> float:
+    """Return the cost of labels that contradict their reports, in [-0.5, 0]; 0 if none does.
+
+    Args:
+        first: contradiction of the first answer, in [0, 1].
+        final: contradiction of the final answer, in [0, 1].
+    """
+    return -CONTRADICTION_COST * over_both(first, final)
+
+
+def reasoning(judge_loss: float) -> float:
+    """Return the reward for claims, in [-0.375, 0.1875]: what they improve on the judge's prior.
+
+    Claims that tell the judge nothing earn nothing. The reward is affine in the loss: if it were
+    clipped at the prior, cherry-picking claims for a random label would pay.
+
+    Args:
+        judge_loss: half-Brier of a judge that sees only the verified claims.
+    """
+    return JUDGE_WEIGHT * (PRIOR_LOSS - judge_loss)
 
 
 def false_claims(number: int) -> float:
-    """Return a challenger's penalty for false claims, -0.5 each."""
+    """Return a predictor's penalty for false claims, -0.125 each."""
     return -FALSE_CLAIM_COST * number
+
+
+def malformed_form(well_formed: int, nearness: float, replies: int) -> float:
+    """Return what form costs a predictor whose debate ended with a malformed answer, below 0.
+
+    Args:
+        well_formed: its well-formed answers before that one.
+        nearness: nearness of the malformed answer to the form, in [0, 1].
+        replies: answers of a whole debate; those that were never given count as empty.
+    """
+    return -FORM_SHARE * (1.0 - (well_formed + form_of(nearness)) / replies)
+
+
+def misleading(first_loss: float, final_loss: float) -> float:
+    """Return what an adversary earns from the predictor's change, in [-0.25, 0.25]: B₁ - B₀."""
+    return CHANGE_WEIGHT * (final_loss - first_loss)
+
+
+def helping(first_loss: float, final_loss: float) -> float:
+    """Return what a critic earns from the predictor's change, in [-0.25, 0.25]: B₀ - B₁."""
+    return CHANGE_WEIGHT * (first_loss - final_loss)
+
+
+def challenger_false_claims(number: int) -> float:
+    """Return a challenger's penalty for false claims, -0.25 each."""
+    return -CHALLENGER_FALSE_CLAIM_COST * number
+
+
+def challenger_form(nearness: float) -> float:
+    """Return what a malformed argument costs a challenger, by its nearness to the form."""
+    return -FORM_SHARE * (1.0 - form_of(nearness))

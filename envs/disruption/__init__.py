@@ -10,13 +10,13 @@ SPEC = WorldSpec(
     entry_point="tokengym.envs.disruption.world:DisruptionWorld",
     baselines="tokengym.envs.disruption.baselines:BASELINES",
     roles=("predictor", "challenger"),
-    turn_limits={"L2": 2, "L1": 2, "L0": 2},
+    turn_limits={"L2": 2, "L1": 2, "L0": 2, "private": 2},
     step_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
     return_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
     demonstrations="tokengym.envs.disruption.demonstrations:labelled",
     blind="tokengym.envs.disruption.blind:blind",
     training={
-        "options": {"prompt": "terse"},
+        "options": {"prompt": "terse", "label": "expected"},
         "max_tokens": 96,
         "groups_per_batch": 8,
         "steps": 50,
@@ -25,5 +25,6 @@ SPEC = WorldSpec(
     },
     # Scripted predictors do not change their minds: a challenger would have nothing to learn.
     opponents={"challenger": "scripted", "predictor": "model"},
-    flat_floor=FlatFloor(0.0, -1.0, "a wrong final label earns -1, whatever its reasons"),
+    check_options={"label": "expected"},
+    flat_floor=FlatFloor(0.6, -1.0, "a wrong final label earns -1, whatever its reasons"),
 )

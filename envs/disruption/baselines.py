@@ -16,11 +16,13 @@ from tokengym.envs.disruption import challengers
 from tokengym.envs.disruption.claims import Claim, Fact
 from tokengym.envs.disruption.evidence import CITER_FEATURES, FEATURES, Evidence
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
-from tokengym.envs.disruption.grammar import MOST_CLAIMS, Answer, Argument
+from tokengym.envs.disruption.grammar import Answer, Argument
+from tokengym.envs.disruption.inference import weighed
 from tokengym.envs.disruption.labels import LABELS, Target, disruption_label
-from tokengym.envs.disruption.literature import Probabilities, cue_group
+from tokengym.envs.disruption.literature import ALL_CUES, Probabilities, cues_in
 from tokengym.envs.disruption.oracle import best_claims, likeliest, true_claims
 from tokengym.envs.disruption.world import DisruptionWorld
+from tokengym.rewards.debate import MOST_CLAIMS
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -120,14 +122,22 @@ def _noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
 def _oracle(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """The exact posterior and the claims that bring the judge nearest to it.
 
+    What a challenger tells of its own evidence is weighed as what the scripted one chose to tell.
     For a real paper, whose posterior is unknown, the gold label replaces it.
     """
     world = DisruptionWorld.cast(world)
     if turn.role == "challenger":
         return challengers.scripted(world, turn, rng)
-    compiled = world.compiled
-    claims = best_claims(compiled.evidence, world.targets, compiled.posteriors).claims
-    return _answer(world, compiled.posteriors, claims, decimals=6)
+    compiled, first, argument = world.compiled, world.first_answer, world.argument
+    reports = list(compiled.own)
+    granted: tuple[Claim, ...] = ()
+    if compiled.evidence.private and first is not None and argument is not None:
+        granted = argument.claims
+        if compiled.known and "disruption" in world.targets:
+            place = world.targets.index("disruption")
+            reports[place] = weighed(compiled.evidence, first.labels[place], argument)
+    claims = best_claims(compiled.evidence, world.targets, reports, granted).claims
+    return _answer(world, reports, claims, decimals=6)
 
 
 def _answer(
@@ -212,7 +222,8 @@ def _regression(target: Target, tier: str) -> Regression:
     sample = _sample(tier)
     shown = ~np.isnan(sample.features).all(axis=0)
     mean = np.where(shown, np.nan_to_num(sample.features).mean(axis=0), 0.0)
-    deviation = np.where(shown, np.nan_to_num(sample.features).std(axis=0), 1.0)
+    deviation = np.nan_to_num(sample.features).std(axis=0)
+    deviation[deviation == 0.0] = 1.0
     x = np.nan_to_num((sample.features - mean) / deviation)
     x = np.hstack([x, np.ones((len(x), 1))])
     y = np.eye(3)[sample.labels[target]]
@@ -235,10 +246,10 @@ def _logistic_reports(world: DisruptionWorld) -> tuple[Probabilities, ...]:
 
 
 def _features(evidence: Evidence) -> list[float]:
-    """Seven facts (NaN if not shown) and whether the text uses each class's phrases."""
+    """Seven facts (NaN if not shown) and whether the text uses each class's phrases of each cue."""
     facts = [float(evidence.facts.get(name, np.nan)) for name in FEATURES]
-    groups = [cue_group(evidence.text, target) for target in LABELS]
-    return facts + [float(group == k) for group in groups for k in range(3)]
+    groups = cues_in(evidence.text)
+    return facts + [float(groups.get(cue) == k) for cue in ALL_CUES for k in range(3)]
 
 
 def _softmax(scores: FloatArray) -> Probabilities:

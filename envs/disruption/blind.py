@@ -11,7 +11,7 @@ from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.world import CHALLENGER, DisruptionWorld
 
 _SHARES = (1 / 3, 0.5, 0.7)
-_CLAIMS = ("", "CLAIM year >= 0", "CLAIM n_i >= 0", "CLAIM n_k >= 0")
+_CLAIMS = ("", "CLAIM n_k >= 0", "CLAIM references >= 12")
 
 
 def blind(world: World) -> Mapping[str, Callable[[World, Turn, np.random.Generator], str]]:

@@ -10,11 +10,12 @@ from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption.claims import Claim, Fact, Quote
-from tokengym.envs.disruption.evidence import Evidence
+from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
 from tokengym.envs.disruption.grammar import Answer, Argument
-from tokengym.envs.disruption.judge import judge
+from tokengym.envs.disruption.inference import one_sided
+from tokengym.envs.disruption.judge import judge, subjects
 from tokengym.envs.disruption.labels import LABELS, Target
-from tokengym.envs.disruption.literature import ALL_CUES
+from tokengym.envs.disruption.literature import PHRASES
 from tokengym.envs.disruption.oracle import true_claims
 from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
@@ -28,19 +29,29 @@ def null(_world: World, _turn: Turn, _rng: np.random.Generator) -> str:
 
 
 def scripted(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    """Argue for the label that the strongest true claims speak for, against the predictor's."""
-    return strongest_argument(*_position(world)).write()
+    """Argue for the label that the strongest true claims speak for, against the predictor's.
+
+    Of a first year that it alone knows, a challenger tells only what speaks against the predictor.
+    """
+    return _argue(*_position(world)).write()
 
 
 def noisy(world: World, _turn: Turn, rng: np.random.Generator) -> str:
     """Argue like `scripted`, and make every second claim a false one, drawn at random."""
     evidence, targets, answer = _position(world)
-    argument = strongest_argument(evidence, targets, answer)
+    argument = _argue(evidence, targets, answer)
     claims = tuple(
-        falsified(claim, evidence, rng) if rng.random() < _FALSE_SHARE else claim
+        falsified(claim, evidence.known, rng) if rng.random() < _FALSE_SHARE else claim
         for claim in argument.claims
     )
     return Argument(argument.label, claims).write()
+
+
+def _argue(evidence: Evidence, targets: tuple[Target, ...], answer: Answer) -> Argument:
+    if not evidence.private or "disruption" not in targets:
+        return strongest_argument(evidence, targets, answer)
+    counts = [evidence.private[name] for name in CITER_FEATURES]
+    return one_sided(counts, answer.labels[targets.index("disruption")])
 
 
 def strongest_argument(evidence: Evidence, targets: tuple[Target, ...], answer: Answer) -> Argument:
@@ -61,28 +72,28 @@ def strongest_argument(evidence: Evidence, targets: tuple[Target, ...], answer: 
             strongest = int(ratios.argmax())
             if ratios[strongest] > strength:
                 strength = float(ratios[strongest])
-                chosen = _of_different_families(claims, ratios)
+                chosen = _of_different_subjects(claims, ratios)
                 best = Argument(LABELS[target][other], chosen)
     return best
 
 
 def falsified(claim: Claim, evidence: Evidence, rng: np.random.Generator) -> Claim:
-    """A claim of the same family that does not hold."""
+    """A claim of the same kind that does not hold."""
     if not isinstance(claim, Fact):
-        absent = [phrase for phrase in ALL_CUES if phrase.lower() not in evidence.text]
+        absent = [phrase for phrase in PHRASES if phrase.lower() not in evidence.text]
         return Quote(absent[int(rng.integers(len(absent)))])
     shown = evidence.facts[claim.feature]
     beyond = shown + 1 + int(rng.integers(3))
     return Fact(claim.feature, ">=", float(beyond))
 
 
-def _of_different_families(
+def _of_different_subjects(
     claims: list[Claim], strength: npt.NDArray[np.float64]
 ) -> tuple[Claim, ...]:
-    chosen: dict[str, Claim] = {}
+    chosen: dict[frozenset[str], Claim] = {}
     for place in np.argsort(-strength, kind="stable"):
         claim = claims[int(place)]
-        chosen.setdefault(claim.family, claim)
+        chosen.setdefault(subjects(claim), claim)
         if len(chosen) == MOST_CHALLENGER_CLAIMS:
             break
     return tuple(chosen.values())

@@ -27,11 +27,6 @@ class Fact(NamedTuple):
         """The claim without its keyword."""
         return f"{self.feature} {self.op} {self.value:g}"
 
-    @property
-    def family(self) -> str:
-        """The feature the claim is about; the judge considers one claim a family."""
-        return self.feature
-
     def interval(self) -> tuple[float, float]:
         """Smallest and largest integer that satisfies it, possibly infinite."""
         value = self.value
@@ -75,11 +70,6 @@ class Quote(NamedTuple):
         """The claim without its keyword."""
         return f'"{self.words}"'
 
-    @property
-    def family(self) -> str:
-        """All quotes are one family."""
-        return "text"
-
     def holds(self, evidence: Evidence) -> bool:
         """Whether the words occur in the text, blanks and case aside, and are few enough."""
         words = self.words.lower().split()
@@ -104,11 +94,6 @@ class Unreadable(NamedTuple):
     def statement(self) -> str:
         """The claim without its keyword."""
         return "".join(c if c.isprintable() else "?" for c in self.words[:_SHOWN_CHARACTERS])
-
-    @property
-    def family(self) -> str:
-        """No family."""
-        return ""
 
     def holds(self, evidence: Evidence) -> bool:
         """Never."""

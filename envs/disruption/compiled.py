@@ -1,38 +1,49 @@
 """Compiled Tasks: what is shown of a paper, in words, and what reports on it are scored against."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.task import Task
 from tokengym.envs.disruption.evidence import Evidence, evidence_of
 from tokengym.envs.disruption.labels import LABELS, Target
-from tokengym.envs.disruption.literature import Probabilities
-from tokengym.envs.disruption.prompt import describe, opening
+from tokengym.envs.disruption.literature import Probabilities, posterior
+from tokengym.envs.disruption.prompt import FULL
+from tokengym.envs.disruption.terse import TERSE
+from tokengym.envs.disruption.texts import Case, Writer, made_up
+
+WRITERS: Mapping[str, Writer] = MappingProxyType({"full": FULL, "terse": TERSE})
+"""How texts are written, by the option `prompt`."""
 
 
 class CompiledTask(NamedTuple):
     """A Task under the options of a DisruptionWorld.
 
     Attributes:
-        evidence: what is shown.
-        description: the same in words.
+        evidence: what is shown to the predictor, and privately to the challenger.
+        case: what the texts depend on.
         opening: the predictor's first text.
         gold: position of the true label of each target.
         truths: what reports are scored against, for each target.
-        posteriors: probabilities of the labels given what is shown; the gold label alone where no
-            posterior is known.
+        known: whether the posteriors are known, as in the synthetic literature.
+        posteriors: probabilities of the labels given all that either role is shown; the gold label
+            alone where no posterior is known.
+        own: likewise given what the predictor is shown.
     """
 
     evidence: Evidence
-    description: str
+    case: Case
     opening: str
     gold: tuple[int, ...]
     truths: tuple[Probabilities, ...]
+    known: bool
     posteriors: tuple[Probabilities, ...]
+    own: tuple[Probabilities, ...]
 
 
 def compile_task(
-    task: Task, targets: tuple[Target, ...], label: str, debated: bool
+    task: Task, targets: tuple[Target, ...], label: str, debated: bool, aim: str, prompt: str
 ) -> CompiledTask:
     """Compile a Task.
 
@@ -41,6 +52,8 @@ def compile_task(
         targets: the targets asked for.
         label: `outcome` or `expected`.
         debated: whether a challenger will reply.
+        aim: what the challenger is paid for, `adversary` or `critic`.
+        prompt: `full` or `terse`.
 
     Raises:
         TaskError, LookupError, TypeError, ValueError: if the Task is damaged.
@@ -57,13 +70,19 @@ def compile_task(
         a, b, c = task.answer["posteriors"][target] if known else _certain(place)
         posteriors.append((float(a), float(b), float(c)))
     truths = posteriors if label == "expected" else [_certain(place) for place in gold]
+    own = posteriors
+    if known and evidence.private:
+        own = [posterior(evidence, target) for target in targets]
+    case = Case(evidence, targets, debated, aim, *made_up(targets, task.fingerprint))
     return CompiledTask(
         evidence,
-        describe(evidence),
-        opening(evidence, targets, debated=debated),
+        case,
+        WRITERS[prompt].opening(case),
         tuple(gold),
         tuple(truths),
+        known,
         tuple(posteriors),
+        tuple(own),
     )
 
 

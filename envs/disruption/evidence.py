@@ -1,14 +1,15 @@
-"""What a tier shows of a paper: the only facts that prompts, claims and the judge can use."""
+"""What a level shows of a paper: the only facts that prompts, claims and the judge can use."""
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.disruption.paper import LABEL_RULES, Paper
 
-TIERS = ("L0", "L1", "L2")
-"""L0: title, abstract, year, field. L1: and the reference list. L2: and the first year's citers."""
+LEVELS = ("L2", "L1", "L0", "private")
+"""L0: title, abstract, year, field. L1: and the reference list. L2: and the first year's citers.
+private: as L1, but the challenger alone knows the first year's citers."""
 
 REFERENCE_FEATURES = ("references", "age", "venues", "fields")
 CITER_FEATURES = ("n_i", "n_j", "n_k")
@@ -17,7 +18,7 @@ FEATURES = (*REFERENCE_FEATURES, *CITER_FEATURES)
 
 
 class Evidence(NamedTuple):
-    """The part of a paper that a tier shows.
+    """The part of a paper that a level shows.
 
     Attributes:
         title: title.
@@ -26,6 +27,7 @@ class Evidence(NamedTuple):
         field: field of research.
         facts: value of each feature shown, by name.
         rule: by which rule CD is labelled, `threshold` or `percentile`: part of the question.
+        private: value of each feature that the challenger alone is shown, by name.
     """
 
     title: str
@@ -34,6 +36,12 @@ class Evidence(NamedTuple):
     field: str
     facts: Mapping[str, int]
     rule: str = "threshold"
+    private: Mapping[str, int] = {}
+
+    @property
+    def known(self) -> Self:
+        """All that either role is shown: what the challenger knows."""
+        return self._replace(facts={**self.facts, **self.private}, private={})
 
     @property
     def text(self) -> str:
@@ -47,10 +55,14 @@ def _searchable(title: str, abstract: str) -> str:
 
 
 def instance_of(evidence: Evidence) -> dict[str, Any]:
-    """Write evidence as the instance of a Task; the usual rule is left out."""
+    """Write evidence as the instance of a Task; what is as usual is left out."""
     written = {**evidence._asdict(), "facts": dict(evidence.facts)}
     if evidence.rule == "threshold":
         del written["rule"]
+    if evidence.private:
+        written["private"] = dict(evidence.private)
+    else:
+        del written["private"]
     return written
 
 
@@ -66,26 +78,29 @@ def evidence_of(instance: Mapping[str, Any]) -> Evidence:
         all(isinstance(v, str) for v in (evidence.title, evidence.abstract, evidence.field))
         and isinstance(evidence.year, int)
         and evidence.rule in LABEL_RULES
-        and all(k in FEATURES and isinstance(v, int) for k, v in evidence.facts.items())
+        and all(k in FEATURES and isinstance(v, int) for k, v in evidence.known.facts.items())
     )
     if not well_typed:
         raise TaskError(f"damaged evidence in a Task: {dict(instance)!r}")
     return evidence
 
 
-def evidence_of_paper(paper: Paper, tier: str) -> Evidence:
-    """Return what `tier` shows of `paper`; facts the record lacks are left out."""
+def evidence_of_paper(paper: Paper, level: str) -> Evidence:
+    """Return what `level` shows of `paper`; facts the record lacks are left out."""
     facts: dict[str, int] = {}
-    if tier != "L0" and paper.references is not None:
+    citers: dict[str, int] = {}
+    if level != "L0" and paper.references is not None:
         listed = paper.references
         facts |= zip(
             REFERENCE_FEATURES,
             (listed.count, listed.age, listed.venues, listed.fields),
             strict=True,
         )
-    if tier == "L2" and paper.first_year is not None:
+    if paper.first_year is not None:
         year = paper.first_year
-        facts |= zip(CITER_FEATURES, (year.n_i, year.n_j, year.n_k), strict=True)
+        citers |= zip(CITER_FEATURES, (year.n_i, year.n_j, year.n_k), strict=True)
+    if level == "L2":
+        facts |= citers
     return Evidence(
         paper.title,
         paper.abstract,
@@ -93,4 +108,5 @@ def evidence_of_paper(paper: Paper, tier: str) -> Evidence:
         paper.primary_field,
         facts,
         paper.label_rule,
+        citers if level == "private" else {},
     )

@@ -1,4 +1,4 @@
-"""Drawing instances: papers of the synthetic literature, as a tier shows them; and outcomes."""
+"""Drawing instances: papers of the synthetic literature, as a level shows them; and outcomes."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -14,10 +14,11 @@ from tokengym.envs.disruption.labels import (
     novelty_label,
 )
 from tokengym.envs.disruption.literature import (
-    CUES,
+    ALL_CUES,
     FEATURE_TABLE,
     FIELD_MEDIAN,
     LATER,
+    LONG_CUES,
     REACHES,
     FloatArray,
     class_posterior,
@@ -42,8 +43,8 @@ _CUMULATIVE = {
 _LATER_CUMULATIVE = [[np.cumsum(pmf) for pmf in row] for row in LATER]
 
 
-def draw_evidence(rng: np.random.Generator, tier: str) -> Evidence:
-    """Draw what `tier` shows of a paper from the balanced literature."""
+def draw_evidence(rng: np.random.Generator, level: str) -> Evidence:
+    """Draw what `level` shows of a paper from the balanced literature."""
     while True:
         character, reach = int(rng.integers(3)), int(rng.integers(3))
         seen = _draw_seen(rng, character)
@@ -51,7 +52,7 @@ def draw_evidence(rng: np.random.Generator, tier: str) -> Evidence:
             _accepted_counts(rng, character, seen) is not None
             and _accepted_scores(rng, reach) is not None
         ):
-            return _describe(rng, tier, character, reach, seen)
+            return _describe(rng, level, character, reach, seen)
 
 
 class Outcome(NamedTuple):
@@ -72,7 +73,8 @@ class Outcome(NamedTuple):
 
 
 def draw_outcome(rng: np.random.Generator, evidence: Evidence) -> Outcome:
-    """Draw the outcome of a paper given what is shown of it, exactly by the posterior."""
+    """Draw the outcome of a paper given all that is shown of it, exactly by the posterior."""
+    evidence = evidence.known
     characters = np.cumsum(class_posterior(evidence, "disruption"))
     reaches = np.cumsum(class_posterior(evidence, "novelty"))
     shown = first_year_counts(evidence)
@@ -117,33 +119,47 @@ def _balanced(rng: np.random.Generator, target: Target, label: str) -> bool:
 
 
 def _describe(
-    rng: np.random.Generator, tier: str, character: int, reach: int, seen: tuple[int, int, int]
+    rng: np.random.Generator, level: str, character: int, reach: int, seen: tuple[int, int, int]
 ) -> Evidence:
     field = list(_TOPICS)[int(rng.integers(len(_TOPICS)))]
     topic = _TOPICS[field][int(rng.integers(len(_TOPICS[field])))]
     setting = _SETTINGS[int(rng.integers(len(_SETTINGS)))]
-    first = _draw_cue(rng, "disruption", character)
-    second = _draw_cue(rng, "novelty", reach)
+    classes: Mapping[Target, int] = {"disruption": character, "novelty": reach}
+    first = _draw_cue(rng, "aim", classes)
+    second = _draw_cue(rng, "mix", classes)
     facts: dict[str, int] = {}
-    if tier != "L0":
+    if level != "L0":
         for name in ("references", "age", "venues", "fields"):
             feature = FEATURE_TABLE[name]
             c = character if feature.target == "disruption" else reach
             facts[name] = feature.least + _pick(rng, _CUMULATIVE[name][c])
-    if tier == "L2":
-        facts |= zip(CITER_FEATURES, seen, strict=True)
+    citers = dict(zip(CITER_FEATURES, seen, strict=True))
+    if level == "L2":
+        facts |= citers
+    year = int(rng.integers(_YEARS[0], _YEARS[1] + 1))
+    abstract = f"{first} a view of {topic} {second}."
     return Evidence(
         title=f"{topic.capitalize()} {setting}",
-        abstract=f"{first} a view of {topic} {second}.",
-        year=int(rng.integers(_YEARS[0], _YEARS[1] + 1)),
+        abstract=f"{abstract} {_draw_details(rng, classes)}" if level == "L0" else abstract,
+        year=year,
         field=field,
         facts=facts,
+        private=citers if level == "private" else {},
     )
 
 
-def _draw_cue(rng: np.random.Generator, target: Target, c: int) -> str:
-    rates = np.cumsum([cue_likelihood(group)[c] for group in range(3)])
-    phrases = CUES[target][_pick(rng, rates)]
+def _draw_details(rng: np.random.Generator, classes: Mapping[Target, int]) -> str:
+    """Draw the rest of a long abstract: further cues, and numbers that mean nothing."""
+    sentences = [_draw_cue(rng, name, classes) for name in LONG_CUES]
+    cases, years = int(rng.integers(20, 1000)), int(rng.integers(2, 10))
+    sentences.append(f"The data are {cases} cases of {years} years")
+    return " ".join(f"{sentences[k]}." for k in rng.permutation(len(sentences)).tolist())
+
+
+def _draw_cue(rng: np.random.Generator, name: str, classes: Mapping[Target, int]) -> str:
+    cue = ALL_CUES[name]
+    rates = np.cumsum([cue_likelihood(name, group)[classes[cue.target]] for group in range(3)])
+    phrases = cue.phrases[_pick(rng, rates)]
     return phrases[int(rng.integers(len(phrases)))]
 
 

@@ -1,12 +1,12 @@
 """The frozen judge: the beliefs of a reader who sees verified claims and nothing else.
 
 It is a Bayesian over the hidden classes of the synthetic literature: a claim about a feature is the
-event that the feature lies in the claimed interval, a quote the event that its phrase was used. It
-never sees the paper, considers one claim a feature family, and stays the same for real papers, for
-which it is not calibrated. A likelihood below 1e-6 counts as 1e-6, so it does not extrapolate.
+event that the feature lies in the claimed interval, a quote the event that its phrases were used.
+It never sees the paper, considers one claim a feature or cue, and stays the same for real papers,
+for which it is not calibrated. A likelihood below 1e-6 counts as 1e-6, so it does not extrapolate.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,37 +14,54 @@ from tokengym.envs.disruption.claims import Claim, Fact, Quote
 from tokengym.envs.disruption.evidence import Evidence
 from tokengym.envs.disruption.labels import Target
 from tokengym.envs.disruption.literature import (
+    ALL_CUES,
     FEATURE_TABLE,
     Probabilities,
-    cue_group,
     cue_likelihood,
+    cues_in,
     frequencies,
     label_rates,
 )
 
 _FLOOR = 1e-6
-_UNINFORMATIVE: Probabilities = (1.0, 1.0, 1.0)
 
 
 class Verified(NamedTuple):
     """The claims that hold.
 
     Attributes:
-        claims: the claims that hold, the first of each family only.
-        validity: share of all claims that hold, 0 if there are none.
+        claims: the claims that hold, the first about each subject only.
+        false: how many do not hold.
     """
 
     claims: tuple[Claim, ...]
-    validity: float
+    false: int
 
 
-def verify(claims: Sequence[Claim], evidence: Evidence) -> Verified:
-    """Check claims against what is shown."""
-    true = [claim for claim in claims if claim.holds(evidence)]
-    by_family: dict[str, Claim] = {}
+def verify(claims: Sequence[Claim], evidence: Evidence, granted: Sequence[Claim] = ()) -> Verified:
+    """Check claims against what is shown.
+
+    Args:
+        claims: the claims.
+        evidence: what is shown.
+        granted: claims that hold whether the evidence shows it or not.
+    """
+    true = [claim for claim in claims if claim in granted or claim.holds(evidence)]
+    counted: list[Claim] = []
+    covered: set[str] = set()
     for claim in true:
-        by_family.setdefault(claim.family, claim)
-    return Verified(tuple(by_family.values()), len(true) / len(claims) if claims else 0.0)
+        about = subjects(claim)
+        if covered.isdisjoint(about):
+            counted.append(claim)
+            covered |= about
+    return Verified(tuple(counted), len(claims) - len(true))
+
+
+def subjects(claim: Claim) -> frozenset[str]:
+    """Return the feature or the cues that a claim is about."""
+    if isinstance(claim, Fact):
+        return frozenset({claim.feature})
+    return frozenset(_cues(claim)) if isinstance(claim, Quote) else frozenset()
 
 
 def judge(claims: Sequence[Claim], target: Target) -> Probabilities:
@@ -69,11 +86,14 @@ def judge(claims: Sequence[Claim], target: Target) -> Probabilities:
 @lru_cache(maxsize=16384)
 def likelihood(claim: Claim, target: Target) -> Probabilities:
     """Return the probability of a claim in each class; ones if it is not about `target`."""
+    a, b, c = 1.0, 1.0, 1.0
     if isinstance(claim, Quote):
-        group = cue_group(claim.words.lower(), target)
-        return _UNINFORMATIVE if group is None else cue_likelihood(group)
+        for cue, group in _cues(claim).items():
+            if ALL_CUES[cue].target == target:
+                x, y, z = cue_likelihood(cue, group)
+                a, b, c = a * x, b * y, c * z
     if not isinstance(claim, Fact) or FEATURE_TABLE[claim.feature].target != target:
-        return _UNINFORMATIVE
+        return a, b, c
     feature = FEATURE_TABLE[claim.feature]
     width = len(feature.pmf[0])
     low, high = claim.interval()
@@ -81,6 +101,10 @@ def likelihood(claim: Claim, target: Target) -> Probabilities:
     end = int(min(max(high - feature.least + 1, 0), width))
     a, b, c = (max(float(pmf[first:end].sum()), _FLOOR) for pmf in feature.pmf)
     return a, b, c
+
+
+def _cues(quote: Quote) -> Mapping[str, int]:
+    return cues_in(" ".join(quote.words.lower().split()))
 
 
 @lru_cache(maxsize=2)

@@ -46,24 +46,96 @@ class Reach(NamedTuple):
 CHARACTERS = (Character(16.0, 0.2, 4.0), Character(16.0, 0.8, 9.0), Character(16.0, 0.5, 24.0))
 REACHES = (Reach(-1.5, 1.5), Reach(1.0, 3.0), Reach(-1.0, 6.0))
 
-CUES: Mapping[Target, tuple[tuple[str, ...], ...]] = {
-    "disruption": (
-        ("We introduce", "We propose", "We discover"),
-        ("We refine", "We extend", "We confirm"),
-        ("We review", "We apply", "We compare"),
+
+class Cue(NamedTuple):
+    """A place of an abstract whose wording depends on the class of one target.
+
+    Attributes:
+        target: the target.
+        phrases: by class, the phrases used most often for it.
+        share: probability that a paper uses a phrase of its own class; the others share the rest.
+    """
+
+    target: Target
+    phrases: tuple[tuple[str, ...], ...]
+    share: float
+
+
+CUES: Mapping[str, Cue] = {
+    "aim": Cue(
+        "disruption",
+        (
+            ("We introduce", "We propose", "We discover"),
+            ("We refine", "We extend", "We confirm"),
+            ("We review", "We apply", "We compare"),
+        ),
+        0.5,
     ),
-    "novelty": (
-        ("with tools from a distant field", "by an unusual mix of ideas"),
-        ("with standard methods", "by established means"),
-        ("with known tools and one new idea", "by a fresh turn of old methods"),
+    "mix": Cue(
+        "novelty",
+        (
+            ("with tools from a distant field", "by an unusual mix of ideas"),
+            ("with standard methods", "by established means"),
+            ("with known tools and one new idea", "by a fresh turn of old methods"),
+        ),
+        0.5,
     ),
 }
-"""Phrases of an abstract by the class they are most often used for."""
+"""Cues of every abstract."""
 
-ALL_CUES = tuple(phrase for groups in CUES.values() for group in groups for phrase in group)
+LONG_CUES: Mapping[str, Cue] = {
+    "relation": Cue(
+        "disruption",
+        (
+            ("Earlier accounts no longer hold", "None of the earlier steps is needed"),
+            ("Earlier accounts are made complete", "Each of the earlier steps is kept"),
+            ("Earlier accounts serve a new purpose", "Some of the earlier steps are borrowed"),
+        ),
+        0.55,
+    ),
+    "result": Cue(
+        "disruption",
+        (
+            ("A common belief turns out wrong", "The usual test becomes needless"),
+            ("A common belief gains support", "The usual test becomes sharper"),
+            ("A common belief is left open", "The usual test moves elsewhere"),
+        ),
+        0.6,
+    ),
+    "use": Cue(
+        "disruption",
+        (
+            ("Others can start from here", "The tools are made from nothing"),
+            ("Others can check their records", "The tools are those of the field"),
+            ("Others can choose among several", "The tools are lent by neighbours"),
+        ),
+        0.42,
+    ),
+    "sources": Cue(
+        "novelty",
+        (
+            ("Its sources seldom meet", "Its readers will be surprised"),
+            ("Its sources are the usual ones", "Its readers will feel at home"),
+            ("Its sources have one odd member", "Its readers will nod, then pause"),
+        ),
+        0.6,
+    ),
+    "team": Cue(
+        "novelty",
+        (
+            ("The authors come from far apart", "The reviewers were hard to find"),
+            ("The authors share one school", "The reviewers were near at hand"),
+            ("The authors took in one guest", "The reviewers came from two fields"),
+        ),
+        0.5,
+    ),
+}
+"""Further cues of long abstracts, of differing reliability."""
 
-_CUE_SHARE = 0.5
-"""Probability that a paper uses a phrase of its own class; the other two share the rest."""
+ALL_CUES: Mapping[str, Cue] = {**CUES, **LONG_CUES}
+PHRASES = tuple(
+    phrase for cue in ALL_CUES.values() for phrases in cue.phrases for phrase in phrases
+)
 
 
 def _poisson(mean: float) -> FloatArray:
@@ -119,28 +191,41 @@ FEATURE_TABLE: Mapping[str, Feature] = {
 LATER = [[_poisson(m) for m in _means(c, 1 - FIRST_YEAR_SHARE)] for c in CHARACTERS]
 
 
-def cue_likelihood(group: int) -> Probabilities:
-    """Probability of a phrase of `group` in a paper of each class."""
-    other = (1.0 - _CUE_SHARE) / 2.0
-    a, b, c = (_CUE_SHARE if k == group else other for k in range(3))
+def cue_likelihood(cue: str, group: int) -> Probabilities:
+    """Probability that a cue is a phrase of `group`, in a paper of each class."""
+    share = ALL_CUES[cue].share
+    other = (1.0 - share) / 2.0
+    a, b, c = (share if k == group else other for k in range(3))
     return (a, b, c)
 
 
-def cue_group(text: str, target: Target) -> int | None:
-    """Return the class whose phrases `text` (lower case) has; `None` if of none or several."""
-    found = {
+@lru_cache(maxsize=16384)
+def cues_in(text: str) -> Mapping[str, int]:
+    """Return the cues of a text and the class whose phrases each has.
+
+    A cue with phrases of several classes is left out.
+
+    Args:
+        text: in lower case with single blanks.
+    """
+    found = {name: _groups(cue, text) for name, cue in ALL_CUES.items()}
+    return {name: groups.pop() for name, groups in found.items() if len(groups) == 1}
+
+
+def _groups(cue: Cue, text: str) -> set[int]:
+    return {
         group
-        for group, phrases in enumerate(CUES[target])
-        for phrase in phrases
-        if phrase.lower() in text
+        for group, phrases in enumerate(cue.phrases)
+        if any(phrase.lower() in text for phrase in phrases)
     }
-    return found.pop() if len(found) == 1 else None
 
 
 def class_posterior(evidence: Evidence, target: Target) -> Probabilities:
     """Posterior of the hidden class given what is shown, with equal priors."""
-    group = cue_group(evidence.text, target)
-    weights = np.ones(3) if group is None else np.array(cue_likelihood(group))
+    weights = np.ones(3)
+    for cue, group in cues_in(evidence.text).items():
+        if ALL_CUES[cue].target == target:
+            weights = weights * cue_likelihood(cue, group)
     for name, value in evidence.facts.items():
         feature = FEATURE_TABLE[name]
         if feature.target == target:

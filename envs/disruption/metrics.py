@@ -34,6 +34,7 @@ def debate_metrics(
     count = len(gold)
     metrics = {
         "well_formed": 1.0,
+        "form": 1.0,
         "right_first": right_first / count,
         "right_final": right_final / count,
         "brier_gain": gain,

@@ -7,11 +7,11 @@ import numpy as np
 
 from tokengym.envs.disruption.claims import Claim, Fact, Quote
 from tokengym.envs.disruption.evidence import Evidence
-from tokengym.envs.disruption.grammar import MOST_CLAIMS
-from tokengym.envs.disruption.judge import label_weights, likelihood
+from tokengym.envs.disruption.judge import label_weights, likelihood, subjects
 from tokengym.envs.disruption.labels import Target
-from tokengym.envs.disruption.literature import ALL_CUES, FEATURE_TABLE, Probabilities
+from tokengym.envs.disruption.literature import FEATURE_TABLE, PHRASES, Probabilities
 from tokengym.rewards import debate
+from tokengym.rewards.debate import MOST_CLAIMS
 
 
 def likeliest(report: Probabilities) -> int:
@@ -19,12 +19,18 @@ def likeliest(report: Probabilities) -> int:
     return report.index(max(report))
 
 
-def best_total(posteriors: Sequence[Probabilities]) -> float:
-    """Return the expected total of reporting `posteriors` to a judge that agrees with them."""
-    share = 1.0 / len(posteriors)
-    right = sum(debate.correctness(likeliest(p), p) for p in posteriors) * share
-    loss = sum(debate.half_brier(p, p) for p in posteriors) * share
-    return right + debate.reasoning(1.0, loss) + debate.adaptation(loss, loss)
+def best_total(first: Sequence[Probabilities], final: Sequence[Probabilities]) -> float:
+    """Return the expected total of honest reports, and of a judge that agrees with the final one.
+
+    Args:
+        first: for each target, the posterior given what the predictor is shown.
+        final: likewise given all that anyone is shown, which it can know at best in the end.
+    """
+    share = 1.0 / len(final)
+    right = sum(debate.correctness(likeliest(p), p) for p in final) * share
+    before = sum(debate.half_brier(p, p) for p in first) * share
+    after = sum(debate.half_brier(p, p) for p in final) * share
+    return right + debate.reasoning(after) + debate.calibration(before, after)
 
 
 class Choice(NamedTuple):
@@ -35,7 +41,10 @@ class Choice(NamedTuple):
 
 
 def best_claims(
-    evidence: Evidence, targets: Sequence[Target], beliefs: Sequence[Probabilities]
+    evidence: Evidence,
+    targets: Sequence[Target],
+    beliefs: Sequence[Probabilities],
+    granted: Sequence[Claim] = (),
 ) -> Choice:
     """Choose up to three true claims that bring the judge near to `beliefs`.
 
@@ -46,18 +55,19 @@ def best_claims(
         evidence: what is shown.
         targets: the targets to judge.
         beliefs: for each target, probabilities of its labels under which loss is expected.
+        granted: further claims that are known to hold.
     """
-    offers = true_claims(evidence)
+    offers = [*true_claims(evidence), *granted]
     if not offers:
-        return Choice((), np.inf)
-    families = [claim.family for claim in offers]
-    rivals = {name: np.array([name == family for family in families]) for name in set(families)}
+        return Choice((), debate.PRIOR_LOSS)
+    abouts = [subjects(claim) for claim in offers]
+    rivals = {one: np.array([not one.isdisjoint(about) for about in abouts]) for one in set(abouts)}
     # table: target, claim, class; weights: target, class, label; truth (target, 1, label)
     table = np.array([[likelihood(claim, t) for claim in offers] for t in targets])
     weights = np.array([label_weights(target) for target in targets])
     truth = np.array(beliefs)[:, None]
     chosen: list[int] = []
-    best = np.inf
+    best = debate.PRIOR_LOSS
     improved = True
     while improved:
         improved = False
@@ -70,7 +80,7 @@ def best_claims(
             scores /= scores.sum(axis=2, keepdims=True)
             losses = 0.5 * (1.0 + (scores * (scores - 2.0 * truth)).sum(axis=2)).mean(axis=0)
             for k in others:
-                losses[rivals[families[k]]] = np.inf
+                losses[rivals[abouts[k]]] = np.inf
             least = int(losses.argmin())
             if losses[least] < best - 1e-9:
                 best, improved = float(losses[least]), True
@@ -80,12 +90,13 @@ def best_claims(
 
 def true_claims(evidence: Evidence) -> list[Claim]:
     """Return every true claim that can change the judge's beliefs differently from the others."""
-    quotes: list[Claim] = [Quote(phrase) for phrase in ALL_CUES if phrase.lower() in evidence.text]
-    facts = (fact for name, value in evidence.facts.items() for fact in _true_facts(name, value))
+    quotes: list[Claim] = [Quote(phrase) for phrase in PHRASES if phrase.lower() in evidence.text]
+    facts = (fact for name, value in evidence.facts.items() for fact in true_facts(name, value))
     return [*quotes, *facts]
 
 
-def _true_facts(name: str, value: int) -> Iterator[Fact]:
+def true_facts(name: str, value: int) -> Iterator[Fact]:
+    """Yield every true claim about one feature that can change the judge's beliefs."""
     feature = FEATURE_TABLE[name]
     last = feature.least + len(feature.pmf[0]) - 1
     yield Fact(name, "=", float(value))

@@ -1,89 +1,195 @@
-"""The texts that the roles read: functions of the evidence and of the replies, nothing else."""
+"""Full texts: the rules, the score and the form of a reply in plain words, for models that read."""
 
 from collections.abc import Sequence
 
-from tokengym.envs.disruption.evidence import CITER_FEATURES, REFERENCE_FEATURES, Evidence
-from tokengym.envs.disruption.grammar import Answer, Argument
+from tokengym.envs.disruption.claims import MOST_QUOTED_CHARACTERS, MOST_QUOTED_WORDS
+from tokengym.envs.disruption.evidence import FEATURES, Evidence
+from tokengym.envs.disruption.grammar import NO_LABEL, Answer, Argument
 from tokengym.envs.disruption.labels import LABELS, Target
+from tokengym.envs.disruption.texts import Case, Writer, describe, has_references
+from tokengym.rewards import debate
+from tokengym.rewards.form import FORM_SHARE
 
-_EXAMPLES = {"disruption": ("neutral", "0.2 0.3 0.5"), "novelty": ("novel", "0.5 0.3 0.2")}
-_CITERS_RULE = "n_i cite it alone, n_j it and its references, n_k its references alone."
-_CD = "After 5 years, is CD = (n_i - n_j)/(n_i + n_j + n_k)"
+_COUNTS = (
+    "Later papers are counted by kind: n_i cite this paper and none of its references, n_j cite "
+    "this paper and at least one of its references, n_k cite at least one of its references and "
+    "not this paper. Over the first 5 years, CD = (n_i - n_j) / (n_i + n_j + n_k)."
+)
 _DISRUPTION = {
-    "threshold": f"{_CD} above 0.1: disruptive, below -0.1: consolidating, else neutral?",
+    "threshold": (
+        "The paper is disruptive if CD is above 0.1, consolidating if CD is below -0.1, and "
+        "neutral otherwise."
+    ),
     "percentile": (
-        f"{_CD} among the highest of its field and year: disruptive, among the lowest: "
-        "consolidating, else neutral?"
+        "The paper is disruptive if its CD is among the highest of its field and year, "
+        "consolidating if it is among the lowest, and neutral otherwise."
     ),
 }
 _NOVELTY = (
-    "Its pairs of cited venues: some atypical and the median low: novel, some atypical and "
-    "the median high: balanced, else conventional?"
+    "Each pair of journals that the paper cites together is typical or atypical. The paper is "
+    "novel if some of its pairs are atypical and the median pair is not very typical, balanced "
+    "if some are atypical and the median pair is very typical, and conventional if hardly any "
+    "is atypical."
 )
 
 
-def answer_form(targets: Sequence[Target]) -> str:
-    """An example of the two lines every answer must have."""
-    words, numbers = zip(*(_EXAMPLES[target] for target in targets), strict=True)
-    return f"LABEL {' '.join(words)}\nP {' '.join(numbers)}"
-
-
-def describe(evidence: Evidence) -> str:
-    """The paper as a tier shows it."""
-    lines = [f"Paper ({evidence.field}, {evidence.year}): {evidence.title}"]
-    if evidence.abstract:
-        lines.append(evidence.abstract)
-    facts = evidence.facts
-    if all(name in facts for name in REFERENCE_FEATURES):
-        lines.append("At publication: " + _listed(evidence, REFERENCE_FEATURES))
-    if all(name in facts for name in CITER_FEATURES):
-        lines.append("First year: " + _listed(evidence, CITER_FEATURES))
+def _opening(case: Case) -> str:
+    words = _spelled([_either(LABELS[target]) for target in case.targets])
+    order = _spelled([word for target in case.targets for word in LABELS[target]])
+    each = " for each question" if len(case.targets) > 1 else ""
+    count = "two words" if len(case.targets) > 1 else "one word"
+    lines = [
+        f'You predict what becomes of a scientific paper. Start your reply with "LABEL" and '
+        f'{count}: {words}. On the second line write "P" and the probabilities of {order}. They '
+        f"are numbers from 0 to 1 and sum to 1{each}.",
+        "",
+        *describe(case.evidence),
+        *_legend(case.evidence),
+        *_questions(case),
+        "",
+        f"After the two lines you may write up to {debate.MOST_CLAIMS} claims about the paper, "
+        "each on a line of its own. A judge who sees nothing but your true claims (one about each "
+        f"thing) forms its own opinion from them. {_claim_forms(case.evidence)}",
+        "",
+        *_course(case),
+        _score(case),
+        "",
+        "Reply with two lines, and claims if you like. The two lines have this form, here with "
+        f"made-up words and numbers:\n{case.answer}",
+        "Reply with lines like these, with your own words and numbers.",
+    ]
     return "\n".join(lines)
 
 
-def opening(evidence: Evidence, targets: Sequence[Target], *, debated: bool) -> str:
-    """The predictor's first text."""
-    order = ", ".join(word for target in targets for word in LABELS[target])
-    lines = [describe(evidence)]
-    if "disruption" in targets:
-        lines += [_CITERS_RULE, _DISRUPTION[evidence.rule]]
-    if "novelty" in targets:
-        lines.append(_NOVELTY)
-    lines.append(f"Answer in lines, P for {order}:\n{answer_form(targets)}")
-    lines.append(f"then up to 3 true claims: {_claim_examples(evidence)}")
-    if debated:
-        lines.append("A challenger will reply; then answer again.")
+def _challenge(case: Case, answer: Answer) -> str:
+    words = _either([word for target in case.targets for word in LABELS[target]])
+    known = case.evidence.known
+    worse = "further from" if case.aim == "adversary" else "nearer to"
+    hidden = "" if not case.evidence.private else " and is not passed on"
+    lines = [
+        f'You challenge a prediction about a scientific paper. Start your reply with "ARGUE" and '
+        f"one word, the label you argue for: {words}; or {NO_LABEL}, which only asks whether the "
+        "predictor is sure.",
+        "",
+        *describe(known),
+        *(["The predictor was not shown the first year."] if case.evidence.private else []),
+        *_legend(known),
+        *_questions(case),
+        "",
+        f"A predictor answered:\n{answer.write(case.targets)}",
+        "",
+        f"It reads your argument and answers once more; then the debate ends. You earn up to "
+        f"{debate.CHANGE_WEIGHT:g} if your argument moves its probabilities {worse} the truth, "
+        "and lose as much if it moves them the other way.",
+        f"After the first line you may write up to {debate.MOST_CHALLENGER_CLAIMS} claims about "
+        f"the paper, each on a line of its own. {_claim_forms(known)} Each false claim costs "
+        f"{debate.CHALLENGER_FALSE_CLAIM_COST:g}{hidden}. A reply in another form costs up to "
+        f"{FORM_SHARE:g} and only asks whether the predictor is sure.",
+        "",
+        f"The first line has this form, here with a made-up word:\n{case.argument}",
+        "Reply with a line like this, with your own word, and claims if you like.",
+    ]
     return "\n".join(lines)
 
 
-def challenge_prompt(
-    description: str, evidence: Evidence, targets: Sequence[Target], answer: Answer
-) -> str:
-    """Return the challenger's only text; `description` is `describe(evidence)`."""
-    other = LABELS[targets[0]][(answer.labels[0] + 1) % 3]
+def _rejoinder(case: Case, argument: Argument) -> str:
+    if argument.label is None:
+        said = "The challenger asks: are you sure?"
+    elif argument.claims:
+        claims = " and ".join(claim.statement for claim in argument.claims)
+        said = f"The challenger argues for {argument.label}, since {claims}."
+        said += (
+            " These claims were checked and are true, but the challenger chose them."
+            if case.evidence.private
+            else " Check these claims against the paper: they may be false."
+        )
+    else:
+        said = f"The challenger argues for {argument.label} and gives no reason."
     return (
-        f"{description}\nA predictor answered:\n{answer.write(targets)}\n"
-        "Argue for another label; a false claim costs you. Answer in lines:\n"
-        f"ARGUE {other}\nthen up to 2 claims: {_claim_examples(evidence)}"
+        f'{said}\nGive your final answer in the same form: a line that starts with "LABEL", a line '
+        f'that starts with "P", and up to {debate.MOST_CLAIMS} claims.'
     )
 
 
-def rejoinder(argument: Argument) -> str:
-    """The predictor's second text: the argument in a form of its own, whoever made it."""
-    if argument.label is None:
-        return "Challenger: are you sure?\nFinal answer?"
-    claims = " and ".join(claim.statement for claim in argument.claims)
-    reason = f", since {claims}" if claims else ""
-    return f"Challenger: {argument.label}{reason}.\nFinal answer?"
+def _legend(evidence: Evidence) -> list[str]:
+    """Explain the facts about the reference list."""
+    if not has_references(evidence):
+        return []
+    return [
+        "references: length of its reference list; age: median age of the references in years; "
+        "venues and fields: different journals and different fields among the references."
+    ]
 
 
-def _listed(evidence: Evidence, names: Sequence[str]) -> str:
-    return ", ".join(f"{name} {evidence.facts[name]}" for name in names)
+def _questions(case: Case) -> list[str]:
+    lines = []
+    if "disruption" in case.targets:
+        lines.append(f"{_COUNTS} {_DISRUPTION[case.evidence.rule]}")
+    if "novelty" in case.targets:
+        lines.append(_NOVELTY)
+    return lines
 
 
-def _claim_examples(evidence: Evidence) -> str:
-    quote = 'QUOTE "words"'
+def _claim_forms(evidence: Evidence) -> str:
+    """Describe the claims that can hold; words rather than an example, which would be copied."""
+    quote = (
+        f"the word QUOTE and at most {MOST_QUOTED_WORDS} words ({MOST_QUOTED_CHARACTERS} "
+        "characters) of the title or abstract in double quotes"
+    )
     if not evidence.facts:
-        return quote
-    name = "n_k" if "n_k" in evidence.facts else next(iter(evidence.facts))
-    return f"CLAIM {name} >= 1 (or <=, =), {quote}"
+        return f"A claim is {quote}."
+    names = ", ".join(name for name in FEATURES if name in evidence.facts)
+    return (
+        f"A claim is the word CLAIM, one of the names {names}, one of the signs >= <= = > <, and a "
+        f"number; or {quote}."
+    )
+
+
+def _course(case: Case) -> list[str]:
+    if not case.debated:
+        return ["Your answer is final."]
+    secret = (
+        " It also knows the citers of the first year (n_i, n_j, n_k), which you do not; it can "
+        "tell you about them only what is true, but it chooses what to tell, and you may repeat "
+        "its claims."
+        if case.evidence.private
+        else ""
+    )
+    aim = "mislead you" if case.aim == "adversary" else "help you"
+    return [
+        f"A challenger will read your answer and is paid to {aim}.{secret} Then you answer once "
+        "more, and the debate ends."
+    ]
+
+
+def _score(case: Case) -> str:
+    both = " Both answers count, the second one for three quarters." if case.debated else ""
+    terms = debate.PREDICTOR_TERMS
+    return (
+        f"Score: the right{' final' if case.debated else ''} label earns "
+        f"{debate.RIGHT_LABEL:g} and a wrong one costs as much. The probabilities earn up to "
+        f"{debate.MOST_CALIBRATION:g} by the Brier score, so state what you believe; a label that "
+        f"is less probable than another by your own numbers costs up to "
+        f"{debate.CONTRADICTION_COST:g}.{both} Claims{' of the second answer' * case.debated} "
+        f"earn up to {terms['reasoning'].high:g} if they bring the judge nearer to the truth than "
+        f"it is without any and cost up to {-terms['reasoning'].low:g} if they mislead it; each "
+        f"false claim costs {debate.FALSE_CLAIM_COST:g}. A reply in another form ends the episode "
+        "at the lowest score."
+    )
+
+
+def _either(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _spelled(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
+
+
+def answer_in_words(targets: Sequence[Target]) -> str:
+    """Describe the two lines every answer must have, for complaints."""
+    words = _spelled([_either(LABELS[target]) for target in targets])
+    return f'a line "LABEL" with {words}, and a line "P" with the probabilities in that order'
+
+
+FULL = Writer(_opening, _challenge, _rejoinder)

@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.core.form import nearness
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import Optimum, World
-from tokengym.envs.disruption.compiled import CompiledTask, compile_task
+from tokengym.envs.disruption.compiled import WRITERS, CompiledTask, compile_task
 from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
 from tokengym.envs.disruption.evidence import (
     evidence_of,
@@ -29,7 +31,7 @@ from tokengym.envs.disruption.literature import posterior
 from tokengym.envs.disruption.metrics import challenge_metrics, debate_metrics
 from tokengym.envs.disruption.oracle import best_total
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.prompt import answer_form, challenge_prompt, rejoinder
+from tokengym.envs.disruption.prompt import answer_in_words
 from tokengym.rewards import debate
 from tokengym.rewards.bounds import Range
 
@@ -40,8 +42,9 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
     "novelty": ("novelty",),
     "both": ("disruption", "novelty"),
 }
-_SPAN = debate.TOTAL.high - debate.TOTAL.low
-_MALFORMED = {"correctness": -1.0, "reasoning": 0.0, "adaptation": 0.0}
+_SHIFT, _SPAN = 2.0, 4.0
+"""What the option `bounded` adds to a return and divides it by: no rounding leaves [0, 1]."""
+_LEAST = {name: term.low for name, term in debate.PREDICTOR_TERMS.items()}
 
 
 class DisruptionWorld(World[CompiledTask]):
@@ -50,9 +53,11 @@ class DisruptionWorld(World[CompiledTask]):
     Description:
         A predictor judges what came of a paper from what was known early on, a challenger argues
         against it, and the predictor answers again. Papers are of a synthetic literature whose
-        posterior is known exactly, or a user's own. The level is the tier of evidence: `L0` shows
-        title, abstract, year and field, `L1` also facts of the reference list, `L2` also the first
-        year's citers by kind.
+        posterior is known exactly, or a user's own. The level is what is shown of it: at `L0`
+        title, year, field and a long abstract, at `L1` a short abstract and facts of the reference
+        list, at `L2` also the first year's citers by kind. At `private` the predictor reads what
+        `L1` shows and the challenger what `L2` shows: it may choose what to tell, and what it tells
+        is true.
 
     Observation:
         The predictor reads the evidence, then the challenge; the challenger reads the evidence and
@@ -60,28 +65,32 @@ class DisruptionWorld(World[CompiledTask]):
 
     Action:
         Predictor: `LABEL neutral`, `P 0.2 0.3 0.5`, and up to three claims `CLAIM n_i >= 2` or
-        `QUOTE "words"`, each on a line of its own. Challenger: `ARGUE label` and up to two claims;
-        anything else reads "are you sure?".
+        `QUOTE "words"`, each on a line of its own. Challenger: `ARGUE label` and up to two claims,
+        or `ARGUE nothing`, which reads "are you sure?", as do malformed arguments.
 
     Reward:
-        Predictor: correctness (+1 or -1, the final label) + reasoning (up to 0.3, the final claims
-        before a frozen judge) + adaptation (up to 0.2, both reports), see `rewards.debate`; a
-        malformed answer ends the episode at -1 in total. Challenger: the change it brought about
-        in the predictor's half-Brier, less 0.5 for each false claim.
+        Predictor, in [-1.8, 1.6875]: correctness (0.5 or -0.5, the final label) + calibration (up
+        to 1, both reports by their Brier scores) + consistency (down to -0.5, for labels that
+        contradict their reports) + reasoning (-0.375 to 0.1875, what the final claims improve on a
+        frozen judge's prior) + false_claims (-0.125 each); see `rewards.debate`. A malformed answer
+        ends the episode below all others: at the low ends of these terms, less a form of 0.0025 to
+        0.05 by how far it is from the form. Challenger, in [-0.8, 0.25]: a quarter of the change it
+        brought about in the predictor's half-Brier, less 0.25 for each false claim, and less 0.005
+        to 0.05 for a malformed argument.
 
     Episode end:
         With the predictor's second answer, its first one if `single_turn`, or a malformed one.
 
     Args:
         spec: the world's declaration.
-        level: the evidence tier: `L2` (default), `L1` or `L0`.
+        level: what is shown: `L2` (default), `L1`, `L0` or `private`.
         target: `disruption`, `novelty` or `both` (correctness, losses and judge then average).
         single_turn: the first answer is final and nobody challenges it.
         label: `outcome` scores against what came of the paper; `expected` against its posterior,
             which removes label noise and exists for the synthetic literature only.
         challenger: what the challenger is paid for: an `adversary` for misleading, a `critic` for
             helping.
-        bounded: rescale the predictor's total R to (R + 1) / 2.5, in [0, 1].
+        bounded: rescale the predictor's total R to (R + 2) / 4, in [0, 1].
         data: papers to play instead of synthetic ones: files of JSON lines (`data.jsonl`), or
             folders that `tokengym data papers` made, with the splits it gave. Papers without a
             label for the target are left out.
@@ -100,7 +109,7 @@ class DisruptionWorld(World[CompiledTask]):
         v0: first.
     """
 
-    expected_form: ClassVar[str] = answer_form(("disruption",)).replace("\n", " / ")
+    expected_form: ClassVar[str] = "LABEL neutral\nP 0.2 0.3 0.5"
 
     def __init__(
         self,
@@ -138,8 +147,8 @@ class DisruptionWorld(World[CompiledTask]):
         self._papers = None if data is None else load_papers(data)
         self._first: Answer | None = None
         self._argument: Argument | None = None
-        self._false = 0
-        self._form = answer_form(self.targets).replace("\n", " / ")
+        self._claims = self._false = 0
+        self._lost_form = 0.0
         self._change = debate.misleading if challenger == "adversary" else debate.helping
 
     @property
@@ -151,6 +160,11 @@ class DisruptionWorld(World[CompiledTask]):
     def first_answer(self) -> Answer | None:
         """The predictor's answer before the challenge, `None` while there is none."""
         return self._first
+
+    @property
+    def argument(self) -> Argument | None:
+        """The argument as the predictor reads it, `None` while there is none."""
+        return self._argument
 
     def task_from_paper(self, paper: Paper, index: int = 0, split: str | None = None) -> Task:
         """Make a Task of a real paper; facts of the tier that the record lacks are not shown.
@@ -176,15 +190,18 @@ class DisruptionWorld(World[CompiledTask]):
         """Return bounds of the best expected returns.
 
         The predictor's is what the posterior and its likeliest label earn if the judge believes
-        the posterior exactly. For a real paper, whose posterior is unknown, the gold label
-        replaces it.
+        the posterior exactly, and if the challenge reveals all that the challenger knows. For a
+        real paper, whose posterior is unknown, the gold label replaces it.
         """
-        total = best_total(self.compile(task).posteriors)
+        compiled = self.compile(task)
+        final = compiled.own if self.single_turn else compiled.posteriors
+        total = best_total(compiled.own, final)
         if self.bounded:
-            total = (total - debate.TOTAL.low) / _SPAN
+            total = (total + _SHIFT) / _SPAN
+        most = 0.0 if self.single_turn else debate.CHALLENGER_TOTAL.high
         return {
             PREDICTOR: Optimum(total, exact=False),
-            CHALLENGER: Optimum(0.0 if self.single_turn else 1.0, exact=self.single_turn),
+            CHALLENGER: Optimum(most, exact=self.single_turn),
         }
 
     def _sizes(self) -> Mapping[str, int] | None:
@@ -201,88 +218,139 @@ class DisruptionWorld(World[CompiledTask]):
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
         return instance_of(draw_evidence(rng, self.level))
 
+    def _split_key(self, instance: Mapping[str, Any]) -> object:
+        """What the predictor reads: the challenger's own evidence comes later."""
+        return {name: value for name, value in instance.items() if name != "private"}
+
     def _solve(self, instance: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
         evidence = evidence_of(instance)
         outcome = draw_outcome(rng, evidence)
         return {
             "source": "synthetic",
             "labels": outcome.labels(),
-            "posteriors": {target: posterior(evidence, target) for target in LABELS},
+            "posteriors": {target: posterior(evidence.known, target) for target in LABELS},
             "outcome": outcome._asdict(),
         }
 
     def _compile_options(self) -> tuple[object, ...]:
-        return self.targets, self.label, not self.single_turn
+        return self.targets, self.label, not self.single_turn, self.challenger, self.prompt
 
     @classmethod
     def _compile(
-        cls, task: Task, targets: tuple[Target, ...], label: str, debated: bool
+        cls,
+        task: Task,
+        targets: tuple[Target, ...],
+        label: str,
+        debated: bool,
+        aim: str,
+        prompt: str,
     ) -> CompiledTask:
-        return compile_task(task, targets, label, debated)
+        return compile_task(task, targets, label, debated, aim, prompt)
 
     def _begin(self, task: Task) -> Turn:
         self._first = self._argument = None
+        self._claims = self._false = 0
+        self._lost_form = 0.0
         return Turn(PREDICTOR, self.compiled.opening)
 
     def _respond(self, text: str, complete: bool) -> Turn:
-        compiled = self.compiled
         if self._first is not None and self._argument is None:
-            self._argument = read_argument(text, self.targets, complete=complete)
-            claims = self._argument.claims
-            self._false = len([claim for claim in claims if not claim.holds(compiled.evidence)])
-            in_form = {"well_formed": float(self._argument.label is not None)}
-            return Turn(PREDICTOR, rejoinder(self._argument), metrics=in_form)
+            return self._hand_on(text, complete)
+        compiled = self.compiled
         answer = read_answer(text, self.targets, complete=complete)
         if answer is None:
-            feedback = complaint(text, self._form, complete=complete)
-            terms = self._terms(_MALFORMED, 0.0)
-            return self._end(PREDICTOR, feedback, terms, StopReason.MALFORMED, {"well_formed": 0.0})
+            return self._refuse(text, complete)
         if self._first is None:
             self._first = answer
             if not self.single_turn:
-                prompt = challenge_prompt(
-                    compiled.description, compiled.evidence, self.targets, answer
-                )
-                return Turn(CHALLENGER, prompt, metrics={"well_formed": 1.0})
+                prompt = WRITERS[self.prompt].challenge(compiled.case, answer)
+                return Turn(CHALLENGER, prompt, metrics={"well_formed": 1.0, "form": 1.0})
         return self._settle(compiled, self._first, answer)
+
+    def _hand_on(self, text: str, complete: bool) -> Turn:
+        """Check the challenger's argument and hand it on to the predictor."""
+        evidence = self.compiled.evidence
+        argument = read_argument(text, self.targets, complete=complete)
+        form = 1.0
+        if argument is None:
+            words = (word for target in self.targets for word in LABELS[target])
+            form = max(nearness(text, f"ARGUE {word}") for word in words)
+            self._lost_form = debate.challenger_form(form)
+        in_form = {"well_formed": float(argument is not None), "form": form}
+        argument = argument or Argument(None, ())
+        true = tuple(claim for claim in argument.claims if claim.holds(evidence.known))
+        self._claims, self._false = len(argument.claims), len(argument.claims) - len(true)
+        # What the predictor cannot check must be true, or nobody could weigh it.
+        self._argument = argument._replace(claims=true) if evidence.private else argument
+        said = WRITERS[self.prompt].rejoinder(self.compiled.case, self._argument)
+        return Turn(PREDICTOR, said, metrics=in_form)
+
+    def _refuse(self, text: str, complete: bool) -> Turn:
+        """End the episode on a malformed answer."""
+        near = max(nearness(text, *form) for form in _forms(self.targets))
+        answered = 0 if self._first is None else 1
+        form = debate.malformed_form(answered, near, self.turn_limit)
+        feedback = complaint(text, answer_in_words(self.targets), complete=complete)
+        return self._end(
+            PREDICTOR,
+            feedback,
+            self._terms({**_LEAST, "form": form}, 0.0),
+            StopReason.MALFORMED,
+            {"well_formed": 0.0, "form": near},
+        )
 
     def _settle(self, compiled: CompiledTask, first: Answer, final: Answer) -> Turn:
         """Pay both roles for a complete debate."""
-        evidence, truths = compiled.evidence, compiled.truths
-        claims, validity = verify(final.claims, evidence)
-        share = 1.0 / len(truths)
-        before = after = judged = right = 0.0
-        for k, truth in enumerate(truths):
+        granted = self._argument.claims if self._argument and compiled.evidence.private else ()
+        claims, false = verify(final.claims, compiled.evidence, granted)
+        share = 1.0 / len(compiled.truths)
+        before = after = judged = right = begun = ended = 0.0
+        for k, truth in enumerate(compiled.truths):
             before += debate.half_brier(first.reports[k], truth) * share
             after += debate.half_brier(final.reports[k], truth) * share
             judged += debate.half_brier(judge(claims, self.targets[k]), truth) * share
             right += debate.correctness(final.labels[k], truth) * share
+            begun += debate.contradiction(first.labels[k], first.reports[k]) * share
+            ended += debate.contradiction(final.labels[k], final.reports[k]) * share
         earned = {
             "correctness": right,
-            "reasoning": debate.reasoning(validity, judged),
-            "adaptation": debate.adaptation(before, after),
+            "calibration": debate.calibration(before, after),
+            "consistency": debate.consistency(begun, ended),
+            "reasoning": debate.reasoning(judged),
+            "false_claims": debate.false_claims(false),
+            "form": 0.0,
         }
+        validity = 1.0 - false / len(final.claims) if final.claims else 0.0
         metrics = debate_metrics(
             compiled.gold, first.labels, final.labels, before - after, validity
         )
         if self._argument is not None:
-            metrics |= challenge_metrics(
-                first.labels != final.labels,
-                before - after,
-                len(self._argument.claims),
-                self._false,
-            )
+            flipped = first.labels != final.labels
+            metrics |= challenge_metrics(flipped, before - after, self._claims, self._false)
         terms = self._terms(earned, self._change(before, after))
         return self._end(PREDICTOR, "", terms, StopReason.COMPLETED, metrics)
 
     def _terms(self, earned: Mapping[str, float], change: float) -> dict[str, dict[str, float]]:
-        """Terms of both roles; the challenger's false claims cost however the debate ended."""
+        """Terms of both roles; the challenger's falsehoods and form cost however it ended."""
         parts = dict(earned)
         if self.bounded:
-            parts["correctness"] -= debate.TOTAL.low
+            parts["correctness"] += _SHIFT
             parts = {name: value / _SPAN for name, value in parts.items()}
         terms = {PREDICTOR: parts}
         if self._argument is not None:
-            false = debate.false_claims(self._false)
-            terms[CHALLENGER] = {"change": change, "false_claims": false}
+            terms[CHALLENGER] = {
+                "change": change,
+                "false_claims": debate.challenger_false_claims(self._false),
+                "form": self._lost_form,
+            }
         return terms
+
+
+@cache
+def _forms(targets: tuple[Target, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the lines that a well-formed answer has, with each of the labels."""
+    report = " ".join(["0.00"] * (3 * len(targets)))
+    return tuple(
+        (f"LABEL {' '.join(LABELS[target][k] for target in targets)}", f"P {report}")
+        for k in range(3)
+    )

@@ -12,7 +12,7 @@ from tokengym.envs.core.world import World
 from tokengym.envs.registry import spec
 from tokengym.testing import Subject
 
-WORLDS = ("energy", "forecast", "warehouse")
+WORLDS = ("energy", "forecast", "warehouse", "disruption")
 CASES = [(world, level) for world in WORLDS for level in spec(world).levels]
 
 LINES = (

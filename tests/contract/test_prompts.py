@@ -13,7 +13,7 @@ from tokengym.envs.core.world import PROMPTS
 from tokengym.envs.registry import baselines, make_world, spec
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "prompts"
-WORLDS = ("energy", "forecast", "warehouse")
+WORLDS = ("energy", "forecast", "warehouse", "disruption")
 CASES = [
     (world, level, style) for world in WORLDS for level in spec(world).levels for style in PROMPTS
 ]

@@ -75,8 +75,11 @@ def test_arguments_are_read_back(label: str, claims: list[Fact]) -> None:
         "LABEL neutral\nP 0 0 0",
         "LABEL neutral\nP -0.2 0.7 0.5",
         "LABEL neutral\nP nan 0.5 0.5",
-        "LABEL neutral\nP 1e-1 0.4 0.5",
-        "LABEL neutral P 0.2 0.3 0.5",
+        "LABEL neutral\nP 2e-1 0.4 0.5",
+        "LABEL neutral\nP 0.20.30.5",
+        "LABEL neutral\nP 0.2 0.3 0.5 0.1",
+        "LABEL neutral or LABEL disruptive\nP 0.2 0.3 0.5",
+        "LABEL neutral, LABEL disruptive\nP 0.2 0.3 0.5",
         "I say LABEL neutral\nP 0.2 0.3 0.5",
         "LABEL neutral\nP \u0660.2 0.3 0.5",
     ],
@@ -87,7 +90,36 @@ def test_an_incomplete_or_improper_answer_is_malformed(text: str) -> None:
 
 def test_an_answer_that_was_cut_off_is_malformed() -> None:
     assert read_answer(GOOD, ONE, complete=False) is None
-    assert read_argument("ARGUE neutral", ONE, complete=False) == Argument(None, ())
+    assert read_argument("ARGUE neutral", ONE, complete=False) is None
+
+
+@pytest.mark.parametrize("text", ["", "Are you sure?", "ARGUE magic", "CLAIM n_i >= 1"])
+def test_an_argument_without_its_line_is_malformed(text: str) -> None:
+    assert read_argument(text, ONE) is None
+
+
+def test_a_challenger_may_argue_for_nothing() -> None:
+    assert read_argument("ARGUE nothing", ONE) == Argument(None, ())
+    assert read_argument(Argument(None, ()).write(), BOTH) == Argument(None, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'LABEL: neutral\nP: 0.2, 0.3, 0.5\nCLAIM: n_i >= 3\nQUOTE: "we apply it"',
+        "**LABEL neutral**\n**P 0.2 0.3 0.5**\n- CLAIM n_i >= 3.\n- QUOTE \u201cwe apply it\u201d",
+        '> label Neutral\n> p (0.2, 0.3, 0.5)\n> claim n_i \u2265 3\n> quote "we apply it"',
+        '```\nLABEL neutral\nP 0.2 0.3 0.5\nCLAIM n_i>=3\nQUOTE "we apply it"\n```',
+        'LABEL neutral P 0.2 0.3 0.5\nCLAIM n_i >= 3, QUOTE "we apply it"',
+        "LABEL neutral (likely)\nP disruptive: 0.2, consolidating: 0.3, neutral: 0.5\n"
+        '1. CLAIM n_i >= 3 because it is cited\n2. QUOTE "we apply it"',
+        "<answer>LABEL neutral</answer>\nP\u00a00.2\u00a00.3\u00a00.5\n"
+        'CLAIM n_i >= 3\nQUOTE "we apply it"',
+    ],
+)
+def test_decoration_changes_nothing(text: str) -> None:
+    bare = f'{GOOD}\nCLAIM n_i >= 3\nQUOTE "we apply it"'
+    assert read_answer(text, ONE) == read_answer(bare, ONE)
 
 
 def test_of_contradicting_lines_the_last_counts() -> None:
@@ -114,18 +146,26 @@ def test_probabilities_nearly_summing_to_one_are_rescaled() -> None:
 def test_no_text_whatever_raises(text: str, targets: tuple[Target, ...]) -> None:
     read_answer(f"{text}\n{GOOD}\nCLAIM {text}\nQUOTE {text}", targets)
     argument = read_argument(f"ARGUE neutral\nCLAIM {text}\nQUOTE {text}", targets)
-    for claim in argument.claims:
+    for claim in () if argument is None else argument.claims:
         claim.holds(PAPER)
         assert claim.statement.isprintable() or isinstance(claim, Quote)
 
 
 @pytest.mark.parametrize(
-    "text", ["P" + " " * 200_000 + "x", "LABEL " * 50_000, "\n" * 200_000, 'QUOTE "' * 50_000]
+    ("begin", "piece"),
+    [
+        *(("", piece) for piece in (" ", "\n", "a", "0 ", '"', "*", "LABEL ", "CLAIM n_i >= ")),
+        *((begin, " ") for begin in ("LABEL", "CLAIM n_i", 'QUOTE "', "ARGUE")),
+        ("P 0.2 ", "0"),
+        ("P", "."),
+    ],
 )
-def test_huge_replies_are_read_in_linear_time(text: str) -> None:
-    begin = time.perf_counter()
+def test_a_megabyte_is_read_in_linear_time(begin: str, piece: str) -> None:
+    text = begin + piece * (1_000_000 // len(piece))
+    started = time.process_time()
     assert read_answer(text, ONE) is None
-    assert time.perf_counter() - begin < 1
+    assert read_argument(text, BOTH) is None
+    assert time.process_time() - started < 5
 
 
 @given(fact=facts, shown=st.integers(0, 9999))
@@ -176,6 +216,7 @@ def test_a_quote_of_too_many_words_does_not_hold() -> None:
 
 def test_an_unreadable_claim_is_shown_printable_and_short() -> None:
     read = read_argument("ARGUE neutral\nCLAIM \x1b[31m" + "a" * 500, ONE)
+    assert read is not None
     assert isinstance(read.claims[0], Unreadable)
     assert len(read.claims[0].line) < 60
     assert "\x1b" not in read.claims[0].line

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tokengym.envs.disruption.claims import Claim, Fact, Quote, Unreadable
 from tokengym.envs.disruption.evidence import Evidence
 from tokengym.envs.disruption.generator import draw_evidence
-from tokengym.envs.disruption.judge import judge, likelihood, verify
+from tokengym.envs.disruption.judge import judge, likelihood, subjects, verify
 from tokengym.envs.disruption.labels import Target
 from tokengym.envs.disruption.literature import FEATURE_TABLE, posterior
 from tokengym.envs.disruption.oracle import best_claims, true_claims
@@ -62,8 +62,26 @@ def test_false_repeated_and_unreadable_claims_do_not_count() -> None:
     false = Fact("n_j", ">", float(evidence.facts["n_j"]))
     hearing = verify((true, false, again, Unreadable("x")), evidence)
     assert hearing.claims == (true,)
-    assert hearing.validity == 0.5
-    assert verify((), evidence) == ((), 0.0)
+    assert hearing.false == 2
+    assert verify((), evidence) == ((), 0)
+
+
+def test_a_claim_about_what_was_heard_of_already_does_not_count_twice() -> None:
+    first, again = Quote("we refine a view"), Quote("we refine")
+    evidence = draw_evidence(np.random.default_rng(1), "L0")._replace(abstract="We refine a view.")
+    assert verify((first, again), evidence).claims == (first,)
+    told = Fact("n_i", ">=", 2.0)
+    assert verify((told,), evidence) == ((), 1)
+    assert verify((told,), evidence, granted=(told,)) == ((told,), 0)
+
+
+def test_a_quote_of_two_cues_is_the_product_of_both() -> None:
+    both = Quote("we refine what others can start from here")
+    parts = [
+        likelihood(Quote(q), "disruption") for q in ("we refine", "others can start from here")
+    ]
+    assert likelihood(both, "disruption") == pytest.approx(np.prod(parts, axis=0))
+    assert subjects(both) == {"aim", "use"}
 
 
 @settings(max_examples=40, deadline=None)
@@ -76,7 +94,7 @@ def test_the_claims_chosen_for_the_posterior_are_the_best_to_say(
     spin = best_claims(evidence, ("disruption",), (posterior(other, "disruption"),))
     bound = half_brier(belief, belief)
     assert 1 <= len(honest.claims) <= 3
-    assert len({claim.family for claim in honest.claims}) == len(honest.claims)
+    assert verify(honest.claims, evidence) == (honest.claims, 0)
     assert honest.loss == pytest.approx(
         half_brier(judge(honest.claims, "disruption"), belief), abs=1e-9
     )

@@ -63,7 +63,7 @@ def swapped(task: Task, disruption: str, novelty: str) -> Task:
 @given(
     index=st.integers(0, 500),
     seed=st.integers(0, 99),
-    level=st.sampled_from(TIERS),
+    level=st.sampled_from((*TIERS, "private")),
     target=st.sampled_from(TARGETS),
     predictor=st.sampled_from(PLAYED_FAIR),
     challenger=st.sampled_from(list(CHALLENGERS)),
@@ -112,7 +112,7 @@ OPPOSITE = dataclasses.replace(
 )
 
 
-@pytest.mark.parametrize("level", TIERS)
+@pytest.mark.parametrize("level", [*TIERS, "private"])
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("challenger", list(CHALLENGERS))
 def test_no_prompt_holds_a_score_a_later_count_or_an_id(
@@ -123,7 +123,9 @@ def test_no_prompt_holds_a_score_a_later_count_or_an_id(
     for secret in ("98765", "0.437", "3.14", "27.18", "1.618", "2741809807"):
         assert not any(secret in text for text in played)
     # Label words stand in the rules, so whether one is singled out shows in a paper unlike it.
-    assert played == texts(world, world.task_from_paper(OPPOSITE), "noisy", challenger)
+    other = world.task_from_paper(OPPOSITE)
+    assert other.fingerprint == world.task_from_paper(PAPER).fingerprint
+    assert played == texts(world, other, "noisy", challenger)
 
 
 @pytest.mark.parametrize("level", TIERS)
@@ -291,12 +293,13 @@ def test_the_bayes_policy_beats_the_best_of_10000_random_strategies() -> None:
     truths = np.array([t.answer["posteriors"]["disruption"] for t in tasks])
 
     def earned(reports: np.ndarray, part: slice) -> np.ndarray:
-        """Mean correctness and adaptation of reports, shape (3, strategies, tasks)."""
+        """Mean correctness and calibration of reports, shape (3, strategies, tasks)."""
         truth = tuple(truths[part].T)
         chosen = reports.argmax(axis=0)
-        right = 2.0 * np.take_along_axis(truths[part].T[:, None], chosen[None], axis=0)[0] - 1.0
+        likely = np.take_along_axis(truths[part].T[:, None], chosen[None], axis=0)[0]
+        right = debate.RIGHT_LABEL * (2.0 * likely - 1.0)
         loss = debate.half_brier(tuple(reports), truth)
-        totals: np.ndarray = np.mean(right + debate.adaptation(loss, loss), axis=-1)
+        totals: np.ndarray = np.mean(right + debate.calibration(loss, loss), axis=-1)
         return totals
 
     chosen_on, scored_on = slice(0, 600), slice(600, 1200)

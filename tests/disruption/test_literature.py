@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokengym.envs.disruption.citations import CitationGraph
-from tokengym.envs.disruption.evidence import FEATURES, TIERS
+from tokengym.envs.disruption.evidence import FEATURES, LEVELS
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
 from tokengym.envs.disruption.labels import LABELS, LEAST_CITERS, Target
 from tokengym.envs.disruption.literature import (
@@ -16,6 +16,7 @@ from tokengym.envs.disruption.literature import (
     posterior,
 )
 
+TIERS = ("L0", "L1", "L2")
 TARGETS: tuple[Target, ...] = ("disruption", "novelty")
 
 
@@ -31,7 +32,7 @@ def sample(tier: str, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray
     return np.array(posteriors), np.array(labels)
 
 
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", LEVELS)
 def test_labels_are_balanced_and_the_posterior_is_calibrated(tier: str) -> None:
     posteriors, labels = sample(tier, 2500)
     for k, _target in enumerate(TARGETS):

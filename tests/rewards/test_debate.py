@@ -1,12 +1,15 @@
 """Laws of the debate's rewards: proper, bounded, and deaf to a change of mind as such."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.rewards import debate
-from tokengym.rewards.bounds import Range
+from tokengym.rewards.bounds import Range, dyadic
+from tokengym.rewards.form import FORM_SHARE
 from tokengym.testing import check_reward
 
 unit = st.floats(0, 1)
@@ -49,18 +52,74 @@ def test_a_posterior_scores_the_expectation_over_labels(
 
 
 def test_parts_keep_their_ranges() -> None:
-    check_reward(debate.reasoning, unit, unit, range=(0.0, debate.MOST_REASONING))
-    check_reward(debate.adaptation, unit, unit, range=(0.0, debate.MOST_ADAPTATION), slack=1e-12)
-    assert Range(-1.0, 1.5) == debate.TOTAL
+    parts = {name: (term.low, term.high) for name, term in debate.PREDICTOR_TERMS.items()}
+    check_reward(debate.reasoning, unit, range=parts["reasoning"])
+    check_reward(debate.calibration, unit, unit, range=parts["calibration"], slack=1e-12)
+    check_reward(debate.consistency, unit, unit, range=parts["consistency"], slack=1e-12)
+    check_reward(
+        debate.false_claims, st.integers(0, debate.MOST_CLAIMS), range=parts["false_claims"]
+    )
+    assert Range(-1.75 - dyadic(FORM_SHARE), 1.6875) == debate.TOTAL
     false = st.integers(0, debate.MOST_CHALLENGER_CLAIMS)
     for change in (debate.misleading, debate.helping):
         check_reward(
-            lambda first, final, false, change=change: (
-                change(first, final) + debate.false_claims(false)
+            lambda first, final, false, near, change=change: (
+                change(first, final)
+                + debate.challenger_false_claims(false)
+                + debate.challenger_form(near)
             ),
-            *(unit, unit, false),
+            *(unit, unit, false, unit),
             range=debate.CHALLENGER_TOTAL,
         )
+
+
+@given(well_formed=st.integers(0, 1), near=unit)
+def test_a_malformed_answer_earns_less_than_any_well_formed_one(
+    well_formed: int, near: float
+) -> None:
+    form = debate.malformed_form(well_formed, near, 2)
+    assert -FORM_SHARE <= form <= -0.1 * FORM_SHARE / 2
+    assert debate.malformed_form(1, 0.0, 2) >= debate.malformed_form(0, near, 2)
+
+
+@given(truth=distributions())
+def test_the_prior_of_the_judge_loses_a_third_whatever_the_truth(truth: tuple[float, ...]) -> None:
+    assert debate.half_brier((1 / 3, 1 / 3, 1 / 3), truth) == pytest.approx(debate.PRIOR_LOSS)
+    assert debate.reasoning(debate.PRIOR_LOSS) == 0.0
+
+
+@given(truth=distributions(), report=distributions(), label=st.integers(0, 2))
+def test_a_label_that_contradicts_its_report_costs_and_never_pays(
+    truth: tuple[float, ...], report: tuple[float, ...], label: int
+) -> None:
+    def earned(label: int, report: tuple[float, ...]) -> float:
+        loss, gap = debate.half_brier(report, truth), debate.contradiction(label, report)
+        return (
+            debate.correctness(label, truth)
+            + debate.calibration(loss, loss)
+            + debate.consistency(gap, gap)
+        )
+
+    best = earned(truth.index(max(truth)), truth)
+    assert earned(label, report) <= best + 1e-12
+    cost = debate.consistency(1.0, 1.0) * (max(report) - report[label])
+    gap = debate.contradiction(label, report)
+    assert debate.consistency(gap, gap) == pytest.approx(cost)
+    assert (cost < 0.0) == (report[label] < max(report))
+
+
+@pytest.mark.parametrize("change", [debate.misleading, debate.helping])
+@given(truth=distributions(), first=distributions(), final=distributions())
+def test_no_pair_of_reports_raises_the_sum_of_both_roles(
+    change: Callable[[float, float], float],
+    truth: tuple[float, ...],
+    first: tuple[float, ...],
+    final: tuple[float, ...],
+) -> None:
+    honest = debate.half_brier(truth, truth)
+    before, after = debate.half_brier(first, truth), debate.half_brier(final, truth)
+    together = debate.calibration(before, after) + change(before, after)
+    assert together <= debate.calibration(honest, honest) + 1e-12
 
 
 @given(first=distributions(), final=distributions(), truth=distributions())
@@ -68,8 +127,8 @@ def test_no_pair_of_reports_earns_more_than_the_honest_pair(
     first: tuple[float, ...], final: tuple[float, ...], truth: tuple[float, ...]
 ) -> None:
     honest = debate.half_brier(truth, truth)
-    earned = debate.adaptation(debate.half_brier(first, truth), debate.half_brier(final, truth))
-    assert earned <= debate.adaptation(honest, honest) + 1e-12
+    earned = debate.calibration(debate.half_brier(first, truth), debate.half_brier(final, truth))
+    assert earned <= debate.calibration(honest, honest) + 1e-12
 
 
 @given(belief=distributions(), first=distributions())
@@ -77,16 +136,16 @@ def test_sandbagging_the_first_report_costs(
     belief: tuple[float, ...], first: tuple[float, ...]
 ) -> None:
     honest, hidden = debate.half_brier(belief, belief), debate.half_brier(first, belief)
-    lost = debate.adaptation(honest, honest) - debate.adaptation(hidden, honest)
-    assert lost == pytest.approx(0.2 * 0.25 * (hidden - honest), abs=1e-12)
+    lost = debate.calibration(honest, honest) - debate.calibration(hidden, honest)
+    assert lost == pytest.approx(0.25 * (hidden - honest), abs=1e-12)
 
 
 @given(belief=distributions(), told=distributions())
 def test_claims_picked_for_another_belief_earn_no_more(
     belief: tuple[float, ...], told: tuple[float, ...]
 ) -> None:
-    honest = debate.reasoning(1.0, debate.half_brier(belief, belief))
-    assert debate.reasoning(1.0, debate.half_brier(told, belief)) <= honest + 1e-12
+    honest = debate.reasoning(debate.half_brier(belief, belief))
+    assert debate.reasoning(debate.half_brier(told, belief)) <= honest + 1e-12
 
 
 @given(belief=distributions())

@@ -63,7 +63,7 @@ def test_its_prompt_is_its_last_prompt_its_reply_and_what_is_new() -> None:
     (first, _), (second, parameters) = sampler.asked
     reply = BYTE.write(ANSWER)
     assert second[: len(first) + len(reply)] == [*first, *reply]
-    assert "Challenger: disruptive" in bytes(t for t in second if t < 256).decode()
+    assert "The challenger argues for disruptive" in bytes(t for t in second if t < 256).decode()
     assert env.coordinator.episode.turn.stop_reason == "completed"
     assert parameters.max_tokens == 64
     assert parameters.stop == BYTE.stop
@@ -117,7 +117,7 @@ def test_it_travels_in_a_builder_and_shows_in_a_config() -> None:
         await one.step(BYTE.write(ANSWER))
         return str(one.coordinator.episode.turn.text)
 
-    assert "Challenger: neutral" in asyncio.run(play())
+    assert "The challenger argues for neutral" in asyncio.run(play())
     written = dump_config({"opponents": opponents})["opponents"]["challenger"]
     assert written["temperature"] == 0.5
     assert written["codec"] == "byte"

@@ -7,12 +7,13 @@ from typing import Any
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.disruption.compiled import WRITERS
 from tokengym.envs.disruption.data.columns import hash_text, leaks_outcome
-from tokengym.envs.disruption.evidence import TIERS, evidence_of_paper
+from tokengym.envs.disruption.evidence import LEVELS, evidence_of_paper
 from tokengym.envs.disruption.grammar import Answer
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.prompt import challenge_prompt, describe, opening
+from tokengym.envs.disruption.texts import Case, made_up
 
 _THIRD = (1 / 3, 1 / 3, 1 / 3)
 _ANSWER = Answer((2, 2), (_THIRD, _THIRD), ())
@@ -80,10 +81,11 @@ def _compare_prompts(paper: Paper) -> int:
 def _prompts(paper: Paper) -> list[str]:
     targets = tuple(LABELS)
     found = []
-    for tier in TIERS:
-        evidence = evidence_of_paper(paper, tier)
-        found.append(opening(evidence, targets, debated=True))
-        found.append(challenge_prompt(describe(evidence), evidence, targets, _ANSWER))
+    for level in LEVELS:
+        evidence = evidence_of_paper(paper, level)
+        case = Case(evidence, targets, True, "adversary", *made_up(targets, level))
+        for writer in WRITERS.values():
+            found += [writer.opening(case), writer.challenge(case, _ANSWER)]
     return found
 
 

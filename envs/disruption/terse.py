@@ -1,0 +1,65 @@
+"""Short texts, for tiny models that were trained on them."""
+
+from tokengym.envs.disruption.evidence import Evidence
+from tokengym.envs.disruption.grammar import NO_LABEL, Answer, Argument
+from tokengym.envs.disruption.labels import LABELS
+from tokengym.envs.disruption.texts import Case, Writer, describe
+
+_CITERS_RULE = "n_i cite it alone, n_j it and its references, n_k its references alone."
+_CD = "After 5 years, is CD = (n_i - n_j)/(n_i + n_j + n_k)"
+_DISRUPTION = {
+    "threshold": f"{_CD} above 0.1: disruptive, below -0.1: consolidating, else neutral?",
+    "percentile": (
+        f"{_CD} among the highest of its field and year: disruptive, among the lowest: "
+        "consolidating, else neutral?"
+    ),
+}
+_NOVELTY = (
+    "Its pairs of cited venues: some atypical and the median low: novel, some atypical and "
+    "the median high: balanced, else conventional?"
+)
+
+
+def _opening(case: Case) -> str:
+    order = ", ".join(word for target in case.targets for word in LABELS[target])
+    lines = describe(case.evidence)
+    if "disruption" in case.targets:
+        lines += [_CITERS_RULE, _DISRUPTION[case.evidence.rule]]
+    if "novelty" in case.targets:
+        lines.append(_NOVELTY)
+    lines.append(f"Answer in lines, P for {order}, like\n{case.answer}")
+    lines.append(f"then up to 3 true claims: {_claims(case.evidence)}")
+    if case.debated:
+        knows = " that knows the first year" if case.evidence.private else ""
+        lines.append(f"A challenger{knows} will reply; then answer again.")
+    return "\n".join(lines)
+
+
+def _challenge(case: Case, answer: Answer) -> str:
+    return "\n".join(
+        [
+            *describe(case.evidence.known),
+            *(["The predictor was not shown the first year."] if case.evidence.private else []),
+            f"A predictor answered:\n{answer.write(case.targets)}",
+            "Argue for another label; a false claim costs you. Answer in lines, like",
+            case.argument,
+            f"(or {NO_LABEL}), then up to 2 claims: {_claims(case.evidence.known)}",
+        ]
+    )
+
+
+def _rejoinder(case: Case, argument: Argument) -> str:
+    if argument.label is None:
+        return "Challenger: are you sure?\nFinal answer?"
+    claims = " and ".join(claim.statement for claim in argument.claims)
+    reason = f", since {claims}" if claims else ""
+    true = " (true, but chosen)" if claims and case.evidence.private else ""
+    return f"Challenger: {argument.label}{reason}{true}.\nFinal answer?"
+
+
+def _claims(evidence: Evidence) -> str:
+    quote = 'QUOTE "up to 8 words"'
+    return f"CLAIM name >= number (or <=, =), {quote}" if evidence.facts else quote
+
+
+TERSE = Writer(_opening, _challenge, _rejoinder)
