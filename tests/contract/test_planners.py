@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import pytest
 
-from tests.contract.planners import energy, forecast
+from tests.contract.planners import energy, forecast, warehouse
 from tokengym.envs.core.rollout import play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
@@ -30,8 +30,9 @@ class Planner(Protocol):
 PLANNERS: dict[str, Callable[[], Planner]] = {
     "energy": energy.Operator,
     "forecast": forecast.Forecaster,
+    "warehouse": warehouse.Lead,
 }
-RIVALS = {"energy": "mpc", "forecast": "oracle"}
+RIVALS = {"energy": "mpc", "forecast": "oracle", "warehouse": "replan"}
 """By world, the honest rule that its planner must match."""
 TOLERANCE = 0.01
 TASKS = 3

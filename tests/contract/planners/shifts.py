@@ -1,0 +1,165 @@
+"""The best trips for orders: an exact search of its own, apart from the world's oracle."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import combinations
+from typing import NamedTuple
+
+_BEAM = 60
+
+Walk = Callable[[str, str], int]
+"""Steps between two slots; the depot is ``""``."""
+
+
+class Wanted(NamedTuple):
+    """An order as its line shows it; `penalty` is what it costs to leave it."""
+
+    name: str
+    value: float
+    due: int
+    release: int
+    lines: tuple[tuple[str, int], ...]
+    penalty: float = 0.0
+
+
+class Trip(NamedTuple):
+    """A trip: its orders as bits and names, its stops, steps, length and earliest start."""
+
+    bits: int
+    names: tuple[str, ...]
+    stops: tuple[str, ...]
+    steps: int
+    lasts: int
+    release: int
+
+
+class Floor(NamedTuple):
+    """Where trips are walked and what they cost."""
+
+    walk: Walk
+    capacity: int
+    step_cost: float
+    decay: float
+
+
+def best_trips(
+    floor: Floor, orders: Sequence[Wanted], free: Sequence[int], stock: Mapping[str, int] | None
+) -> list[tuple[int, Trip]]:
+    """Return start and trip of the best plan, by start."""
+    trips = [trip for trip in _trips(floor, orders) if _in_stock(trip.bits, orders, stock)]
+
+    def earned(trip: Trip, finish: int) -> float:
+        total = -floor.step_cost * trip.steps
+        for place, order in enumerate(orders):
+            if trip.bits >> place & 1:
+                total += order.penalty + _worth(floor, order, finish)
+        return total
+
+    soonest = [
+        min((trip.lasts for trip in trips if trip.bits >> place & 1), default=math.inf)
+        for place in range(len(orders))
+    ]
+
+    @cache
+    def hope(bits: int, now: int) -> float:
+        """What the other orders can add at most."""
+        return sum(
+            max(0.0, order.penalty + _worth(floor, order, max(now, order.release) + soon))
+            for place, (order, soon) in enumerate(zip(orders, soonest, strict=True))
+            if not bits >> place & 1 and soon < math.inf
+        )
+
+    def steps(bits: int, at: tuple[int, ...]) -> list[tuple[int, tuple[int, ...], float, Trip]]:
+        found = []
+        for trip in trips:
+            both = bits | trip.bits
+            if not bits & trip.bits and _in_stock(both, orders, stock):
+                finish = max(at[0], trip.release) + trip.lasts
+                found.append((both, tuple(sorted((finish, *at[1:]))), earned(trip, finish), trip))
+        return found
+
+    start = tuple(sorted(free))
+    least = 0.0
+    beam = [(0.0, 0, start)]
+    while beam:
+        reached = [
+            (value + gain, both, at)
+            for value, bits, now in beam
+            for both, at, gain, _ in steps(bits, now)
+        ]
+        least = max([least, *(value for value, _, _ in reached)])
+        reached.sort(key=lambda state: -state[0] - hope(state[1], state[2][0]))
+        beam = reached[:_BEAM]
+
+    labels: dict[int, dict[tuple[int, ...], tuple[float, list[tuple[int, Trip]]]]] = {
+        0: {start: (0.0, [])}
+    }
+    best: tuple[float, list[tuple[int, Trip]]] = (0.0, [])
+    for bits in range(1 << len(orders)):
+        for at, (value, plan) in _undominated(labels.pop(bits, {})).items():
+            best = max(best, (value, plan), key=lambda found: found[0])
+            if value + hope(bits, at[0]) < least - 1e-9:
+                continue
+            for both, after, gain, trip in steps(bits, at):
+                known = labels.setdefault(both, {})
+                if after not in known or known[after][0] < value + gain:
+                    leaves = max(at[0], trip.release)
+                    known[after] = (value + gain, [*plan, (leaves, trip)])
+    return sorted(best[1], key=lambda leg: leg[0])
+
+
+def _worth(floor: Floor, order: Wanted, finish: float) -> float:
+    return order.value * math.exp(-max(0.0, finish - order.due) / floor.decay)
+
+
+def _undominated(
+    labels: Mapping[tuple[int, ...], tuple[float, list[tuple[int, Trip]]]],
+) -> dict[tuple[int, ...], tuple[float, list[tuple[int, Trip]]]]:
+    kept: dict[tuple[int, ...], tuple[float, list[tuple[int, Trip]]]] = {}
+    for at in sorted(labels):
+        if not any(
+            all(a <= b for a, b in zip(other, at, strict=True)) and kept[other][0] >= labels[at][0]
+            for other in kept
+        ):
+            kept[at] = labels[at]
+    return kept
+
+
+def _trips(floor: Floor, orders: Sequence[Wanted]) -> list[Trip]:
+    @cache
+    def shortest(left: frozenset[str], last: str) -> tuple[int, tuple[str, ...]]:
+        """The shortest way from the depot through `left` to `last`."""
+        if not left:
+            return floor.walk("", last), ()
+        found = []
+        for before in sorted(left):
+            steps, stops = shortest(left - {before}, before)
+            found.append((steps + floor.walk(before, last), (*stops, before)))
+        return min(found)
+
+    trips = []
+    for count in range(1, min(len(orders), floor.capacity) + 1):
+        for places in combinations(range(len(orders)), count):
+            chosen = [orders[place] for place in places]
+            units = sum(number for order in chosen for _, number in order.lines)
+            if units <= floor.capacity:
+                steps, stops = shortest(
+                    frozenset(slot for order in chosen for slot, _ in order.lines), ""
+                )
+                names = tuple(order.name for order in chosen)
+                release = max(order.release for order in chosen)
+                bits = sum(1 << place for place in places)
+                trips.append(Trip(bits, names, stops, steps, steps + units, release))
+    return trips
+
+
+def _in_stock(bits: int, orders: Sequence[Wanted], stock: Mapping[str, int] | None) -> bool:
+    if stock is None:
+        return True
+    taken: dict[str, int] = {}
+    for place, order in enumerate(orders):
+        if bits >> place & 1:
+            for slot, units in order.lines:
+                taken[slot] = taken.get(slot, 0) + units
+    return all(units <= stock[slot] for slot, units in taken.items())

@@ -1,0 +1,321 @@
+"""A shift lead that knows nothing but the full prompt: it parses, keeps its own books and plans.
+
+What each text shows must follow from the texts before it and the replies.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.contract.planners.shifts import Floor, Trip, Wanted, best_trips
+
+_NUMBER = r"(-?\d+(?:\.\d+)?)"
+_NO_ROOM = 1e9
+_BLIND_WAIT = 5
+"""How long it waits where it knows of no order."""
+
+
+class Lead:
+    """Answers one episode, text by text. `reply` raises where a text contradicts the books."""
+
+    def __init__(self) -> None:
+        self._books: _Shift | _Stock | _Shop | None = None
+
+    def reply(self, text: str) -> str:
+        """Read a Turn and answer it."""
+        if self._books is None:
+            start = text[:40]
+            kind = _Shift if "picking" in start else _Stock if "keep a shop" in start else _Shop
+            self._books = kind(text)
+        else:
+            assert "Refused" not in text
+            self._books.look(text)
+        return self._books.decide()
+
+    def end(self, text: str) -> None:
+        """Read the last Turn."""
+        assert self._books is not None
+        assert "Refused" not in text
+        if not isinstance(self._books, _Stock):
+            self._books.read_trip(text)
+
+
+class _Picking:
+    """Trips through open orders; the clocks of the pickers and what is in the slots."""
+
+    def __init__(self, text: str) -> None:
+        self.floor = _floor(text)
+        pickers = re.search(r"There are (\d+) pickers", text)
+        self.free = [0] * (int(pickers[1]) if pickers else 1)
+        self.open: dict[str, Wanted] = {}
+        self.stock: dict[str, int] | None = None
+        self.expected: tuple[int, int] | None = None
+
+    def read_orders(self, text: str, penalty: float = 0.0) -> None:
+        """Add the orders that a text shows."""
+        pattern = rf"^(?:New )?(O\d+) \${_NUMBER} due (\d+)(?: from (\d+))?: (.+)$"
+        for name, value, due, release, lines in re.findall(pattern, text, re.M):
+            pairs = tuple((slot, int(n)) for n, slot in re.findall(r"(\d+)@(A\d+-\d+)", lines))
+            lost = penalty * sum(units for _, units in pairs)
+            self.open[name] = Wanted(name, float(value), int(due), int(release or 0), pairs, lost)
+
+    def read_trip(self, text: str) -> None:
+        """Compare the trip that a text reports with the one expected."""
+        found = re.search(r"Walked (\d+), back t=(\d+)", text)
+        assert (found is None) == (self.expected is None)
+        assert found is None or (int(found[1]), int(found[2])) == self.expected
+
+    def read_clock(self, text: str) -> None:
+        """Compare the clock and the open orders with the books."""
+        assert int(_one(r"It is time (\d+)\.", text)) == self.free[0]
+        shown = _one(r"Open orders: (.+?)\.", text)
+        assert set(re.findall(r"O\d+", shown)) == set(self.open)
+
+    def decide(self) -> str:
+        """Return the next trip or wait."""
+        now, self.expected = self.free[0], None
+        legs = best_trips(self.floor, list(self.open.values()), self.free, self.stock)
+        if not legs:
+            if self.open:
+                return "DONE"
+            return self._wait(_BLIND_WAIT)
+        start, trip = legs[0]
+        return self._wait(start - now) if start > now else self._go(trip)
+
+    def _wait(self, time: int) -> str:
+        self.free = sorted([self.free[0] + time, *self.free[1:]])
+        return f"WAIT {time}"
+
+    def _go(self, trip: Trip) -> str:
+        finish = self.free[0] + trip.lasts
+        self.expected = (trip.steps, finish)
+        self.free = sorted([finish, *self.free[1:]])
+        for name in trip.names:
+            for slot, units in self.open.pop(name).lines:
+                if self.stock is not None:
+                    self.stock[slot] -= units
+        return f"TRIP {','.join(trip.names)}: {', '.join(trip.stops)}"
+
+
+class _Shift(_Picking):
+    """A shift of picking."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.read_orders(text)
+
+    def look(self, text: str) -> None:
+        """Read a Turn."""
+        self.read_trip(text)
+        self.read_orders(text)
+        self.read_clock(text)
+
+
+@dataclass
+class _Item:
+    """An item as its line shows it, and its inventory: on hand, and due tomorrow."""
+
+    sku: str
+    shares: list[list[float]]
+    lead: int
+    slow: float
+    room: int
+    holding: float
+    lost: float
+    fixed: float
+    leftover: float
+    on_hand: int = 0
+    due: int = 0
+    position: int = 0
+    slot: str = ""
+
+    @classmethod
+    def of(cls, line: str, days: int) -> "_Item":
+        """Read its line."""
+        means = re.search(r"the mean by day ([\d., ]+);", line)
+        about = re.search(rf"demand about {_NUMBER} units", line)
+        by_day = (
+            [float(mean) for mean in means[1].split(", ")]
+            if means
+            else [float(about[1])] * days
+            if about
+            else []
+        )
+        assert len(by_day) == days
+        costs = re.search(
+            rf"a unit left {_NUMBER}, a unit lost {_NUMBER}, an order {_NUMBER}"
+            rf"(?:, a unit after the last day {_NUMBER})?\.",
+            line,
+        )
+        assert costs is not None
+        slow = re.search(rf"\(with probability {_NUMBER} after (\d)\)", line)
+        place = re.search(r"lies at (A\d+-\d+)", line)
+        return cls(
+            sku=_one(r"^(S\d+):", line),
+            shares=[_poisson(mean) for mean in by_day],
+            lead=int(_one(r"arrives after (\d) day", line)),
+            slow=float(slow[1]) if slow else 0.0,
+            room=int(_one(r"room (\d+)", line)),
+            holding=float(costs[1]),
+            lost=float(costs[2]),
+            fixed=float(costs[3]),
+            leftover=float(costs[4] or 0.0),
+            slot=place[1] if place else "",
+        )
+
+    def order(self, review: int, every: int, lost: float) -> int:
+        """Return the order of the least expected cost, `lost` being what a unit lost costs."""
+        value = np.add.outer(np.arange(self.room + 1.0), np.arange(self.room + 1.0)) * self.leftover
+        for day in reversed(range(review * every, len(self.shares))):
+            costs = self._costs(day, value, lost)
+            decides = day % every == 0
+            value = costs.min(axis=2) if decides else costs[:, :, 0]
+        row = costs[self.on_hand, self.due]
+        return int(np.flatnonzero(row <= row.min() + 1e-9)[0])
+
+    def _costs(self, day: int, value: np.ndarray, lost: float) -> np.ndarray:
+        """Return expected costs by units on hand, due tomorrow and ordered today."""
+        size = self.room + 1
+        x, d, o = np.ogrid[:size, :size, :size]
+        cost = self.fixed * (o > 0) + np.zeros((size, size, size))
+        late = self.slow if self.lead == 1 else 1.0
+        for units, share in enumerate(self.shares[day]):
+            left = np.maximum(x - units, 0)
+            cost = cost + share * (self.holding * left + lost * np.maximum(units - x, 0))
+            slow = value[np.minimum(left + d, self.room), o]
+            fast = value[np.minimum(left + d + o, self.room), 0]
+            cost = cost + share * (late * slow + (1.0 - late) * fast)
+        return np.where(x + d + o > self.room, _NO_ROOM, cost)
+
+
+class _Stock:
+    """A stretch of days of keeping stock."""
+
+    def __init__(self, text: str) -> None:
+        days = int(_one(r"in stock for (\d+) days", text))
+        self.every = days // int(_one(r"You reply (\d+) times", text))
+        self.items = _items(text, days)
+        self.review = 0
+        self._read(text)
+
+    def look(self, text: str) -> None:
+        """Read a Turn."""
+        self.review += 1
+        assert int(_one(r"Morning of day (\d+)", text)) == self.review * self.every + 1
+        before = [item.position for item in self.items]
+        self._read(text)
+        sold = [int(units) for units in re.findall(r"^Sold (\d+)", text, re.M)]
+        for item, position, units in zip(self.items, before, sold, strict=True):
+            assert item.position == position - units
+
+    def decide(self) -> str:
+        """Return the reorders."""
+        orders = [item.order(self.review, self.every, item.lost) for item in self.items]
+        return _reorders(self.items, orders)
+
+    def _read(self, text: str) -> None:
+        for item in self.items:
+            _read_item(item, text)
+
+
+class _Shop(_Picking):
+    """Days of reorders and picking."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.days = int(_one(r"You run a warehouse for (\d+) days", text))
+        self.items = _items(text, self.days)
+        self.day = 0
+        orders = re.search(r"Each day brings (\d+)(?: to (\d+))? orders", text)
+        values = re.search(rf"worth \${_NUMBER} to \${_NUMBER} each", text)
+        assert orders is not None
+        assert values is not None
+        count = (int(orders[1]) + int(orders[2] or orders[1])) / 2
+        units = sum(sum(n * share for n, share in enumerate(item.shares[0])) for item in self.items)
+        self.worth = (float(values[1]) + float(values[2])) / 2 * count / units
+        self.ordering = True
+        self._read(text)
+
+    def look(self, text: str) -> None:
+        """Read a Turn."""
+        if self.ordering:
+            self.ordering = False
+            if "Morning of day" not in text and "Orders" in text:
+                self.free = [0] * len(self.free)
+                self.open, self.expected = {}, None
+                self.read_orders(text, penalty=self.items[0].lost)
+                self.read_clock(text)
+                return
+        else:
+            self.read_trip(text)
+        if "Morning of day" in text:
+            self.day += 1
+            self.ordering = True
+            self._read(text)
+        else:
+            self.read_clock(text)
+
+    def decide(self) -> str:
+        """Return the reorders of a morning, or the next trip or wait."""
+        if not self.ordering:
+            return super().decide()
+        orders = [item.order(self.day, 1, item.lost + self.worth) for item in self.items]
+        return _reorders(self.items, orders)
+
+    def _read(self, text: str) -> None:
+        for item in self.items:
+            _read_item(item, text)
+        self.stock = {item.slot: item.on_hand for item in self.items}
+
+
+def _items(text: str, days: int) -> list[_Item]:
+    return [_Item.of(line, days) for line in re.findall(r"^S\d+: .+$", text, re.M)]
+
+
+def _read_item(item: _Item, text: str) -> None:
+    found = re.search(rf"{item.sku} has (\d+)(?: due (\d+))?$", text, re.M)
+    assert found is not None
+    item.on_hand, item.due = int(found[1]), int(found[2] or 0)
+    item.position = item.on_hand + item.due
+
+
+def _reorders(items: list[_Item], orders: list[int]) -> str:
+    for item, units in zip(items, orders, strict=True):
+        item.position += units
+    lines = [
+        f"REORDER {item.sku} {units}" for item, units in zip(items, orders, strict=True) if units
+    ]
+    return "\n".join(lines) or "REORDER NONE"
+
+
+def _floor(text: str) -> Floor:
+    """Read how trips are walked and what they cost."""
+    last = _one(r"rows 1 to \d+.+?and (\d+)-i-j", text)
+
+    def walk(one: str, other: str) -> int:
+        (a, i), (b, j) = (
+            map(int, slot[1:].split("-")) if slot else (0, 0) for slot in (one, other)
+        )
+        return abs(i - j) if a == b else 2 * abs(a - b) + min(i + j, int(last) - i - j)
+
+    return Floor(
+        walk,
+        capacity=int(_one(r"carries at most (\d+) units", text)),
+        step_cost=float(_one(rf"A step costs \${_NUMBER}\.", text)),
+        decay=float(_one(rf"exp\(-x/{_NUMBER}\)", text)),
+    )
+
+
+def _poisson(mean: float) -> list[float]:
+    shares = [math.exp(-mean)]
+    while sum(shares) < 1.0 - 1e-10:
+        shares.append(shares[-1] * mean / len(shares))
+    return shares
+
+
+def _one(pattern: str, text: str) -> str:
+    found = re.findall(pattern, text, re.M)
+    assert len(found) == 1, (pattern, found)
+    return str(found[0])

@@ -1,0 +1,143 @@
+"""Levels and prompts: many, no answer to copy, all limits stated, costs that matter."""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.warehouse.drawn import task_of, world_of
+from tokengym.envs.core.rollout import Policy, play
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.task import canonical_json
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import PROMPTS, World
+from tokengym.envs.registry import baselines
+from tokengym.envs.warehouse.generator import draw
+from tokengym.envs.warehouse.grammar import write_reorder
+from tokengym.envs.warehouse.levels import LEVELS
+from tokengym.envs.warehouse.reorder_rules import order_up_to
+from tokengym.envs.warehouse.stock import StockSession
+from tokengym.envs.warehouse.stock_model import StockModel
+from tokengym.envs.warehouse.world import WarehouseWorld
+
+STOCK = [level for level in LEVELS if level.startswith("stock")]
+ONLINE = ["pick_online", "full", "full_pickers"]
+
+
+def mean_return(level: str, policy: Policy, tasks: int) -> float:
+    world = world_of(level)
+    rng = np.random.default_rng(0)
+    earned = [play(world, task_of(level, i), policy, rng).returns["lead"] for i in range(tasks)]
+    return float(np.mean(earned))
+
+
+def shown_first(instance: Mapping[str, Any]) -> str:
+    """Return what the first prompt of an instance shows."""
+    if instance["mode"] == "pick" and not instance["site"]["announced"]:
+        known = [order for order in instance["orders"] if not order["release"]]
+        return canonical_json({**instance, "orders": known})
+    return canonical_json(instance)
+
+
+@pytest.mark.parametrize("level", list(LEVELS))
+def test_first_prompts_hardly_ever_repeat(level: str) -> None:
+    """No repeat in 3,000 draws: with 10^5 equally likely prompts there would be 45."""
+    rng = generator("distinct prompts", level)
+    prompts = {shown_first(draw(rng, LEVELS[level])) for _ in range(3000)}
+    assert len(prompts) == 3000
+
+
+@pytest.mark.parametrize("style", PROMPTS)
+@pytest.mark.parametrize("level", list(LEVELS))
+def test_a_copy_of_the_prompt_s_example_earns_what_doing_nothing_does(
+    level: str, style: str
+) -> None:
+    world = world_of(level, prompt=style)
+    seen = ""
+
+    def copy(_world: World, turn: Turn, _rng: np.random.Generator) -> str:
+        nonlocal seen
+        seen += turn.text
+        return "\n".join(re.findall(r"TRIP O[\dO,]+(?:: A[\dA, -]+\d)?|REORDER S\d+ \d+", seen))
+
+    for index in range(3):
+        seen = ""
+        task, rng = task_of(level, index), np.random.default_rng(0)
+        copied = play(world, task, copy, rng)
+        nothing = play(world, task, baselines("warehouse")["null"], rng)
+        assert copied.replies[0]
+        assert copied.returns["lead"] == pytest.approx(nothing.returns["lead"], abs=1e-4)
+
+
+@pytest.mark.parametrize("style", PROMPTS)
+@pytest.mark.parametrize("level", ["pick_small", "pick", "pick_large", "pick_online"])
+def test_the_number_of_replies_is_announced(level: str, style: str) -> None:
+    world = world_of(level, prompt=style)
+    turn = world.start(task_of(level, 0))
+    assert f"{world.turn_limit} replies" in turn.text
+
+
+def test_examples_differ_from_task_to_task() -> None:
+    world = world_of("pick")
+    found = {
+        re.findall(r"^TRIP O\d+.*$", world.start(task_of("pick", index)).text, re.M)[0]
+        for index in range(8)
+    }
+    assert len(found) == 8
+
+
+@pytest.mark.parametrize("level", STOCK)
+def test_no_rule_that_reads_no_costs_comes_close_to_the_optimum(level: str) -> None:
+    """The best of orders up to the mean demand and a margin, for any margin."""
+
+    def with_margin(margin: float) -> Policy:
+        def rule(model: StockModel, review: int) -> int:
+            today = review * model.review
+            mean = sum(model.means[today : today + model.lead + model.review])
+            return round(mean + margin * math.sqrt(mean))
+
+        def reply(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+            session = WarehouseWorld.cast(world).session
+            assert isinstance(session, StockSession)
+            return write_reorder(
+                [
+                    (one.item.sku, order_up_to(rule, one, session.turns))
+                    for one in session.inventories
+                ]
+            )
+
+        return reply
+
+    best = max(mean_return(level, with_margin(margin), 30) for margin in (-0.5, 0.0, 0.5, 1.0, 1.5))
+    assert best < 0.75
+    assert mean_return(level, baselines("warehouse")["newsvendor"], 30) < 0.85
+    assert mean_return(level, baselines("warehouse")["replan"], 30) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("level", ONLINE)
+def test_the_best_honest_rule_is_far_above_the_rules_of_thumb(level: str) -> None:
+    known = baselines("warehouse")
+    thumb = max(mean_return(level, known[name], 15) for name in ("edd_exact", "newsvendor"))
+    assert mean_return(level, known["replan"], 15) > thumb + 0.1
+
+
+@pytest.mark.parametrize("level", ONLINE)
+def test_the_best_honest_rule_knows_only_what_was_shown(level: str) -> None:
+    """Orders that have not been shown yet change none of its replies before they are."""
+    world, other = world_of(level), world_of(level)
+    replan = baselines("warehouse")["replan"]
+    task = task_of(level, 0)
+    turn, rng = world.start(task), np.random.default_rng(0)
+    first = replan(world, turn, rng)
+    instance, cheap = dict(task.instance), {"value": 4, "due": 99}
+    if level == "pick_online":
+        orders = [{**order, **(cheap if order["release"] else {})} for order in instance["orders"]]
+        changed = other.task_of({**instance, "orders": orders})
+    else:
+        books = [[{**order, **cheap} for order in book] for book in task.answer["books"]]
+        changed = other.task_of(instance, outcomes=books)
+    assert changed.answer != task.answer
+    assert replan(other, other.start(changed), rng) == first
