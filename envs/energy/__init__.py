@@ -18,6 +18,7 @@ SPEC = WorldSpec(
         "outages": 24,
         "genset": 24,
         "ev": 24,
+        "spot": 24,
         "comfort": 24,
     },
     step_range={"operator": UNIT},

@@ -12,7 +12,7 @@ from tokengym.envs.energy.prompt import (
     Prompt,
     cents,
     clipped,
-    forecasts,
+    fresh_forecasts,
     shortfall,
     storm_hours,
 )
@@ -103,7 +103,7 @@ class FullPrompt(Prompt):
                 f", outside {plant.outside[step]:g}, gain {plant.gain[step]:g}, "
                 f"price {cents(plant.price[step])}, low {plant.low[step]:g}."
             )
-            return before, after + self._next("outside", "gain", step)
+            return before, after + self._next(step)
         before = f"Now it is {time}: the battery holds "
         sold = f", sale {cents(plant.resale[step])}" if len(set(plant.resale)) > 1 else ""
         after = (
@@ -111,7 +111,7 @@ class FullPrompt(Prompt):
             f"price {cents(plant.price[step])}{sold}, reserve {plant.reserve[step]:g}."
         )
         down = "" if plant.up[step] else " The grid is down."
-        return before, after + down + self._next("load", "sun", step)
+        return before, after + down + self._next(step)
 
     def _write_state(self, step: int, seen: State) -> str:
         if isinstance(self._plant, House):
@@ -119,12 +119,16 @@ class FullPrompt(Prompt):
         car = f", the car {seen[1]:g} kWh" if self._car_is_home(step) else ""
         return f"{seen[0]:g} kWh{car}"
 
-    def _next(self, first: str, second: str, step: int) -> str:
+    def _next(self, step: int) -> str:
         """Fresh forecasts of the next steps, where the level has them."""
-        rows = zip(*forecasts(self._plant, step), strict=True)
+        made = fresh_forecasts(self._plant, step)
         new = [
-            f"{self._time(step + ahead)} {first} {one:g}, {second} {two:g}"
-            for ahead, (one, two) in enumerate(rows, 1)
+            f"{self._time(step + ahead)} "
+            + ", ".join(
+                f"{name} {cents(value) if name == 'price' else f'{value:g}'}"
+                for name, value in zip(made, values, strict=True)
+            )
+            for ahead, values in enumerate(zip(*made.values(), strict=True), 1)
         ]
         return f" New forecasts: {'; '.join(new)}." if new else ""
 
@@ -187,16 +191,21 @@ class FullPrompt(Prompt):
             lines.append(
                 f"Before the start, load was {_listed(loads)} and sun was {_listed(suns)} kW."
             )
+        price = "price in ct per kWh bought"
+        forecast, known = (f"load and sun in kW, {price}", "")
+        if not grid.price_updates:
+            forecast, known = "load and sun in kW", f"{price}; "
+        if not same:
+            known += "sale in ct per kWh sold; "
         lines.append(
-            f"For each {self._step} (load and sun in kW: forecasts, less certain the further "
-            f"ahead; price in ct per kWh bought{'' if same else ', sale in ct per kWh sold'}; "
-            "reserve in kWh):"
+            f"For each {self._step} ({forecast}: forecasts, less certain the further ahead; "
+            f"{known}reserve in kWh):"
         )
         for t in range(grid.steps):
             sold = "" if same else f", sale {cents(grid.resale[t])}"
             lines.append(
                 f"{self._time(t)}: load {grid.load_forecast[t]:g}, sun {grid.pv_forecast[t]:g}, "
-                f"price {cents(grid.price[t])}{sold}, reserve {grid.schedule[t]:g}"
+                f"price {cents(grid.price_forecast[t])}{sold}, reserve {grid.schedule[t]:g}"
             )
         return "\n".join([*lines, ""])
 

@@ -24,13 +24,19 @@ def draw_microgrid(rng: np.random.Generator, level: Level) -> Mapping[str, Any]:
     start, hours = _draw_hours(rng, level)
     shown = np.concatenate([(hours[0] - np.arange(level.history, 0, -1) * _dt(level)) % 24, hours])
     load = weather.demand(rng, shown)
-    pv = weather.sun(rng, shown, rng.uniform(2.4, 6.0))
-    price = weather.tariff(rng, hours)
+    pv = weather.sun(rng, shown, rng.uniform(*level.roof))
+    if level.spot:
+        price, price_forecast, price_updates = weather.spot(rng, hours, level.updates)
+    else:
+        price_forecast = price = weather.tariff(rng, hours)
+        price_updates = []
     days = {
         "start": start,
         "load": load[level.history :],
         "pv": pv[level.history :],
         "price": price,
+        "price_forecast": price_forecast,
+        "price_updates": price_updates,
         "resale": np.full(level.steps, round(rng.uniform(0.04, 0.12), 2)),
         "before": [[a, b] for a, b in zip(load, pv, strict=True)][: level.history],
     }
@@ -59,9 +65,12 @@ def draw_home(
     chance = level.outages * dt * np.where(guard, _STORM, 1.0)
     up = weather.outages(rng, chance, dt)
     load_forecast, load_updates = weather.forecasts(
-        rng, days["load"], level.demand_error, level.updates
+        rng, days["load"], level.demand_error, level.updates, correlation=level.correlation
     )
-    pv_forecast, pv_updates = weather.forecasts(rng, days["pv"], level.sun_error, level.updates)
+    pv_forecast, pv_updates = weather.forecasts(
+        rng, days["pv"], level.sun_error, level.updates, correlation=level.correlation
+    )
+    expected = days.get("price_forecast", days["price"])
     return {
         "dt": dt,
         "capacity": capacity,
@@ -86,8 +95,10 @@ def draw_home(
         "rating": round(2.0 * round(rng.uniform(1.0, 2.0), 1), 1) if level.genset else 0.0,
         "fuel": 0.4,
         "car": _draw_car(rng, hours) if level.car else [],
-        "price_of_missing": round(max(days["price"]) / efficiency, 3),
-        "price_of_extra": round(min(days["price"]) * efficiency, 3),
+        "price_forecast": expected,
+        "price_updates": [],
+        "price_of_missing": round(max(expected) / efficiency, 3),
+        "price_of_extra": round(min(expected) * efficiency, 3),
         **days,
     }
 

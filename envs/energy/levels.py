@@ -17,6 +17,7 @@ class Level:
         demand_error: mean absolute forecast error of the demand (outside: in K), at no lead and per
             step of lead.
         sun_error: the same for the sun (and the gains of a house).
+        correlation: of the errors of one forecast for two steps in a row.
         updates: how many steps ahead each turn shows fresh forecasts.
         history: how many steps before the start are shown.
         outages: chance that an hour begins an outage; a storm multiplies it.
@@ -24,6 +25,8 @@ class Level:
         leak: share of the battery's energy lost per hour.
         genset: whether there is a genset.
         car: whether there is a car.
+        spot: whether prices follow a market and are known one step at a time.
+        roof: range of the peak power of the roof, kW.
     """
 
     steps: int
@@ -32,6 +35,7 @@ class Level:
     house: bool = False
     demand_error: tuple[float, float] = (0.02, 0.01)
     sun_error: tuple[float, float] = (0.05, 0.025)
+    correlation: float = 0.0
     updates: int = 2
     history: int = 3
     outages: float = 0.0
@@ -39,6 +43,8 @@ class Level:
     leak: float = 0.0
     genset: bool = False
     car: bool = False
+    spot: bool = False
+    roof: tuple[float, float] = (2.4, 6.0)
 
 
 LEVELS: Mapping[str, Level] = MappingProxyType(
@@ -50,6 +56,15 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
         "outages": Level(24, outages=0.03, reserve=((0.3, 0.4), (0.4, 0.6))),
         "genset": Level(24, outages=0.02, genset=True, reserve=((0.2, 0.4), (0.4, 0.6))),
         "ev": Level(24, begins=(12, 16), car=True),
+        "spot": Level(
+            24,
+            updates=6,
+            spot=True,
+            roof=(0.5, 1.5),
+            demand_error=(0.05, 0.02),
+            sun_error=(0.1, 0.03),
+            correlation=0.9,
+        ),
         "comfort": Level(24, house=True, demand_error=(0.2, 0.05), history=0),
     }
 )

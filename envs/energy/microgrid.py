@@ -52,6 +52,8 @@ class Microgrid:
         pv_forecast: kW, shown at the start.
         load_updates: by step, kW of the few steps after it; empty if never refreshed.
         pv_updates: as `load_updates`.
+        price_forecast: money per kWh, shown at the start; the price itself where it is known.
+        price_updates: as `load_updates`.
         before: kW of load and sun in the hours before the start, oldest first; may be empty.
         rating: kW of the genset, 0 if there is none.
         fuel: money per kWh of the genset.
@@ -63,7 +65,7 @@ class Microgrid:
 
     SERIES: ClassVar[tuple[str, ...]] = (
         *("load", "pv", "price", "resale", "schedule", "up"),
-        *("load_forecast", "pv_forecast"),
+        *("load_forecast", "pv_forecast", "price_forecast"),
     )
 
     start: int
@@ -90,6 +92,8 @@ class Microgrid:
     pv_forecast: tuple[float, ...]
     load_updates: tuple[tuple[float, ...], ...]
     pv_updates: tuple[tuple[float, ...], ...]
+    price_forecast: tuple[float, ...]
+    price_updates: tuple[tuple[float, ...], ...]
     before: tuple[tuple[float, float], ...]
     rating: float
     fuel: float
@@ -202,9 +206,11 @@ class Microgrid:
             self,
             load=latest(self.load, self.load_forecast, self.load_updates, step),
             pv=latest(self.pv, self.pv_forecast, self.pv_updates, step),
+            price=latest(self.price, self.price_forecast, self.price_updates, step),
             up=self.up[:known] + (1,) * (self.steps - known),
             load_updates=self.load_updates[:known],
             pv_updates=self.pv_updates[:known],
+            price_updates=self.price_updates[:known],
         )
 
     def _genset(self, wanted: float) -> float:

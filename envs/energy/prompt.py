@@ -108,13 +108,13 @@ def storm_hours(grid: Microgrid) -> list[tuple[int, int]]:
     return runs
 
 
-def forecasts(plant: Plant, step: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the fresh forecasts made at a step: of load and sun, or of outside and gain."""
+def fresh_forecasts(plant: Plant, step: int) -> dict[str, tuple[float, ...]]:
+    """Return the forecasts made at a step, by name; none where the level has none."""
     if isinstance(plant, House):
-        updates = plant.outside_updates, plant.gain_updates
+        made = {"outside": plant.outside_updates, "gain": plant.gain_updates}
     else:
-        updates = plant.load_updates, plant.pv_updates
-    return (updates[0][step], updates[1][step]) if updates[0] else ((), ())
+        made = {"load": plant.load_updates, "sun": plant.pv_updates, "price": plant.price_updates}
+    return {name: updates[step] for name, updates in made.items() if updates and updates[step]}
 
 
 def clipped(plant: Plant, commands: Commands, done: Commands) -> list[tuple[str, float]]:

@@ -11,10 +11,12 @@ from tokengym.envs.energy.prompt import (
     Prompt,
     cents,
     clipped,
-    forecasts,
+    fresh_forecasts,
     shortfall,
     storm_hours,
 )
+
+_SHORT = {"outside": "out", "price": "buy"}
 
 
 class TersePrompt(Prompt):
@@ -53,21 +55,24 @@ class TersePrompt(Prompt):
                 f" out {plant.outside[step]:g} gain {plant.gain[step]:g} "
                 f"buy {cents(plant.price[step])} low {plant.low[step]:g}"
             )
-            return f"{label}h indoor ", after + self._next("out", "gain", step)
+            return f"{label}h indoor ", after + self._next(step)
         sells = f"sell {cents(plant.resale[step])} " if len(set(plant.resale)) > 1 else ""
         after = (
             f" load {plant.load[step]:g} sun {plant.pv[step]:g} buy {cents(plant.price[step])} "
             f"{sells}" + (f"keep {plant.reserve[step]:g}" if plant.up[step] else "GRID DOWN")
         )
-        return f"{label}h energy ", after + self._next("load", "sun", step)
+        return f"{label}h energy ", after + self._next(step)
 
     def _write_state(self, step: int, seen: State) -> str:
         return f"{seen[0]:g} car {seen[1]:g}" if self._car_is_home(step) else f"{seen[0]:g}"
 
-    def _next(self, first: str, second: str, step: int) -> str:
+    def _next(self, step: int) -> str:
         """Fresh forecasts of the next steps, where the level has them."""
-        one, two = forecasts(self._plant, step)
-        return f" next {first} {_listed(one)} {second} {_listed(two)}" if one else ""
+        new = [
+            f"{_SHORT.get(name, name)} {' '.join(map(cents if name == 'price' else _short, made))}"
+            for name, made in fresh_forecasts(self._plant, step).items()
+        ]
+        return f" next {' '.join(new)}" if new else ""
 
     def _microgrid(self, grid: Microgrid) -> str:
         leak = f", leaks {100 * grid.leak:g}% a step" if grid.leak else ""
@@ -87,7 +92,7 @@ class TersePrompt(Prompt):
             sold = "" if same else f" {cents(grid.resale[t])}"
             lines.append(
                 f"{self._labels[t]} {grid.load_forecast[t]:g} {grid.pv_forecast[t]:g} "
-                f"{cents(grid.price[t])}{sold} {grid.schedule[t]:g}"
+                f"{cents(grid.price_forecast[t])}{sold} {grid.schedule[t]:g}"
             )
         return "\n".join(lines)
 
@@ -111,6 +116,8 @@ class TersePrompt(Prompt):
                 f"needs {need:g} kWh, takes {need + least * grid.dt:g}, missing costs "
                 f"{cents(late)} ct/kWh."
             )
+        if grid.price_updates:
+            lines.append("Prices are forecasts, too.")
         if grid.before:
             loads, suns = zip(*grid.before, strict=True)
             lines.append(f"Before: load {_listed(loads)}, sun {_listed(suns)}.")
@@ -162,4 +169,8 @@ class TersePrompt(Prompt):
 
 
 def _listed(values: Sequence[float]) -> str:
-    return " ".join(f"{value:g}" for value in values)
+    return " ".join(map(_short, values))
+
+
+def _short(value: float) -> str:
+    return f"{value:g}"

@@ -13,6 +13,10 @@ Hours = npt.NDArray[np.float64]
 
 OUTAGE_HOURS = 2.0
 """How long an outage goes on: each further hour of it is exp(-1/2) times as likely."""
+_SWING, _PERSISTENCE = 0.7, 0.9
+"""Standard deviation of the logarithm of a market price, and its correlation an hour later."""
+_LEAST_PRICE = 0.13
+"""Above every price of sales, so that buying to sell never pays."""
 _WORST_ERROR = 0.5
 _NORMAL_FROM_ABSOLUTE = math.sqrt(math.pi / 2.0)
 
@@ -61,6 +65,44 @@ def tariff(rng: np.random.Generator, hours: Hours) -> Hours:
     return price
 
 
+def spot(
+    rng: np.random.Generator, hours: Hours, updates: int
+) -> tuple[Hours, Hours, list[list[float]]]:
+    """Price per kWh on a market: a daily shape times the exponential of an AR(1) process.
+
+    Forecasts are its conditional means (of the price before it is kept from falling too low):
+    nobody can know more.
+
+    Args:
+        rng: randomness.
+        hours: hour of the day by step.
+        updates: how many steps ahead each step has fresh forecasts.
+
+    Returns:
+        the prices, the forecast made at the first step (which is known), and by step the fresh
+        ones.
+    """
+    shape = rng.uniform(0.2, 0.3) * (1.0 + rng.uniform(0.1, 0.4) * _bump(hours, 18.5, 2.0))
+    swing = rng.normal(0.0, _SWING, len(hours))
+    for step in range(1, len(hours)):
+        fresh = math.sqrt(1.0 - _PERSISTENCE**2) * swing[step]
+        swing[step] = _PERSISTENCE * swing[step - 1] + fresh
+
+    def expect(step: int, ahead: npt.NDArray[np.int64]) -> Hours:
+        kept = _PERSISTENCE ** (ahead - step)
+        mean = shape[ahead] * np.exp(kept * swing[step] + 0.5 * _SWING**2 * (1.0 - kept**2))
+        prices: Hours = np.maximum(mean, _LEAST_PRICE).round(2)
+        return prices
+
+    steps = len(hours)
+    prices: Hours = np.maximum(shape * np.exp(swing), _LEAST_PRICE).round(2)
+    later = [
+        expect(step, np.arange(step + 1, min(step + 1 + updates, steps))).tolist()
+        for step in range(steps)
+    ]
+    return prices, expect(0, np.arange(steps)), later
+
+
 def outages(rng: np.random.Generator, chance: Hours, dt: float) -> npt.NDArray[np.int64]:
     """Grid status by step, 1 up and 0 down; the first step is up, outages last `OUTAGE_HOURS`.
 
@@ -83,6 +125,7 @@ def forecasts(
     error: tuple[float, float],
     updates: int,
     relative: bool = True,
+    correlation: float = 0.0,
 ) -> tuple[Hours, list[list[float]]]:
     """Forecasts whose mean absolute error grows linearly with lead time.
 
@@ -92,6 +135,7 @@ def forecasts(
         error: at no lead, and added per step of lead.
         updates: how many steps ahead each step has fresh forecasts.
         relative: whether errors are shares of the truth (at most one half) and forecasts >= 0.
+        correlation: of the errors of one forecast for two steps in a row.
 
     Returns:
         the forecast made at the first step (which is known), and by step the fresh ones.
@@ -101,6 +145,9 @@ def forecasts(
     def predict(targets: npt.NDArray[np.int64], leads: npt.NDArray[np.int64]) -> Hours:
         size = (error[0] + error[1] * leads) * _NORMAL_FROM_ABSOLUTE
         noise = rng.normal(0.0, 1.0, len(targets))
+        for step in range(1, len(noise)):
+            fresh = math.sqrt(1.0 - correlation**2) * noise[step]
+            noise[step] = correlation * noise[step - 1] + fresh
         if not relative:
             degrees: Hours = (truth[targets] + size * noise).round(1)
             return degrees
@@ -113,11 +160,11 @@ def forecasts(
     first[0] = truth[0]
     if not updates:
         return first, []
-    fresh = []
+    later = []
     for step in range(steps):
         targets = np.arange(step + 1, min(step + 1 + updates, steps))
-        fresh.append(predict(targets, targets - step).tolist())
-    return first, fresh
+        later.append(predict(targets, targets - step).tolist())
+    return first, later
 
 
 def _bump(hours: Hours, centre: float, width: float) -> Hours:

@@ -162,6 +162,16 @@ class EnergyWorld(World[CompiledTask]):
     def _drawing_options(self) -> tuple[object, ...]:
         return () if self._series is None else (self._series.digest,)
 
+    def _split_key(self, instance: Mapping[str, Any]) -> object:
+        """Return the instance without what happens later, of which only forecasts are shown."""
+        known = ("price",) if LEVELS[self.level].house else ()
+        later = ("load", "pv", "up", "price", "outside", "gain")
+        return {
+            name: value
+            for name, value in instance.items()
+            if name in known or not (name in later or name.endswith("_updates"))
+        }
+
     def _solve(
         self, instance: Mapping[str, Any], rng: np.random.Generator
     ) -> Mapping[str, Any] | None:

@@ -71,6 +71,28 @@ def test_repeating_a_turn_commands_nothing_but_the_made_up_example(
         assert read_commands(turn.text, devices, complete=True) is None
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_split_depends_on_what_is_shown_first_alone(
+    level: str, world_of: WorldOf, task_of: TaskOf
+) -> None:
+    world = world_of(level)
+    for index in range(TASKS):
+        instance = task_of(level, index).instance
+        hidden = {
+            name: [instance[name][0], *(value + 0.1 for value in instance[name][1:])]
+            for name in ("load", "pv", "outside", "gain")
+            if name in instance
+        }
+        later: dict[str, list[float]] = {name: [] for name in instance if name.endswith("_updates")}
+        assert world.split_of({**instance, **hidden, **later}) == "train"
+    shown = "outside_forecast" if level == "comfort" else "load_forecast"
+    moved = {
+        world.split_of({**instance, shown: [value + step for value in instance[shown]]})
+        for step in range(40)
+    }
+    assert len(moved) == 3
+
+
 @pytest.mark.parametrize("level", ["outages", "genset"])
 def test_storm_hours_are_the_steps_with_the_higher_chance(level: str, plant_of: PlantOf) -> None:
     for index in range(8):
