@@ -1,5 +1,7 @@
 """Laws of episodes: the order of calls, what no reply can do, what bad replies earn."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -87,10 +89,11 @@ def malformed_replies_earn_no_more_than_well_formed_ones(subject: Subject) -> No
     """An episode of malformed replies earns no more than any of well-formed ones."""
     near = near_misses(subject.make().expected_form)
     for place, task in enumerate(subject.tasks("train", 3)):
+        bounds = _earned_in_form(subject, task)
         for reply in HOSTILE if place else (*HOSTILE, *near):
             record = play(subject.make(), task, _fixed(reply), subject.rng())
             if not any(_well_formed(record, subject.spec.roles[0])):
-                _require_less(subject, record, shown(reply))
+                _require_less(subject, record, bounds, shown(reply))
 
 
 @law()
@@ -101,7 +104,7 @@ def cut_off_replies_are_malformed(subject: Subject) -> None:
         record = play(subject.make(), task, subject.policies[name], subject.rng(), complete=False)
         in_form = any(_well_formed(record, subject.spec.roles[0]))
         require(not in_form, "it is reported as well-formed", task)
-        _require_less(subject, record, f"{name!r} cut off")
+        _require_less(subject, record, _earned_in_form(subject, task), f"{name!r} cut off")
 
 
 @law()
@@ -130,14 +133,27 @@ def _refused(world: World, when: str) -> None:
     raise Violation(f"a reply {when} was answered")
 
 
-def _require_less(subject: Subject, malformed: Record, what: str) -> None:
+def _earned_in_form(subject: Subject, task: Task) -> dict[str, float]:
+    """Return what the first role earns by each scripted policy that stays in form."""
+    role = subject.spec.roles[0]
+    records = {
+        name: play(subject.make(), task, policy, subject.rng())
+        for name, policy in subject.policies.items()
+    }
+    return {
+        name: record.returns[role]
+        for name, record in records.items()
+        if all(_well_formed(record, role))
+    }
+
+
+def _require_less(
+    subject: Subject, malformed: Record, bounds: Mapping[str, float], what: str
+) -> None:
     """Require that an episode earns no more than those of scripted policies that stay in form."""
-    role, task = subject.spec.roles[0], malformed.task
-    for name, policy in subject.policies.items():
-        record = play(subject.make(), task, policy, subject.rng())
-        if all(_well_formed(record, role)):
-            earned, bound = malformed.returns[role], record.returns[role]
-            require(earned <= bound, f"{what} earned {earned}, {name!r} {bound}", task)
+    earned = malformed.returns[subject.spec.roles[0]]
+    for name, bound in bounds.items():
+        require(earned <= bound, f"{what} earned {earned}, {name!r} {bound}", malformed.task)
 
 
 def _well_formed(record: Record, role: str) -> list[bool]:
