@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -87,9 +88,19 @@ def check_model_directory(directory: Path) -> None:
     """Raise `ModelDirectoryError` if `directory` cannot hold a model, without loading torch."""
     if not directory.is_dir():
         raise ModelDirectoryError(f"model must be a directory, got {str(directory)!r}")
-    if not (directory / "config.json").is_file():
+    path = directory / "config.json"
+    if not path.is_file():
         raise ModelDirectoryError(
             f"model directory must hold a config.json, {str(directory)!r} has none"
+        )
+    try:
+        kind = json.loads(path.read_text(encoding="utf-8")).get("model_type")
+    except (ValueError, AttributeError):
+        kind = None
+    if kind is None:
+        raise ModelDirectoryError(
+            "model directory must hold a causal language model and its tokenizer, the config.json "
+            f"of {str(directory)!r} names no model_type"
         )
 
 
