@@ -179,7 +179,7 @@ def test_without_hypothesis_one_error_names_the_extra() -> None:
 def test_no_test_runner_is_needed() -> None:
     code = (
         "import sys; sys.modules['pytest'] = None; import tokengym.testing as t;"
-        "print(len(t.check_world('forecast', tasks=2, examples=2)))"
+        "print(len(t.check_world(('forecast', None), tasks=2, examples=2)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) == len(LAWS)

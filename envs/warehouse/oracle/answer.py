@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tokengym.envs.core.errors import TaskError
+from tokengym.envs.warehouse.compiled import MODES
 from tokengym.envs.warehouse.days import read_shop
 from tokengym.envs.warehouse.generator import draw_books, draw_demand, draw_late
 from tokengym.envs.warehouse.grammar import Done, write_pick
@@ -52,7 +53,7 @@ def solve_instance(
         return _solve_stock(instance, demand, draw_late(instance, rng))
     if mode == "full":
         return _solve_full(instance, draw_books(instance, rng) if outcomes is None else outcomes)
-    raise TaskError(f"the modes are pick, stock and full, got {mode!r}")
+    raise TaskError(f"the modes are {list(MODES)}, got {mode!r}")
 
 
 def _solve_pick(instance: Mapping[str, Any]) -> dict[str, Any]:
