@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.warehouse.compiled import MODES
 from tokengym.envs.warehouse.days import read_shop
 from tokengym.envs.warehouse.generator import draw_books, draw_demand, draw_late
 from tokengym.envs.warehouse.grammar import Done, write_pick
 from tokengym.envs.warehouse.inventory import read_items
+from tokengym.envs.warehouse.levels import MODES
 from tokengym.envs.warehouse.oracle.full import (
     can_serve,
     daily_plans,
