@@ -9,7 +9,7 @@ from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import canonical_json, plain
 from tokengym.envs.registry import make_world, spec
 
-WORLDS = ("forecast",)
+WORLDS = ("forecast", "disruption")
 CASES = [(world, level) for world in WORLDS for level in spec(world).levels]
 DRAWS = 12_000
 FEWEST_PROMPTS = 100_000

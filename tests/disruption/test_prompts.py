@@ -1,0 +1,86 @@
+"""Laws of the prompts: they state the rules, and what can be copied from them says nothing."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tokengym.envs.core.rollout import Policy, play
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
+from tokengym.envs.disruption.blind import blind
+from tokengym.envs.disruption.challengers import null
+from tokengym.envs.registry import make_world, spec
+from tokengym.rewards import debate
+
+STYLES = ("full", "terse")
+LEVELS = list(spec("disruption").levels)
+ANSWER = re.compile(r"^LABEL .+\nP .+$", re.MULTILINE)
+
+
+def texts(level: str, count: int, **options: Any) -> list[str]:
+    world = make_world("disruption", level, **options)
+    return [world.start(world.task("train", index)).text for index in range(count)]
+
+
+def copy_example(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    """Say what the opening shows as an example."""
+    (found,) = re.findall(ANSWER, world.compiled.opening)
+    return str(found)
+
+
+def mean_return(level: str, style: str, policy: Policy) -> float:
+    world = make_world("disruption", level, prompt=style, label="expected")
+    roles = {"predictor": policy, "challenger": null}
+    rng = np.random.default_rng(0)
+    tasks = [world.task("train", index) for index in range(200)]
+    return float(np.mean([play(world, task, roles, rng).returns["predictor"] for task in tasks]))
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("level", ["L2", "L0"])
+def test_copying_the_example_is_worse_than_the_best_blind_policy(level: str, style: str) -> None:
+    best = max(
+        mean_return(level, style, policy)
+        for name, policy in blind(make_world("disruption", level)).items()
+        if "at 0.33" in name
+    )
+    assert mean_return(level, style, copy_example) < best
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_examples_differ_from_task_to_task_and_are_blind(style: str) -> None:
+    found = [re.findall(ANSWER, text) for text in texts("L2", 300, prompt=style)]
+    assert all(len(answers) == 1 for answers in found)
+    answers = [answer for (answer,) in found]
+    assert len(set(answers)) > 20
+    counts = [sum(f"LABEL {word}" in answer for answer in answers) for word in ("d", "c", "n")]
+    assert min(counts) > 70
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("level", LEVELS)
+def test_no_text_shows_a_claim_that_could_be_copied(level: str, style: str) -> None:
+    for text in texts(level, 5, prompt=style):
+        assert not re.search(r"^(CLAIM|QUOTE)\b", text, re.MULTILINE)
+        assert not re.search(r"CLAIM \w+ *[<>=]+ *\d", text)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_full_prompt_states_all_that_the_score_depends_on(level: str) -> None:
+    (text,) = texts(level, 1)
+    terms = debate.PREDICTOR_TERMS
+    numbers = (
+        debate.RIGHT_LABEL,
+        debate.MOST_CALIBRATION,
+        debate.CONTRADICTION_COST,
+        terms["reasoning"].high,
+        -terms["reasoning"].low,
+        debate.FALSE_CLAIM_COST,
+        debate.MOST_CLAIMS,
+    )
+    assert all(f"{number:g}" in text for number in numbers)
+    assert "at most 8 words (80 characters)" in text
+    assert "ends the episode at the lowest score" in text
+    assert ("only what is true, but it chooses" in text) == (level == "private")
