@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tokengym.agents.service import LocalService
+
+# What is imported while tests are collected stays: the collector need not look at it.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
 
 # A deadline measures the machine, and machines that run tests are shared: only laws may fail here.
 settings.register_profile("shared", deadline=None)

@@ -15,8 +15,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(
     [
         "matplotlib.pyplot",
         "scipy.special",
@@ -38,7 +38,7 @@ def start_tokengym(
         environment: all variables it sees.
         output: a file for what it prints on both streams.
     """
-    process = _CONTEXT.Process(
+    process = CONTEXT.Process(
         target=_tokengym, args=(list(arguments), folder, dict(environment), output)
     )
     process.start()
@@ -63,7 +63,7 @@ def run_python(
         environment: all variables it sees.
         output: a file for what it prints on both streams.
     """
-    process = _CONTEXT.Process(
+    process = CONTEXT.Process(
         target=_python, args=(list(arguments), folder, dict(environment), output)
     )
     process.start()
@@ -80,9 +80,9 @@ class Interpreter:
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str], output: Path) -> None:
-        self._connection, there = _CONTEXT.Pipe()
+        self._connection, there = CONTEXT.Pipe()
         self._output, self._read = output, 0
-        self._process = _CONTEXT.Process(
+        self._process = CONTEXT.Process(
             target=_interpret, args=(there, folder, dict(environment), output)
         )
         self._process.start()

@@ -4,17 +4,18 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.docs.packages import PACKAGES, pip_install
 from tests.docs.pages import ROOT, blocks
-from tests.warm import run_tokengym
+from tests.warm import Interpreter, run_tokengym
 from tokengym.agents import LocalService
 
 Run = Callable[..., str]
+Execute = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,20 @@ def run(folder: Path, environment: dict[str, str]) -> Run:
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="module")
+def execute(folder: Path, environment: dict[str, str]) -> Iterator[Execute]:
+    """Run Python in a process that had imported the trainer before the package was there."""
+    interpreter = Interpreter(folder, environment, folder / "interpreter.txt")
+
+    def execute(code: str) -> str:
+        ended, shown = interpreter.execute(code, "<example>")
+        assert ended, shown
+        return shown
+
+    yield execute
+    interpreter.close()
 
 
 def test_the_page_shows_the_files_of_the_package() -> None:
@@ -87,26 +102,32 @@ def test_the_command_line_knows_it(run: Run) -> None:
     assert "earned 1.0000" in run("-m", "tokengym.agents", "play", "change", "--policy", "oracle")
 
 
-def test_a_group_builder_finds_it_in_another_process(run: Run) -> None:
-    code = """
-import pickle, subprocess, sys
+def test_a_group_builder_finds_it_in_another_process(
+    run: Run, execute: Execute, folder: Path
+) -> None:
+    execute("""
+import pickle
 import tokengym
 from tokengym.agents import TaskGroupBuilder
 task = tokengym.make_world("change").task("train", 0)
-there = "import asyncio, pickle, sys; found = pickle.load(sys.stdin.buffer);" \\
-    "print(asyncio.run(found.make_envs())[0].world.spec.id)"
-builder = pickle.dumps(TaskGroupBuilder(task, "byte", group_size=2))
-print(subprocess.run([sys.executable, "-c", there], input=builder, capture_output=True).stdout)
+with open("builder", "wb") as file:
+    pickle.dump(TaskGroupBuilder(task, "byte", group_size=2), file)
+""")
+    code = """
+import asyncio, pickle
+with open("builder", "rb") as file:
+    found = pickle.load(file)
+print(asyncio.run(found.make_envs())[0].world.spec.id)
 """
     assert "acme/Change-v0" in run("-c", code)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_it_is_trained_with_replies_as_long_as_it_needs(
-    run: Run, folder: Path, environment: dict[str, str], starting_service: LocalService
+    execute: Execute, folder: Path, environment: dict[str, str], starting_service: LocalService
 ) -> None:
     model = ["--model", starting_service.model_name, "--base-url", starting_service.base_url]
-    small = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "4"]
+    small = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
     key = {"TINKER_API_KEY": starting_service.api_key}
     printed = folder / "printed.txt"
     command = ["train", "change", "--run", "run", *small, *model]
@@ -115,12 +136,12 @@ def test_it_is_trained_with_replies_as_long_as_it_needs(
 from pathlib import Path
 import tokengym
 from tokengym.agents import Run, codec_named
-from tokengym.agents.training.opponents import codec_name
+from tokengym.agents.training.opponents import codec_of
 found = Run(Path("run"))
-codec, world = codec_named(codec_name(found.config)), tokengym.make_world("change")
+codec, world = codec_named(codec_of(found.config)), tokengym.make_world("change")
 best = [world.task("test", index).answer["best"] for index in range(50)]
 needed = max(len(codec.write("PAY " + " ".join(map(str, coins)))) for coins in best)
 print(found.config.world, found.config.max_tokens >= needed, len(list(found.steps())))
 print(found.outcome.references["cashier"].lines["oracle"].value)
 """
-    assert run("-c", code).split() == ["acme/Change-v0", "True", "1", "1.0"]
+    assert execute(code).split() == ["acme/Change-v0", "True", "1", "1.0"]

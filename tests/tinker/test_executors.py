@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib
-import multiprocessing
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
@@ -17,6 +16,7 @@ from tinker_cookbook.rl.rollouts import (
 )
 from tinker_cookbook.rl.types import TrajectoryGroup
 
+from tests.warm import CONTEXT
 from tokengym.agents.tinker import TaskGroupBuilder
 from tokengym.envs.registry import make_world
 
@@ -81,8 +81,7 @@ def roll_out(
 @pytest.fixture(params=["pool", "dask"])
 def executor(request: pytest.FixtureRequest, sampler: Any) -> Iterator[Executor]:
     if request.param == "pool":
-        spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(max_workers=1, mp_context=spawn) as pool:
+        with ProcessPoolExecutor(max_workers=1, mp_context=CONTEXT) as pool:
             yield pool
         return
     distributed = pytest.importorskip("distributed")
