@@ -270,6 +270,62 @@ def test_hiding_what_one_knows_at_first_costs() -> None:
         )
 
 
+def test_a_claim_that_is_true_of_everything_earns_nothing() -> None:
+    for level, claim in (("L2", "CLAIM n_k >= 0"), ("L1", "CLAIM references >= 0")):
+        world = make(level, label="expected")
+        for index in range(20):
+            task = world.task("train", index)
+            first, challenge, final = honest_replies(world, task)
+            returns(world, task, first, challenge)
+            last = world.reply(f"{head(final)}\n{claim}")
+            assert last.terms["predictor"]["reasoning"] == 0.0
+
+
+@pytest.mark.parametrize(("level", "least"), [("L2", 0.15), ("L1", 0.08), ("L0", 0.08)])
+def test_a_calibrated_report_is_worth_stating(level: str, least: float) -> None:
+    """Beside even odds with the best label, in deviations of what chance does to a return."""
+    world, drawn = make(level, label="expected"), make(level)
+    worth, chance = [], []
+    for index in range(60):
+        task = world.task("train", index)
+        first, challenge, final = honest_replies(world, task)
+        label, _, *claims = final.splitlines()
+        even = "\n".join([label, "P 0.333 0.333 0.333", *claims])
+        honest = returns(world, task, first, challenge, final)
+        worth.append(honest - returns(world, task, even, challenge, even))
+        chance.append(returns(drawn, task, first, challenge, final) - honest)
+    assert np.mean(worth) > least * np.std(chance)
+
+
+def test_a_label_that_contradicts_the_report_costs() -> None:
+    world = make(label="expected")
+    for index in range(20):
+        task = world.task("train", index)
+        first, challenge, final = honest_replies(world, task)
+        honest = returns(world, task, first, challenge, final)
+        lines = final.splitlines()
+        for label in LABELS["disruption"]:
+            said = "\n".join([f"LABEL {label}", *lines[1:]])
+            both = returns(world, task, said, challenge, said)
+            assert (both < honest - 1e-4) == (label not in lines[0])
+
+
+@pytest.mark.parametrize("aim", ["adversary", "critic"])
+def test_collusion_of_both_roles_does_not_raise_the_sum(aim: str) -> None:
+    world = make(label="expected", challenger=aim)
+    for index in range(30):
+        task = world.task("train", index)
+        first, challenge, final = honest_replies(world, task)
+        honest = sum(world.returns.values())
+        unlikely = least_likely(world)
+        share = " ".join("1" if word == unlikely else "0" for word in LABELS["disruption"])
+        claims = final.splitlines()[2:]
+        wrong = "\n".join([f"LABEL {unlikely}", f"P {share}", *claims])
+        for before, after in ((first, wrong), (wrong, final), (wrong, wrong)):
+            returns(world, task, before, challenge, after)
+            assert sum(world.returns.values()) <= honest + 1e-4
+
+
 def test_the_bayes_policy_is_at_or_above_every_baseline_over_700_tasks() -> None:
     world = make(label="expected", single_turn=True)
     earned: dict[str, list[float]] = {name: [] for name in BASELINES}
