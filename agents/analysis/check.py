@@ -53,7 +53,7 @@ class Contract(StrEnum):
     """No scripted policy earns more on average than the stated optimum, beyond chance; where the
     oracle attains the optimum on every Task, none earns more on any."""
     MALFORMED = "malformed"
-    """Random bytes never earn more than the null policy on the same Task."""
+    """Random bytes never earn more than well-formed replies of any policy on the same Task."""
     FORM = "form"
     """The answer to every reply reports in `well_formed` whether the reply was in form."""
     SIGNAL = "signal"
@@ -159,7 +159,7 @@ def check(
         Contract.DETERMINISM: changed or _drawn_otherwise(world, tested),
         Contract.ORACLE: _beats_oracle(earned, declared),
         Contract.OPTIMUM: _beats_optimum(earned, limit_T, declared, world.turn_limit / GRID),
-        Contract.MALFORMED: _paid_noise(noise, records["null"], role),
+        Contract.MALFORMED: _paid_noise(noise, records, role),
         Contract.FORM: _untold(played, role),
         Contract.SIGNAL: _silent(earned["oracle"] - earned["random"], ties),
     }
@@ -265,13 +265,19 @@ def _beats_optimum(
     return ""
 
 
-def _paid_noise(noise: Sequence[Record], null: Sequence[Record], role: str) -> str:
-    for bad, nothing in zip(noise, null, strict=True):
-        if bad.returns[role] > nothing.returns[role]:
-            return (
-                f"random bytes earned {bad.returns[role]!r} on Task {bad.task.index} of test, "
-                f"the null policy {nothing.returns[role]!r}"
-            )
+def _paid_noise(noise: Sequence[Record], records: Mapping[str, Sequence[Record]], role: str) -> str:
+    """Compare malformed episodes with those of policies that stayed in form, Task by Task."""
+    for place, bad in enumerate(noise):
+        if any(well_formed([bad], role)):
+            continue  # a world may take some bytes for a reply
+        for name, runs in records.items():
+            good = runs[place]
+            in_form = well_formed([good], role)
+            if in_form and all(in_form) and bad.returns[role] > good.returns[role]:
+                return (
+                    f"random bytes earned {bad.returns[role]!r} on Task {bad.task.index} of test, "
+                    f"{name} {good.returns[role]!r} in form"
+                )
     return ""
 
 

@@ -29,7 +29,8 @@ def test_a_sound_world_keeps_every_contract() -> None:
     assert found.returns["oracle"] == found.optimum == (1.0, 1.0, 1.0, 12)
     assert found.observed == (0.0, 1.0)
     assert found.declared == (0.0, 1.0)
-    assert found.malformed == 1.0
+    assert found.malformed is not None
+    assert found.malformed > 0.5  # a digit among some bytes is a reply to this world
     assert found.instances == 36
 
 
