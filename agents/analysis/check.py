@@ -53,7 +53,7 @@ class Contract(StrEnum):
     """No scripted policy earns more on average than the stated optimum, beyond chance; where the
     oracle attains the optimum on every Task, none earns more on any."""
     MALFORMED = "malformed"
-    """Random bytes never earn more than well-formed replies of any policy on the same Task."""
+    """Random bytes that are malformed never earn more than well-formed replies on the same Task."""
     FORM = "form"
     """The answer to every reply reports in `well_formed` whether the reply was in form."""
     SIGNAL = "signal"
@@ -266,17 +266,15 @@ def _beats_optimum(
 
 
 def _paid_noise(noise: Sequence[Record], records: Mapping[str, Sequence[Record]], role: str) -> str:
-    """Compare malformed episodes with those of policies that stayed in form, Task by Task."""
     for place, bad in enumerate(noise):
         if any(well_formed([bad], role)):
-            continue  # a world may take some bytes for a reply
+            continue
         for name, runs in records.items():
             good = runs[place]
-            in_form = well_formed([good], role)
-            if in_form and all(in_form) and bad.returns[role] > good.returns[role]:
+            if all(well_formed([good], role)) and bad.returns[role] > good.returns[role]:
                 return (
                     f"random bytes earned {bad.returns[role]!r} on Task {bad.task.index} of test, "
-                    f"{name} {good.returns[role]!r} in form"
+                    f"{name!r} {good.returns[role]!r}"
                 )
     return ""
 

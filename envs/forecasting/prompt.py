@@ -62,9 +62,9 @@ def example(options: int, rng: np.random.Generator) -> str:
 def _instruction(question: Question) -> str:
     if question.options:
         return (
-            'Start your reply with "Probabilities:" and give the probability of each outcome, '
-            f"{LETTERS[0]} to {LETTERS[question.options - 1]}, as a number from 0 to 1 with three "
-            "decimals; they sum to 1."
+            'Start your reply with "Probabilities:" and give each outcome, '
+            f"{', '.join(LETTERS[: question.options])}, its probability as a number from 0 to 1 "
+            "with three decimals; they sum to 1."
         )
     return (
         'Start your reply with "Probability:" and give the probability that the answer is '

@@ -10,7 +10,6 @@ from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.task import Task
 from tokengym.envs.warehouse.days import Days, Shop, read_shop
 from tokengym.envs.warehouse.inventory import Inventory, Item, read_items
-from tokengym.envs.warehouse.levels import MODES
 from tokengym.envs.warehouse.oracle.stock import Values, solve
 from tokengym.envs.warehouse.orders import Order, Site, read_shift
 from tokengym.envs.warehouse.prompt import PickTerms, Prompt, ShopTerms, order_line
@@ -292,8 +291,8 @@ class CompiledFull:
 
 CompiledTask = CompiledPick | CompiledStock | CompiledFull
 
-_COMPILED: Mapping[str, type[CompiledPick] | type[CompiledStock] | type[CompiledFull]] = (
-    MappingProxyType(dict(zip(MODES, (CompiledPick, CompiledStock, CompiledFull), strict=True)))
+MODES: Mapping[str, type[CompiledPick] | type[CompiledStock] | type[CompiledFull]] = (
+    MappingProxyType({"pick": CompiledPick, "stock": CompiledStock, "full": CompiledFull})
 )
 
 
@@ -309,4 +308,4 @@ def compile_task(task: Task, prompt: str, replies: int) -> CompiledTask:
         TaskError, LookupError, TypeError, ValueError, AttributeError: if the Task is damaged.
     """
     told = FullPrompt(task.fingerprint) if prompt == "full" else TersePrompt(task.fingerprint)
-    return _COMPILED[task.instance["mode"]].of(task.instance, task.answer, told, replies)
+    return MODES[task.instance["mode"]].of(task.instance, task.answer, told, replies)

@@ -4,9 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-MODES = ("pick", "stock", "full")
-"""What a shift lead does: pick orders, keep stock, or both, one after the other, every day."""
-
 
 @dataclass(frozen=True)
 class PickLevel:

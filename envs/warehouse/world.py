@@ -138,6 +138,13 @@ class WarehouseWorld(World[CompiledTask]):
     def _drawing_options(self) -> tuple[object, ...]:
         return () if self._records is None else (self._records.digest,)
 
+    def _split_key(self, instance: Mapping[str, Any]) -> object:
+        """Leave out the orders that are shown only once they are released."""
+        if instance["mode"] != "pick" or instance["site"]["announced"]:
+            return instance
+        known = [order for order in instance["orders"] if not order["release"]]
+        return {**instance, "orders": known, "total": len(instance["orders"])}
+
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
         return draw(rng, LEVELS[self.level])
 

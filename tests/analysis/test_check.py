@@ -29,8 +29,9 @@ def test_a_sound_world_keeps_every_contract() -> None:
     assert found.returns["oracle"] == found.optimum == (1.0, 1.0, 1.0, 12)
     assert found.observed == (0.0, 1.0)
     assert found.declared == (0.0, 1.0)
+    # A number among random bytes is read as an answer, seldom.
     assert found.malformed is not None
-    assert found.malformed > 0.5  # a digit among some bytes is a reply to this world
+    assert 0.8 < found.malformed <= 1.0
     assert found.instances == 36
 
 

@@ -189,7 +189,7 @@ def test_market_prices_leave_a_gap_that_planning_on_forecasts_does_not_close(
     assert 0.2 < (np.mean(earned) - hold) / (1.0 - hold) < 0.6
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", [level for level in LEVELS if level != "spot"])
 def test_planning_on_the_shown_forecasts_is_safe_and_far_better_than_holding(
     level: str, world_of: WorldOf, task_of: TaskOf
 ) -> None:
@@ -198,4 +198,4 @@ def test_planning_on_the_shown_forecasts_is_safe_and_far_better_than_holding(
         turn = world.start(task_of(level, index))
         while not turn.done:
             turn = world.reply(baselines("energy")["mpc"](world, turn, rng))
-        assert world.returns["operator"] > (0.5 if level == "spot" else 0.6)
+        assert world.returns["operator"] > 0.6

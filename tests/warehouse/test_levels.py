@@ -2,8 +2,6 @@
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,20 +32,23 @@ def mean_return(level: str, policy: Policy, tasks: int) -> float:
     return float(np.mean(earned))
 
 
-def shown_first(instance: Mapping[str, Any]) -> str:
-    """Return what the first prompt of an instance shows."""
-    if instance["mode"] == "pick" and not instance["site"]["announced"]:
-        known = [order for order in instance["orders"] if not order["release"]]
-        return canonical_json({**instance, "orders": known})
-    return canonical_json(instance)
-
-
 @pytest.mark.parametrize("level", list(LEVELS))
 def test_first_prompts_hardly_ever_repeat(level: str) -> None:
     """No repeat in 3,000 draws: with 10^5 equally likely prompts there would be 45."""
-    rng = generator("distinct prompts", level)
-    prompts = {shown_first(draw(rng, LEVELS[level])) for _ in range(3000)}
+    world, rng = world_of(level), generator("distinct prompts", level)
+    prompts = {canonical_json(world._split_key(draw(rng, LEVELS[level]))) for _ in range(3000)}
     assert len(prompts) == 3000
+
+
+def test_shifts_that_begin_alike_lie_in_one_split() -> None:
+    world, instance = world_of("pick_online"), dict(task_of("pick_online", 0).instance)
+    late = {"value": 12, "due": 150}
+    for value in range(30):
+        orders = [
+            {**order, **({**late, "value": value + 1} if order["release"] else {})}
+            for order in instance["orders"]
+        ]
+        assert world.split_of({**instance, "orders": orders}) == "train"
 
 
 @pytest.mark.parametrize("style", PROMPTS)

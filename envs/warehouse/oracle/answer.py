@@ -10,7 +10,6 @@ from tokengym.envs.warehouse.days import read_shop
 from tokengym.envs.warehouse.generator import draw_books, draw_demand, draw_late
 from tokengym.envs.warehouse.grammar import Done, write_pick
 from tokengym.envs.warehouse.inventory import read_items
-from tokengym.envs.warehouse.levels import MODES
 from tokengym.envs.warehouse.oracle.full import (
     can_serve,
     daily_plans,
@@ -53,7 +52,7 @@ def solve_instance(
         return _solve_stock(instance, demand, draw_late(instance, rng))
     if mode == "full":
         return _solve_full(instance, draw_books(instance, rng) if outcomes is None else outcomes)
-    raise TaskError(f"the modes are {list(MODES)}, got {mode!r}")
+    raise TaskError(f"the modes are pick, stock and full, got {mode!r}")
 
 
 def _solve_pick(instance: Mapping[str, Any]) -> dict[str, Any]:

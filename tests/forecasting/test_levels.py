@@ -1,0 +1,71 @@
+"""What levels are worth: rules of thumb leave room to learn, copying the prompt is blind."""
+
+import re
+from statistics import fmean
+
+import numpy as np
+import pytest
+
+from tokengym.envs.core.rollout import Policy, play
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import PROMPTS, World
+from tokengym.envs.forecasting.baselines import constants
+from tokengym.envs.forecasting.levels import LEVELS
+from tokengym.envs.registry import baselines, make_world
+
+levels = pytest.mark.parametrize("level", LEVELS)
+TASKS = 400
+ROLE = "forecaster"
+
+
+def mean_return(world: World, policy: Policy, tasks: int = TASKS) -> float:
+    rng = np.random.default_rng(0)
+    return fmean(
+        play(world, world.task("test", index), policy, rng).returns[ROLE] for index in range(tasks)
+    )
+
+
+@levels
+def test_the_rule_of_thumb_is_not_within_a_third_of_a_percent_of_the_optimum(level: str) -> None:
+    world = make_world("forecast", level, label="expected")
+    rules = baselines("forecast")
+    best = mean_return(world, rules["oracle"])
+    assert mean_return(world, rules["empirical"]) < (1.0 - 0.003) * best
+
+
+def test_no_rule_of_thumb_closes_60_percent_of_the_way_at_the_expert_level() -> None:
+    world = make_world("forecast", "expert", label="expected")
+    rules = {name: rule for name, rule in baselines("forecast").items() if name != "oracle"}
+    best = mean_return(world, baselines("forecast")["oracle"])
+    halves = [constants(world)[f"Probability: {share}"] for share in ("0.400", "0.500")]
+    blind = max(mean_return(world, constant) for constant in halves)
+    honest = max(mean_return(world, rule) for rule in rules.values())
+    assert 0.2 < (honest - blind) / (best - blind) < 0.6
+
+
+def copy_example(_world: World, turn: Turn, _rng: np.random.Generator) -> str:
+    """Repeat the last line of the prompt that has the form of an answer."""
+    examples = re.findall(r"^(?:Probability|Probabilities): .*\d$", turn.text, re.MULTILINE)
+    return examples[-1] if examples else ""
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+@levels
+def test_copying_the_prompt_is_no_better_than_a_random_answer(level: str, prompt: str) -> None:
+    world = make_world("forecast", level, label="expected", prompt=prompt)
+    copied = mean_return(world, copy_example)
+    assert copied < mean_return(world, baselines("forecast")["random"]) + 0.03
+    assert copied < mean_return(world, baselines("forecast")["half"]) - 0.02
+    rng = np.random.default_rng(0)
+    turns = [world.start(world.task("test", index)) for index in range(9)]
+    assert len({copy_example(world, turn, rng) for turn in turns}) > 7
+
+
+def test_the_example_has_nothing_to_do_with_the_answer() -> None:
+    world = make_world("forecast", label="expected")
+    pairs = []
+    for index in range(1500):
+        task = world.task("train", index)
+        copied = copy_example(world, world.start(task), np.random.default_rng(0))
+        pairs.append((float(copied.split()[1]), task.answer["p_bayes"][1]))
+    assert abs(np.corrcoef(np.array(pairs).T)[0, 1]) < 4.0 / 1500**0.5
