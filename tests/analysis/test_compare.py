@@ -81,7 +81,7 @@ def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
     [
         (replace(RL, level="L1"), "one level"),
         (replace(RL, evaluation_tasks=9), "one evaluation_tasks"),
-        (replace(RL, options={**RL.options, "label": "expected"}), "one options"),
+        (replace(RL, options={**RL.options, "label": "outcome"}), "one options"),
         (replace(RL, opponents={"challenger": "noisy"}), "opponents of predictor"),
         (preset("forecast", evaluation_tasks=8), "one world"),
     ],
