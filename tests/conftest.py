@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 
     from tokengym.agents.service import LocalService
 
-# What is imported while tests are collected stays: the collector need not look at it.
+# What is imported while tests are collected stays: the collector need not look through it.
 gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    gc.freeze()
     gc.enable()
 
 
 # A deadline measures the machine, and machines that run tests are shared: only laws may fail here.
-settings.register_profile("shared", deadline=None)
+# Every run draws other examples; `--hypothesis-profile thorough` draws twenty times as many.
+settings.register_profile("shared", deadline=None, max_examples=50)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("shared")
 
 # The cookbook leaves sessions open. Their heartbeats outlive a test and its service, and would

@@ -16,13 +16,19 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 CONTEXT = multiprocessing.get_context("forkserver")
+_WORLDS = ("disruption", "energy", "forecasting", "warehouse")
 CONTEXT.set_forkserver_preload(
     [
+        "anyio._backends._asyncio",
+        "matplotlib.backends.backend_agg",
         "matplotlib.pyplot",
         "scipy.special",
+        "tinker.resources",
+        "tinker_cookbook.renderers.qwen3",
         "tokengym.agents.cli",
         "tokengym.agents.experiment",
         "transformers.tokenization_utils_tokenizers",
+        *(f"tokengym.envs.{world}.{part}" for world in _WORLDS for part in ("baselines", "world")),
     ]
 )
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
-import sys
+import os
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
+from tests.warm import Interpreter
 from tokengym.agents.service.engine.checkpoints import (
     CheckpointInfo,
     CheckpointPath,
@@ -32,22 +32,22 @@ RUN = "0a1b-2c3d:train:0"
 PATH = CheckpointPath(RUN, "weights", "step-1")
 INFO = CheckpointInfo("model", "f00d", {"rank": 4}, True, now().isoformat())
 
-# Imports torch once, then forks a writer for each kill. Prints the value that survived each.
-KILLER = """
-import os, signal, sys, time, torch
+# Forks a writer for each kill. Prints the value that survived each.
+KILLER = f"""
+import os, signal, time, torch
 from pathlib import Path
 from tokengym.agents.service.engine.checkpoints import *
-root, run = Path(sys.argv[1]), sys.argv[2]
+root, run = Path("checkpoints"), {RUN!r}
 torch.set_num_threads(1)
 path = CheckpointPath(run, "weights", "step-1")
-info = CheckpointInfo("model", "f00d", {}, True, now().isoformat())
+info = CheckpointInfo("model", "f00d", {{}}, True, now().isoformat())
 for kill in range(12):
     started, told = os.pipe()
     child = os.fork()
     if child == 0:
         store = CheckpointStore(root)
         for value in range(1, 10**9):
-            tensors = {k: torch.full((n,), float(value)) for k, n in (("a", 200_000), ("b", 5))}
+            tensors = {{k: torch.full((n,), float(value)) for k, n in (("a", 200_000), ("b", 5))}}
             store.save(path, tensors, info, overwrite=True)
             if value == 1:
                 os.write(told, b"x")
@@ -57,18 +57,15 @@ for kill in range(12):
     os.waitpid(child, 0)
     tensors, _ = CheckpointStore(root).load(path)
     left = [file.name for file in root.rglob("*") if file.is_file()]
-    print(*sorted({float(v) for t in tensors.values() for v in t}), *left)
+    print(*sorted({{float(v) for t in tensors.values() for v in t.unique()}}), *left)
 """
 
 
 def test_kill_at_any_moment_leaves_one_whole_checkpoint(tmp_path: Path) -> None:
-    output = subprocess.run(
-        [sys.executable, "-c", KILLER, str(tmp_path), RUN],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    ).stdout
+    interpreter = Interpreter(tmp_path, os.environ, tmp_path / "printed.txt")
+    ended, output = interpreter.execute(KILLER, "killer")
+    interpreter.close()
+    assert ended, output
     lines = [line.split() for line in output.splitlines()]
     assert len(lines) == 12
     # One value throughout, and nothing that the killed writer left half-written.

@@ -84,7 +84,7 @@ texts = st.lists(st.sampled_from(TRICKY) | st.text(max_size=12), max_size=6).map
 # A canonical reply is one whose text the format keeps as it is: no framing and no outer blanks.
 words = st.text("abcxyz 0123456789.,:%-=()\n'é世🙂", max_size=30)
 replies = words.map(str.strip).filter(bool)
-fast = settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+fast = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture

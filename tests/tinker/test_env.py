@@ -104,6 +104,8 @@ def test_it_works_by_hand(talk: Talk) -> None:
     assert result.metrics == {
         "well_formed": 1.0,
         "malformed": 0.0,
+        "copied": 0.0,
+        "cut_off": 0.0,
         "term/yes": 1.0,
         "stop/max_turns": 1.0,
     }

@@ -67,7 +67,7 @@ def test_self_play_tells_of_both_roles(
 def test_supervised_then_reinforced_against_the_supervised(tmp_path: Path) -> None:
     """One line of runs: --sft, then --start from it against it, in the other role too."""
     first = tmp_path / "first"
-    outcome, shown = run_job(job(sft=True, steps=3), first)
+    outcome, shown = run_job(job(sft=True, steps=3, max_tokens=16), first)
     losses = [row["train/nll"] for row in metrics(first)]
     assert len(losses) == 3
     assert losses[-1] < losses[0]
@@ -133,9 +133,9 @@ def test_a_name_that_is_nobodys_is_refused_before_anything_starts(
 
 
 def test_a_kill_leaves_all_policies_at_one_step(tmp_path: Path, served: dict[str, Any]) -> None:
-    config = job(
-        self_play=True, separate=True, steps=200, overrides=("rolling_save_every=1",), **served
-    )
+    # Replies that are cut off make quick steps.
+    sizes = {"steps": 200, "max_tokens": 16, "overrides": ("rolling_save_every=1",)}
+    config = job(self_play=True, separate=True, **sizes, **served)
     Run(tmp_path).write_config(config)
     command, printed = ["train", "--yes", "--resume", str(tmp_path)], tmp_path / "printed.txt"
     killed = start_tokengym(command, tmp_path, os.environ, printed)
