@@ -1,4 +1,4 @@
-"""Laws of the cost told before a job: it matches what is played and grows with what is asked."""
+"""Laws of the cost printed before a job: it matches what is played and grows with what is asked."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ def cost_of(config: TrainConfig) -> Cost:
 
 
 def test_tokens_read_are_those_of_the_prompts_times_the_rollouts() -> None:
-    world = make_world(SETTINGS.world, SETTINGS.level)
+    world = make_world(SETTINGS.world, SETTINGS.level, **SETTINGS.options)
     codec, tasks = Job.resolve(SETTINGS).codec, world.first_tasks("test", 16)
     prompts = [len(Episode(world.fork(), task, codec).observation) for task in tasks]
     rollouts = 10 * 4 * 2 + 2 * 16
