@@ -52,7 +52,7 @@ async def _experiment(session: Session, run: Run, progress: Progress) -> Outcome
     collapse = await train_job(session, run, progress)
     policies = run.policies(job.config, job.roles)
     paths = {role: policy.weights.sampler or start for role, policy in policies.items()}
-    after = await guard(evaluate_roles(session, paths))
+    after = await guard(evaluate_roles(session, paths, run.rollouts, "after"))
     outcome = Outcome(before, after, references, collapse, paths, warm)
     run.write_outcome(outcome)
     write_report(job, run)
@@ -68,7 +68,8 @@ async def _warm_start(session: Session, run: Run, progress: Progress) -> tuple[S
     warm = run.evaluation_warm
     if warm is None:
         paths = dict.fromkeys(job.roles, supervised.weights.sampler)
-        warm = await session.connection.guard(evaluate_roles(session, paths))
+        played = evaluate_roles(session, paths, run.rollouts, "warm")
+        warm = await session.connection.guard(played)
         run.write_evaluation_warm(warm)
     progress.say(f"after the warm start: {warm.returns}")
     return session, warm
@@ -84,6 +85,7 @@ async def _measured_before(
 async def _before(session: Session, run: Run, start: str | None) -> Evaluation:
     before = run.evaluation_before
     if before is None:
-        before = await evaluate_roles(session, dict.fromkeys(session.job.roles, start))
+        paths = dict.fromkeys(session.job.roles, start)
+        before = await evaluate_roles(session, paths, run.rollouts, "before")
         run.write_evaluation_before(before)
     return before

@@ -2,20 +2,23 @@
 
 import asyncio
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from tinker_cookbook.completers import TinkerTokenCompleter
 from tinker_cookbook.rl.rollouts import do_group_rollout
-from tinker_cookbook.rl.types import STOP_METRIC_PREFIX, TrajectoryGroup, Transition
 
 from tokengym.agents.analysis.evaluate import returns_on
+from tokengym.agents.rollouts import Origin, RolloutLog, RolloutRecord, evaluation_segment
 from tokengym.agents.tinker.scripted_rollout import roll_out_scripted
+from tokengym.agents.training.opponents import names
 from tokengym.agents.training.outcome import Evaluation, References
 from tokengym.agents.training.session import Session
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.registry import load, scripted_opponent
 from tokengym.envs.tokens.codec import ByteCodec
@@ -26,86 +29,126 @@ _BYTES = ByteCodec()
 _AGAINST_MODELS = ("null", "random", "scripted", "oracle")
 
 
-async def evaluate_roles(session: Session, paths: Mapping[str, str | None]) -> Evaluation:
+async def evaluate_roles(
+    session: Session, paths: Mapping[str, str | None], log: RolloutLog, name: str
+) -> Evaluation:
     """Play each held-out Task once in each trained role, against the job's opponents.
 
     All roles play at once: a service samples for many episodes in little more time than for one.
+    Rollouts of the same weights that are on record already are not played again.
 
     Args:
         session: the job.
         paths: by trained role the `tinker://` path of its weights; `None` for the base model.
+        log: keeps the rollouts.
+        name: of the evaluation, such as `before`; its segment in the log is named after it.
 
     Returns:
         the first role's evaluation, which holds those of the others.
     """
-    first, *rest = await asyncio.gather(
-        *(_evaluate(session, role, path) for role, path in paths.items())
+    segment = evaluation_segment(name)
+    known = list(log.read(segment))
+    found = await asyncio.gather(
+        *(_evaluate(session, role, path, log, segment, known) for role, path in paths.items())
     )
+    log.seal(segment)
+    first, *rest = found
     return replace(first, others=dict(zip(list(paths)[1:], rest, strict=True)))
 
 
-async def _evaluate(session: Session, role: str, path: str | None) -> Evaluation:
-    job = session.job
+async def _evaluate(
+    session: Session,
+    role: str,
+    path: str | None,
+    log: RolloutLog,
+    segment: str,
+    known: Sequence[RolloutRecord],
+) -> Evaluation:
+    job, opponents = session.job, session.opponents[role]
     sampler = await session.sampler(path)
     completer = TinkerTokenCompleter(
         sampler, max_tokens=job.max_tokens, temperature=job.config.temperature
     )
+    origin = Origin(
+        "evaluation",
+        policy=path or job.config.model,
+        opponents=names(opponents),
+        options=job.config.options,
+        temperature=job.config.temperature,
+        max_tokens=job.max_tokens,
+    )
+    records = {
+        record.origin.group: record
+        for record in known
+        if record.role == role
+        and record.origin == replace(origin, group=record.origin.group)
+        and record.origin.group < len(job.held_out)
+        and record.fingerprint == job.held_out[record.origin.group].fingerprint
+    }
 
-    async def play(task: Task) -> TrajectoryGroup:
-        builder = job.group(task, 1, role, session.opponents[role])
+    async def play(number: int, task: Task) -> None:
+        def keep(played: Sequence[RolloutRecord]) -> None:
+            log.append(segment, played)
+            (records[number],) = played
+
+        builder = replace(
+            job.group(task, 1, role, opponents), origin=replace(origin, group=number), record=keep
+        )
         async with session.episodes:
-            return await do_group_rollout(builder, completer)
+            await do_group_rollout(builder, completer)
 
-    groups = await asyncio.gather(*(play(task) for task in job.held_out))
-    returns = [value for group in groups for value in group.get_total_rewards()]
-    rollouts = [group.trajectories_G[0].transitions for group in groups]
-    stated = _stated(rollouts, job.world.spec.calibration)
-    figures = _figures(rollouts)
+    left = [(number, task) for number, task in enumerate(job.held_out) if number not in records]
+    await asyncio.gather(*(play(number, task) for number, task in left))
+    return summarise([records[number] for number in sorted(records)], job.world.spec)
+
+
+def summarise(records: Sequence[RolloutRecord], spec: WorldSpec) -> Evaluation:
+    """Return what rollouts of one role came to, one of each Task, in the order of the Tasks.
+
+    Args:
+        records: the rollouts.
+        spec: of their world.
+    """
+    stated = _stated(records, spec.calibration)
+    figures = _figures(records)
     if stated:
         figures["discrimination (correlation of stated and label)"] = _correlation(stated)
     # A reply that was cut off can read like a whole one, so malformed ones are left out.
-    replies = tuple(
-        "" if step.metrics["malformed"] else str(step.logs["reply"])
-        for step in rollouts[0]
-        if "malformed" in step.metrics
-    )
-    return Evaluation(tuple(returns), figures, tuple(stated), replies)
+    replies = tuple("" if turn.malformed else turn.said or "" for turn in records[0].own_turns)
+    returns = tuple(record.total for record in records)
+    return Evaluation(returns, figures, tuple(stated), replies)
 
 
-def _figures(rollouts: Sequence[Sequence[Transition]]) -> dict[str, float]:
-    """Return the means of the metrics at the end of an episode, by name."""
-    last = [steps[-1].metrics for steps in rollouts]
-    figures = {
-        name: sum(float(metrics.get(name, 0.0)) for metrics in last) / len(last)
-        if name.startswith(STOP_METRIC_PREFIX)  # an episode names its one reason only
-        else statistics.fmean(float(metrics[name]) for metrics in last if name in metrics)
-        for name in sorted({name for metrics in last for name in metrics})
-    }
+def _figures(records: Sequence[RolloutRecord]) -> dict[str, float]:
+    """Return means over episodes and shares, by name; see `Evaluation`."""
+    values: dict[str, list[float]] = {}
+    for record in records:
+        terms: dict[str, float] = {}
+        for turn in record.turns:
+            for name, value in turn.terms.items():
+                terms[f"term/{name}"] = terms.get(f"term/{name}", 0.0) + value
+        for name, number in {**record.metrics, **terms}.items():
+            if number is not None:
+                values.setdefault(name, []).append(number)
+    figures = {name: statistics.fmean(values[name]) for name in sorted(values)}
+    stops = Counter(record.stop_reason for record in records)
+    figures |= {f"stop/{reason}": stops[reason] / len(records) for reason in sorted(stops)}
     # A role whose turn never came has replied nothing.
-    malformed = [
-        float(step.metrics["malformed"])
-        for steps in rollouts
-        for step in steps
-        if "malformed" in step.metrics
-    ]
-    if malformed:
-        figures["malformed"] = statistics.fmean(malformed)
+    replies = [turn for record in records for turn in record.own_turns]
+    if replies:
+        figures["malformed"] = statistics.fmean(turn.malformed for turn in replies)
+        figures["cut_off"] = statistics.fmean(not turn.complete for turn in replies)
     return figures
 
 
 def _stated(
-    rollouts: Sequence[Sequence[Transition]], names: tuple[str, str] | None
+    records: Sequence[RolloutRecord], names: tuple[str, str] | None
 ) -> list[tuple[float, float]]:
     """Return pairs of label and stated probability, where a world names such metrics."""
     if names is None:
         return []
-    label, probability = names
-    last = [steps[-1].metrics for steps in rollouts]
-    return [
-        (float(metrics[label]), float(metrics[probability]))
-        for metrics in last
-        if label in metrics and probability in metrics
-    ]
+    pairs = [tuple(record.metrics.get(name) for name in names) for record in records]
+    return [(label, found) for label, found in pairs if label is not None and found is not None]
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> float:

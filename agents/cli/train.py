@@ -107,6 +107,12 @@ def train(
     denominator: Annotated[
         str | None, typer.Option(help="all or live: which groups a step's sum is over")
     ] = None,
+    rollout_share: Annotated[
+        float | None, typer.Option(help="share of each step's groups whose rollouts are kept")
+    ] = None,
+    rollout_bytes: Annotated[
+        int | None, typer.Option(help="most bytes of training rollouts that are kept")
+    ] = None,
     loop: Annotated[str | None, typer.Option(help="auto, cookbook or own")] = None,
     override: Annotated[
         list[str] | None,
@@ -173,6 +179,8 @@ def train(
             min_spread=min_spread,
             resample_tokens=resample_tokens,
             denominator=denominator,
+            rollout_share=rollout_share,
+            rollout_bytes=rollout_bytes,
             loop=loop,
             overrides=tuple(override or ()),
         )

@@ -14,6 +14,7 @@ import numpy as np
 from tinker_cookbook.rl.rollout_limits import RolloutLimits
 from tinker_cookbook.rl.types import Trajectory
 
+from tokengym.agents.rollouts import Exchange
 from tokengym.agents.tinker.codec import as_codec
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
 from tokengym.envs.core.seeding import generator
@@ -74,6 +75,7 @@ class Coordinator:
     Attributes:
         rollout_limits: the budgets, as the cookbook's runner reads them from an env.
         abandoned: whether the episode ended because a role did not reply.
+        exchanges: the replies of all roles so far, in order.
 
     Raises:
         RoleError: if a role is unknown or has nobody, or more than one, to play it.
@@ -114,6 +116,7 @@ class Coordinator:
         self.roles = tuple(roles)
         self.reply_timeout = reply_timeout
         self.abandoned = False
+        self.exchanges: list[Exchange] = []
         self.rollout_limits = RolloutLimits(
             max_trajectory_tokens=max_trajectory_tokens, max_turn_tokens=max_turn_tokens
         )
@@ -163,7 +166,10 @@ class Coordinator:
                 roles=self.roles,
                 max_tokens=self._max_observation,
             )
-            self._turns.append(self._episode.turn)
+            opening = self._episode.turn
+            self._turns.append(opening)
+            if opening.done:
+                self.exchanges.append(Exchange(opening, None, opening, opening))
             self._advance(self._episode)
         elif self._episode.role == role:
             self._notify(self._episode)  # the time to reply begins now
@@ -195,6 +201,7 @@ class Coordinator:
             raise RoleError(f"it is the turn of {turn.role!r}, not of {role!r}")
         self._turns.append(episode.play(tokens, stop_reason))
         exchange = episode.reply, episode.answer
+        self.exchanges.append(Exchange(turn, *exchange, episode.turn))
         if not self._one_role:
             self._track(role)
             self._advance(episode)
@@ -240,7 +247,9 @@ class Coordinator:
 
     def _apply(self, episode: Episode, reply: str | Reply) -> None:
         text, complete = (reply, True) if isinstance(reply, str) else reply
+        asked = episode.turn
         self._turns.append(episode.say(text, complete=complete))
+        self.exchanges.append(Exchange(asked, Reply(text, complete), episode.answer, episode.turn))
 
     def _notify(self, episode: Episode) -> None:
         """Wake all members: the turn has passed, or a role has joined or left."""
@@ -272,7 +281,10 @@ class Coordinator:
         if self._pending_reply is not None:
             self._pending_reply.cancel()
         self.abandoned = True
-        self._turns.append(episode.stop(StopReason.ABANDONED))
+        asked = episode.turn
+        last = episode.stop(StopReason.ABANDONED)
+        self._turns.append(last)
+        self.exchanges.append(Exchange(asked, None, last, last))
 
     def _track(self, role: str) -> None:
         """Notice when the asyncio task that plays a role ends, if other members may wait for it."""

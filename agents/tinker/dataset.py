@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, overload
 
 import chz
 from tinker_cookbook.model_info import get_recommended_renderer_name
 from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
 
+from tokengym.agents.rollouts import TrainRollouts
 from tokengym.agents.tinker.codec import as_codec, codec_name
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT
 from tokengym.agents.tinker.groups import TaskGroupBuilder
@@ -61,13 +63,18 @@ class TaskDataset(RLDataset):
         tasks: the Tasks, in order; may be lazy, as only those of the requested batch are read.
         groups_per_batch: groups in a batch, `n` above, at least 1.
         group: everything about a group but its Task.
+        rollouts: keeps the groups' rollouts, of a batch as those of a training step.
 
     Raises:
         OptionError: if there is no Task or no group to a batch.
     """
 
     def __init__(
-        self, tasks: Sequence[Task], groups_per_batch: int, group: TaskGroupBuilder
+        self,
+        tasks: Sequence[Task],
+        groups_per_batch: int,
+        group: TaskGroupBuilder,
+        rollouts: TrainRollouts | None = None,
     ) -> None:
         if groups_per_batch < 1 or not len(tasks):
             raise OptionError(
@@ -77,6 +84,7 @@ class TaskDataset(RLDataset):
         self._tasks = tasks
         self._groups_per_batch = groups_per_batch
         self._group = group
+        self._rollouts = rollouts
 
     def __len__(self) -> int:
         """Return the number of batches."""
@@ -92,7 +100,16 @@ class TaskDataset(RLDataset):
             raise IndexError(f"batches are 0 to {len(self) - 1}, got {index}")
         start = index * self._groups_per_batch
         tasks = self._tasks[start : start + self._groups_per_batch]
-        return [replace(self._group, task=task, groups_in_batch=len(tasks)) for task in tasks]
+        groups = [replace(self._group, task=task, groups_in_batch=len(tasks)) for task in tasks]
+        if self._rollouts is None:
+            return groups
+        record = partial(self._rollouts.write, index)
+        origins = self._rollouts.origins(index, len(groups))
+        kept = [
+            replace(group, origin=origin, record=record)
+            for group, origin in zip(groups, origins, strict=False)
+        ]
+        return [*kept, *groups[len(kept) :]]
 
 
 @chz.chz
@@ -143,6 +160,10 @@ class TaskDatasetBuilder(RLDatasetBuilder):
         doc="Seconds a reply may take before the other roles continue without it.",
     )
 
+    rollouts: TrainRollouts | None = chz.field(
+        default=None, doc="Keeps the training rollouts as records, see `docs/rollouts.md`."
+    )
+
     def codec_name(self) -> str:
         """Return the name of the codec.
 
@@ -174,7 +195,10 @@ class TaskDatasetBuilder(RLDatasetBuilder):
         count = self.n_batches * self.groups_per_batch
         tasks = TaskRange(world, self.split, count, self.first_task)
         training = TaskDataset(
-            tasks, self.groups_per_batch, self._group(codec, tasks, self.group_size)
+            tasks,
+            self.groups_per_batch,
+            self._group(codec, tasks, self.group_size),
+            self.rollouts,
         )
         if self.test_size == 0:
             return training, None

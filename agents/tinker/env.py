@@ -16,13 +16,14 @@ from tinker_cookbook.rl.types import (
 )
 from tinker_cookbook.rl.types import StopReason as TinkerStop
 
+from tokengym.agents.rollouts import is_malformed
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Opponent
 from tokengym.agents.tinker.prompt import Prompt
 from tokengym.envs.core.errors import EpisodeStateError
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import Codec, Reply
+from tokengym.envs.tokens.codec import Codec
 from tokengym.envs.tokens.episode import Episode
 
 _STOPS: Mapping[StopReason, TinkerStop] = {
@@ -125,7 +126,7 @@ class Member(Env):
             reply, answer = exchange
             if answer is not turn:
                 metrics.update(answer.metrics)
-            metrics["malformed"] = _malformed(reply, answer)
+            metrics["malformed"] = float(is_malformed(reply, answer))
             metrics["cut_off"] = float(not reply.complete)
             metrics["copied"] = float(_last_line(reply.text) in self._first_lines)
             logs["reply"] = reply.text
@@ -203,14 +204,6 @@ class TinkerEnv(Member):
             reply_timeout=reply_timeout,
         )
         super().__init__(coordinator, role)
-
-
-def _malformed(reply: Reply, answer: Turn) -> float:
-    """Return 1 if the world refused the reply, else 0: by its own metric where it has one."""
-    well_formed = answer.metrics.get("well_formed")
-    if well_formed is not None:
-        return 1.0 - well_formed
-    return float(not reply.complete or answer.stop_reason is StopReason.MALFORMED)
 
 
 def _last_line(text: str) -> str:

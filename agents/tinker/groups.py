@@ -1,13 +1,15 @@
 """TaskGroupBuilder: a group of rollouts of one Task, as an `EnvGroupBuilder` of tinker-cookbook."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tinker_cookbook.rl.types import Env, EnvGroupBuilder, Metrics, Trajectory
 
+from tokengym.agents.rollouts import Origin, RolloutRecord
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Opponent
 from tokengym.agents.tinker.env import Member
+from tokengym.agents.tinker.group_records import group_records
 from tokengym.agents.tinker.role_baselines import ELIGIBLE, role_rewards
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.task import Task
@@ -50,6 +52,8 @@ class TaskGroupBuilder(EnvGroupBuilder):
         max_turn_tokens: see `TinkerEnv`.
         groups_in_batch: number of groups in this one's batch, for the count of eligible groups.
         reply_timeout: see `Coordinator`.
+        origin: what the group is played for; goes into its records.
+        record: takes the records of the group's rollouts when it is complete, if they are kept.
 
     Raises:
         OptionError: if a size is not positive.
@@ -66,6 +70,8 @@ class TaskGroupBuilder(EnvGroupBuilder):
     max_turn_tokens: int | None = None
     groups_in_batch: int = 1
     reply_timeout: float = REPLY_TIMEOUT
+    origin: Origin | None = None
+    record: Callable[[Sequence[RolloutRecord]], None] | None = None
 
     def __post_init__(self) -> None:
         """Reject what could not be built later."""
@@ -108,9 +114,17 @@ class TaskGroupBuilder(EnvGroupBuilder):
             with one trained role `(0.0, metrics)` per trajectory, of which only the first has
             metrics; with several what `role_rewards` returns.
         """
+        members = [env for env in env_group if isinstance(env, Member)]
         if isinstance(self.role, tuple):
-            members = [env for env in env_group if isinstance(env, Member)]
-            return role_rewards(self.role, members, trajectory_group, self.groups_in_batch)
+            found = role_rewards(self.role, members, trajectory_group, self.groups_in_batch)
+        else:
+            found = self._ties(trajectory_group)
+        if self.record is not None and self.origin is not None:
+            added = [more for more, _ in found]
+            self.record(group_records(self.origin, members, trajectory_group, added))
+        return found
+
+    def _ties(self, trajectory_group: Sequence[Trajectory]) -> list[tuple[float, Metrics]]:
         returns = [sum(step.reward for step in rollout.transitions) for rollout in trajectory_group]
         statistics: Metrics = dict(tie_statistics([returns]))  # type: ignore[arg-type]
         lost_its_ties = self.group_size > 1 and len(returns) < 2

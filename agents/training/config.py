@@ -73,6 +73,8 @@ class TrainConfig:
         curriculum: levels to pass before `level`, easiest first.
         bar: skill on a level of the curriculum that passes it, averaged over three steps.
         patience: steps in a row without signal after which the run ends; 0 for never.
+        rollout_share: share of each step's groups whose rollouts are kept, in [0, 1].
+        rollout_bytes: bound of all training rollouts that are kept.
 
     Raises:
         OptionError: if a value is not allowed, or two do not go together.
@@ -115,6 +117,8 @@ class TrainConfig:
     curriculum: Sequence[str] = ()
     bar: float = 0.5
     patience: int = 5
+    rollout_share: float = 1.0
+    rollout_bytes: int = 2**28
 
     def __post_init__(self) -> None:
         """Refuse values that make no sense, by name and value."""
@@ -126,9 +130,11 @@ class TrainConfig:
             raise OptionError(f"group_size must be at least 2, got {self.group_size}")
         if self.learning_rate is not None and self.learning_rate <= 0:
             raise OptionError(f"learning_rate must be positive, got {self.learning_rate}")
-        for name in ("warm_start", "kl", "patience"):
+        for name in ("warm_start", "kl", "patience", "rollout_bytes"):
             if not getattr(self, name) >= 0:
                 raise OptionError(f"{name} must be at least 0, got {getattr(self, name)}")
+        if not 0.0 <= self.rollout_share <= 1.0:
+            raise OptionError(f"rollout_share must be in [0, 1], got {self.rollout_share}")
         for name, allowed in (("mode", get_args(Mode)), ("loop", get_args(Loop))):
             if getattr(self, name) not in allowed:
                 raise OptionError(

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import chz
 
+from tokengym.agents.rollouts import TrainRollouts
 from tokengym.agents.tinker.codec import codec_name, codec_named
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
@@ -163,11 +164,14 @@ class Job:
             max_turn_tokens=self.max_tokens,
         )
 
-    def dataset(self, opponents: Mapping[str, Opponents]) -> TaskDatasetBuilder:
+    def dataset(
+        self, opponents: Mapping[str, Opponents], rollouts: TrainRollouts | None = None
+    ) -> TaskDatasetBuilder:
         """Return what builds the groups of every step.
 
         Args:
             opponents: by trained role, who plays each other role; not looked at in self-play.
+            rollouts: keeps the rollouts.
         """
         config = self.config
         return TaskDatasetBuilder(
@@ -183,6 +187,7 @@ class Job:
             self_play=config.self_play,
             opponents={} if config.self_play else dict(opponents[self.roles[0]]),
             max_turn_tokens=self.max_tokens,
+            rollouts=rollouts,
         )
 
     def further_dataset(self, dataset: TaskDatasetBuilder) -> TaskDatasetBuilder:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import tinker
 from tinker_cookbook.rl.metrics import incorporate_kl_penalty
@@ -14,7 +14,6 @@ from tinker_cookbook.rl.train import Config
 from tinker_cookbook.utils import ml_log, trace
 
 from tokengym.agents.training.learners import POLICY, Learners, training_session
-from tokengym.agents.training.replies import ROLLOUTS
 from tokengym.agents.training.run import Run
 from tokengym.agents.training.updates import Loss, Update, submit
 from tokengym.envs.core.errors import OptionError
@@ -41,12 +40,10 @@ class Batch:
     Attributes:
         data: by policy, the data it is trained on; a policy without any is not updated.
         metrics: what was collected, what became of it and why.
-        rollouts: records of the rollouts it was made of, for the run folder.
     """
 
     data: Mapping[str, Sequence[tinker.Datum]]
     metrics: dict[str, float]
-    rollouts: Sequence[dict[str, Any]] = ()
 
 
 class BatchSource(Protocol):
@@ -154,10 +151,7 @@ class _Loop:
                     **({"sampler/lag": lag} if self.source.on_policy else {}),
                     **window.get_timing_metrics(),
                 }
-                store = self.log.store
-                window.save_timing(step, store=store)
-                if self.config.rollout_json_export and batch.rollouts and store is not None:
-                    store.write_rollouts(step, list(batch.rollouts), ROLLOUTS)
+                window.save_timing(step, store=self.log.store)
                 self.log.log_metrics(metrics, step=step)
         finally:
             if following is not None:

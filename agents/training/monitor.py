@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.training.replies import ReplyStatistics, read_reply_statistics
 
 _ONE_REPLY = 0.9
@@ -84,10 +85,12 @@ class StepLog:
 
     Args:
         path: the file; it need not exist yet.
+        rollouts: the run's rollouts.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, rollouts: RolloutLog) -> None:
         self._path = path
+        self._rollouts = rollouts
         self._position = 0
         self._rows: dict[int, StepRow] = {}
 
@@ -95,6 +98,11 @@ class StepLog:
     def rows(self) -> list[StepRow]:
         """Completed steps read so far, in order."""
         return [self._rows[step] for step in sorted(self._rows)]
+
+    def current(self) -> list[StepRow]:
+        """Read what is new and return all completed steps, in order."""
+        self.poll()
+        return self.rows
 
     def poll(self) -> list[StepRow]:
         """Read what is new and return its steps."""
@@ -108,13 +116,13 @@ class StepLog:
             return []
         self._position += len(complete) + 1
         lines = complete.split(b"\n")
-        found = [row for line in lines if (row := _row(line, self._path.parent)) is not None]
+        found = [row for line in lines if (row := _row(line, self._rollouts)) is not None]
         self._rows.update((row.step, row) for row in found)
         return found
 
 
-def _row(line: bytes, folder: Path) -> StepRow | None:
-    """Read one line of the run in `folder`; `None` if it is no completed step of the trainer."""
+def _row(line: bytes, rollouts: RolloutLog) -> StepRow | None:
+    """Read one line; `None` if it is no completed step of the trainer."""
     try:
         metrics = json.loads(line)
     except ValueError:
@@ -133,7 +141,7 @@ def _row(line: bytes, folder: Path) -> StepRow | None:
         cut_off_share=_number(metrics, "env/all/cut_off"),
         copied_share=_number(metrics, "env/all/copied"),
         entropy=_number(metrics, "optim/entropy") if "optim/entropy" in metrics else None,
-        replies=read_reply_statistics(folder, int(metrics["step"])),
+        replies=read_reply_statistics(rollouts, int(metrics["step"])),
         tokens=read
         + _number(metrics, "env/all/total_ac_tokens")
         + _number(metrics, "train/tokens"),

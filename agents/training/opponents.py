@@ -93,6 +93,14 @@ class SavedModel:
         )
 
 
+def names(opponents: Opponents) -> dict[str, str]:
+    """Return by role what logs call its player."""
+    return {
+        role: who if isinstance(who, str) else str(getattr(who, "name", who))
+        for role, who in opponents.items()
+    }
+
+
 async def sampler_of(
     client: tinker.ServiceClient, model: str, path: str | None
 ) -> tinker.SamplingClient:

@@ -17,7 +17,8 @@ class Evaluation:
     Attributes:
         returns_by_task: return on each Task, in order.
         figures: means of what the world reports at the end of an episode, by name; `malformed` is
-            the share of all replies, if there were any, `stop/REASON` of all episodes.
+            the share of all replies, if there were any, `cut_off` that of replies that ran out of
+            tokens, `stop/REASON` that of all episodes; `term/NAME` the mean sum over an episode.
         stated: for forecasts, pairs of (label, stated probability) of the well-formed replies; the
             label is the exact probability where Tasks are scored against it, else the outcome.
         replies: the policy's replies on the first Task; empty where one was malformed.

@@ -1,18 +1,10 @@
-"""What a step's replies have in common: how many differ, and which is the commonest.
+"""What a step's replies have in common: how many differ, and which is the commonest."""
 
-They are read from the summaries of rollouts that the cookbook's loop exports and ours writes alike:
-`iteration_NNNNNN/train_rollout_summaries.jsonl` in the run folder.
-"""
-
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-ROLLOUTS = "train"
-"""Name of the training rollouts' summaries."""
+from tokengym.agents.rollouts import RolloutLog, RolloutRecord, train_segment
 
 _SHOWN_CHARACTERS = 60
 
@@ -36,19 +28,13 @@ class ReplyStatistics:
     tasks: int
 
 
-def reply_statistics(rollouts: Iterable[Mapping[str, Any]]) -> ReplyStatistics | None:
-    """Return the statistics of a step's rollouts; `None` if they hold no reply.
-
-    Args:
-        rollouts: records as the cookbook serialises them.
-    """
+def reply_statistics(rollouts: Iterable[RolloutRecord]) -> ReplyStatistics | None:
+    """Return the statistics of a step's rollouts; `None` if they hold no reply."""
     replies: Counter[str] = Counter()
     groups = set()
     for rollout in rollouts:
-        groups.add(rollout["group_idx"])
-        replies.update(
-            step["logs"]["reply"].strip() for step in rollout["steps"] if "reply" in step["logs"]
-        )
+        groups.add(rollout.origin.group)
+        replies.update((turn.said or "").strip() for turn in rollout.own_turns)
     if not replies:
         return None
     commonest, count = replies.most_common(1)[0]
@@ -57,20 +43,6 @@ def reply_statistics(rollouts: Iterable[Mapping[str, Any]]) -> ReplyStatistics |
     return ReplyStatistics(total, len(replies), shown, count / total, len(groups))
 
 
-def read_reply_statistics(folder: Path, step: int) -> ReplyStatistics | None:
-    """Return the statistics of a step of the run in `folder`; `None` if its rollouts are missing.
-
-    Lines that a killed process left half written are passed over.
-    """
-    path = folder / f"iteration_{step:06d}" / f"{ROLLOUTS}_rollout_summaries.jsonl"
-    if not path.is_file():
-        return None
-    return reply_statistics(_records(path.read_text(encoding="utf-8").splitlines()))
-
-
-def _records(lines: Iterable[str]) -> Iterable[dict[str, Any]]:
-    for line in lines:
-        try:
-            yield json.loads(line)
-        except ValueError:
-            continue
+def read_reply_statistics(log: RolloutLog, step: int) -> ReplyStatistics | None:
+    """Return the statistics of a step's rollouts on record; `None` if there are none."""
+    return reply_statistics(log.read(train_segment(step)))

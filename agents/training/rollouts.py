@@ -8,13 +8,13 @@ import numpy as np
 import tinker
 from tinker_cookbook.completers import TokenCompleter
 from tinker_cookbook.rl.metric_util import compute_trajectory_metrics
-from tinker_cookbook.rl.rollout_logging import serialize_rollout_summaries
 from tinker_cookbook.rl.rollout_strategy import RolloutResult, RolloutStrategy
 from tinker_cookbook.rl.rollouts import do_group_rollout, do_single_rollout
 from tinker_cookbook.rl.train import Config
 from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset, TrajectoryGroup
 from tinker_cookbook.utils import logtree, trace
 
+from tokengym.agents.rollouts import Origin, RolloutRecord, TrainRollouts
 from tokengym.agents.tinker.env import Member
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.role_baselines import split_roles
@@ -31,7 +31,6 @@ from tokengym.agents.training.filtering import (
 )
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.replies import ROLLOUTS
 from tokengym.agents.training.sampling import PromptSampler
 from tokengym.agents.training.updates import Loss
 from tokengym.envs.core.errors import OptionError
@@ -45,10 +44,11 @@ same ones again."""
 
 @dataclass(frozen=True)
 class _TaskGroup:
-    """All rollouts of one Task, and what they cost."""
+    """All rollouts of one Task, their records, and what they cost."""
 
     builder: EnvGroupBuilder
     rolled: TrajectoryGroup
+    records: Sequence[RolloutRecord]
     tokens: int
     greedy: TrajectoryGroup | None = None
     greedy_tokens: int = 0
@@ -112,6 +112,7 @@ class RolloutCollector:
         dataset: the groups of every step.
         spare: groups one at a time, for `filter="resample"`.
         policies: by role the name of its policy; empty where one policy plays them all.
+        kept: keeps the rollouts; `None` to keep none.
 
     Raises:
         OptionError: if groups are to be replaced and there are no others.
@@ -122,6 +123,7 @@ class RolloutCollector:
     dataset: RLDataset
     spare: RLDataset | None = None
     policies: Mapping[str, str] = field(default_factory=dict)
+    kept: TrainRollouts | None = None
     on_policy = True
 
     def __post_init__(self) -> None:
@@ -179,6 +181,7 @@ class RolloutCollector:
         }
         data: dict[str, list[tinker.Datum]] = {}
         found: list[Floats] = []
+        advantage_of: dict[int, float] = {}
         for role in dict.fromkeys(group.role for group in groups):
             here = [n for n, group in enumerate(groups) if group.role == role]
             live = sum(verdicts[n] is Verdict.LIVE for n in here)
@@ -187,6 +190,7 @@ class RolloutCollector:
             chosen = [groups[n] for n in kept if groups[n].role == role]
             advantages_NGT = self._advantages(chosen) * scale
             found.append(np.abs(advantages_NGT).ravel())
+            advantage_of |= _mean_advantages(chosen, advantages_NGT)
             policy = self.policies.get(role or "", POLICY)
             data.setdefault(policy, []).extend(_data(chosen, advantages_NGT))
             metrics[f"{role}/loss/scale" if len(self.policies) > 1 else "loss/scale"] = scale
@@ -194,13 +198,9 @@ class RolloutCollector:
         if sizes.size:
             metrics["advantage/mean_absolute"] = float(sizes.mean())
             metrics["advantage/largest"] = float(sizes.max())
-        rollouts = serialize_rollout_summaries(
-            split=ROLLOUTS,
-            iteration=step,
-            trajectory_groups_P=[group.rolled for group in (*own, *further)],
-            taglist_P=[group.builder.logging_tags() for group in (*own, *further)],
-        )
-        return Batch(data, metrics, rollouts)
+        if self.kept is not None:
+            self.kept.write(step, _kept_records(self.kept, step, (*own, *further), advantage_of))
+        return Batch(data, metrics)
 
     async def _replace(
         self, step: int, own: Sequence[_TaskGroup], samplers: Mapping[str, tinker.SamplingClient]
@@ -242,9 +242,13 @@ class RolloutCollector:
         greedy = self._completers(samplers, 0.0)
 
         async def roll(builder: EnvGroupBuilder) -> _TaskGroup:
-            rolled = await self._play(builder, sampling)
+            records: list[RolloutRecord] = []
+            recorded = builder
+            if self.kept is not None and isinstance(builder, TaskGroupBuilder):
+                recorded = replace(builder, origin=self.kept.origin, record=records.extend)
+            rolled = await self._play(recorded, sampling)
             self._require_credit(rolled)
-            return _TaskGroup(builder, rolled, tokens_of(rolled))
+            return _TaskGroup(builder, rolled, records, tokens_of(rolled))
 
         async def roll_with_greedy(builder: EnvGroupBuilder) -> _TaskGroup:
             if not isinstance(builder, TaskGroupBuilder):
@@ -331,4 +335,29 @@ def _data(groups: Sequence[_RoleGroup], advantages_NGT: Floats) -> list[tinker.D
             group.rolled.trajectories_G, advantages_GT.tolist(), strict=False
         )
         for datum in rollout_data(rollout, advantages_T[: len(rollout.transitions)])
+    ]
+
+
+def _mean_advantages(groups: Sequence[_RoleGroup], advantages_NGT: Floats) -> dict[int, float]:
+    """Return the mean advantage of each rollout over its turns, by the trajectory's identity."""
+    return {
+        id(rollout): float(advantages_T[: len(rollout.transitions)].mean())
+        for group, advantages_GT in zip(groups, advantages_NGT, strict=True)
+        for rollout, advantages_T in zip(group.rolled.trajectories_G, advantages_GT, strict=False)
+    }
+
+
+def _kept_records(
+    kept: TrainRollouts, step: int, groups: Sequence[_TaskGroup], advantage_of: Mapping[int, float]
+) -> list[RolloutRecord]:
+    """Return the records of the groups to keep; rollouts that nothing is learnt from have 0."""
+
+    def placed(record: RolloutRecord, origin: Origin, advantage: float) -> RolloutRecord:
+        own = replace(origin, member=record.origin.member)
+        return replace(record, origin=own, advantage=advantage)
+
+    return [
+        placed(record, origin, advantage_of.get(id(rollout), 0.0))
+        for origin, group in zip(kept.origins(step, len(groups)), groups, strict=False)
+        for record, rollout in zip(group.records, group.rolled.trajectories_G, strict=False)
     ]

@@ -5,7 +5,8 @@
 | `settings.json` | the `TrainConfig`, and the version of this layout |
 | `config.json`, `metrics.jsonl`, `console.log` | what the trainer logs |
 | `checkpoints.jsonl` | saved weights; in a folder of each role where each has its own policy |
-| `iteration_NNNNNN/` | what was read and said in a step's rollouts |
+| `rollouts/` | what was read and said in training and evaluations, see `RolloutLog` |
+| `iteration_NNNNNN/` | the trainer's timings of a step |
 | `warm-start/` | the supervised steps before reinforcement learning: a run of its own |
 | `evaluation_*.json`, `outcome.json` | held-out evaluations, reference lines, collapse |
 | `report.html`, `*.png` | for people |
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
+from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.monitor import StepLog, StepRow
 from tokengym.agents.training.outcome import Evaluation, Outcome
@@ -32,6 +34,7 @@ SCHEMA_VERSION = 1
 
 _CONFIG = "settings.json"
 _METRICS = "metrics.jsonl"
+_ROLLOUTS = "rollouts"
 _CHECKPOINTS = "checkpoints.jsonl"
 _BEFORE = "evaluation_before.json"
 _WARM = "evaluation_warm.json"
@@ -155,13 +158,16 @@ class Run:
 
     def step_log(self) -> StepLog:
         """Return a reader of the completed steps that can follow the file as it grows."""
-        return StepLog(self.folder / _METRICS)
+        return StepLog(self.folder / _METRICS, self.rollouts)
 
     def steps(self) -> list[StepRow]:
         """Return the completed steps, in order."""
-        log = self.step_log()
-        log.poll()
-        return log.rows
+        return self.step_log().current()
+
+    @property
+    def rollouts(self) -> RolloutLog:
+        """What was read and said in training and in evaluations."""
+        return RolloutLog(self.folder / _ROLLOUTS)
 
     # Checkpoints
 

@@ -10,7 +10,7 @@ import tinker
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.learners import service_session
-from tokengym.agents.training.opponents import Opponents, SavedModel, sampler_of
+from tokengym.agents.training.opponents import Opponents, SavedModel, names, sampler_of
 from tokengym.agents.training.run import Weights
 
 _EPISODES_AT_ONCE = 256
@@ -53,6 +53,13 @@ class Session:
                 for role, others in job.opponents.items()
             }
             yield cls(job, connection, client, opponents)
+
+    @property
+    def opponent_names(self) -> dict[str, str]:
+        """By role that is not trained, what its player is called."""
+        if self.job.config.self_play:
+            return {}
+        return names(self.opponents[self.job.roles[0]])
 
     def start(self, *, state: bool) -> str | None:
         """Return the path of the weights the job starts from; `None` for the base model.

@@ -11,6 +11,7 @@ import chz.blueprint
 from tinker_cookbook.rl import train as cookbook
 from tinker_cookbook.rl.types import RLDataset
 
+from tokengym.agents.rollouts import Origin, TrainRollouts
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder, TaskRange
 from tokengym.agents.training.collapse import Collapse, find_collapse
 from tokengym.agents.training.connection import Connection
@@ -48,18 +49,21 @@ async def train_job(session: Session, run: Run, progress: Progress) -> Collapse 
     policies = run.policies(job.config, job.roles)
     for policy in policies.values():
         policy.write_config(job.config)
-    dataset = job.dataset(session.opponents)
+    rollouts = kept_rollouts(session, run)
+    # Steps after the last saved one are done again.
+    rollouts.discard_from(min(max(one.states(), default=0) for one in policies.values()))
+    dataset = job.dataset(session.opponents, None if job.config.own_loop else rollouts)
     start = Weights(session.start(state=False), session.start(state=True))
     config = trainer_config(job, run.folder, session.connection, dataset, start)
     if job.config.own_loop:
         named = {job.policies.get(role, POLICY): policies[role] for role in job.roles}
-        work = train(config, await _source(session, config, dataset, run), named)
+        work = train(config, await _source(session, config, dataset, run, rollouts), named)
     else:
         run.forget_deleted_checkpoints()
         work = cookbook.main(config)
     training = asyncio.ensure_future(work)
     try:
-        collapse = await session.connection.guard(_watch(training, job, run, progress))
+        collapse = await session.connection.guard(_watch(training, job, run, rollouts, progress))
     finally:
         await _cancelled(training)
     if collapse is not None:
@@ -93,8 +97,31 @@ def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstra
     )
 
 
+def kept_rollouts(session: Session, run: Run) -> TrainRollouts:
+    """Return what keeps the rollouts of a job's training steps in its run folder."""
+    config = session.job.config
+    return TrainRollouts(
+        str(run.rollouts.folder),
+        config.rollout_share,
+        config.rollout_bytes,
+        config.steps,
+        Origin(
+            "train",
+            policy=config.model,
+            opponents=session.opponent_names,
+            options=config.options,
+            temperature=config.temperature,
+            max_tokens=session.job.max_tokens,
+        ),
+    )
+
+
 async def _source(
-    session: Session, config: cookbook.Config, dataset: TaskDatasetBuilder, run: Run
+    session: Session,
+    config: cookbook.Config,
+    dataset: TaskDatasetBuilder,
+    run: Run,
+    rollouts: TrainRollouts,
 ) -> BatchSource:
     job = session.job
     if job.config.sft:
@@ -112,12 +139,16 @@ async def _source(
             for world in job.curriculum
         ]
         last = Stage.measured(job.world, job.roles[0], groups)
-        groups = Curriculum([*stages, last], run.steps, job.config.bar)
-    return RolloutCollector(config, job.algorithm, groups, spare, job.policies)
+        groups = Curriculum([*stages, last], run.step_log().current, job.config.bar)
+    return RolloutCollector(config, job.algorithm, groups, spare, job.policies, rollouts)
 
 
 async def _watch(
-    training: "asyncio.Future[None]", job: Job, run: Run, progress: Progress
+    training: "asyncio.Future[None]",
+    job: Job,
+    run: Run,
+    rollouts: TrainRollouts,
+    progress: Progress,
 ) -> Collapse | None:
     log = run.step_log()
     log.poll()
@@ -126,6 +157,7 @@ async def _watch(
             done, _ = await asyncio.wait({training}, timeout=_POLL_SECONDS)
             for row in log.poll():
                 bar.show(row)
+                rollouts.seal(row.step)
             if done:
                 training.result()
                 return None
@@ -191,7 +223,7 @@ def trainer_config(
         "rolling_save_every": 1 if connection.service is not None else _SAVE_EVERY,
         "rolling_ttl_seconds": _ROLLING_SECONDS,
         "num_groups_to_log": 0,
-        "rollout_json_export": True,
+        "rollout_json_export": False,
         "ttl_seconds": None,
         "remove_constant_reward_groups": config.filter == "drop" and not config.own_loop,
     }

@@ -2,13 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
-from tinker_cookbook.stores.storage import storage_from_uri
-from tinker_cookbook.stores.training_store import TrainingRunStore
-
+from tokengym.agents.rollouts import (
+    Origin,
+    RolloutLog,
+    RolloutRecord,
+    TurnRecord,
+    train_segment,
+)
 from tokengym.agents.training.monitor import StepLog
-from tokengym.agents.training.replies import ROLLOUTS, ReplyStatistics
+from tokengym.agents.training.replies import ReplyStatistics
 
 
 def line(step: int, reward: float = 0.5, uniform: float = 0.0, malformed: float = 0.0) -> str:
@@ -27,7 +30,7 @@ def line(step: int, reward: float = 0.5, uniform: float = 0.0, malformed: float 
 
 def test_a_file_that_grows_gives_each_step_once(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
-    log = StepLog(path)
+    log = StepLog(path, RolloutLog(tmp_path))
     assert log.poll() == []
     path.write_text(line(0) + "\n" + line(1)[:20])
     assert [found.step for found in log.poll()] == [0]
@@ -41,25 +44,25 @@ def test_a_step_done_again_after_a_resume_counts_once_the_last_time(tmp_path: Pa
     path = tmp_path / "metrics.jsonl"
     torn = line(1)[:30]
     path.write_text("\n".join([line(0), line(1, 0.1), torn, line(1, 0.9), "{}", "[1]"]) + "\n")
-    log = StepLog(path)
+    log = StepLog(path, RolloutLog(tmp_path))
     log.poll()
     assert [(found.step, found.reward) for found in log.rows] == [(0, 0.5), (1, 0.9)]
 
 
 def test_what_a_step_replied_is_read_from_its_rollouts(tmp_path: Path) -> None:
-    """From the file that the cookbook writes, torn lines passed over."""
     groups = [["Probability: 0.1", "Probability: 0.1 "], ["Probability: 0.1", "I think"]]
-    records: list[dict[str, Any]] = [
-        {"group_idx": group, "steps": [{"logs": {"reply": reply}}, {"logs": {}}]}
-        for group, replies in enumerate(groups)
-        for reply in replies
-    ]
-    TrainingRunStore(storage_from_uri(str(tmp_path))).write_rollouts(0, records, ROLLOUTS)
-    (file,) = tmp_path.rglob("*rollout*.jsonl")
-    with file.open("a") as torn:
-        torn.write('{"group_idx": 3, "st')
+    rollouts = RolloutLog(tmp_path / "rollouts")
+    for group, replies in enumerate(groups):
+        for member, said in enumerate(replies):
+            origin = Origin("train", step=0, group=group, member=member)
+            turns = (TurnRecord("forecaster", "?", said),)
+            task = ("w", "l", "train", 0, "f")
+            record = RolloutRecord(origin, *task, "forecaster", turns, "completed", 0.5)
+            rollouts.append(train_segment(0), [record])
+    with rollouts.path(train_segment(0)).open("a") as torn:
+        torn.write('{"schema": 1, "st')
     (tmp_path / "metrics.jsonl").write_text(line(0) + "\n" + line(1) + "\n")
-    log = StepLog(tmp_path / "metrics.jsonl")
+    log = StepLog(tmp_path / "metrics.jsonl", rollouts)
     log.poll()
     first, second = log.rows
     assert first.replies == ReplyStatistics(4, 2, "Probability: 0.1", 0.75, 2)

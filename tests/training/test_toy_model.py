@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import pytest
 
 from tokengym.agents.analysis.evaluation import evaluate_roles, reference_lines
+from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig, preset
 from tokengym.agents.training.connection import Connection
@@ -37,7 +39,9 @@ def in_session(config: TrainConfig, measure: Callable[[Session], Awaitable[T]]) 
 
 
 async def untrained(session: Session) -> Evaluation:
-    return await evaluate_roles(session, {session.job.roles[0]: None})
+    with TemporaryDirectory() as folder:
+        log = RolloutLog(Path(folder))
+        return await evaluate_roles(session, {session.job.roles[0]: None}, log, "untrained")
 
 
 def test_it_weighs_at_most_twelve_megabytes() -> None:

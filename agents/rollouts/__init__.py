@@ -1,0 +1,33 @@
+"""Rollouts as they are kept: one record a rollout, in files that any table library reads.
+
+The schema is documented in `docs/rollouts.md`. Nothing here needs Tinker or torch.
+"""
+
+from tokengym.agents.rollouts.exchange import Exchange, SampledTokens, is_malformed
+from tokengym.agents.rollouts.keeping import TrainRollouts
+from tokengym.agents.rollouts.log import RolloutLog, Segment, evaluation_segment, train_segment
+from tokengym.agents.rollouts.record import (
+    SCHEMA_VERSION,
+    Origin,
+    RolloutRecord,
+    TurnRecord,
+    record_episode,
+    record_play,
+)
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Exchange",
+    "Origin",
+    "RolloutLog",
+    "RolloutRecord",
+    "SampledTokens",
+    "Segment",
+    "TrainRollouts",
+    "TurnRecord",
+    "evaluation_segment",
+    "is_malformed",
+    "record_episode",
+    "record_play",
+    "train_segment",
+]

@@ -1,0 +1,144 @@
+"""A RolloutLog: the one writer and reader of a folder of rollouts.
+
+The folder holds one JSONL file a segment, which is a training step (`train_000012.jsonl`) or an
+evaluation (`evaluation_before.jsonl`), with one record a line. Records are appended as rollouts
+end, so a kill loses at most the one being written. A segment that is complete is sealed: put in
+the order of its Tasks, whichever ended first, so that equal runs have equal files.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tokengym.agents.rollouts.record import RolloutRecord
+from tokengym.envs.core.errors import DataError
+
+_SUFFIX = ".jsonl"
+_TRAIN = re.compile(r"train_(\d{6,})")
+
+
+def train_segment(step: int) -> str:
+    """Return the name of a training step's segment."""
+    return f"train_{step:06d}"
+
+
+def evaluation_segment(name: str) -> str:
+    """Return the name of an evaluation's segment, such as `before`."""
+    return f"evaluation_{name}"
+
+
+class Segment(NamedTuple):
+    """One file of rollouts.
+
+    Attributes:
+        name: its name without the suffix.
+        path: the file.
+        size: its bytes.
+        changed: when it was last written, seconds since 1970; a sealed file is a new one.
+    """
+
+    name: str
+    path: Path
+    size: int
+    changed: float
+
+    @property
+    def step(self) -> int | None:
+        """The training step it is of; `None` for evaluations."""
+        found = _TRAIN.fullmatch(self.name)
+        return None if found is None else int(found[1])
+
+
+class RolloutLog:
+    """Rollouts in a folder.
+
+    Args:
+        folder: where the files lie; made when the first record is written.
+
+    Attributes:
+        folder: where the files lie.
+        notes: what readers passed over, for people: the last line of a file that was torn.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.notes: list[str] = []
+
+    def segments(self) -> list[Segment]:
+        """Return the files there are, by name: evaluations first, then the steps in order."""
+        found = []
+        for path in sorted(self.folder.glob(f"*{_SUFFIX}")):
+            status = path.stat()
+            found.append(Segment(path.stem, path, status.st_size, status.st_mtime))
+        return sorted(found, key=lambda one: (-1 if one.step is None else one.step, one.name))
+
+    def path(self, segment: str) -> Path:
+        """Return the file of a segment."""
+        return self.folder / f"{segment}{_SUFFIX}"
+
+    def append(self, segment: str, records: Iterable[RolloutRecord]) -> None:
+        """Add records to a segment; a line that a killed process left half written is cut off."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lines = "".join(f"{record.to_json()}\n" for record in records)
+        path = self.path(segment)
+        if path.exists():
+            _cut_torn_line(path)
+        with path.open("ab") as file:
+            file.write(lines.encode("utf-8", "replace"))
+
+    def read(self, segment: str | None = None) -> Iterator[RolloutRecord]:
+        """Yield the records of one segment, or of all.
+
+        Args:
+            segment: its name; all segments in order if `None`. One that is missing has no records.
+
+        Raises:
+            DataError: if a line other than a torn last one is damaged, or of another schema.
+        """
+        names = [one.name for one in self.segments()] if segment is None else [segment]
+        for name in names:
+            path = self.path(name)
+            if path.is_file():
+                yield from self._read_file(path)
+
+    def seal(self, segment: str) -> None:
+        """Put a complete segment in the order of its Tasks; of equal places the last one stays."""
+        path = self.path(segment)
+        if path.is_file():
+            by_place = {record.place: record for record in self._read_file(path)}
+            lines = "".join(f"{by_place[place].to_json()}\n" for place in sorted(by_place))
+            data = lines.encode("utf-8", "replace")
+            if data != path.read_bytes():
+                new = path.with_name(f"{path.name}.new")
+                new.write_bytes(data)
+                new.replace(path)
+
+    def discard(self, wanted: Callable[[Segment], bool]) -> None:
+        """Delete the segments that will be written anew."""
+        for segment in self.segments():
+            if wanted(segment):
+                segment.path.unlink()
+
+    def _read_file(self, path: Path) -> Iterator[RolloutRecord]:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if not line.endswith(b"\n"):
+                    self.notes.append(f"{path}: the last line was torn and is left out")
+                    return
+                try:
+                    yield RolloutRecord.from_dict(json.loads(line))
+                except (ValueError, AttributeError) as error:
+                    raise DataError(f"{path}, line {number}: {error}") from error
+
+
+def _cut_torn_line(path: Path) -> None:
+    with path.open("r+b") as file:
+        data = file.seek(0, 2)
+        if data == 0:
+            return
+        file.seek(-1, 2)
+        if file.read(1) != b"\n":
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)

@@ -1,0 +1,305 @@
+"""A RolloutRecord: one rollout as plain data, and its JSON."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from tokengym.agents.rollouts.exchange import Exchange, SampledTokens, is_malformed
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.rollout import Record
+from tokengym.envs.core.task import Task
+from tokengym.envs.tokens.codec import Reply
+
+SCHEMA_VERSION = 1
+"""Version of the records' fields; it goes up whenever older records can no longer be read."""
+
+KINDS = ("train", "evaluation", "play", "check")
+
+
+@dataclass(frozen=True)
+class TurnRecord:
+    """One reply of any role, with what it answered and what it earned.
+
+    Attributes:
+        role: who replied.
+        read: the text that was new to that role.
+        said: the reply; `None` where the episode was cut short instead of a reply.
+        complete: whether the reply ended by itself rather than by the limit of tokens.
+        malformed: whether the world refused it.
+        tokens: ids of the sampled tokens; empty for text and for roles other than the record's.
+        logprobs: log-probability of each token, in nats; empty where not known.
+        pieces: text of each token.
+        prompt_tokens: tokens read, the whole conversation; `None` where not counted.
+        completion_tokens: tokens said; `None` where not counted.
+        finish: why sampling ended, by the sampler's or endpoint's word; `None` if not known.
+        reward: what the record's role earned by this turn.
+        terms: the named parts of that reward.
+        metrics: what the world reported about the turn; at the end, about the episode.
+    """
+
+    role: str
+    read: str
+    said: str | None
+    complete: bool = True
+    malformed: bool = False
+    tokens: Sequence[int] = ()
+    logprobs: Sequence[float] = ()
+    pieces: Sequence[str] = ()
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    finish: str | None = None
+    reward: float = 0.0
+    terms: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            **vars(self),
+            "tokens": list(self.tokens),
+            "logprobs": list(self.logprobs),
+            "pieces": list(self.pieces),
+            "terms": dict(self.terms),
+            "metrics": dict(self.metrics),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` returned."""
+        lists = {name: tuple(data[name]) for name in ("tokens", "logprobs", "pieces")}
+        return cls(**{**data, **lists})
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a rollout was played for, by whom, and how it was sampled.
+
+    Attributes:
+        kind: `train`, `evaluation`, `play` or `check`.
+        step: the training step; `None` outside training.
+        group: number of the Task within the step or evaluation.
+        member: number of the rollout within its group.
+        kept: share of the step's groups that are on record, in (0, 1].
+        policy: who played the role: a baseline's name, a run, a `tinker://` path, an endpoint.
+        opponents: by other role, who played it.
+        options: the world's options.
+        temperature: of sampling; `None` for scripts and people.
+        max_tokens: most tokens of a reply; `None` for scripts and people.
+        seed: of the policy's randomness; `None` where it has none of its own.
+    """
+
+    kind: str
+    step: int | None = None
+    group: int = 0
+    member: int = 0
+    kept: float = 1.0
+    policy: str = ""
+    opponents: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    temperature: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class RolloutRecord:
+    """One rollout of one role.
+
+    Attributes:
+        origin: what it was played for, by whom.
+        world: id of the world.
+        level: its level.
+        split: split of the Task.
+        index: index of the Task in its split.
+        fingerprint: names the Task's instance.
+        role: whose rollout it is.
+        turns: the replies of all roles, in order.
+        stop_reason: why the episode ended.
+        total: return of the role; `return` in JSON.
+        advantage: what the trainer compared it to: return less baseline, scaled as the estimator
+            does, the mean over turns where they differ; `None` outside training.
+    """
+
+    origin: Origin
+    world: str
+    level: str
+    split: str
+    index: int
+    fingerprint: str
+    role: str
+    turns: Sequence[TurnRecord]
+    stop_reason: str
+    total: float
+    advantage: float | None = None
+
+    @property
+    def own_turns(self) -> list[TurnRecord]:
+        """The replies of the record's role."""
+        return [turn for turn in self.turns if turn.role == self.role and turn.said is not None]
+
+    @property
+    def malformed(self) -> int:
+        """Number of malformed replies of the role."""
+        return sum(turn.malformed for turn in self.own_turns)
+
+    @property
+    def cut_off(self) -> int:
+        """Number of replies of the role that ran out of tokens."""
+        return sum(not turn.complete for turn in self.own_turns)
+
+    @property
+    def metrics(self) -> Mapping[str, float | None]:
+        """What the world reported at the end of the episode."""
+        return self.turns[-1].metrics if self.turns else {}
+
+    @property
+    def place(self) -> tuple[int, str, str, int, int]:
+        """Where it belongs among the rollouts of its segment."""
+        return (self.origin.step or 0, self.world, self.role, self.origin.group, self.origin.member)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values, named as `docs/rollouts.md` documents them."""
+        return {
+            "schema": SCHEMA_VERSION,
+            "kind": self.origin.kind,
+            "step": self.origin.step,
+            "group": self.origin.group,
+            "member": self.origin.member,
+            "kept": self.origin.kept,
+            "world": self.world,
+            "level": self.level,
+            "options": dict(self.origin.options),
+            "split": self.split,
+            "index": self.index,
+            "fingerprint": self.fingerprint,
+            "role": self.role,
+            "policy": self.origin.policy,
+            "opponents": dict(self.origin.opponents),
+            "temperature": self.origin.temperature,
+            "max_tokens": self.origin.max_tokens,
+            "seed": self.origin.seed,
+            "return": self.total,
+            "advantage": self.advantage,
+            "stop_reason": self.stop_reason,
+            "turns": [turn.to_dict() for turn in self.turns],
+        }
+
+    def to_json(self) -> str:
+        """Return one line of JSON."""
+        return json.dumps(
+            self.to_dict(), separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` returned.
+
+        Raises:
+            DataError: if it is of another schema, or damaged.
+        """
+        version = data.get("schema")
+        if version != SCHEMA_VERSION:
+            raise DataError(
+                f"a rollout has schema {version!r}; this version of Tokengym reads {SCHEMA_VERSION}"
+            )
+        try:
+            return cls(
+                Origin(**{name: data[name] for name in Origin.__dataclass_fields__}),
+                **{name: data[name] for name in ("world", "level", "split", "index")},
+                fingerprint=data["fingerprint"],
+                role=data["role"],
+                turns=tuple(TurnRecord.from_dict(turn) for turn in data["turns"]),
+                stop_reason=data["stop_reason"],
+                total=data["return"],
+                advantage=data["advantage"],
+            )
+        except (KeyError, TypeError) as error:
+            raise DataError(f"a rollout is damaged: {error!r}") from error
+
+
+def record_episode(
+    origin: Origin,
+    task: Task,
+    role: str,
+    exchanges: Sequence[Exchange],
+    *,
+    sampled: Sequence[SampledTokens] = (),
+    finishes: Sequence[str | None] = (),
+    advantage: float | None = None,
+) -> RolloutRecord:
+    """Return the record of one role's side of a finished episode.
+
+    Args:
+        origin: what it was played for.
+        task: what was played.
+        role: whose rollout it is.
+        exchanges: the replies of all roles, in order.
+        sampled: the role's replies in tokens, in order; empty where it replied in text.
+        finishes: why each of the role's replies ended, in order, if known.
+        advantage: of the rollout, in training.
+    """
+    own = iter(zip(sampled, finishes or [None] * len(sampled), strict=True))
+    turns = []
+    for exchange in exchanges:
+        mine = exchange.asked.role == role and exchange.reply is not None
+        tokens, finish = next(own, (None, None)) if mine else (None, None)
+        turns.append(_turn(exchange, role, tokens, finish))
+    reason = exchanges[-1].paid.stop_reason if exchanges else None
+    return RolloutRecord(
+        origin,
+        task.world,
+        task.level,
+        task.split,
+        task.index,
+        task.fingerprint,
+        role,
+        tuple(turns),
+        "" if reason is None else reason.value,
+        sum(turn.reward for turn in turns),
+        advantage,
+    )
+
+
+def record_play(origin: Origin, played: Record, role: str) -> RolloutRecord:
+    """Return the record of one role's side of an episode that was played in text."""
+    exchanges = [
+        Exchange(asked, Reply(said, True), answer, answer)
+        for asked, said, answer in zip(played.turns, played.replies, played.turns[1:], strict=False)
+    ]
+    return record_episode(origin, played.task, role, exchanges)
+
+
+def _turn(
+    exchange: Exchange, role: str, sampled: SampledTokens | None, finish: str | None
+) -> TurnRecord:
+    asked, reply, answer, paid = exchange
+    metrics = {**answer.metrics, **paid.metrics}
+    return TurnRecord(
+        role=asked.role,
+        read=asked.text,
+        said=None if reply is None else reply.text,
+        complete=reply is not None and reply.complete,
+        malformed=reply is not None and is_malformed(reply, answer),
+        tokens=() if sampled is None else tuple(sampled.ids),
+        logprobs=() if sampled is None else tuple(map(_shortest, sampled.logprobs)),
+        pieces=() if sampled is None else tuple(sampled.pieces),
+        prompt_tokens=None if sampled is None else sampled.read,
+        completion_tokens=None if sampled is None else len(sampled.ids),
+        finish=finish,
+        reward=paid.rewards.get(role, 0.0),
+        terms=dict(paid.terms.get(role, {})),
+        metrics={name: _finite(value) for name, value in metrics.items()},
+    )
+
+
+def _shortest(logprob: float) -> float:
+    """Return the number with fewest digits that is the same in single precision, as sampled."""
+    return float(str(np.float32(logprob)))
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,141 @@
+"""Intervals for n Tasks of k rollouts each: rollouts of one Task are not independent, Tasks are.
+
+The mean over Tasks of the means within them is the mean of all rollouts, as every Task has the same
+number; its variance is that of the Task means, whatever rollouts of a Task have in common.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokengym.rewards.estimates import Estimate, mean_estimate
+
+_CONFIDENCE = 0.95
+_FEW = 5.0
+"""Tasks' worth of a share's rarer outcome below which a normal interval would be too short."""
+_POWER = 0.8
+"""Chance of finding the smallest difference that a sample is said to be able to show."""
+
+
+class Comparison(NamedTuple):
+    """Two policies on the same Tasks.
+
+    Attributes:
+        difference: mean return of the first less the second, with its 95 % interval.
+        p_value: two-sided; 1 where the policies earn the same on every Task.
+        detectable: smallest true difference that such a sample finds in four of five cases.
+    """
+
+    difference: Estimate
+    p_value: float
+    detectable: float
+
+
+def clustered_mean(values_TK: npt.ArrayLike) -> Estimate:
+    """Return the mean of all rollouts; the interval is Student's over the means of Tasks.
+
+    Args:
+        values_TK: shape (Tasks, rollouts).
+    """
+    return mean_estimate(_rectangle(values_TK).mean(axis=1).tolist())
+
+
+def clustered_share(happened_TK: npt.ArrayLike) -> Estimate:
+    """Return a share of all rollouts; where one outcome is rare, by Clopper and Pearson.
+
+    A normal interval has no width at 0 and too little near it. The exact one counts every Task
+    once, as if its rollouts always agreed, so it is at least as long as it need be.
+
+    Args:
+        happened_TK: 1 or 0, shape (Tasks, rollouts).
+    """
+    shares_T = _rectangle(happened_TK).mean(axis=1)
+    tasks = len(shares_T)
+    count = float(shares_T.sum())
+    if min(count, tasks - count) >= _FEW:
+        return mean_estimate(shares_T.tolist())
+    from scipy.special import betaincinv  # it takes long to load, and only reports need it
+
+    tail = (1.0 - _CONFIDENCE) / 2.0
+    low = float(betaincinv(count, tasks - count + 1.0, tail)) if count > 0 else 0.0
+    high = float(betaincinv(count + 1.0, tasks - count, 1.0 - tail)) if count < tasks else 1.0
+    return Estimate(count / tasks, low, high, tasks)
+
+
+def paired_comparison(first_TK: npt.ArrayLike, second_TK: npt.ArrayLike) -> Comparison:
+    """Compare two policies by the differences of their mean returns on each Task.
+
+    What makes a Task hard makes it hard for both, and cancels.
+
+    Args:
+        first_TK: returns of the first, shape (Tasks, rollouts).
+        second_TK: returns of the second on the same Tasks; the number of rollouts may differ.
+
+    Raises:
+        ValueError: if the numbers of Tasks differ, or there are fewer than two.
+    """
+    first, second = _rectangle(first_TK), _rectangle(second_TK)
+    if len(first) != len(second) or len(first) < 2:
+        raise ValueError(
+            f"a comparison needs the same Tasks, two at least, got {len(first)} and {len(second)}"
+        )
+    differences_T = first.mean(axis=1) - second.mean(axis=1)
+    tasks = len(differences_T)
+    error = float(differences_T.std(ddof=1)) / math.sqrt(tasks)
+    difference = mean_estimate(differences_T.tolist())
+    from scipy.special import stdtr, stdtrit
+
+    freedom = tasks - 1
+    if error == 0.0:
+        return Comparison(difference, 0.0 if difference.value else 1.0, 0.0)
+    p_value = 2.0 * float(stdtr(freedom, -abs(difference.value) / error))
+    reach = float(stdtrit(freedom, 0.5 + _CONFIDENCE / 2.0)) + float(stdtrit(freedom, _POWER))
+    return Comparison(difference, p_value, reach * error)
+
+
+def holm(p_values: npt.ArrayLike) -> list[float]:
+    """Return p-values corrected for how many there are; Holm (1979).
+
+    Args:
+        p_values: of the comparisons, in any order.
+    """
+    given = np.asarray(p_values, np.float64)
+    order = np.argsort(given)
+    scaled = given[order] * np.arange(len(given), 0, -1)
+    corrected = np.empty_like(given)
+    corrected[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    found: list[float] = corrected.tolist()
+    return found
+
+
+def pass_at_k(succeeded_TK: npt.ArrayLike, k: int) -> Estimate:
+    """Return the chance that at least one of k rollouts of a Task succeeds; Chen et al. (2021).
+
+    Of n rollouts with c successes 1 - C(n - c, k) / C(n, k) estimates it without bias.
+
+    Args:
+        succeeded_TK: 1 or 0, shape (Tasks, n).
+        k: from 1 to n.
+
+    Raises:
+        ValueError: if there are fewer than k rollouts of a Task.
+    """
+    succeeded = _rectangle(succeeded_TK)
+    rollouts = succeeded.shape[1]
+    if not 1 <= k <= rollouts:
+        raise ValueError(f"k must be from 1 to the {rollouts} rollouts of a Task, got {k}")
+    failures_T = (rollouts - succeeded.sum(axis=1)).astype(np.int64)
+    # C(n - c, k) / C(n, k), where the numerator is 0 if there are fewer failures than k.
+    missed_T = [math.comb(int(failures), k) / math.comb(rollouts, k) for failures in failures_T]
+    if k == 1:
+        return clustered_share(succeeded)
+    return mean_estimate([1.0 - missed for missed in missed_T])
+
+
+def _rectangle(values_TK: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    values = np.asarray(values_TK, np.float64)
+    if values.ndim != 2 or 0 in values.shape:
+        raise ValueError(f"expected the shape (Tasks, rollouts), got {values.shape}")
+    return values
