@@ -29,4 +29,4 @@ def chance_of_mean(found: float, expected: float, bounds: Range, count: int) -> 
     exponent = share * math.log(share / least)
     if share < 1.0:
         exponent += (1.0 - share) * math.log((1.0 - share) / (1.0 - least))
-    return math.exp(-count * exponent)
+    return math.exp(-count * max(0.0, exponent))  # rounding may leave it just below 0

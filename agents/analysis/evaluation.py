@@ -10,9 +10,9 @@ import numpy as np
 from tinker_cookbook.completers import TinkerTokenCompleter
 from tinker_cookbook.rl.rollouts import do_group_rollout
 
-from tokengym.agents.analysis.evaluate import returns_on
+from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.rollouts import Origin, RolloutLog, RolloutRecord, evaluation_segment
-from tokengym.agents.tinker.scripted_rollout import roll_out_scripted
+from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
 from tokengym.agents.training.opponents import names
 from tokengym.agents.training.outcome import Evaluation, References
 from tokengym.agents.training.session import Session
@@ -20,10 +20,14 @@ from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import load, scripted_opponent
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.rewards.estimates import mean_estimate
 from tokengym.rewards.skill import Yardstick
+
+Played = tuple[tuple[float, ...], tuple[float, ...]]
+"""A role's returns and expected returns on each Task; of the latter none where unknown."""
 
 _BYTES = ByteCodec()
 _AGAINST_MODELS = ("null", "random", "scripted", "oracle")
@@ -64,7 +68,7 @@ async def _evaluate(
     segment: str,
     known: Sequence[RolloutRecord],
 ) -> Evaluation:
-    job, opponents = session.job, session.opponents[role]
+    job, opponents = session.job.evaluated, session.opponents[role]
     sampler = await session.sampler(path)
     completer = TinkerTokenCompleter(
         sampler, max_tokens=job.max_tokens, temperature=job.config.temperature
@@ -116,7 +120,15 @@ def summarise(records: Sequence[RolloutRecord], spec: WorldSpec) -> Evaluation:
     # A reply that was cut off can read like a whole one, so malformed ones are left out.
     replies = tuple("" if turn.malformed else turn.said or "" for turn in records[0].own_turns)
     returns = tuple(record.total for record in records)
-    return Evaluation(returns, figures, tuple(stated), replies)
+    expected = _expected([record.metrics for record in records], records[0].role)
+    return Evaluation(returns, figures, tuple(stated), replies, expected)
+
+
+def _expected(ends: Sequence[Mapping[str, float | None]], role: str) -> tuple[float, ...]:
+    """Return a role's expected returns; none unless all episodes report them at their end."""
+    found = [metrics.get(expected_return(role)) for metrics in ends]
+    known = tuple(value for value in found if value is not None)
+    return known if len(known) == len(found) else ()
 
 
 def _figures(records: Sequence[RolloutRecord]) -> dict[str, float]:
@@ -172,7 +184,7 @@ async def reference_lines(session: Session) -> dict[str, References]:
 
 
 async def _references(session: Session, role: str) -> References:
-    job = session.job
+    job = session.job.evaluated
     row, known, opponents = job.world.spec, job.baselines, session.opponents[role]
     scripted = {
         other: known[who if isinstance(who, str) else scripted_opponent(row.id, other)]
@@ -180,43 +192,52 @@ async def _references(session: Session, role: str) -> References:
     }
     world, tasks = job.world.fork(), job.held_out
 
-    def play(policies: Mapping[str, Policy]) -> dict[str, list[float]]:
-        return {
-            name: returns_on(world, tasks, {**scripted, role: policy}, role=role)
-            for name, policy in policies.items()
-        }
+    def play(policies: Mapping[str, Policy]) -> dict[str, Played]:
+        played = {}
+        for name, policy in policies.items():
+            records = play_all(world, tasks, {**scripted, role: policy})
+            returns = tuple(record.returns[role] for record in records)
+            played[name] = returns, _expected([record.metrics for record in records], role)
+        return played
 
     blind: Mapping[str, Policy] = load(row.blind)(job.world) if row.blind else {}
     # In a thread of its own, so that what is sampled meanwhile does not wait.
     candidates = await asyncio.to_thread(play, blind or {"null": known["null"]})
-    best = max(candidates, key=lambda name: sum(candidates[name]))
+    best = max(candidates, key=lambda name: sum(candidates[name][0]))
     blind_name = f"{row.blind_name} ({best})" if blind else best
     if all(isinstance(who, str) for who in opponents.values()):
-        returns = await asyncio.to_thread(play, known)
-        returns[blind_name] = candidates[best]
+        played = await asyncio.to_thread(play, known)
+        played[blind_name] = candidates[best]
     else:
         shown = {name: known[name] for name in _AGAINST_MODELS if name in known}
         shown[blind_name] = blind.get(best, known["null"])
         against_models = await asyncio.gather(
             *(_against_models(session, role, policy) for policy in shown.values())
         )
-        returns = dict(zip(shown, against_models, strict=True))
-    lines = {name: mean_estimate(found) for name, found in returns.items()}
-    ends = (tuple(returns[blind_name]), tuple(returns["oracle"]))
-    return References(lines, Yardstick(*ends, blind_name))
+        played = dict(zip(shown, against_models, strict=True))
+    lines = {name: mean_estimate(returns) for name, (returns, _) in played.items()}
+    (blind_T, expected_blind_T), (oracle_T, expected_oracle_T) = (
+        played[blind_name],
+        played["oracle"],
+    )
+    expected = None
+    if expected_blind_T and expected_oracle_T:
+        expected = Yardstick(expected_blind_T, expected_oracle_T, blind_name)
+    return References(lines, Yardstick(blind_T, oracle_T, blind_name), expected)
 
 
-async def _against_models(session: Session, role: str, policy: Policy) -> list[float]:
-    job = session.job
+async def _against_models(session: Session, role: str, policy: Policy) -> Played:
+    job = session.job.evaluated
     opponents = {
         other: job.baselines[who] if isinstance(who, str) else who
         for other, who in session.opponents[role].items()
     }
 
-    async def play(task: Task) -> float:
+    async def play(task: Task) -> ScriptedRollout:
         rng = generator("evaluate", 0, task.fingerprint)
         async with session.episodes:
-            rollout = await roll_out_scripted(job.world, task, _BYTES, role, policy, opponents, rng)
-            return rollout.total_reward
+            return await roll_out_scripted(job.world, task, _BYTES, role, policy, opponents, rng)
 
-    return list(await asyncio.gather(*(play(task) for task in job.held_out)))
+    rollouts = await asyncio.gather(*(play(task) for task in job.held_out))
+    returns = tuple(rollout.total_reward for rollout in rollouts)
+    return returns, _expected([rollout.metrics for rollout in rollouts], role)

@@ -22,6 +22,8 @@ class RoleReport:
         after: the policy as it became.
         warm: the policy after its warm start; `None` without one.
         skill: of the policy, before and after.
+        expected_skill: likewise without the noise of outcomes; `None` where their probabilities are
+            unknown.
     """
 
     title: str
@@ -32,6 +34,15 @@ class RoleReport:
     after: Evaluation
     skill: Skill
     warm: Evaluation | None = None
+    expected_skill: Skill | None = None
+
+    @property
+    def headlines(self) -> list[str]:
+        """The skill on outcomes, and that given their probabilities where they are known."""
+        lines = [f"{self.title}: {self.skill}"]
+        if self.expected_skill is not None:
+            lines.append(f"{self.title}, given the exact probabilities: {self.expected_skill}")
+        return lines
 
     @property
     def rows(self) -> list[tuple[str, Estimate]]:
@@ -40,6 +51,11 @@ class RoleReport:
             ("before training", self.before.returns),
             *([("after the warm start", self.warm.returns)] if self.warm else []),
             ("after training", self.after.returns),
+            *(
+                (f"{when} training, given the exact probabilities", found.expected)
+                for when, found in (("before", self.before), ("after", self.after))
+                if found.expected is not None
+            ),
         ]
         return trained + sorted(self.references.lines.items(), key=lambda item: -item[1].value)
 
@@ -68,6 +84,7 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[R
                 outcome.after,
                 outcome.skill(role),
                 outcome.warm,
+                outcome.expected_skill(role),
             )
         ]
     found = []
@@ -91,6 +108,7 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[R
                 outcome.after.of(role),
                 outcome.skill(role),
                 outcome.warm and outcome.warm.of(role),
+                outcome.expected_skill(role),
             )
         )
     return found

@@ -71,7 +71,7 @@ def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
     warning = ""
     if collapse is not None:
         warning = f"Collapsed at step {collapse.since}: {collapse.reason}. Try: {collapse.advice}."
-    headlines = [f"{side.title}: {side.skill}" for side in sides]
+    headlines = [line for side in sides for line in side.headlines]
     if outcome.warm is not None:
         headlines += [
             f"Since the warm start: {outcome.skill(role, since=outcome.warm)}" for role in job.roles

@@ -1,7 +1,8 @@
 """`tokengym check`: certificates of a world's levels; fails where a contract is broken."""
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,6 +41,13 @@ def check(
         list[Path] | None,
         typer.Option(help="with --all: a page whose tables of worlds are made of them"),
     ] = None,
+    search: Annotated[
+        bool,
+        typer.Option("--search", help="look for exploits instead; of every world if none is named"),
+    ] = False,
+    strategies: Annotated[
+        int, typer.Option(min=1, help="with --search: tried in a world")
+    ] = 10_000,
 ) -> None:
     """Measure what each level pays, how often it ties and whether it keeps its contracts."""
     from rich.console import Console
@@ -47,6 +55,7 @@ def check(
     from tokengym.agents.analysis.check import Contract
     from tokengym.agents.analysis.check import check as certify
 
+    every = every or (search and world is None)
     if (world is None) != every or (every and (level or option)) or (markdown and not every):
         raise OptionError(
             "check takes a world with its --level and --option, or --all and maybe --markdown"
@@ -60,6 +69,11 @@ def check(
         for row in rows
         for name in level or row.levels
     ]
+    if search:
+        if json_file or markdown:
+            raise OptionError("check --search writes no --json and no --markdown")
+        _search(made, policies, tasks=tasks, strategies=strategies, seed=seed)
+        return
     console = Console()
     certificates: list[dict[str, Any]] = []
     broken: list[tuple[World, Contract, str]] = []
@@ -80,6 +94,40 @@ def check(
     for one, contract, what in broken:
         typer.secho(f"BROKEN {one.spec.id} {one.level}: {contract}: {what}", fg="red", err=True)
     if broken:
+        raise typer.Exit(1)
+
+
+def _search(
+    worlds: Sequence[World],
+    policies: Mapping[str, Mapping[str, Policy]],
+    *,
+    tasks: int,
+    strategies: int,
+    seed: int,
+) -> None:
+    """Search every level, show what was found, and fail if anything earns more than it should."""
+    from tokengym.agents.analysis.search import search
+
+    levels = Counter(one.spec.id for one in worlds)
+    exploits = []
+    for one in worlds:
+        share = -(-strategies // levels[one.spec.id])
+        found = search(one, policies[one.spec.id], strategies=share, tasks=tasks, seed=seed)
+        typer.echo(
+            f"{found.world} {found.level}: {found.rule}, the best honest rule, earns "
+            f"{found.honest}; the best of {found.strategies:,} strategies {found.scored} (where it "
+            f"was chosen {found.chosen}): {found.best}"
+        )
+        if found.exploit:
+            exploits.append(found)
+    for found in exploits:
+        typer.secho(
+            f"EXPLOIT {found.world} {found.level}: {found.best} earns {found.lead} more than "
+            f"{found.rule}",
+            fg="red",
+            err=True,
+        )
+    if exploits:
         raise typer.Exit(1)
 
 

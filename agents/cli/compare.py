@@ -81,7 +81,8 @@ def _require_one_test(several: list[TrainConfig]) -> None:
 
 def _test_part(config: TrainConfig, name: str) -> object:
     if name == "options":
-        return {option: value for option, value in config.options.items() if option != "prompt"}
+        options = {**config.options, **spec(config.world).evaluation}
+        return {option: value for option, value in options.items() if option != "prompt"}
     return getattr(config, name)
 
 

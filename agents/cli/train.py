@@ -240,12 +240,18 @@ def _summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -
     progress.say(f"held-out return before {before}, after {after} (95 % intervals)")
     for name, value in sorted(lines.items(), key=lambda item: -item[1].value):
         progress.say(f"  {name:<{width}}{value}")
+    exact = outcome.before.expected, outcome.after.expected
+    if None not in exact:
+        progress.say("given the exact probabilities: before {}, after {}".format(*exact))
     for role in job.roles:
         if role != first:
             before, after = outcome.before.of(role).returns, outcome.after.of(role).returns
             progress.say(f"held-out return of the {role} before {before}, after {after}")
         of_role = f"{role}: " if len(job.roles) > 1 else ""
         progress.say(f"{of_role}{outcome.skill(role)}")
+        expected = outcome.expected_skill(role)
+        if expected is not None:
+            progress.say(f"{of_role}given the exact probabilities: {expected}")
         if outcome.warm is not None:
             since = outcome.skill(role, since=outcome.warm)
             progress.say(f"{of_role}since the warm start: {since}")

@@ -20,10 +20,11 @@ class TurnTokens(NamedTuple):
 
 
 class ScriptedRollout(NamedTuple):
-    """One role's side of an episode: its turns, and the sum of its rewards."""
+    """One role's side of an episode: its turns, the sum of its rewards, metrics of the end."""
 
     turns: list[TurnTokens]
     total_reward: float
+    metrics: Mapping[str, float]
 
 
 async def roll_out_scripted(
@@ -54,4 +55,5 @@ async def roll_out_scripted(
         reply = list(codec.write(policy(coordinator.world, episode.turn, rng)))
         turns.append(TurnTokens(episode.tokens_of(role), reply))
         await coordinator.play(role, reply, "stop")
-    return ScriptedRollout(turns, coordinator.world.returns[role])
+    last = coordinator.episode.turn
+    return ScriptedRollout(turns, coordinator.world.returns[role], last.metrics)

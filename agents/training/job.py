@@ -141,6 +141,16 @@ class Job:
         return {role: role for role in self.roles} if self.config.separate else {}
 
     @cached_property
+    def evaluated(self) -> "Job":
+        """This job as it is evaluated: in the world with the options its spec sets for that.
+
+        Training may use exact probabilities; what is reported is earned on outcomes.
+        """
+        options = {**self.config.options, **self.world.spec.evaluation}
+        config = replace(self.config, options=options)
+        return replace(self, config=config, world=make_world(config.world, config.level, **options))
+
+    @cached_property
     def held_out(self) -> Sequence[Task]:
         """The held-out Tasks: the first of the world's test split, or all it has."""
         return self.world.first_tasks("test", self.config.evaluation_tasks)

@@ -19,9 +19,10 @@ class Evaluation:
         figures: means of what the world reports at the end of an episode, by name; `malformed` is
             the share of all replies, if there were any, `cut_off` that of replies that ran out of
             tokens, `stop/REASON` that of all episodes; `term/NAME` the mean sum over an episode.
-        stated: for forecasts, pairs of (label, stated probability) of the well-formed replies; the
-            label is the exact probability where Tasks are scored against it, else the outcome.
+        stated: for forecasts, pairs of (label, stated probability) of the well-formed replies.
         replies: the policy's replies on the first Task; empty where one was malformed.
+        expected_by_task: what the replies on each Task earn in expectation over outcomes; none
+            where their probabilities are unknown.
         others: where several roles are trained, the evaluations of all but the first by role.
     """
 
@@ -29,12 +30,18 @@ class Evaluation:
     figures: Mapping[str, float] = field(default_factory=dict)
     stated: Sequence[tuple[float, float]] = ()
     replies: Sequence[str] = ()
+    expected_by_task: Sequence[float] = ()
     others: Mapping[str, "Evaluation"] = field(default_factory=dict)
 
     @property
     def returns(self) -> Estimate:
         """Mean return with its interval."""
         return mean_estimate(self.returns_by_task)
+
+    @property
+    def expected(self) -> Estimate | None:
+        """Mean expected return with its interval; `None` where it is unknown."""
+        return mean_estimate(self.expected_by_task) if self.expected_by_task else None
 
     def of(self, role: str) -> "Evaluation":
         """Return the evaluation of a trained role; the first role's is this one."""
@@ -47,6 +54,7 @@ class Evaluation:
             "figures": dict(self.figures),
             "stated": [list(pair) for pair in self.stated],
             "replies": list(self.replies),
+            "expected_by_task": list(self.expected_by_task),
             "others": {role: found.to_dict() for role, found in self.others.items()},
         }
 
@@ -58,6 +66,7 @@ class Evaluation:
             data["figures"],
             tuple((label, stated) for label, stated in data["stated"]),
             tuple(data["replies"]),
+            tuple(data["expected_by_task"]),
             {role: cls.from_dict(found) for role, found in data["others"].items()},
         )
 
@@ -69,10 +78,12 @@ class References:
     Attributes:
         lines: mean returns by name of the policy.
         yardstick: what the best blind policy and the oracle earn on each Task.
+        expected: what they earn in expectation over outcomes; `None` where it is unknown.
     """
 
     lines: Mapping[str, Estimate]
     yardstick: Yardstick
+    expected: Yardstick | None = None
 
 
 class Skill(NamedTuple):
@@ -128,15 +139,20 @@ class Outcome:
             role: the role.
             since: what counts as before; the start if `None`.
         """
-        yardstick = self.references[role].yardstick
         both = (since or self.before, self.after)
         before, after = (found.of(role).returns_by_task for found in both)
-        rng = generator("skill", role, len(before))
-        return Skill(
-            yardstick.skill(before, rng),
-            yardstick.skill(after, rng),
-            yardstick.gain(after, before, rng),
-        )
+        return _skill(self.references[role].yardstick, before, after, role)
+
+    def expected_skill(self, role: str) -> "Skill | None":
+        """Return the skill by expected returns, free of the noise of outcomes.
+
+        `None` where the probabilities of outcomes are unknown.
+        """
+        yardstick = self.references[role].expected
+        before, after = (found.of(role).expected_by_task for found in (self.before, self.after))
+        if yardstick is None or not before or not after:
+            return None
+        return _skill(yardstick, before, after, role)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -151,6 +167,7 @@ class Outcome:
                 role: {
                     "lines": {name: list(value) for name, value in found.lines.items()},
                     "yardstick": asdict(found.yardstick),
+                    "expected": found.expected and asdict(found.expected),
                 }
                 for role, found in self.references.items()
             },
@@ -165,11 +182,8 @@ class Outcome:
             {
                 role: References(
                     {name: Estimate(*value) for name, value in found["lines"].items()},
-                    Yardstick(
-                        tuple(found["yardstick"]["blind_T"]),
-                        tuple(found["yardstick"]["oracle_T"]),
-                        found["yardstick"]["blind_name"],
-                    ),
+                    _yardstick(found["yardstick"]),
+                    found["expected"] and _yardstick(found["expected"]),
                 )
                 for role, found in data["references"].items()
             },
@@ -177,3 +191,19 @@ class Outcome:
             data["sampler_paths"],
             data["warm"] and Evaluation.from_dict(data["warm"]),
         )
+
+
+def _yardstick(data: Mapping[str, Any]) -> Yardstick:
+    return Yardstick(tuple(data["blind_T"]), tuple(data["oracle_T"]), data["blind_name"])
+
+
+def _skill(
+    yardstick: Yardstick, before: Sequence[float], after: Sequence[float], role: str
+) -> Skill:
+    """Return the skill of returns by Task before and after."""
+    rng = generator("skill", role, len(before))
+    return Skill(
+        yardstick.skill(before, rng),
+        yardstick.skill(after, rng),
+        yardstick.gain(after, before, rng),
+    )

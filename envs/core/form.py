@@ -1,11 +1,10 @@
 """Nearness to the form: how close a malformed reply came to a well-formed one."""
 
 import re
-from collections.abc import Iterator
 from difflib import SequenceMatcher
-from itertools import chain, islice, takewhile
+from itertools import takewhile
 
-from tokengym.envs.core.grammar import lines_from_end, undecorated
+from tokengym.envs.core.grammar import lines_of, undecorated
 
 _BLANKS = re.compile(r"\s++")
 _DIGITS = re.compile(r"[0-9]")
@@ -31,31 +30,17 @@ def nearness(text: str, *forms: str) -> float:
             `Probability: 0.000`.
     """
     patterns = [_canonical(form) for form in forms]
-    lines = {_canonical(undecorated(line)) for line in _ends(text, len(forms))}
+    found, count = lines_of(text), len(forms)
+    ends = (line[:_LONGEST] for line in (*found[:count], *found[-count:]))
+    lines = {_canonical(undecorated(line)) for line in ends}
     near = sum(max((_likeness(line, form) for line in lines), default=0.0) for form in patterns)
     expected = sum(map(len, patterns))
     superfluous = max(0, len(text.strip()) - expected - len(forms))
     return near / len(forms) / (1.0 + superfluous / (_PATIENCE * expected))
 
 
-def _ends(text: str, count: int) -> Iterator[str]:
-    """Yield the first and the last `count` lines that are not blank."""
-    first = (line for line in _lines(text) if line.strip())
-    last = (line for line in lines_from_end(text) if line.strip())
-    return chain(islice(first, count), islice(last, count))
-
-
-def _lines(text: str) -> Iterator[str]:
-    start = 0
-    while start <= len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        yield text[start:end]
-        start = end + 1
-
-
 def _canonical(line: str) -> str:
-    return _DIGITS.sub("0", _BLANKS.sub(" ", line.strip()[:_LONGEST]).lower())
+    return _DIGITS.sub("0", _BLANKS.sub(" ", line.strip()).lower())
 
 
 def _likeness(line: str, form: str) -> float:

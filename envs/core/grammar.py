@@ -14,7 +14,11 @@ from collections.abc import Iterator
 NUMBER = r"[+-]?[ \t]?(?:[0-9]{1,60}(?:\.[0-9]{0,60})?|\.[0-9]{1,60})(?:[eE][+-]?[0-9]{1,3})?"
 """A pattern of a decimal number; its sign may stand apart. `number` reads what it matches."""
 
+MOST_LINES = 1000
+"""Lines of a reply that are read, from its end: so no reply takes long, whatever it holds."""
+
 _QUOTED_CHARACTERS = 60
+_LINE = re.compile(r"\S[^\n]*+")
 _CHARACTERS = str.maketrans(
     {
         **dict.fromkeys("\u00a0\u1680\u2007\u202f\u205f\u3000", " "),
@@ -42,13 +46,14 @@ _COMMENT = re.compile(
 )
 
 
+def lines_of(text: str) -> list[str]:
+    r"""Return the lines of `text` that are not blank, split at `\n` only, without indentation."""
+    return _LINE.findall(text)
+
+
 def lines_from_end(text: str) -> Iterator[str]:
-    r"""Yield the lines of `text` from the last to the first, split at `\n` only."""
-    end = len(text)
-    while end >= 0:
-        start = text.rfind("\n", 0, end) + 1
-        yield text[start:end]
-        end = start - 1
+    """Return the last `MOST_LINES` lines that are not blank, from the last to the first."""
+    return reversed(lines_of(text)[-MOST_LINES:])
 
 
 def undecorated(line: str) -> str:
@@ -99,7 +104,7 @@ def last_commands(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
         text: a whole reply, of any length and content.
     """
     for line in lines_from_end(text):
-        if line and (found := read_line(pattern, line)):
+        if found := read_line(pattern, line):
             return found
     return []
 
@@ -136,7 +141,7 @@ def complaint(text: str, expected: str, *, complete: bool = True) -> str:
     wanted = f"Expected: {expected}"
     if not complete:
         return f"Malformed reply: it was cut off before it ended. {wanted}"
-    last = next((line for line in lines_from_end(text) if line.strip()), "")
+    last = next(lines_from_end(text), "")
     if not last:
         return f"Malformed reply: it was empty. {wanted}"
     quoted = last.strip()[:_QUOTED_CHARACTERS].encode("ascii", "backslashreplace").decode()

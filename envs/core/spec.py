@@ -43,6 +43,8 @@ class WorldSpec:
         opponents: by role, who plays it when nobody was named for it: a baseline's name, or `model`
             for the trainer's untrained model. Else the first of `scripted`, `random`, `null` that
             is a baseline.
+        evaluation: options of the world in evaluations of trained policies, whatever the training
+            was on, such as a label of outcomes where training may use exact probabilities.
         check_options: options of the world in the tables of `tokengym check --all`, such as those
             that take chance out of its returns.
         flat_floor: a rule that pays all bad episodes alike, to compare the graded rewards with.
@@ -68,6 +70,7 @@ class WorldSpec:
     blind_name: str = "best blind"
     training: Mapping[str, Any] = field(default_factory=dict)
     opponents: Mapping[str, str] = field(default_factory=dict)
+    evaluation: Mapping[str, Any] = field(default_factory=dict)
     check_options: Mapping[str, Any] = field(default_factory=dict)
     flat_floor: FlatFloor | None = None
     calibration: tuple[str, str] | None = None

@@ -11,6 +11,11 @@ NOTHING: Mapping[str, float] = MappingProxyType({})
 NO_TERMS: Mapping[str, Mapping[str, float]] = MappingProxyType({})
 
 
+def expected_return(role: str) -> str:
+    """Return the name of the metric that holds a role's return without the noise of outcomes."""
+    return f"expected_return/{role}"
+
+
 class StopReason(StrEnum):
     """Why an episode ended."""
 
@@ -40,7 +45,9 @@ class Turn(NamedTuple):
         truncated: the episode was cut short from outside.
         stop_reason: why it ended, `None` while it goes on.
         metrics: numbers about the step (and, at the end, the episode) for logs. Every answer to a
-            reply has `well_formed`: 1 if the reply was in form, else 0.
+            reply has `well_formed`: 1 if the reply was in form, else 0. Where chance decides what a
+            role earns and its probabilities are known, the last Turn has `expected_return(role)`:
+            what these replies earn on average.
     """
 
     role: str

@@ -25,6 +25,7 @@ SPEC = WorldSpec(
     },
     # Scripted predictors do not change their minds: a challenger would have nothing to learn.
     opponents={"challenger": "scripted", "predictor": "model"},
+    evaluation={"label": "outcome"},
     check_options={"label": "expected"},
     flat_floor=FlatFloor(0.6, -1.0, "a wrong final label earns -1, whatever its reasons"),
 )

@@ -14,7 +14,7 @@ from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.core.world import Optimum, World
 from tokengym.envs.disruption.compiled import WRITERS, CompiledTask, compile_task
 from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
@@ -32,8 +32,9 @@ from tokengym.envs.disruption.metrics import challenge_metrics, debate_metrics
 from tokengym.envs.disruption.oracle import best_total
 from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.disruption.prompt import answer_in_words
+from tokengym.envs.disruption.scores import scores_of
 from tokengym.rewards import debate
-from tokengym.rewards.bounds import Range
+from tokengym.rewards.bounds import Range, dyadic
 
 PREDICTOR = "predictor"
 CHALLENGER = "challenger"
@@ -291,44 +292,38 @@ class DisruptionWorld(World[CompiledTask]):
         answered = 0 if self._first is None else 1
         form = debate.malformed_form(answered, near, self.turn_limit)
         feedback = complaint(text, answer_in_words(self.targets), complete=complete)
-        return self._end(
-            PREDICTOR,
-            feedback,
-            self._terms({**_LEAST, "form": form}, 0.0),
-            StopReason.MALFORMED,
-            {"well_formed": 0.0, "form": near},
-        )
+        terms = self._terms({**_LEAST, "form": form}, 0.0)
+        metrics = {"well_formed": 0.0, "form": near}
+        if self.compiled.known:
+            metrics |= self._expected(terms)
+        return self._end(PREDICTOR, feedback, terms, StopReason.MALFORMED, metrics)
 
     def _settle(self, compiled: CompiledTask, first: Answer, final: Answer) -> Turn:
         """Pay both roles for a complete debate."""
         granted = self._argument.claims if self._argument and compiled.evidence.private else ()
         claims, false = verify(final.claims, compiled.evidence, granted)
-        share = 1.0 / len(compiled.truths)
-        before = after = judged = right = begun = ended = 0.0
-        for k, truth in enumerate(compiled.truths):
-            before += debate.half_brier(first.reports[k], truth) * share
-            after += debate.half_brier(final.reports[k], truth) * share
-            judged += debate.half_brier(judge(claims, self.targets[k]), truth) * share
-            right += debate.correctness(final.labels[k], truth) * share
-            begun += debate.contradiction(first.labels[k], first.reports[k]) * share
-            ended += debate.contradiction(final.labels[k], final.reports[k]) * share
-        earned = {
-            "correctness": right,
-            "calibration": debate.calibration(before, after),
-            "consistency": debate.consistency(begun, ended),
-            "reasoning": debate.reasoning(judged),
-            "false_claims": debate.false_claims(false),
-            "form": 0.0,
-        }
+        verdicts = [judge(claims, target) for target in self.targets]
+        ever = {"false_claims": debate.false_claims(false), "form": 0.0}
+        scores = scores_of(first, final, verdicts, compiled.truths)
         validity = 1.0 - false / len(final.claims) if final.claims else 0.0
-        metrics = debate_metrics(
-            compiled.gold, first.labels, final.labels, before - after, validity
-        )
+        gain = scores.before - scores.after
+        metrics = debate_metrics(compiled.gold, first.labels, final.labels, gain, validity)
         if self._argument is not None:
             flipped = first.labels != final.labels
-            metrics |= challenge_metrics(flipped, before - after, self._claims, self._false)
-        terms = self._terms(earned, self._change(before, after))
+            metrics |= challenge_metrics(flipped, gain, self._claims, self._false)
+        if compiled.known:
+            mean = scores_of(first, final, verdicts, compiled.posteriors)
+            change = self._change(mean.before, mean.after)
+            metrics |= self._expected(self._terms({**mean.terms, **ever}, change))
+        terms = self._terms({**scores.terms, **ever}, self._change(scores.before, scores.after))
         return self._end(PREDICTOR, "", terms, StopReason.COMPLETED, metrics)
+
+    def _expected(self, terms: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+        """Return the metrics of both roles' expected returns; a challenger not asked earns 0."""
+        return {
+            expected_return(role): sum(map(dyadic, terms.get(role, {}).values()))
+            for role in self.spec.roles
+        }
 
     def _terms(self, earned: Mapping[str, float], change: float) -> dict[str, dict[str, float]]:
         """Terms of both roles; the challenger's falsehoods and form cost however it ended."""

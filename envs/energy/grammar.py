@@ -26,7 +26,7 @@ def read_commands(text: str, devices: tuple[str, ...], *, complete: bool) -> Com
     powers: dict[str, float] = {}
     for line in lines_from_end(text):
         on_line: dict[str, float] = {}
-        for match in read_line(pattern, line) if line else ():
+        for match in read_line(pattern, line):
             device, power = match[1].upper(), number(match[2])
             if device not in powers and on_line.setdefault(device, power) != power:
                 return None

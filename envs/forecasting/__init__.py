@@ -20,6 +20,7 @@ SPEC = WorldSpec(
         "max_tokens": 12,
         "learning_rate": 6e-4,
     },
+    evaluation={"label": "outcome"},
     check_options={"label": "expected"},
     # One half earns 0.05 + 0.95 · 0.75 by the Brier score, whatever the label.
     flat_floor=FlatFloor(

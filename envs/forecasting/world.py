@@ -9,7 +9,7 @@ import numpy as np
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.core.world import Optimum, World
 from tokengym.envs.forecasting.compiled import (
     CompiledTask,
@@ -25,6 +25,7 @@ from tokengym.envs.forecasting.generator import draw, draw_outcomes, share_of_ye
 from tokengym.envs.forecasting.grammar import nearness_of_forecast, read_forecast
 from tokengym.envs.forecasting.levels import LEVELS
 from tokengym.envs.forecasting.question import Question
+from tokengym.rewards.bounds import dyadic
 from tokengym.rewards.form import FORM_SHARE, form_of
 from tokengym.rewards.scoring import SCORES, Forecast
 
@@ -111,6 +112,7 @@ class ForecastWorld(World[CompiledTask]):
         self._show_prices = show_prices
         self._dataset = self._load(data, cutoff, family)
         self._turn = 0
+        self._expected = 0.0
 
     @property
     def data_report(self) -> DataReport | None:
@@ -204,6 +206,7 @@ class ForecastWorld(World[CompiledTask]):
 
     def _begin(self, task: Task) -> Turn:
         self._turn = 0
+        self._expected = 0.0
         return Turn(_ROLE, self.compiled[0].text)
 
     def _respond(self, text: str, complete: bool) -> Turn:
@@ -213,14 +216,20 @@ class ForecastWorld(World[CompiledTask]):
         share = 1.0 / len(turns)
         if isinstance(forecast, str):
             feedback = forecast
+            value = expected = 0.0
             near = nearness_of_forecast(text, turn.question.options)
-            terms = {"score": 0.0, "form": FORM_SHARE * share * form_of(near)}
+            form = form_of(near)
             metrics = {"well_formed": 0.0, "form": near}
         else:
-            feedback = ""
+            feedback, form = "", 1.0
             value = SCORES[self.score](forecast, turn.weights)
-            terms = {"score": (1.0 - FORM_SHARE) * share * value, "form": FORM_SHARE * share}
-            metrics = self._measure(forecast, turn, value)
+            expected = SCORES[self.score](forecast, turn.question.predictive or turn.weights)
+            metrics = self._measure(forecast, turn, value, expected)
+        terms = {
+            "score": (1.0 - FORM_SHARE) * share * value,
+            "form": FORM_SHARE * share * form,
+        }
+        self._expected += dyadic((1.0 - FORM_SHARE) * share * expected) + dyadic(terms["form"])
         if self._turn + 1 < len(turns):
             self._turn += 1
             news = turns[self._turn].text
@@ -228,17 +237,19 @@ class ForecastWorld(World[CompiledTask]):
             following = f"{feedback}\n{news}" if feedback else news
             return Turn(_ROLE, following, rewards, rounded, metrics=metrics)
         reason = StopReason.MALFORMED if feedback else StopReason.COMPLETED
+        if turn.question.predictive is not None:
+            metrics[expected_return(_ROLE)] = self._expected
         return self._end(_ROLE, feedback, {_ROLE: terms}, reason, metrics)
 
-    def _measure(self, forecast: Forecast, turn: CompiledTurn, value: float) -> dict[str, float]:
+    def _measure(
+        self, forecast: Forecast, turn: CompiledTurn, value: float, expected: float
+    ) -> dict[str, float]:
         """Return the metrics of a well-formed forecast."""
         metrics = {"well_formed": 1.0, "form": 1.0, "score": value}
         if not turn.question.options:
-            metrics["probability"] = forecast[1]
-            metrics["label"] = turn.weights[1]
-        odds = turn.question.predictive
-        if odds is not None:
-            metrics["regret"] = turn.best - SCORES[self.score](forecast, odds)
+            metrics |= {"probability": forecast[1], "label": turn.weights[1]}
+        if turn.question.predictive is not None:
+            metrics["regret"] = turn.best - expected
         return metrics
 
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tokengym.envs.core.form import nearness
-from tokengym.envs.core.grammar import last_match, read_line
+from tokengym.envs.core.grammar import last_match, lines_from_end, read_line
 from tokengym.envs.warehouse.layout import slot_name
 
 _GAP = r"[ \t]*+"
@@ -111,7 +111,7 @@ def read_reorder(text: str, *, complete: bool) -> list[tuple[str, int]] | None:
         return None
     read = _known_line if len(text) <= _SHORT else _reorder_line
     lines: dict[str, int] | None = None
-    for found in map(read, filter(None, text.split("\n"))):
+    for found in map(read, reversed(list(lines_from_end(text)))):
         if found is None:
             continue
         units = dict(found)

@@ -81,7 +81,7 @@ def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
     [
         (replace(RL, level="L1"), "one level"),
         (replace(RL, evaluation_tasks=9), "one evaluation_tasks"),
-        (replace(RL, options={**RL.options, "label": "outcome"}), "one options"),
+        (replace(RL, options={**RL.options, "target": "novelty"}), "one options"),
         (replace(RL, opponents={"challenger": "noisy"}), "opponents of predictor"),
         (preset("forecast", evaluation_tasks=8), "one world"),
     ],
@@ -92,6 +92,13 @@ def test_runs_put_to_different_tests_are_refused(
     runs = [finished(tmp_path / "a", RL, 0.1, 0.2), finished(tmp_path / "b", other, 0.1, 0.2)]
     with pytest.raises(OptionError, match=message):
         table(*runs)
+
+
+def test_runs_trained_on_other_labels_were_put_to_the_same_test(tmp_path: Path) -> None:
+    assert RL.options["label"] == "expected"
+    other = replace(RL, options={**RL.options, "label": "outcome"})
+    shown = table(finished(tmp_path / "a", RL, 0.1, 0.2), finished(tmp_path / "b", other, 0.1, 0.3))
+    assert shown.count("rewards") == 2
 
 
 def test_a_task_in_another_wording_is_the_same_task(tmp_path: Path) -> None:

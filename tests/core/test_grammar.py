@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.envs.core.grammar import NUMBER, last_commands, last_match, number
+from tokengym.envs.core.grammar import MOST_LINES, NUMBER, last_commands, last_match, number
 
 COMMAND = re.compile(
     rf"(BATTERY|EV)\s*+[:=]?\s*+({NUMBER})(?:[ \t]*+kW)?", re.IGNORECASE | re.ASCII
@@ -139,3 +139,8 @@ def test_time_is_linear(piece: str) -> None:
         started = time.process_time()
         last_match(COMMAND, head + piece * (1_000_000 // len(piece)) + tail)
         assert time.process_time() - started < 5.0  # quadratic time would be minutes
+
+
+def test_only_the_last_lines_of_a_reply_are_read() -> None:
+    assert last_match(COMMAND, "BATTERY 1\n" + "so\n\n" * (MOST_LINES - 1)) is not None
+    assert last_match(COMMAND, "BATTERY 1\n" + "so\n\n" * MOST_LINES) is None

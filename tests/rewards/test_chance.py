@@ -27,7 +27,8 @@ def test_it_falls_with_the_lead_and_the_count_and_does_not_depend_on_units(
     bound = chance_of_mean(expected + lead, expected, UNIT, count)
     assert chance_of_mean(expected, expected, UNIT, count) == 1.0
     assert chance_of_mean(expected + lead, expected, UNIT, count + 1) <= bound <= 1.0
-    assert chance_of_mean(expected + lead / 2, expected, UNIT, count) >= bound
+    # Of a lead near the precision of the numbers, rounding decides.
+    assert chance_of_mean(expected + lead / 2, expected, UNIT, count) >= bound * (1.0 - 1e-9)
     moved = Range(-scale, scale)
     found, mean = (scale * (2 * share - 1) for share in (expected + lead, expected))
     assert chance_of_mean(found, mean, moved, count) == pytest.approx(bound, abs=1e-9)

@@ -65,6 +65,7 @@ def test_it_forecasts_in_form_no_better_than_the_best_constant_but_not_blindly(
     found, references = in_session(
         preset("forecast", evaluation_tasks=500, **served), with_references
     )
+    assert {label for label, _ in found.stated} == {0.0, 1.0}
     assert found.figures["malformed"] <= 0.05
     assert found.returns.low < mean_estimate(references.yardstick.blind_T).value
     assert found.figures["discrimination (correlation of stated and label)"] > 0.1

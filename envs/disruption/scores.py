@@ -1,0 +1,54 @@
+"""Scores of a debate: both answers against the truth, be it the label or its probabilities."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tokengym.envs.disruption.grammar import Answer
+from tokengym.envs.disruption.literature import Probabilities
+from tokengym.rewards import debate
+
+
+class Scores(NamedTuple):
+    """What two answers of a predictor are worth, averaged over targets.
+
+    Attributes:
+        before: half-Brier of the first reports.
+        after: half-Brier of the final reports.
+        terms: the predictor's terms that depend on the truth.
+    """
+
+    before: float
+    after: float
+    terms: Mapping[str, float]
+
+
+def scores_of(
+    first: Answer,
+    final: Answer,
+    verdicts: Sequence[Probabilities],
+    truths: Sequence[Probabilities],
+) -> Scores:
+    """Score both answers and the judge's verdict.
+
+    Args:
+        first: the answer before the challenge.
+        final: the answer after it.
+        verdicts: the judge's probabilities for each target.
+        truths: what the reports on each target are scored against.
+    """
+    share = 1.0 / len(truths)
+    before = after = judged = right = begun = ended = 0.0
+    for k, truth in enumerate(truths):
+        before += debate.half_brier(first.reports[k], truth) * share
+        after += debate.half_brier(final.reports[k], truth) * share
+        judged += debate.half_brier(verdicts[k], truth) * share
+        right += debate.correctness(final.labels[k], truth) * share
+        begun += debate.contradiction(first.labels[k], first.reports[k]) * share
+        ended += debate.contradiction(final.labels[k], final.reports[k]) * share
+    terms = {
+        "correctness": right,
+        "calibration": debate.calibration(before, after),
+        "consistency": debate.consistency(begun, ended),
+        "reasoning": debate.reasoning(judged),
+    }
+    return Scores(before, after, terms)

@@ -1,0 +1,42 @@
+"""No reply takes long, whatever it holds: 100 kB in less than 50 ms of processor time."""
+
+import time
+
+import pytest
+
+from tests.contract.test_form import PROSE
+from tests.core.test_grammar import PIECES
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.world import World
+from tokengym.envs.registry import make_world
+from tokengym.testing import Subject
+
+CASES = [
+    ("forecast", "easy"),
+    ("energy", "ev"),
+    ("warehouse", "pick"),
+    ("warehouse", "stock"),
+    ("disruption", "L2"),
+]
+HOSTILE = [*PIECES, *PROSE, "\u00e9", "\u3000", "\nP", "a\n", "_a", "1: ", "\r", "\n\n x\n"]
+CHARACTERS = 100_000
+MOST_SECONDS = 0.05
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_no_reply_takes_long(case: tuple[str, str]) -> None:
+    world = make_world(*case)
+    task = Subject(case).task("train", 0)
+    heads = {line.split()[0] + " " for line in world.expected_form.splitlines()}
+    for piece in HOSTILE:
+        for head in ("", *heads):
+            reply = head + piece * (CHARACTERS // len(piece.encode())) + "x"
+            # What else the machine does slows some of them down, never all.
+            assert any(seconds(world, task, reply) < MOST_SECONDS for _ in range(5)), piece
+
+
+def seconds(world: World, task: Task, reply: str) -> float:
+    world.start(task)
+    started = time.process_time()
+    world.reply(reply)
+    return time.process_time() - started
