@@ -8,12 +8,16 @@ output of its own.
 import multiprocessing
 import os
 import runpy
+import signal
+import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Mapping, Sequence
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from typing import IO
 
 CONTEXT = multiprocessing.get_context("forkserver")
 _WORLDS = ("disruption", "energy", "forecasting", "warehouse")
@@ -26,7 +30,9 @@ CONTEXT.set_forkserver_preload(
         "tinker.resources",
         "tinker_cookbook.renderers.qwen3",
         "tokengym.agents.cli",
+        "tokengym.agents.service.http.server",
         "tokengym.agents.experiment",
+        "transformers.models.qwen3.modeling_qwen3",
         "transformers.tokenization_utils_tokenizers",
         *(f"tokengym.envs.{world}.{part}" for world in _WORLDS for part in ("baselines", "world")),
     ]
@@ -49,6 +55,53 @@ def start_tokengym(
     )
     process.start()
     return process
+
+
+class ForkedService:
+    """The child process of a `LocalService`: a fork in place of a new interpreter.
+
+    Args:
+        arguments: options and values of `python -m tokengym.agents.service`.
+        environment: all variables it sees.
+        log: the file to which it appends its standard error.
+    """
+
+    def __init__(
+        self, arguments: Sequence[str], environment: Mapping[str, str], log: IO[bytes]
+    ) -> None:
+        read, write = CONTEXT.Pipe(duplex=False)
+        self._process = CONTEXT.Process(
+            target=_serve, args=(list(arguments), dict(environment), Path(log.name), write)
+        )
+        self._process.start()
+        write.close()
+        self.stdout: IO[bytes] | None = os.fdopen(os.dup(read.fileno()), "rb", buffering=0)
+        read.close()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+        # The exit status is read from a pipe, once.
+        self._lock = threading.Lock()
+
+    @property
+    def returncode(self) -> int | None:
+        return self.poll()
+
+    def poll(self) -> int | None:
+        with self._lock:
+            return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        wait([self._process.sentinel], timeout)
+        status = self.poll()
+        if status is None:
+            raise subprocess.TimeoutExpired("serve", timeout or 0.0)
+        return status
+
+    def terminate(self) -> None:
+        os.kill(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
 
 
 def run_tokengym(
@@ -136,10 +189,26 @@ def _tokengym(
     arguments: list[str], folder: Path, environment: Mapping[str, str], output: Path
 ) -> None:
     from tokengym.agents.__main__ import main
+    from tokengym.agents.service import LocalService
 
+    LocalService.spawn = staticmethod(ForkedService)
     _enter(folder, environment, output)
     sys.argv = ["tokengym", *arguments]
     main()
+
+
+def _serve(arguments: list[str], environment: dict[str, str], log: Path, ready: Connection) -> None:
+    from tokengym.agents.service.__main__ import main
+
+    os.setsid()
+    os.dup2(ready.fileno(), 1)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    os.environ.clear()
+    os.environ.update(environment)
+    # Its parent is the process that forks.
+    arguments[arguments.index("--parent") + 1] = str(os.getppid())
+    sys.exit(main(arguments))
 
 
 def _python(

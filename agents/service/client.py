@@ -24,15 +24,59 @@ from tokengym.agents.service.errors import ServiceDiedError, StartupError
 from tokengym.agents.service.http.tombstone import Tombstone
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping, Sequence
     from types import TracebackType
-    from typing import Any
+    from typing import IO, Any, Protocol
+
+    class ServiceProcess(Protocol):
+        """What a `LocalService` needs of its child process: the part of `subprocess.Popen`."""
+
+        pid: int
+        stdout: IO[bytes] | None
+
+        @property
+        def returncode(self) -> int | None:
+            """The exit status, negative for a signal, once `poll` or `wait` has seen it."""
+
+        def poll(self) -> int | None:
+            """Return the exit status, or None while it runs."""
+
+        def wait(self, timeout: float | None = None) -> int:
+            """Wait until it ends; `subprocess.TimeoutExpired` after `timeout` seconds."""
+
+        def terminate(self) -> None:
+            """Send SIGTERM."""
+
+        def kill(self) -> None:
+            """Send SIGKILL."""
+
 
 T = TypeVar("T")
 
 WATCH_S = 0.25
 STOP_S = 15.0
 LOG_TAIL = 2000
+
+
+def spawn(
+    arguments: Sequence[str], environment: Mapping[str, str], log: IO[bytes]
+) -> ServiceProcess:
+    """Start `python -m tokengym.agents.service` as a child in a session of its own.
+
+    Args:
+        arguments: the command's options and values.
+        environment: all variables it sees.
+        log: where its standard error goes.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-m", "tokengym.agents.service", *arguments],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        # Ctrl-C is meant for the parent, which then stops the child cleanly.
+        start_new_session=True,
+    )
 
 
 class LocalService:
@@ -53,6 +97,9 @@ class LocalService:
     Raises:
         StartupError: from `start`, if it does not become ready; gives the reason.
     """
+
+    spawn = staticmethod(spawn)
+    """Starts the child; another function, such as a fork, can take its place."""
 
     def __init__(
         self,
@@ -85,7 +132,7 @@ class LocalService:
             "--parent": str(os.getpid()),
         }
         self._startup_s = startup_s
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ServiceProcess | None = None
         self._stopping = threading.Event()
         self._tombstone: Tombstone | None = None
         self._watcher: threading.Thread | None = None
@@ -118,21 +165,11 @@ class LocalService:
         """Start the child and wait until it listens."""
         self.state_dir.mkdir(parents=True, exist_ok=True)
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "tokengym.agents.service"]
-        for option, value in self._options.items():
-            command += [option, value]
+        arguments = [word for pair in self._options.items() for word in pair]
         # The key goes through the environment: a command line is visible to every user.
         environment = {**os.environ, KEY_VARIABLE: self.api_key}
         with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                # Ctrl-C is meant for the parent, which then stops the child cleanly.
-                start_new_session=True,
-            )
+            self._process = self.spawn(arguments, environment, log)
         line = self._ready_line(self._process)
         self.base_url = line["url"]
         self.model_name = line["models"][0]
@@ -168,12 +205,12 @@ class LocalService:
             return
         raise ServiceDiedError(self._death_notice())
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> ServiceProcess:
         if self._process is None:
             raise StartupError("the service must be started first")
         return self._process
 
-    def _ready_line(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    def _ready_line(self, process: ServiceProcess) -> dict[str, Any]:
         assert process.stdout is not None
         deadline = time.monotonic() + self._startup_s
         buffer = b""

@@ -9,6 +9,7 @@ from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 from tokengym.agents.training.monitor import StepRow
 from tokengym.envs.core.rollout import Policy, play
 from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, load, scripted_opponent
 
@@ -48,8 +49,9 @@ class Stage:
         row = world.spec
         known = baselines(row.id)
         blind = load(row.blind)(world) if row.blind else {"null": known["null"]}
-        best = max(_mean_return(world, role, policy) for policy in blind.values())
-        return cls(world.level, dataset, best, _mean_return(world, role, known["oracle"]))
+        tasks = world.first_tasks("validation", _TASKS) or world.first_tasks("train", _TASKS)
+        best = max(_mean_return(world, role, policy, tasks) for policy in blind.values())
+        return cls(world.level, dataset, best, _mean_return(world, role, known["oracle"], tasks))
 
     def skill(self, mean_return: float) -> float:
         """Return where a mean return lies between both ends; 1 if they do not differ."""
@@ -102,13 +104,12 @@ class Curriculum(RLDataset):
         return place
 
 
-def _mean_return(world: World, role: str, policy: Policy) -> float:
+def _mean_return(world: World, role: str, policy: Policy, tasks: Sequence[Task]) -> float:
     row = world.spec
     known = baselines(row.id)
     policies: Mapping[str, Policy] = {
         other: known[scripted_opponent(row.id, other)] for other in row.roles if other != role
     } | {role: policy}
-    tasks = world.first_tasks("validation", _TASKS) or world.first_tasks("train", _TASKS)
     return statistics.fmean(
         play(world.fork(), task, policies, generator("curriculum", task.fingerprint)).returns[role]
         for task in tasks
