@@ -1,6 +1,5 @@
 """Laws of a curriculum: a level is left once it is learned, and a resumed run finds its place."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,11 @@ import pytest
 from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
 from tests.training.jobs import metrics, run_job
+from tokengym.agents.rollouts import train_segment
 from tokengym.agents.training.config import preset
 from tokengym.agents.training.curriculum import SKILL, STAGE, Curriculum, Stage
 from tokengym.agents.training.monitor import StepRow
+from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world
 
@@ -71,12 +72,9 @@ def test_a_job_passes_from_level_to_level(tmp_path: Path, served: dict[str, Any]
     config = preset("forecast", "medium", curriculum=("easy",), bar=-50.0, **sizes, **served)
     run_job(config, tmp_path)
     assert [row[STAGE] for row in metrics(tmp_path)] == [0, 0, 0, 1, 1]
-    played = [
-        {tag for line in file.read_text().splitlines() for tag in json.loads(line)["tags"]}
-        for file in sorted(tmp_path.glob("iteration_*/*rollout*.jsonl"))
-    ]
-    levels = [next(tag for tag in tags if "-" in tag) for tags in played]
-    assert levels == ["forecast-easy"] * 3 + ["forecast-medium"] * 2
+    rollouts = Run(tmp_path).rollouts
+    played = [{record.level for record in rollouts.read(train_segment(step))} for step in range(5)]
+    assert played == [{"easy"}] * 3 + [{"medium"}] * 2
 
 
 def test_what_does_not_fit_is_refused() -> None:
