@@ -3,8 +3,8 @@
 import asyncio
 from dataclasses import replace
 
-from tokengym.agents.analysis.evaluation import evaluate_roles, reference_lines
 from tokengym.agents.analysis.run_report import write_report
+from tokengym.agents.evaluation.held_out import evaluate_roles, reference_lines
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.outcome import Evaluation, Outcome, References

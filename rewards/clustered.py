@@ -43,19 +43,20 @@ def clustered_mean(values_TK: npt.ArrayLike) -> Estimate:
 
 
 def clustered_share(happened_TK: npt.ArrayLike) -> Estimate:
-    """Return a share of all rollouts; where one outcome is rare, by Clopper and Pearson.
+    """Return the mean of chances or shares; where one outcome is rare, by Clopper and Pearson.
 
     A normal interval has no width at 0 and too little near it. The exact one counts every Task
     once, as if its rollouts always agreed, so it is at least as long as it need be.
 
     Args:
-        happened_TK: 1 or 0, shape (Tasks, rollouts).
+        happened_TK: in [0, 1], shape (Tasks, rollouts).
     """
     shares_T = _rectangle(happened_TK).mean(axis=1)
     tasks = len(shares_T)
     count = float(shares_T.sum())
     if min(count, tasks - count) >= _FEW:
-        return mean_estimate(shares_T.tolist())
+        found = mean_estimate(shares_T.tolist())
+        return found._replace(low=max(found.low, 0.0), high=min(found.high, 1.0))
     from scipy.special import betaincinv  # it takes long to load, and only reports need it
 
     tail = (1.0 - _CONFIDENCE) / 2.0
@@ -129,9 +130,7 @@ def pass_at_k(succeeded_TK: npt.ArrayLike, k: int) -> Estimate:
     failures_T = (rollouts - succeeded.sum(axis=1)).astype(np.int64)
     # C(n - c, k) / C(n, k), where the numerator is 0 if there are fewer failures than k.
     missed_T = [math.comb(int(failures), k) / math.comb(rollouts, k) for failures in failures_T]
-    if k == 1:
-        return clustered_share(succeeded)
-    return mean_estimate([1.0 - missed for missed in missed_T])
+    return clustered_share([[1.0 - missed] for missed in missed_T])
 
 
 def _rectangle(values_TK: npt.ArrayLike) -> npt.NDArray[np.float64]:

@@ -85,7 +85,8 @@ class Yardstick:
         value = _ratio(above_T.mean(), span_T.mean())
         picks_DT = rng.integers(count, size=(_DRAWS, count))
         draws_D = _ratio(above_T[picks_DT].mean(axis=1), span_T[picks_DT].mean(axis=1))
-        low, high = np.nanquantile(draws_D, (0.025, 0.975))
+        defined_D = draws_D[~np.isnan(draws_D)]
+        low, high = np.quantile(defined_D, (0.025, 0.975)) if defined_D.size else (np.nan, np.nan)
         return Estimate(float(value), float(low), float(high), count)
 
 

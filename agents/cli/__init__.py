@@ -9,8 +9,10 @@ from tokengym import __version__
 from tokengym.agents.cli.check import check
 from tokengym.agents.cli.compare import compare
 from tokengym.agents.cli.data import data
+from tokengym.agents.cli.evaluate import evaluate
 from tokengym.agents.cli.models import models
 from tokengym.agents.cli.play import play
+from tokengym.agents.cli.rollouts import rollouts
 from tokengym.agents.cli.serve import PASS_THROUGH, serve
 from tokengym.agents.cli.ties import ties
 from tokengym.agents.cli.train import train
@@ -45,6 +47,8 @@ def common(
 app.command()(worlds)
 app.command()(play)
 app.command()(check)
+app.command()(evaluate)
+app.command()(rollouts)
 app.command()(ties)
 app.command()(train)
 app.command()(compare)

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from tokengym.agents.cli.extras import require_extra
+
 models = typer.Typer(help="Fetch and list language models.", no_args_is_help=True)
 
 
@@ -21,6 +23,7 @@ def fetch(
     ] = False,
 ) -> None:
     """Fetch and convert a model if need be, and print its directory."""
+    require_extra("tinker", "fetching models")
     from tokengym.agents.models import resolve_model
 
     model = resolve_model(
@@ -40,6 +43,7 @@ def list_models(
     ] = False,
 ) -> None:
     """List the models on this machine: converted ones, and those in the hub's cache."""
+    require_extra("tinker", "listing models")
     from tokengym.agents.models.cache import cache_folder, entries
     from tokengym.agents.models.hub import snapshots
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.options import name_values
 from tokengym.agents.training.config import preset
 from tokengym.agents.training.run import Run, is_run
@@ -58,6 +59,7 @@ def ties(
 
     With a run folder in place of a world: how ties and returns went in that run.
     """
+    require_extra("tinker", "a study of ties")
     from rich.console import Console
 
     sampling: dict[str, Any] = {

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.options import name_texts, name_values
 from tokengym.agents.training.config import TrainConfig, preset
-from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.run import Run, is_run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
@@ -113,6 +113,9 @@ def train(
     rollout_bytes: Annotated[
         int | None, typer.Option(help="most bytes of training rollouts that are kept")
     ] = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="write the metrics for TensorBoard too")
+    ] = False,
     loop: Annotated[str | None, typer.Option(help="auto, cookbook or own")] = None,
     override: Annotated[
         list[str] | None,
@@ -131,6 +134,7 @@ def train(
     """
     from tokengym.agents.training.progress import Progress
 
+    require_extra("tinker", "training")
     if (world is None) == (resume is None):
         raise OptionError("name a world to train on, or a run folder with --resume, and not both")
     if resume is not None:
@@ -181,6 +185,7 @@ def train(
             denominator=denominator,
             rollout_share=rollout_share,
             rollout_bytes=rollout_bytes,
+            tensorboard=tensorboard or None,
             loop=loop,
             overrides=tuple(override or ()),
         )
@@ -193,7 +198,7 @@ def train(
 
 def _train(config: TrainConfig, run: Run, progress: "Progress", *, ask: bool) -> None:
     from tokengym.agents.service import ServiceDiedError
-    from tokengym.agents.training.connection import ServiceRefusedError
+    from tokengym.agents.training.connection import ServiceRefusedError, ServiceTarget
 
     target = ServiceTarget.resolve(
         config

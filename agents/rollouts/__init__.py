@@ -14,6 +14,7 @@ from tokengym.agents.rollouts.record import (
     record_episode,
     record_play,
 )
+from tokengym.agents.rollouts.selection import Selection
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -23,6 +24,7 @@ __all__ = [
     "RolloutRecord",
     "SampledTokens",
     "Segment",
+    "Selection",
     "TrainRollouts",
     "TurnRecord",
     "evaluation_segment",

@@ -75,6 +75,7 @@ class TrainConfig:
         patience: steps in a row without signal after which the run ends; 0 for never.
         rollout_share: share of each step's groups whose rollouts are kept, in [0, 1].
         rollout_bytes: bound of all training rollouts that are kept.
+        tensorboard: write the metrics as events for TensorBoard too.
 
     Raises:
         OptionError: if a value is not allowed, or two do not go together.
@@ -119,6 +120,7 @@ class TrainConfig:
     patience: int = 5
     rollout_share: float = 1.0
     rollout_bytes: int = 2**28
+    tensorboard: bool = False
 
     def __post_init__(self) -> None:
         """Refuse values that make no sense, by name and value."""

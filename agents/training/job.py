@@ -16,6 +16,7 @@ from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.learning_rate import scaled_learning_rate
 from tokengym.agents.training.opponents import Opponents, SavedModel, resolve_opponent, saved_model
 from tokengym.agents.training.reply_length import longest_reply
+from tokengym.agents.training.tensorboard import require_tensorboard
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.task import Task
@@ -72,6 +73,8 @@ class Job:
             UnknownWorldError, OptionError, DataError: if a name is nobody's, a value is not
                 allowed, or the world's data cannot be used.
         """
+        if config.tensorboard:
+            require_tensorboard()
         world = make_world(config.world, config.level, **config.options)
         row = world.spec
         roles = row.roles if config.self_play else (config.role or row.roles[0],)

@@ -25,6 +25,7 @@ from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.rollouts import RolloutCollector
 from tokengym.agents.training.run import Run, Weights
 from tokengym.agents.training.session import Session
+from tokengym.agents.training.tensorboard import TensorBoardLog
 from tokengym.envs.core.errors import OptionError
 
 _POLL_SECONDS = 0.3
@@ -50,8 +51,10 @@ async def train_job(session: Session, run: Run, progress: Progress) -> Collapse 
     for policy in policies.values():
         policy.write_config(job.config)
     rollouts = kept_rollouts(session, run)
-    # Steps after the last saved one are done again.
-    rollouts.discard_from(min(max(one.states(), default=0) for one in policies.values()))
+    # Steps after the last saved one are done again; a kill may have come before that was sealed.
+    done = min(max(one.states(), default=0) for one in policies.values())
+    rollouts.discard_from(done)
+    rollouts.seal(done - 1)
     dataset = job.dataset(session.opponents, None if job.config.own_loop else rollouts)
     start = Weights(session.start(state=False), session.start(state=True))
     config = trainer_config(job, run.folder, session.connection, dataset, start)
@@ -152,12 +155,18 @@ async def _watch(
 ) -> Collapse | None:
     log = run.step_log()
     log.poll()
-    with progress.steps(job.config.steps, log.rows) as bar:
+    events = TensorBoardLog.open(run.folder / "tensorboard") if job.config.tensorboard else None
+    with (
+        progress.steps(job.config.steps, log.rows) as bar,
+        events or contextlib.nullcontext() as board,
+    ):
         while True:
             done, _ = await asyncio.wait({training}, timeout=_POLL_SECONDS)
             for row in log.poll():
                 bar.show(row)
                 rollouts.seal(row.step)
+                if board is not None:
+                    board.write(row)
             if done:
                 training.result()
                 return None

@@ -48,6 +48,8 @@ class WorldSpec:
         check_options: options of the world in the tables of `tokengym check --all`, such as those
             that take chance out of its returns.
         flat_floor: a rule that pays all bad episodes alike, to compare the graded rewards with.
+        violation: name of the end-of-episode metric that is above 0 where a reply in form broke a
+            rule, such as a safety floor; empty where none can.
         calibration: names of the two end-of-episode metrics that hold what a forecast is scored
             against and what was stated, both in [0, 1]; `None` where nothing is forecast.
 
@@ -73,6 +75,7 @@ class WorldSpec:
     evaluation: Mapping[str, Any] = field(default_factory=dict)
     check_options: Mapping[str, Any] = field(default_factory=dict)
     flat_floor: FlatFloor | None = None
+    violation: str = ""
     calibration: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ SPEC = WorldSpec(
     entry_point="tokengym.envs.energy.world:EnergyWorld",
     baselines="tokengym.envs.energy.baselines:BASELINES",
     roles=("operator",),
+    violation="violation_depth",
     turn_limits={
         "small": 12,
         "day": 24,

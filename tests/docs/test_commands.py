@@ -22,6 +22,7 @@ import pytest
 
 from tests.docs.packages import pip_install
 from tests.docs.pages import PAGES, ROOT, Block, blocks
+from tests.evaluation.endpoint_server import Endpoint, serving
 from tests.warm import Interpreter, run_python, run_tokengym, start_tokengym
 from tokengym.agents.service import LocalService
 from tokengym.agents.toy_model import MODEL_DIR
@@ -34,7 +35,7 @@ PORT = "8000"
 SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
 CUT = ["--max-tokens", "16"]
 """Cuts long replies off; who speaks second in a debate has its turn after a whole reply only."""
-SHARING = {"debate", "design", "measured", "rollouts", "study", "training", "worlds"}
+SHARING = {"debate", "design", "evaluation", "measured", "rollouts", "study", "training", "worlds"}
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""
 HOSTED = re.compile(r"[A-Z]\w*/[\w.-]+")
 SHOWN_ONLY = {"text", "csv", "json", "jsonl"}
@@ -85,7 +86,7 @@ class Reader:
     def type(self, words: list[str]) -> str:
         """Type a command, with what a page leaves open filled in; returns what it printed."""
         # A pretrained model takes minutes where the toy model takes seconds.
-        small = {"DIR": str(MODEL_DIR)} | ({"smollm2": str(MODEL_DIR)} if "train" in words else {})
+        small = {"DIR": str(MODEL_DIR)} | ({} if "models" in words else {"smollm2": str(MODEL_DIR)})
         filled = [small.get(word, word.replace(PORT, self.port)) for word in words]
         for start, rule in RULES.items():
             if filled[: len(start)] == list(start):
@@ -174,6 +175,16 @@ def train(reader: Reader, arguments: list[str]) -> str:
     return shown
 
 
+def evaluate(reader: Reader, arguments: list[str]) -> str:
+    """As it stands, with a few Tasks of models; an endpoint is a server of the tests."""
+    of_run = "runs/first" in arguments
+    few = ["--tasks", "2", "--rollouts", "1"] if of_run or str(MODEL_DIR) in arguments else []
+    key = reader.service.api_key if of_run and reader.service is not None else ""
+    with serving(Endpoint(lambda body: ("Probability: 0.4", "stop", None))) as endpoint:
+        words = [re.sub(r"(openai:.*@).*", rf"\g<1>{endpoint.url}", word) for word in arguments]
+        return reader.run_tokengym("evaluate", *words, *few, key=key)
+
+
 def models(reader: Reader, arguments: list[str]) -> str:
     """The command itself; a model that cannot be fetched here is said in a line."""
     shown = reader.folder / "models.txt"
@@ -259,6 +270,7 @@ RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "serve"): serve,
     ("tokengym", "worlds"): lambda reader, rest: reader.run(BIN / "tokengym", "worlds", *rest),
     ("tokengym", "compare"): lambda reader, rest: reader.run_tokengym("compare", *rest),
+    ("tokengym", "evaluate"): evaluate,
     ("tokengym", "models"): models,
     ("tokengym", "play"): lambda reader, rest: reader.run_tokengym("play", *rest),
     ("tokengym", "check"): check,

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tokengym.agents.analysis.evaluation import evaluate_roles, reference_lines
+from tokengym.agents.evaluation.held_out import evaluate_roles, reference_lines
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig, preset

@@ -1,4 +1,4 @@
-"""What a policy earns on held-out test Tasks, and what scripted policies earn on the same ones."""
+"""What a job's policy earns on its held-out Tasks, and what scripted policies earn on them."""
 
 import asyncio
 import statistics
@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from tinker_cookbook.completers import TinkerTokenCompleter
-from tinker_cookbook.rl.rollouts import do_group_rollout
 
 from tokengym.agents.analysis.evaluate import play_all
-from tokengym.agents.rollouts import Origin, RolloutLog, RolloutRecord, evaluation_segment
+from tokengym.agents.evaluation.models import ModelPlayer
+from tokengym.agents.evaluation.rollouts import play_all_of
+from tokengym.agents.evaluation.yardstick import best_blind
+from tokengym.agents.rollouts import RolloutLog, RolloutRecord, evaluation_segment
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
-from tokengym.agents.training.opponents import names
 from tokengym.agents.training.outcome import Evaluation, References
 from tokengym.agents.training.session import Session
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.rollout import Policy, Record
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
-from tokengym.envs.registry import load, scripted_opponent
+from tokengym.envs.registry import scripted_opponent
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.rewards.estimates import mean_estimate
 from tokengym.rewards.skill import Yardstick
@@ -51,9 +51,8 @@ async def evaluate_roles(
         the first role's evaluation, which holds those of the others.
     """
     segment = evaluation_segment(name)
-    known = list(log.read(segment))
     found = await asyncio.gather(
-        *(_evaluate(session, role, path, log, segment, known) for role, path in paths.items())
+        *(_evaluate(session, role, path, log, segment) for role, path in paths.items())
     )
     log.seal(segment)
     first, *rest = found
@@ -61,49 +60,12 @@ async def evaluate_roles(
 
 
 async def _evaluate(
-    session: Session,
-    role: str,
-    path: str | None,
-    log: RolloutLog,
-    segment: str,
-    known: Sequence[RolloutRecord],
+    session: Session, role: str, path: str | None, log: RolloutLog, segment: str
 ) -> Evaluation:
-    job, opponents = session.job.evaluated, session.opponents[role]
-    sampler = await session.sampler(path)
-    completer = TinkerTokenCompleter(
-        sampler, max_tokens=job.max_tokens, temperature=job.config.temperature
-    )
-    origin = Origin(
-        "evaluation",
-        policy=path or job.config.model,
-        opponents=names(opponents),
-        options=job.config.options,
-        temperature=job.config.temperature,
-        max_tokens=job.max_tokens,
-    )
-    records = {
-        record.origin.group: record
-        for record in known
-        if record.role == role
-        and record.origin == replace(origin, group=record.origin.group)
-        and record.origin.group < len(job.held_out)
-        and record.fingerprint == job.held_out[record.origin.group].fingerprint
-    }
-
-    async def play(number: int, task: Task) -> None:
-        def keep(played: Sequence[RolloutRecord]) -> None:
-            log.append(segment, played)
-            (records[number],) = played
-
-        builder = replace(
-            job.group(task, 1, role, opponents), origin=replace(origin, group=number), record=keep
-        )
-        async with session.episodes:
-            await do_group_rollout(builder, completer)
-
-    left = [(number, task) for number, task in enumerate(job.held_out) if number not in records]
-    await asyncio.gather(*(play(number, task) for number, task in left))
-    return summarise([records[number] for number in sorted(records)], job.world.spec)
+    job = session.job.evaluated
+    player = await ModelPlayer.open(replace(session, job=job), role, path)
+    records = await play_all_of(player, job.held_out, 1, log, segment, session.episodes)
+    return summarise(records, job.world.spec)
 
 
 def summarise(records: Sequence[RolloutRecord], spec: WorldSpec) -> Evaluation:
@@ -192,38 +154,37 @@ async def _references(session: Session, role: str) -> References:
     }
     world, tasks = job.world.fork(), job.held_out
 
-    def play(policies: Mapping[str, Policy]) -> dict[str, Played]:
-        played = {}
-        for name, policy in policies.items():
-            records = play_all(world, tasks, {**scripted, role: policy})
-            returns = tuple(record.returns[role] for record in records)
-            played[name] = returns, _expected([record.metrics for record in records], role)
-        return played
+    def of(records: Sequence[Record]) -> Played:
+        returns = tuple(record.returns[role] for record in records)
+        return returns, _expected([record.metrics for record in records], role)
 
-    blind: Mapping[str, Policy] = load(row.blind)(job.world) if row.blind else {}
+    def play() -> dict[str, Played]:
+        return {
+            name: of(play_all(world, tasks, {**scripted, role: policy}))
+            for name, policy in known.items()
+        }
+
     # In a thread of its own, so that what is sampled meanwhile does not wait.
-    candidates = await asyncio.to_thread(play, blind or {"null": known["null"]})
-    best = max(candidates, key=lambda name: sum(candidates[name][0]))
-    blind_name = f"{row.blind_name} ({best})" if blind else best
+    blind = await asyncio.to_thread(best_blind, world, tasks, role, scripted)
     if all(isinstance(who, str) for who in opponents.values()):
-        played = await asyncio.to_thread(play, known)
-        played[blind_name] = candidates[best]
+        played = await asyncio.to_thread(play)
+        played[blind.name] = of(blind.records)
     else:
         shown = {name: known[name] for name in _AGAINST_MODELS if name in known}
-        shown[blind_name] = blind.get(best, known["null"])
+        shown[blind.name] = blind.policy
         against_models = await asyncio.gather(
             *(_against_models(session, role, policy) for policy in shown.values())
         )
         played = dict(zip(shown, against_models, strict=True))
     lines = {name: mean_estimate(returns) for name, (returns, _) in played.items()}
     (blind_T, expected_blind_T), (oracle_T, expected_oracle_T) = (
-        played[blind_name],
+        played[blind.name],
         played["oracle"],
     )
     expected = None
     if expected_blind_T and expected_oracle_T:
-        expected = Yardstick(expected_blind_T, expected_oracle_T, blind_name)
-    return References(lines, Yardstick(blind_T, oracle_T, blind_name), expected)
+        expected = Yardstick(expected_blind_T, expected_oracle_T, blind.name)
+    return References(lines, Yardstick(blind_T, oracle_T, blind.name), expected)
 
 
 async def _against_models(session: Session, role: str, policy: Policy) -> Played:

@@ -1,0 +1,163 @@
+"""`tokengym evaluate`: what policies earn on held-out Tasks, compared in pairs."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tokengym.agents.cli.options import name_texts, name_values
+from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.endpoint import EndpointError
+from tokengym.envs.core.errors import OptionError
+
+if TYPE_CHECKING:
+    from tokengym.agents.evaluation.run import Progress
+
+_INTERRUPTED = 130
+_DIFFERS = 1
+_UNNAMED = "[]@/:. "
+
+
+def evaluate(
+    world: Annotated[
+        list[str] | None,
+        typer.Argument(help="one or more: an id or short name, maybe with a level: energy:day"),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="once or several times: a baseline, a run folder, a model's name or directory, "
+            "smollm2, a tinker:// path, or openai:MODEL@URL"
+        ),
+    ] = None,
+    tasks: Annotated[int, typer.Option(help="Tasks of each world")] = 64,
+    rollouts: Annotated[int, typer.Option(help="rollouts of each Task")] = 1,
+    split: Annotated[str, typer.Option(help="train, validation or test")] = "test",
+    option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
+    role: Annotated[str | None, typer.Option(help="who is evaluated; the first if none")] = None,
+    opponent: Annotated[
+        list[str] | None, typer.Option(help="ROLE=BASELINE plays another role")
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="of models and endpoints; 1, or a run's own, if none")
+    ] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="most tokens of a reply")] = None,
+    system: Annotated[str, typer.Option(help="a system text before every conversation")] = "",
+    model: Annotated[str | None, typer.Option(help="the model of a tinker:// path")] = None,
+    base_url: Annotated[str | None, typer.Option(help="address of a Tinker service")] = None,
+    seed: Annotated[int, typer.Option(help="of the scripts' randomness")] = 0,
+    success_margin: Annotated[
+        float, typer.Option(help="how far below the oracle a rollout still succeeds")
+    ] = 0.05,
+    price_read: Annotated[
+        float | None, typer.Option(help="dollars per million tokens read")
+    ] = None,
+    price_said: Annotated[
+        float | None, typer.Option(help="dollars per million tokens said")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="requests to an endpoint at once")] = 16,
+    out: Annotated[Path | None, typer.Option(help="the folder to make, or to go on in")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
+    verify_file: Annotated[
+        Path | None,
+        typer.Option("--verify", help="play an evaluation's rollouts again and compare; offline"),
+    ] = None,
+) -> None:
+    """Evaluate policies on the same Tasks. The same command again goes on where it was stopped."""
+    if verify_file is not None:
+        if world or policy:
+            raise OptionError("--verify takes an evaluation's folder alone")
+        _verify(verify_file)
+        return
+    if not world or not policy:
+        raise OptionError("name at least one world and one --policy")
+    prices = None
+    if price_read is not None or price_said is not None:
+        prices = (price_read or 0.0, price_said or 0.0)
+    config = EvaluationConfig(
+        worlds=tuple(WorldLevel.parse(one) for one in world),
+        policies=tuple(policy),
+        tasks=tasks,
+        rollouts=rollouts,
+        split=split,
+        options=name_values(option or [], "--option"),
+        role=role,
+        opponents=name_texts(opponent or [], "--opponent"),
+        temperature=temperature,
+        max_tokens=max_tokens,
+        system=system,
+        model=model,
+        base_url=base_url,
+        seed=seed,
+        success_margin=success_margin,
+        prices=prices,
+    )
+    _evaluate(config, out or _folder_of(config), concurrency, as_json=as_json)
+
+
+def _evaluate(config: EvaluationConfig, out: Path, concurrency: int, *, as_json: bool) -> None:
+    from tokengym.agents.analysis.report import Table
+    from tokengym.agents.evaluation.folder import EvaluationFolder
+    from tokengym.agents.evaluation.report import evaluation_report, write_tables
+    from tokengym.agents.evaluation.run import run_evaluation
+
+    folder = EvaluationFolder(out)
+    try:
+        results = run_evaluation(config, folder, concurrency, _progress())
+    except (KeyboardInterrupt, EndpointError) as error:
+        asked = isinstance(error, KeyboardInterrupt)
+        typer.echo(
+            f"{'stopped' if asked else error}\nWhat was played is in {out}; the same command "
+            "goes on from there",
+            err=True,
+        )
+        raise typer.Exit(_INTERRUPTED if asked else 1) from error
+    report = evaluation_report(config, results)
+    write_tables(out, results)
+    report.write(out / "report.html")
+    if as_json:
+        typer.echo(folder.file.read_text(encoding="utf-8"), nl=False)
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for line in report.lines:
+        console.print(line, markup=False)
+    for part in report.parts:
+        if isinstance(part, Table):
+            console.print(part.for_terminal())
+    console.print(f"{folder.file}, report.html, policies.csv, pairs.csv", markup=False)
+
+
+def _progress() -> "Progress":
+    """Show how many rollouts are on record, on a line of its own that is written over."""
+    live = sys.stderr.isatty()
+
+    def show(what: str, done: int, total: int) -> None:
+        if live:
+            ended = "\n" if done == total else ""
+            print(f"\r\033[K{what}: {done} of {total} rollouts{ended}", end="", file=sys.stderr)
+
+    return show
+
+
+def _folder_of(config: EvaluationConfig) -> Path:
+    """Return a folder named after what is asked, so that the same command finds it again."""
+    worlds = "-".join(world.name for world in config.worlds[:3])
+    policies = "-".join(Path(policy).name for policy in config.policies[:3])
+    name = "".join("_" if letter in _UNNAMED else letter for letter in f"{worlds}-{policies}")
+    return Path("evaluations") / f"{name[:80]}-{config.key}"
+
+
+def _verify(path: Path) -> None:
+    from tokengym.agents.evaluation.folder import EvaluationFolder
+    from tokengym.agents.evaluation.verify import verify
+
+    found = verify(EvaluationFolder.open(path))
+    for difference in found.differences:
+        typer.echo(difference)
+    if found.differences:
+        typer.echo(f"{len(found.differences)} differences in {found.rollouts} rollouts")
+        raise typer.Exit(_DIFFERS)
+    typer.echo(f"{found.rollouts} rollouts played again: all agree to the bit")

@@ -1,0 +1,26 @@
+"""What a command needs beyond the base install, said before anything is loaded."""
+
+from importlib.util import find_spec
+
+from tokengym.envs.core.errors import OptionError
+
+_MODULES = {
+    "tinker": ("tinker", "tinker_cookbook", "torch", "transformers"),
+    "data": ("httpx", "pyarrow"),
+}
+"""By extra, modules that come with it."""
+
+
+def require_extra(extra: str, what: str) -> None:
+    """Refuse what needs an extra that is not installed.
+
+    Args:
+        extra: name of the extra.
+        what: what needs it, such as a command.
+
+    Raises:
+        OptionError: saying what to install.
+    """
+    missing = [name for name in _MODULES[extra] if find_spec(name) is None]
+    if missing:
+        raise OptionError(f"{what} needs {', '.join(missing)}: pip install 'tokengym[{extra}]'")

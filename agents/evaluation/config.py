@@ -1,0 +1,178 @@
+"""What a user asks an evaluation to be: plain data that its folder holds as JSON."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple, Self
+
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.registry import baselines, scripted_opponent, spec
+
+
+class WorldLevel(NamedTuple):
+    """A world at one of its levels.
+
+    Attributes:
+        world: its id.
+        level: the level.
+    """
+
+    world: str
+    level: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `energy` or `energy:day`; without a level it is the world's first.
+
+        Raises:
+            UnknownWorldError: if there is no such world.
+            OptionError: if it has no such level.
+        """
+        name, colon, level = text.partition(":")
+        row = spec(name)
+        if colon and level not in row.levels:
+            raise OptionError(f"{row.id} has the levels {list(row.levels)}, got {level!r}")
+        return cls(row.id, level if colon else row.levels[0])
+
+    @property
+    def name(self) -> str:
+        """The world's short name and the level: `energy:day`."""
+        return f"{spec(self.world).short_name}:{self.level}"
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """One evaluation, as it was asked for.
+
+    Attributes:
+        worlds: the worlds, each at one level.
+        policies: who plays: a baseline's name, a run folder, a model's name or directory, a
+            `tinker://` path, or `openai:MODEL@URL`.
+        tasks: number of Tasks of each world, the first ones of the split.
+        rollouts: of each Task.
+        split: `train`, `validation` or `test`.
+        options: options of every world.
+        role: the evaluated role; each world's first if `None`.
+        opponents: by other role the baseline that plays it; a script of the world's where none is
+            named.
+        temperature: of models and endpoints; `None` for 1, or for a run's own.
+        max_tokens: most tokens of a reply of theirs; `None` for 1024 at endpoints, a run's own, or
+            what scripted replies need.
+        system: a text that precedes every conversation with them as the system's.
+        model: name or directory of the model that a `tinker://` path's weights belong to.
+        base_url: address of a Tinker service.
+        seed: of the scripts' randomness, opponents included.
+        success_margin: a rollout succeeds that earns no less than this below the oracle.
+        prices: dollars per million tokens read and said, or `None`.
+
+    Raises:
+        OptionError: if a value is not allowed.
+    """
+
+    worlds: Sequence[WorldLevel]
+    policies: Sequence[str]
+    tasks: int = 64
+    rollouts: int = 1
+    split: str = "test"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    role: str | None = None
+    opponents: Mapping[str, str] = field(default_factory=dict)
+    temperature: float | None = None
+    max_tokens: int | None = None
+    system: str = ""
+    model: str | None = None
+    base_url: str | None = None
+    seed: int = 0
+    success_margin: float = 0.05
+    prices: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse values that make no sense, by name and value."""
+        for name in ("worlds", "policies"):
+            given = list(getattr(self, name))
+            if not given or len(set(given)) < len(given):
+                raise OptionError(f"{name} must be one or more different ones, got {given}")
+        for name in ("rollouts", "max_tokens"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise OptionError(f"{name} must be at least 1, got {value}")
+        if self.tasks < 2:
+            raise OptionError(f"tasks must be at least 2, got {self.tasks}")
+        if self.split not in SPLITS:
+            raise OptionError(f"split must be one of {list(SPLITS)}, got {self.split!r}")
+        if self.temperature is not None and not self.temperature >= 0.0:
+            raise OptionError(f"temperature must be at least 0, got {self.temperature}")
+        if not self.success_margin >= 0.0:
+            raise OptionError(f"success_margin must be at least 0, got {self.success_margin}")
+        if self.prices is not None and not min(self.prices) >= 0.0:
+            raise OptionError(f"prices must be at least 0, got {self.prices}")
+        for world, _ in self.worlds:
+            self.opponents_in(spec(world))
+
+    def role_in(self, row: WorldSpec) -> str:
+        """Return the evaluated role of a world.
+
+        Raises:
+            OptionError: if the world has no such role.
+        """
+        role = self.role or row.roles[0]
+        if role not in row.roles:
+            raise OptionError(f"{row.id} has the roles {list(row.roles)}, got {role!r}")
+        return role
+
+    def opponents_in(self, row: WorldSpec) -> dict[str, str]:
+        """Return by other role the baseline that plays it.
+
+        Raises:
+            OptionError: if a role or a baseline is not the world's.
+        """
+        others = [role for role in row.roles if role != self.role_in(row)]
+        unknown = sorted(set(self.opponents) - set(others))
+        if unknown:
+            raise OptionError(f"{row.id} has the other roles {others}, got opponents of {unknown}")
+        known = baselines(row.id)
+        found = {
+            role: self.opponents.get(role) or scripted_opponent(row.id, role) for role in others
+        }
+        for role, name in found.items():
+            if name not in known:
+                raise OptionError(
+                    f"{role} must be one of the baselines {sorted(known)}, got {name!r}"
+                )
+        return found
+
+    def options_in(self, row: WorldSpec) -> dict[str, Any]:
+        """Return a world's options: what its spec sets for evaluations, and those asked for."""
+        return {**row.evaluation, **self.options}
+
+    @property
+    def key(self) -> str:
+        """Eight hexadecimal digits that name what is asked for."""
+        text = json.dumps(self.to_dict(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        data = asdict(self)
+        return {
+            **data,
+            "worlds": [list(one) for one in self.worlds],
+            "policies": list(self.policies),
+            "prices": None if self.prices is None else list(self.prices),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` returned."""
+        prices = data["prices"]
+        return cls(
+            **{
+                **data,
+                "worlds": tuple(WorldLevel(*one) for one in data["worlds"]),
+                "policies": tuple(data["policies"]),
+                "prices": None if prices is None else (prices[0], prices[1]),
+            }
+        )

@@ -1,0 +1,147 @@
+"""An EvaluationFolder: the one writer and reader of an evaluation on disk.
+
+| file | contents |
+|---|---|
+| `evaluation.json` | what was asked, versions, the Tasks' fingerprints, at the end the results |
+| `rollouts/` | every rollout, see `RolloutLog` |
+| `policies.csv`, `pairs.csv`, `report.html` | the results for people |
+"""
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.results import Results
+from tokengym.agents.rollouts import RolloutLog, evaluation_segment
+from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.core.task import Task
+from tokengym.rewards.skill import Yardstick
+
+SCHEMA_VERSION = 1
+"""Version of the folder's layout; it goes up whenever an older one can no longer be read."""
+
+_FILE = "evaluation.json"
+_PACKAGES = ("tokengym", "numpy", "scipy", "openai", "tinker", "torch", "transformers")
+
+
+@dataclass(frozen=True)
+class EvaluationFolder:
+    """The folder of one evaluation.
+
+    Attributes:
+        folder: where it lies.
+    """
+
+    folder: Path
+
+    @classmethod
+    def open(cls, path: Path) -> "EvaluationFolder":
+        """Return the evaluation in a folder, or of its `evaluation.json`.
+
+        Raises:
+            OptionError: if there is none.
+        """
+        found = cls(path.parent if path.name == _FILE else path)
+        if not found.exists:
+            raise OptionError(f"{path} holds no evaluation: it has no {_FILE}")
+        return found
+
+    @property
+    def file(self) -> Path:
+        """The file of what was asked and found."""
+        return self.folder / _FILE
+
+    @property
+    def exists(self) -> bool:
+        """Whether the folder holds an evaluation."""
+        return self.file.is_file()
+
+    @property
+    def rollouts(self) -> RolloutLog:
+        """Every rollout."""
+        return RolloutLog(self.folder / "rollouts")
+
+    def segment(self, world: WorldLevel, policy: str, config: EvaluationConfig) -> str:
+        """Return the segment of one policy's rollouts in one world."""
+        number = list(config.policies).index(policy)
+        return evaluation_segment(f"{world.name.replace(':', '_')}_{number}")
+
+    def read(self) -> dict[str, Any]:
+        """Return the contents of `evaluation.json`.
+
+        Raises:
+            DataError: if it is damaged, or of another version.
+        """
+        try:
+            data = json.loads(self.file.read_text(encoding="utf-8"))
+            found = data["schema"]
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise DataError(f"{self.file} is damaged: {error!r}") from error
+        if found != SCHEMA_VERSION:
+            raise DataError(
+                f"{self.file} has schema {found!r}; this version of Tokengym reads {SCHEMA_VERSION}"
+            )
+        return dict(data)
+
+    def config(self) -> EvaluationConfig:
+        """Return what was asked for.
+
+        Raises:
+            DataError: if the file is damaged.
+        """
+        try:
+            return EvaluationConfig.from_dict(self.read()["asked"])
+        except (KeyError, TypeError) as error:
+            raise DataError(f"{self.file} is damaged: {error!r}") from error
+
+    def write(
+        self,
+        config: EvaluationConfig,
+        tasks: Mapping[WorldLevel, Sequence[Task]],
+        yardsticks: Mapping[WorldLevel, Yardstick],
+        results: Results | None,
+    ) -> None:
+        """Record what is asked and, at the end, what was found.
+
+        Args:
+            config: what is asked.
+            tasks: of each world.
+            yardsticks: what the ends of skill earn in each world.
+            results: what was found; `None` while it is under way.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        data = {
+            "schema": SCHEMA_VERSION,
+            "asked": config.to_dict(),
+            "versions": _versions(),
+            "worlds": [
+                {
+                    "world": world.world,
+                    "level": world.level,
+                    "fingerprints": [task.fingerprint for task in tasks[world]],
+                    "blind": yardsticks[world].blind_name,
+                    "blind_returns": list(yardsticks[world].blind_T),
+                    "oracle_returns": list(yardsticks[world].oracle_T),
+                }
+                for world in config.worlds
+            ],
+            "results": None if results is None else results.to_dict(),
+        }
+        new = self.file.with_name(f"{_FILE}.new")
+        new.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        new.replace(self.file)
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

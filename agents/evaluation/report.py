@@ -1,0 +1,120 @@
+"""An evaluation's results for people and for tables: terminal, HTML, CSV."""
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tokengym.agents.analysis.report import Report, Table
+from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.results import PolicyResult, Results
+from tokengym.rewards.estimates import Estimate
+
+
+def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
+    """Lay out what an evaluation found."""
+    tasks = ", ".join(
+        f"{WorldLevel(one.world, one.level).name} {one.tasks} x {one.rollouts}"
+        for one in {(one.world, one.level): one for one in results.policies}.values()
+    )
+    lines = [
+        f"Tasks ({config.split}) x rollouts: {tasks}. Intervals: 95 %, clustered by Task.",
+        "Skill: 0 is the best policy that ignores the Task, 1 the oracle. Success: at most "
+        f"{config.success_margin:g} below the oracle's return on the Task. Expected: what replies "
+        "earn on average over outcomes, where that is known.",
+    ]
+    parts = [
+        Table(
+            tuple(found[0]),
+            [tuple(row.values()) for row in found],
+            name,
+        )
+        for name, found in _by_world(results.policies).items()
+    ]
+    if results.pairs:
+        parts.append(_pairs(results))
+    return Report("Evaluation", lines, parts)
+
+
+def _by_world(policies: Sequence[PolicyResult]) -> Mapping[str, list[dict[str, str]]]:
+    tables: dict[str, list[dict[str, str]]] = {}
+    for one in policies:
+        name = f"{WorldLevel(one.world, one.level).name}, {one.role}"
+        tables.setdefault(name, []).append(_cells(one))
+    # A column that says nothing of any policy is left out.
+    return {
+        name: [{key: row[key] for key in row if any(other[key] for other in rows)} for row in rows]
+        for name, rows in tables.items()
+    }
+
+
+def _cells(one: PolicyResult) -> dict[str, str]:
+    most = max(one.pass_at)
+    return {
+        "policy": one.policy,
+        "return": str(one.mean_return),
+        "expected": "" if one.expected is None else str(one.expected),
+        "skill": "" if math.isnan(one.skill.value) else str(one.skill),
+        "success": _share(one.success),
+        f"pass@{most}": "" if most == 1 else _share(one.pass_at[most]),
+        "violations": "" if one.violations is None else _share(one.violations),
+        "malformed": _share(one.malformed),
+        "cut off": "" if one.cut_off.value == 0.0 else _share(one.cut_off),
+        "refused": "" if one.refused.value == 0.0 else _share(one.refused),
+        "temperature": "" if one.temperature is None else f"{one.temperature:g}",
+        "limit": "" if one.max_tokens is None else f"{one.max_tokens}",
+        "tokens read": "" if one.prompt_tokens is None else f"{one.prompt_tokens:,}",
+        "said": "" if one.completion_tokens is None else f"{one.completion_tokens:,}",
+        "cost": "" if one.cost is None else f"${one.cost:.2f}",
+    }
+
+
+def _pairs(results: Results) -> Table:
+    rows = [
+        (
+            WorldLevel(one.world, one.level).name,
+            f"{one.first} - {one.second}",
+            str(one.difference),
+            _p_value(one.p_corrected),
+            f"{one.detectable:.3f}",
+        )
+        for one in results.pairs
+    ]
+    several = f"p is corrected for {len(rows)} comparisons (Holm). " if len(rows) > 1 else ""
+    return Table(
+        ("world", "difference of", "return", "p", "could show"),
+        rows,
+        "Paired by Task",
+        f"{several}'Could show' is the smallest true difference that a sample like this finds in "
+        "four of five cases.",
+    )
+
+
+def _share(share: Estimate) -> str:
+    return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%})"
+
+
+def _p_value(p_value: float) -> str:
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def write_tables(folder: Path, results: Results) -> None:
+    """Write `policies.csv` and `pairs.csv`: one row each, an estimate as three columns."""
+    for name, rows in (("policies", results.policies), ("pairs", results.pairs)):
+        flat = [_flat(row.to_dict()) for row in rows]
+        columns = list(dict.fromkeys(key for row in flat for key in row))
+        with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, columns)
+            writer.writeheader()
+            writer.writerows(flat)
+
+
+def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found

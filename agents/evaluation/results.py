@@ -1,0 +1,264 @@
+"""What an evaluation came to: figures of each policy with intervals, and paired comparisons."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tokengym.agents.evaluation.endpoint import REFUSALS
+from tokengym.agents.rollouts import RolloutRecord
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.turn import expected_return
+from tokengym.rewards.clustered import (
+    clustered_mean,
+    clustered_share,
+    holm,
+    paired_comparison,
+    pass_at_k,
+)
+from tokengym.rewards.estimates import Estimate
+from tokengym.rewards.skill import Yardstick
+
+
+@dataclass(frozen=True)
+class PolicyResult:
+    """A policy on the Tasks of one world; intervals are clustered by Task.
+
+    Attributes:
+        world: id of the world.
+        level: its level.
+        role: the evaluated role.
+        policy: who played.
+        temperature: of sampling; `None` for scripts.
+        max_tokens: most tokens of a reply; `None` for scripts.
+        tasks: number of Tasks.
+        rollouts: of each.
+        mean_return: mean return.
+        expected: what the replies earn on average over outcomes; `None` where that is unknown.
+        skill: 0 is the best policy that ignores the Task, 1 the oracle.
+        success: share of rollouts that earn no less than the margin below the oracle.
+        violations: share of rollouts that broke a rule of the world's; `None` if it has none.
+        malformed: share of malformed replies.
+        cut_off: share of replies that ran out of tokens.
+        refused: share of replies that were refusals.
+        pass_at: by k, the chance that one of k rollouts of a Task succeeds.
+        prompt_tokens: tokens read; `None` where not counted.
+        completion_tokens: tokens said; `None` where not counted.
+        cost: dollars; `None` without prices.
+    """
+
+    world: str
+    level: str
+    role: str
+    policy: str
+    temperature: float | None
+    max_tokens: int | None
+    tasks: int
+    rollouts: int
+    mean_return: Estimate
+    expected: Estimate | None
+    skill: Estimate
+    success: Estimate
+    violations: Estimate | None
+    malformed: Estimate
+    cut_off: Estimate
+    refused: Estimate
+    pass_at: Mapping[int, Estimate]
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        found = {name: _plain(value) for name, value in vars(self).items()}
+        return {**found, "pass_at": {str(k): _plain(one) for k, one in self.pass_at.items()}}
+
+
+@dataclass(frozen=True)
+class PairResult:
+    """Two policies on the same Tasks of one world.
+
+    Attributes:
+        world: id of the world.
+        level: its level.
+        first: a policy.
+        second: another.
+        difference: mean return of the first less the second, paired by Task.
+        p_value: two-sided.
+        p_corrected: the same, corrected by Holm for all comparisons of the evaluation.
+        detectable: smallest true difference that the sample finds in four of five cases.
+    """
+
+    world: str
+    level: str
+    first: str
+    second: str
+    difference: Estimate
+    p_value: float
+    p_corrected: float
+    detectable: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {name: _plain(value) for name, value in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything that an evaluation found.
+
+    Attributes:
+        policies: by world, then policy, in the order asked.
+        pairs: every two policies of every world.
+    """
+
+    policies: Sequence[PolicyResult]
+    pairs: Sequence[PairResult]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "policies": [one.to_dict() for one in self.policies],
+            "pairs": [one.to_dict() for one in self.pairs],
+        }
+
+    @classmethod
+    def of(cls, policies: Sequence[PolicyResult], returns_of: Mapping[int, npt.ArrayLike]) -> Self:
+        """Compare every two policies of a world.
+
+        Args:
+            policies: the figures of each.
+            returns_of: by position in `policies`, its returns, shape (Tasks, rollouts).
+        """
+        found = [
+            (a, b, paired_comparison(returns_of[a], returns_of[b]))
+            for a, b in combinations(range(len(policies)), 2)
+            if (policies[a].world, policies[a].level) == (policies[b].world, policies[b].level)
+        ]
+        corrected = holm([one.p_value for _, _, one in found])
+        pairs = [
+            PairResult(
+                policies[a].world,
+                policies[a].level,
+                policies[a].policy,
+                policies[b].policy,
+                one.difference,
+                one.p_value,
+                p_corrected,
+                one.detectable,
+            )
+            for (a, b, one), p_corrected in zip(found, corrected, strict=True)
+        ]
+        return cls(tuple(policies), tuple(pairs))
+
+
+def returns_of(records: Sequence[RolloutRecord], rollouts: int) -> npt.NDArray[np.float64]:
+    """Return the returns of rollouts by Task and number, shape (Tasks, rollouts)."""
+    return np.array([record.total for record in records]).reshape(-1, rollouts)
+
+
+def policy_result(
+    records: Sequence[RolloutRecord],
+    rollouts: int,
+    spec: WorldSpec,
+    yardstick: Yardstick,
+    *,
+    success_margin: float,
+    prices: tuple[float, float] | None,
+) -> PolicyResult:
+    """Return the figures of one policy in one world.
+
+    Args:
+        records: its rollouts, by Task and number.
+        rollouts: of each Task.
+        spec: the world's declaration.
+        yardstick: what the ends of the scale earn on the same Tasks.
+        success_margin: how far below the oracle a rollout still succeeds.
+        prices: dollars per million tokens read and said.
+    """
+    first = records[0]
+    shape = (-1, rollouts)
+    returns_TK = returns_of(records, rollouts)
+    succeeded_TK = returns_TK >= np.array(yardstick.oracle_T)[:, None] - success_margin
+    rng = generator("evaluation", len(yardstick.oracle_T))
+    own = [record.own_turns for record in records]
+
+    def share(of: list[float]) -> Estimate:
+        """Return the share of replies, each rollout's own share counting alike."""
+        return clustered_share(np.array(of).reshape(shape))
+
+    def per_reply(what: str) -> Estimate:
+        return share(
+            [sum(bool(_ask(turn, what)) for turn in turns) / max(len(turns), 1) for turns in own]
+        )
+
+    read = _total(turn.prompt_tokens for turns in own for turn in turns)
+    said = _total(turn.completion_tokens for turns in own for turn in turns)
+    cost = None
+    if prices is not None and read is not None and said is not None:
+        cost = (read * prices[0] + said * prices[1]) / 1e6
+    violation = spec.violation
+    return PolicyResult(
+        world=first.world,
+        level=first.level,
+        role=first.role,
+        policy=first.origin.policy,
+        temperature=first.origin.temperature,
+        max_tokens=first.origin.max_tokens,
+        tasks=len(returns_TK),
+        rollouts=rollouts,
+        mean_return=clustered_mean(returns_TK),
+        expected=_expected(records, shape),
+        skill=yardstick.skill(returns_TK.mean(axis=1), rng),
+        success=clustered_share(succeeded_TK),
+        violations=share(
+            [float((record.metrics.get(violation) or 0.0) > 0.0) for record in records]
+        )
+        if violation
+        else None,
+        malformed=per_reply("malformed"),
+        cut_off=per_reply("cut_off"),
+        refused=per_reply("refused"),
+        pass_at={k: pass_at_k(succeeded_TK, k) for k in _powers(rollouts)},
+        prompt_tokens=read,
+        completion_tokens=said,
+        cost=cost,
+    )
+
+
+def _expected(records: Sequence[RolloutRecord], shape: tuple[int, int]) -> Estimate | None:
+    name = expected_return(records[0].role)
+    values = [record.metrics.get(name) for record in records]
+    known = [value for value in values if value is not None]
+    return clustered_mean(np.array(known).reshape(shape)) if len(known) == len(values) else None
+
+
+def _ask(turn: Any, what: str) -> bool:
+    if what == "malformed":
+        return bool(turn.malformed)
+    return not turn.complete if what == "cut_off" else turn.finish in REFUSALS
+
+
+def _total(counts: Any) -> int | None:
+    found = list(counts)
+    return None if not found or None in found else sum(found)
+
+
+def _powers(most: int) -> list[int]:
+    """Return 1, 2, 4, … up to `most`, and `most` itself."""
+    found = [2**n for n in range(most.bit_length()) if 2**n <= most]
+    return found if found[-1] == most else [*found, most]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Estimate):
+        return {name: _finite(number) for name, number in value._asdict().items()}
+    return value
+
+
+def _finite(number: float) -> float | None:
+    return number if np.isfinite(number) else None

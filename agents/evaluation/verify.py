@@ -1,0 +1,135 @@
+"""Verifying an evaluation offline: every rollout is played again and must agree to the bit."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.run import results_of
+from tokengym.agents.evaluation.yardstick import yardstick_on
+from tokengym.agents.rollouts import Exchange, Origin, RolloutRecord, record_episode
+from tokengym.envs.core.errors import TokengymError
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import StopReason
+from tokengym.envs.core.world import World
+from tokengym.envs.registry import baselines, make_world, spec
+from tokengym.envs.tokens.codec import Reply
+from tokengym.rewards.skill import Yardstick
+
+
+class Verdict(NamedTuple):
+    """What verifying found.
+
+    Attributes:
+        rollouts: how many were played again.
+        differences: what did not agree, for people; empty if all did.
+    """
+
+    rollouts: int
+    differences: list[str]
+
+
+def verify(folder: EvaluationFolder) -> Verdict:
+    """Play every rollout of an evaluation again, and work its results out again.
+
+    Texts read, rewards, terms, metrics, stop reasons and returns of each rollout, the fingerprints
+    of all Tasks, the ends of skill and all results must be as recorded.
+
+    Raises:
+        DataError: if the folder is damaged.
+    """
+    data, config = folder.read(), folder.config()
+    differences: list[str] = []
+    yardsticks: dict[WorldLevel, Yardstick] = {}
+    count = 0
+    for world, recorded in zip(config.worlds, data["worlds"], strict=True):
+        made = make_world(world.world, world.level, **config.options_in(spec(world.world)))
+        tasks = made.first_tasks(config.split, config.tasks)
+        if [task.fingerprint for task in tasks] != recorded["fingerprints"]:
+            differences.append(f"{world.name}: the Tasks are others now")
+            continue
+        yardsticks[world] = _yardstick(made, tasks, config)
+        ends = {
+            "blind_returns": list(yardsticks[world].blind_T),
+            "oracle_returns": list(yardsticks[world].oracle_T),
+        }
+        differences += [
+            f"{world.name}: {name} differ"
+            for name, found in ends.items()
+            if recorded[name] != found
+        ]
+        for policy in config.policies:
+            records = list(folder.rollouts.read(folder.segment(world, policy, config)))
+            count += len(records)
+            wanted = [(g, m) for g in range(len(tasks)) for m in range(config.rollouts)]
+            if [(one.origin.group, one.origin.member) for one in records] != wanted:
+                differences.append(f"{world.name} {policy}: not every rollout is there once")
+            for record in records:
+                where = f"{world.name} {policy}, Task {record.index}, {record.origin.member}"
+                differences += [f"{where}: {what}" for what in replay_differences(record, tasks)]
+    recorded_results = data["results"]
+    if recorded_results is None:
+        differences.append("the evaluation is not finished: it has no results")
+    elif not differences and results_of(config, folder, yardsticks).to_dict() != recorded_results:
+        differences.append("the results do not follow from the rollouts")
+    return Verdict(count, differences)
+
+
+def replay_differences(record: RolloutRecord, tasks: list[Task]) -> Iterator[str]:
+    """Yield in what a rollout differs from its record when its replies are played again."""
+    if not record.origin.group < len(tasks):
+        yield f"there is no Task {record.origin.group}"
+        return
+    task = tasks[record.origin.group]
+    if (task.fingerprint, task.index) != (record.fingerprint, record.index):
+        yield "it is of another Task"
+        return
+    try:
+        world = make_world(record.world, record.level, **record.origin.options)
+        again = replay(world, task, record)
+    except TokengymError as error:
+        yield f"it cannot be played again: {error}"
+        return
+    for name in ("stop_reason", "total"):
+        if getattr(again, name) != getattr(record, name):
+            yield f"{name} is {getattr(again, name)!r}, recorded {getattr(record, name)!r}"
+    if len(again.turns) != len(record.turns):
+        yield f"it has {len(again.turns)} turns, recorded {len(record.turns)}"
+    for number, (now, then) in enumerate(zip(again.turns, record.turns, strict=False)):
+        for name in ("role", "read", "malformed", "reward", "terms", "metrics"):
+            if getattr(now, name) != getattr(then, name):
+                yield f"turn {number}: {name} is {getattr(now, name)!r}, recorded otherwise"
+
+
+def replay(world: World, task: Task, record: RolloutRecord) -> RolloutRecord:
+    """Play the replies of a record again.
+
+    Args:
+        world: made with the record's options.
+        task: its Task.
+        record: the rollout.
+
+    Raises:
+        EpisodeStateError: if the record has replies after the end.
+    """
+    turn = world.start(task)
+    exchanges: list[Exchange] = []
+    for recorded in record.turns:
+        if recorded.said is None:
+            last = world.stop(StopReason(record.stop_reason))
+            exchanges.append(Exchange(turn, None, last, last))
+            break
+        reply = Reply(recorded.said, recorded.complete)
+        answer = world.reply(reply.text, complete=reply.complete)
+        paid = answer
+        if recorded is record.turns[-1] and not answer.done:
+            paid = world.stop(StopReason(record.stop_reason), after=answer)
+        exchanges.append(Exchange(turn, reply, answer, paid))
+        turn = answer
+    return record_episode(Origin(record.origin.kind), task, record.role, exchanges)
+
+
+def _yardstick(world: World, tasks: list[Task], config: EvaluationConfig) -> Yardstick:
+    known = baselines(world.spec.id)
+    scripts = {role: known[name] for role, name in config.opponents_in(world.spec).items()}
+    return yardstick_on(world, tasks, config.role_in(world.spec), scripts)

@@ -1,0 +1,141 @@
+"""Choosing rollouts, and making data to train on of them: demonstrations and preferences."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from tokengym.agents.rollouts.record import RolloutRecord
+from tokengym.envs.core.errors import OptionError
+
+Message = Mapping[str, str]
+"""One message of a chat: `role` and `content`."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which rollouts are wanted; what is `None` or empty is not asked for.
+
+    Attributes:
+        kind: `train` or `evaluation`.
+        steps: first and last training step.
+        level: level of the world.
+        role: the role.
+        policy: who played it.
+        stop_reason: why the episode ended.
+        least: least return.
+        most: largest return.
+        malformed: whether a reply of the role was malformed.
+        cut_off: whether a reply of the role ran out of tokens.
+        text: text that something read or said holds, whatever its case.
+    """
+
+    kind: str | None = None
+    steps: tuple[int, int] | None = None
+    level: str | None = None
+    role: str | None = None
+    policy: str | None = None
+    stop_reason: str | None = None
+    least: float | None = None
+    most: float | None = None
+    malformed: bool | None = None
+    cut_off: bool | None = None
+    text: str = ""
+
+    def holds(self, record: RolloutRecord) -> bool:
+        """Return whether a rollout is wanted."""
+        equal = (
+            (self.kind, record.origin.kind),
+            (self.level, record.level),
+            (self.role, record.role),
+            (self.policy, record.origin.policy),
+            (self.stop_reason, record.stop_reason),
+            (self.malformed, record.malformed > 0),
+            (self.cut_off, record.cut_off > 0),
+        )
+        if any(wanted is not None and wanted != found for wanted, found in equal):
+            return False
+        if self.steps is not None:
+            step = record.origin.step
+            if step is None or not self.steps[0] <= step <= self.steps[1]:
+                return False
+        if self.least is not None and record.total < self.least:
+            return False
+        if self.most is not None and record.total > self.most:
+            return False
+        wanted_text = self.text.casefold()
+        return not wanted_text or any(
+            wanted_text in text.casefold()
+            for turn in record.turns
+            for text in (turn.read, turn.said or "")
+        )
+
+
+def conversation(record: RolloutRecord) -> list[Message]:
+    """Return what a rollout's role read and said, as a chat."""
+    messages: list[Message] = []
+    for turn in record.own_turns:
+        messages.append({"role": "user", "content": turn.read})
+        messages.append({"role": "assistant", "content": turn.said or ""})
+    return messages
+
+
+def demonstrations(records: Iterable[RolloutRecord], least: float) -> Iterator[dict[str, Any]]:
+    """Yield the best rollout of every group as a chat to imitate.
+
+    Rollouts with a malformed reply or one that was cut off are left out.
+
+    Args:
+        records: rollouts, those of a group after each other or not.
+        least: least return of a rollout to imitate.
+    """
+    for group in _groups(records):
+        whole = [one for one in group if not one.malformed and not one.cut_off and one.own_turns]
+        best = max(whole, key=lambda one: one.total, default=None)
+        if best is not None and best.total >= least:
+            yield {"messages": conversation(best), "return": best.total}
+
+
+def preferences(records: Iterable[RolloutRecord], margin: float) -> Iterator[dict[str, Any]]:
+    """Yield pairs of replies to one conversation, of which one led to a larger return.
+
+    Two rollouts of a group share their conversation up to the reply in which they part; the pair is
+    of the two replies there. Ties, and rollouts that say the same, make no pair.
+
+    Args:
+        records: rollouts, those of a group after each other or not.
+        margin: least difference of the returns, above 0.
+
+    Raises:
+        OptionError: if the margin is not positive.
+    """
+    if not margin > 0.0:
+        raise OptionError(f"margin must be positive, so that ties are left out, got {margin}")
+    for group in _groups(records):
+        for pair in combinations(group, 2):
+            worse, better = sorted(pair, key=lambda one: one.total)
+            if better.total - worse.total < margin:
+                continue
+            chosen, rejected = conversation(better), conversation(worse)
+            for place, (good, bad) in enumerate(zip(chosen, rejected, strict=False)):
+                if good == bad:
+                    continue
+                # They part in what was read where another role replied differently.
+                if good["role"] == "assistant":
+                    yield {
+                        "prompt": chosen[:place],
+                        "chosen": [good],
+                        "rejected": [bad],
+                        "margin": better.total - worse.total,
+                    }
+                break
+
+
+def _groups(records: Iterable[RolloutRecord]) -> Iterator[list[RolloutRecord]]:
+    """Yield the rollouts of each Task in each step and role, in the order they appear."""
+    groups: dict[tuple[object, ...], list[RolloutRecord]] = {}
+    for record in records:
+        origin = record.origin
+        key = (origin.kind, origin.step, origin.policy, record.role, record.fingerprint)
+        groups.setdefault(key, []).append(record)
+    yield from groups.values()

@@ -1,0 +1,100 @@
+"""A small OpenAI-compatible server for tests: it answers from a script, and can fail."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+SLOW = 0.01
+"""Seconds an answer takes, so that requests overlap."""
+
+
+@dataclass
+class Endpoint:
+    """What the server answers, and what it was asked.
+
+    Attributes:
+        answer: from the request to the message's text, the reason it ended, and the refusal.
+        failures: statuses of the next requests that fail, in order.
+        refuses: a parameter that the server does not know.
+        gives_up_after: number of answers after which every request is refused; `None` for never.
+        asked: bodies of the requests that were answered.
+        busiest: most requests that were under way at once.
+        url: of the API.
+    """
+
+    answer: Callable[[dict[str, Any]], tuple[str | None, str, str | None]]
+    failures: list[int] = field(default_factory=list)
+    refuses: str = ""
+    gives_up_after: int | None = None
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    busiest: int = 0
+    url: str = ""
+    _now: int = 0
+
+    async def handle(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        if self.failures:
+            status = self.failures.pop(0)
+            return web.json_response({"error": {}}, status=status, headers={"retry-after-ms": "1"})
+        if self.refuses in body:
+            wrong = f"use 'max_completion_tokens' instead of {self.refuses}"
+            return web.json_response({"error": {"message": wrong}}, status=400)
+        if self.gives_up_after is not None and len(self.asked) >= self.gives_up_after:
+            return web.json_response({"error": {"message": "out of credit"}}, status=402)
+        self.asked.append(body)
+        self._now += 1
+        self.busiest = max(self.busiest, self._now)
+        await asyncio.sleep(SLOW)
+        self._now -= 1
+        text, finish, refusal = self.answer(body)
+        message = {"role": "assistant", "content": text, "refusal": refusal}
+        return web.json_response(
+            {
+                "id": "1",
+                "object": "chat.completion",
+                "created": 0,
+                "model": body["model"],
+                "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+                "usage": {
+                    "prompt_tokens": len(json.dumps(body["messages"])),
+                    "completion_tokens": len(text or ""),
+                    "total_tokens": 0,
+                },
+            }
+        )
+
+
+@contextmanager
+def serving(endpoint: Endpoint) -> Iterator[Endpoint]:
+    """Serve on a free port of the loopback interface, in a thread."""
+    loop = asyncio.new_event_loop()
+    ready = threading.Event()
+    stop = asyncio.Event()
+
+    async def serve() -> None:
+        application = web.Application()
+        application.router.add_post("/v1/chat/completions", endpoint.handle)
+        runner = web.AppRunner(application)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        endpoint.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        ready.set()
+        await stop.wait()
+        await runner.cleanup()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    ready.wait()
+    try:
+        yield endpoint
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()

@@ -1,0 +1,222 @@
+"""Laws of evaluations: figures from rollouts, in pairs, gone on with, verified to the bit."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tokengym.agents.analysis.evaluate import returns_on
+from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.report import evaluation_report, write_tables
+from tokengym.agents.evaluation.results import Results
+from tokengym.agents.evaluation.run import run_evaluation
+from tokengym.agents.evaluation.verify import verify
+from tokengym.envs import baselines, make_world
+from tokengym.envs.core.errors import DataError, OptionError, UnknownWorldError
+
+
+def asked(*policies: str, worlds: str = "energy warehouse", **changes: Any) -> EvaluationConfig:
+    settings = {"tasks": 6, "rollouts": 2, **changes}
+    levels = tuple(WorldLevel.parse(one) for one in worlds.split())
+    return EvaluationConfig(levels, policies or ("noisy", "oracle"), **settings)
+
+
+def run(config: EvaluationConfig, folder: Path) -> tuple[Results, int]:
+    """Evaluate; returns the results and how many rollouts were on record before."""
+    known: list[int] = []
+    results = run_evaluation(
+        config, EvaluationFolder(folder), 1, lambda what, done, total: known.append(done)
+    )
+    return results, known[0]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Path]:
+    folder = tmp_path_factory.mktemp("evaluation")
+    return run(asked(), folder)[0], folder
+
+
+def test_figures_are_those_of_the_rollouts(done: tuple[Results, Path]) -> None:
+    results, folder = done
+    assert [(one.world, one.policy) for one in results.policies] == [
+        ("tokengym/Energy-v0", "noisy"),
+        ("tokengym/Energy-v0", "oracle"),
+        ("tokengym/Warehouse-v0", "noisy"),
+        ("tokengym/Warehouse-v0", "oracle"),
+    ]
+    noisy, oracle = results.policies[2:]
+    world = make_world("warehouse")
+    tasks = world.first_tasks("test", 6)
+    earned = returns_on(world, tasks, baselines("warehouse")["oracle"])
+    assert oracle.mean_return.value == pytest.approx(np.mean(earned))
+    assert (oracle.skill.value, oracle.success.value, oracle.malformed.value) == (1.0, 1.0, 0.0)
+    assert oracle.pass_at[2].value == 1.0
+    assert noisy.mean_return.samples == 6
+    assert noisy.pass_at[2].value >= noisy.pass_at[1].value == noisy.success.value
+    records = [r for r in EvaluationFolder(folder).rollouts.read() if r.world == noisy.world]
+    assert noisy.mean_return.value == pytest.approx(
+        np.mean([r.total for r in records if r.origin.policy == "noisy"])
+    )
+    energy = results.policies[0].violations
+    assert energy is not None
+    broken = [
+        (r.metrics["violation_depth"] or 0) > 0
+        for r in EvaluationFolder(folder).rollouts.read()
+        if r.world == "tokengym/Energy-v0" and r.origin.policy == "noisy"
+    ]
+    assert energy.value == pytest.approx(np.mean(broken))
+
+
+def test_policies_of_a_world_are_compared_in_pairs(done: tuple[Results, Path]) -> None:
+    results, _ = done
+    assert [(one.world, one.first, one.second) for one in results.pairs] == [
+        ("tokengym/Energy-v0", "noisy", "oracle"),
+        ("tokengym/Warehouse-v0", "noisy", "oracle"),
+    ]
+    for pair, (first, second) in zip(results.pairs, [(0, 1), (2, 3)], strict=True):
+        means = [results.policies[n].mean_return.value for n in (first, second)]
+        assert pair.difference.value == pytest.approx(means[0] - means[1])
+        assert pair.p_value <= pair.p_corrected <= 1.0
+        assert pair.detectable > 0.0
+
+
+def test_it_is_played_again_offline_and_agrees(done: tuple[Results, Path]) -> None:
+    _, folder = done
+    assert verify(EvaluationFolder.open(folder / "evaluation.json")) == (48, [])
+
+
+def _said_otherwise(data: dict[str, Any]) -> None:
+    data["turns"][0]["said"] += " "
+    data["turns"][0]["reward"] += 2**-16
+
+
+def _earned_otherwise(data: dict[str, Any]) -> None:
+    data["return"] += 2**-16
+
+
+def _reported_otherwise(data: dict[str, Any]) -> None:
+    data["turns"][-1]["metrics"]["normalized_score"] *= 1 + 2**-52
+
+
+@pytest.mark.parametrize("change", [_said_otherwise, _earned_otherwise, _reported_otherwise])
+def test_a_changed_bit_is_found(
+    done: tuple[Results, Path], tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    _, folder = done
+    copy = tmp_path / "copy"
+    (copy / "rollouts").mkdir(parents=True)
+    (copy / "evaluation.json").write_bytes((folder / "evaluation.json").read_bytes())
+    for file in (folder / "rollouts").iterdir():
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        if "warehouse" in file.name:
+            change(lines[0])
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (copy / "rollouts" / file.name).write_text(text)
+    found = verify(EvaluationFolder(copy))
+    assert found.rollouts == 48
+    assert {line.partition(", ")[0] for line in found.differences} == {
+        "warehouse:pick_small noisy",
+        "warehouse:pick_small oracle",
+    }
+
+
+def test_what_was_played_is_not_played_again(tmp_path: Path) -> None:
+    config = asked("noisy", "random", worlds="forecast", options={"label": "expected"})
+    whole, known = run(config, tmp_path / "whole")
+    assert known == 0
+    _, known = run(config, tmp_path / "whole")
+    assert known == 12
+    run(config, tmp_path / "part")
+    folder = EvaluationFolder(tmp_path / "part")
+    folder.write(config, *_empty(config), None)
+    for segment in folder.rollouts.segments():
+        lines = segment.path.read_bytes().splitlines(keepends=True)
+        segment.path.write_bytes(b"".join([*lines[6:9], *lines[1:2]]))
+    again, known = run(config, tmp_path / "part")
+    assert known == 4
+    assert again == whole
+    files = [sorted((tmp_path / part / "rollouts").iterdir()) for part in ("whole", "part")]
+    for one, other in zip(*files, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+
+
+def _empty(config: EvaluationConfig) -> tuple[dict[WorldLevel, Any], dict[WorldLevel, Any]]:
+    from tokengym.rewards.skill import Yardstick
+
+    ends = Yardstick((0.0,), (1.0,), "none")
+    return dict.fromkeys(config.worlds, ()), dict.fromkeys(config.worlds, ends)
+
+
+def test_an_unfinished_one_is_not_verified(tmp_path: Path) -> None:
+    config = asked("noisy", worlds="forecast")
+    run(config, tmp_path)
+    folder = EvaluationFolder(tmp_path)
+    data = json.loads(folder.file.read_text())
+    folder.file.write_text(json.dumps({**data, "results": None}))
+    assert verify(folder).differences == ["the evaluation is not finished: it has no results"]
+
+
+def test_another_evaluation_is_refused_in_its_folder(done: tuple[Results, Path]) -> None:
+    _, folder = done
+    with pytest.raises(OptionError, match="holds another evaluation"):
+        run(asked(seed=1), folder)
+
+
+def test_the_report_states_what_was_asked_and_found(
+    done: tuple[Results, Path], tmp_path: Path
+) -> None:
+    results, _ = done
+    report = evaluation_report(asked(), results)
+    page = report.html()
+    assert "oracle" in page
+    assert "could show" in page
+    assert "corrected for 2 comparisons" in page
+    write_tables(tmp_path, results)
+    rows = (tmp_path / "policies.csv").read_text().splitlines()
+    assert len(rows) == 5
+    assert "mean_return.low" in rows[0].split(",")
+    assert len((tmp_path / "pairs.csv").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"policies": ("nobody",)}, "one of the baselines .* got 'nobody'"),
+        ({"policies": ("mpc",)}, "'mpc' is a baseline, but not of"),
+        ({"tasks": 1}, "tasks must be at least 2, got 1"),
+        ({"rollouts": 0}, "rollouts must be at least 1, got 0"),
+        ({"split": "dev"}, "split must be one of"),
+        ({"role": "judge"}, "has the roles"),
+        ({"opponents": {"judge": "null"}}, "opponents of"),
+        ({"policies": ("null", "null")}, "different ones"),
+        ({"temperature": -1.0}, "temperature must be at least 0"),
+    ],
+)
+def test_what_makes_no_sense_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    policies = change.pop("policies", ("noisy",))
+    with pytest.raises(OptionError, match=message):
+        run(asked(*policies, **change), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_worlds_are_named_with_their_level() -> None:
+    assert WorldLevel.parse("energy:day").name == "energy:day"
+    assert WorldLevel.parse("energy") == ("tokengym/Energy-v0", "small")
+    with pytest.raises(OptionError, match="has the levels"):
+        WorldLevel.parse("energy:night")
+    with pytest.raises(UnknownWorldError, match="did you mean"):
+        WorldLevel.parse("enrgy")
+
+
+def test_settings_survive_their_json(tmp_path: Path) -> None:
+    config = asked(prices=(0.5, 2.0), opponents={}, temperature=0.3)
+    assert EvaluationConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    (tmp_path / "evaluation.json").write_text("{}")
+    with pytest.raises(DataError, match="is damaged"):
+        EvaluationFolder(tmp_path).config()
+    with pytest.raises(OptionError, match="holds no evaluation"):
+        EvaluationFolder.open(tmp_path / "elsewhere")
