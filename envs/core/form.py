@@ -2,6 +2,7 @@
 
 import re
 from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import takewhile
 
 from tokengym.envs.core.grammar import lines_of, undecorated
@@ -16,6 +17,7 @@ _LONGEST = 1000
 """Characters of a line that are looked at; no form is longer."""
 
 
+@lru_cache(maxsize=32)  # a policy that has collapsed repeats itself, turn after turn
 def nearness(text: str, *forms: str) -> float:
     """Grade a malformed reply: 0 for an empty one, 1 for nothing but the form.
 

@@ -49,9 +49,9 @@ def other_roles_are_refused(subject: Subject) -> None:
 def scripted_policies_keep_the_laws(subject: Subject) -> None:
     """Scripted policies end their episodes, even with nonsense in place of some replies."""
     for task in subject.tasks("train", 2)[-1:]:
-        for policy in subject.policies.values():
-            for player in (policy, _with_nonsense(policy)):
-                play(subject.make(), task, player, subject.rng(5))
+        for name, policy in subject.policies.items():
+            _played(subject, name, task)
+            play(subject.make(), task, _with_nonsense(policy), subject.rng(5))
 
 
 @law()
@@ -88,7 +88,7 @@ def repeating_the_prompt_breaks_nothing(subject: Subject) -> None:
 def malformed_replies_earn_no_more_than_well_formed_ones(subject: Subject) -> None:
     """An episode of malformed replies earns no more than any of well-formed ones."""
     near = near_misses(subject.make().expected_form)
-    for place, task in enumerate(subject.tasks("train", 3)):
+    for place, task in enumerate(subject.tasks("train", 2)):
         bounds = _earned_in_form(subject, task)
         for reply in HOSTILE if place else (*HOSTILE, *near):
             record = play(subject.make(), task, _fixed(reply), subject.rng())
@@ -100,7 +100,7 @@ def malformed_replies_earn_no_more_than_well_formed_ones(subject: Subject) -> No
 def cut_off_replies_are_malformed(subject: Subject) -> None:
     """A reply that was cut off counts as malformed, however good it was."""
     name = "oracle" if "oracle" in subject.policies else "random"
-    for task in subject.tasks("train", 3)[-1:]:
+    for task in subject.tasks("train", 2)[-1:]:
         record = play(subject.make(), task, subject.policies[name], subject.rng(), complete=False)
         in_form = any(_well_formed(record, subject.spec.roles[0]))
         require(not in_form, "it is reported as well-formed", task)
@@ -136,15 +136,21 @@ def _refused(world: World, when: str) -> None:
 def _earned_in_form(subject: Subject, task: Task) -> dict[str, float]:
     """Return what the first role earns by each scripted policy that stays in form."""
     role = subject.spec.roles[0]
-    records = {
-        name: play(subject.make(), task, policy, subject.rng())
-        for name, policy in subject.policies.items()
-    }
+    records = {name: _played(subject, name, task) for name in subject.policies}
     return {
         name: record.returns[role]
         for name, record in records.items()
         if all(_well_formed(record, role))
     }
+
+
+def _played(subject: Subject, name: str, task: Task) -> Record:
+    """Return an episode of a scripted policy, played once for all laws."""
+    key = name, task.fingerprint
+    if key not in subject.records:
+        policy = subject.policies[name]
+        subject.records[key] = play(subject.make(), task, policy, subject.rng())
+    return subject.records[key]
 
 
 def _require_less(

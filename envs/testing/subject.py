@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 from hypothesis import strategies as st
 
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.rollout import Policy, Record
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
@@ -35,6 +35,7 @@ class Subject:
         registered: whether the world was given by its id.
         policies: scripted policies by name.
         replies: a strategy of replies, with near misses of this world's form.
+        records: episodes that laws share, by policy and fingerprint.
 
     Raises:
         ValueError: if a number is too small, or the world has no training Tasks.
@@ -65,6 +66,7 @@ class Subject:
         self.replies: st.SearchStrategy[str] = written(near_misses(template.expected_form))
         self._template = template
         self._tasks: dict[tuple[str, int], Task] = {}
+        self.records: dict[tuple[str, str], Record] = {}
 
     def make(self) -> World:
         """Return a fresh world, in which no episode has been played."""
