@@ -16,8 +16,10 @@ from tokengym.envs.core.errors import (
     TokengymError,
     UnknownWorldError,
 )
+from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.grammar import complaint, last_match
 from tokengym.envs.core.lazy import lazy_attributes
+from tokengym.envs.core.metric import Metric
 from tokengym.envs.core.rollout import Policy, Record, play
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
@@ -42,10 +44,12 @@ __all__ = [
     "Episode",
     "EpisodeStateError",
     "ExactCredit",
+    "Metric",
     "Optimum",
     "OptionError",
     "Policy",
     "Record",
+    "ReplyForm",
     "RoleError",
     "StopReason",
     "Task",

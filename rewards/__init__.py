@@ -2,8 +2,9 @@
 
 - Bounds: `Range`, `UNIT`, `dyadic` (the grid of 2⁻¹⁶), `RewardRangeError`.
 - Proper scores of forecasts: `brier`, `log`, `spherical`; all by name in `SCORES`.
-- Estimates: `Estimate`, a statistic with its 95 % interval, and `mean_estimate`.
-- Calibration of forecasts: `reliability`, `murphy`, `corp`, `expected_error`, `auc`.
+- Estimates: `Estimate`, a statistic with its 95 % interval; `mean_estimate`, `share_estimate`.
+- Calibration of forecasts: `reliability`, `murphy`, `corp`, `consistency_band`, `expected_error`,
+  `auc`.
 - Control around a safety floor: `control_score`, `bounded_score`, `violation_depth`,
   `floor_return`; `FlatFloor` to compare with.
 - Debate, in `debate`: `correctness`, `reasoning`, `adaptation` and what a challenger earns.
@@ -24,7 +25,14 @@ from tokengym.rewards.advantages import (
     returns_to_go,
 )
 from tokengym.rewards.bounds import UNIT, Range, RewardRangeError, dyadic
-from tokengym.rewards.calibration import auc, corp, expected_error, murphy, reliability
+from tokengym.rewards.calibration import (
+    auc,
+    consistency_band,
+    corp,
+    expected_error,
+    murphy,
+    reliability,
+)
 from tokengym.rewards.control import (
     FlatFloor,
     bounded_score,
@@ -32,7 +40,7 @@ from tokengym.rewards.control import (
     floor_return,
     violation_depth,
 )
-from tokengym.rewards.estimates import Estimate, mean_estimate
+from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 from tokengym.rewards.scoring import SCORES, brier, log, spherical
 from tokengym.rewards.ties import TieCounts, tie_counts, tie_statistics
 
@@ -48,6 +56,7 @@ __all__ = [
     "bounded_score",
     "brier",
     "by_turn",
+    "consistency_band",
     "control_score",
     "corp",
     "debate",
@@ -65,6 +74,7 @@ __all__ = [
     "reliability",
     "remax",
     "returns_to_go",
+    "share_estimate",
     "spherical",
     "tie_counts",
     "tie_statistics",

@@ -1,7 +1,9 @@
 """Calibration and discrimination of yes/no forecasts: diagram, decompositions, ECE, AUC.
 
 Forecasts are probabilities of yes and outcomes are 0 or 1, arrays of shape (N,). The loss that is
-decomposed is the mean of (p - y)², which is 1 minus the Brier score of `scoring`.
+decomposed is the mean of (p - y)², which is 1 minus the Brier score of `scoring`. Diagram and
+decompositions take exact probabilities in place of outcomes too, and are then free of the noise of
+outcomes; the uncertainty is the variance of what is given.
 """
 
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 _NULL_SAMPLES = 1000
+_BAND_SAMPLES = 400
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,21 @@ class Corp:
 
 
 @dataclass(frozen=True)
+class Band:
+    """The consistency band of a CORP diagram: where it lies if every forecast is the true chance.
+
+    Attributes:
+        values_V: the distinct forecasts, ascending.
+        low_V: lower quantile of their recalibrated values.
+        high_V: upper quantile of them.
+    """
+
+    values_V: Floats
+    low_V: Floats
+    high_V: Floats
+
+
+@dataclass(frozen=True)
 class ExpectedError:
     """The expected calibration error (ECE), with its null distribution.
 
@@ -107,7 +125,7 @@ def murphy(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike, bins: int | None =
     base = float(outcomes_N.mean())
     reliable = float(weights_B @ (diagram.forecasts_B - diagram.frequencies_B) ** 2)
     resolved = float(weights_B @ (diagram.frequencies_B - base) ** 2)
-    uncertain = base * (1.0 - base)
+    uncertain = float(np.mean((outcomes_N - base) ** 2))
     loss = float(np.mean((forecasts_N - outcomes_N) ** 2))
     return Murphy(reliable, resolved, uncertain, loss - (reliable - resolved + uncertain))
 
@@ -118,16 +136,13 @@ def corp(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> Corp:
     Raises:
         ValueError: if the arrays are empty, of different shapes, or out of range.
     """
-    from scipy.optimize import isotonic_regression
-
     forecasts_N, outcomes_N = _check_arrays(forecasts, outcomes)
     values_V, where_N, counts_V = np.unique(forecasts_N, return_inverse=True, return_counts=True)
-    shares_V = np.bincount(where_N, outcomes_N) / counts_V
-    recalibrated_V: Floats = isotonic_regression(shares_V, weights=counts_V).x
+    recalibrated_V = _recalibrated(where_N, outcomes_N, counts_V)
     base = float(outcomes_N.mean())
     loss = float(np.mean((forecasts_N - outcomes_N) ** 2))
     recalibrated_loss = float(np.mean((recalibrated_V[where_N] - outcomes_N) ** 2))
-    uncertain = base * (1.0 - base)
+    uncertain = float(np.mean((outcomes_N - base) ** 2))
     return Corp(
         loss - recalibrated_loss,
         uncertain - recalibrated_loss,
@@ -135,6 +150,33 @@ def corp(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> Corp:
         values_V,
         recalibrated_V,
     )
+
+
+def consistency_band(
+    forecasts: npt.ArrayLike, rng: np.random.Generator, *, level: float = 0.9
+) -> Band:
+    """Return the pointwise consistency band of the CORP diagram of Dimitriadis et al. (2021).
+
+    Outcomes are simulated under the hypothesis that every forecast is the true chance; a diagram
+    that leaves the band is evidence of miscalibration there.
+
+    Args:
+        forecasts: probabilities of yes, shape (N,).
+        rng: simulates the outcomes.
+        level: pointwise coverage, in (0, 1).
+
+    Raises:
+        ValueError: if the array is empty or out of range.
+    """
+    forecasts_N, _ = _check_arrays(forecasts, forecasts)
+    values_V, where_N, counts_V = np.unique(forecasts_N, return_inverse=True, return_counts=True)
+    simulated_RV = [
+        _recalibrated(where_N, rng.random(len(forecasts_N)) < forecasts_N, counts_V)
+        for _ in range(_BAND_SAMPLES)
+    ]
+    tail = (1.0 - level) / 2.0
+    low_V, high_V = np.quantile(simulated_RV, (tail, 1.0 - tail), axis=0)
+    return Band(values_V, low_V, high_V)
 
 
 def expected_error(
@@ -160,7 +202,7 @@ def expected_error(
     Raises:
         ValueError: if the arrays are empty, of different shapes, or out of range.
     """
-    forecasts_N, outcomes_N = _check_arrays(forecasts, outcomes)
+    forecasts_N, outcomes_N = _check_arrays(forecasts, outcomes, exact=False)
     bin_N = _bin_of(forecasts_N, bins)
     # Σ_b |Σ_{i in b} (p_i - y_i)| / N is the same number as Σ_b n_b |mean p - mean y| / N.
     nulls = np.array(
@@ -184,7 +226,7 @@ def auc(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> float | None:
     Raises:
         ValueError: if the arrays are empty, of different shapes, or out of range.
     """
-    forecasts_N, outcomes_N = _check_arrays(forecasts, outcomes)
+    forecasts_N, outcomes_N = _check_arrays(forecasts, outcomes, exact=False)
     yes, no = forecasts_N[outcomes_N == 1.0], np.sort(forecasts_N[outcomes_N == 0.0])
     if not len(yes) or not len(no):
         return None
@@ -192,7 +234,10 @@ def auc(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> float | None:
     return float((below + not_above).sum() / (2.0 * len(yes) * len(no)))
 
 
-def _check_arrays(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> tuple[Floats, Floats]:
+def _check_arrays(
+    forecasts: npt.ArrayLike, outcomes: npt.ArrayLike, *, exact: bool = True
+) -> tuple[Floats, Floats]:
+    """Return both as arrays; outcomes may be exact probabilities unless `exact` is false."""
     forecasts_N = np.asarray(forecasts, dtype=np.float64)
     outcomes_N = np.asarray(outcomes, dtype=np.float64)
     if forecasts_N.ndim != 1 or forecasts_N.shape != outcomes_N.shape or not len(forecasts_N):
@@ -202,9 +247,22 @@ def _check_arrays(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> tuple[Fl
         )
     if not np.all((forecasts_N >= 0.0) & (forecasts_N <= 1.0)):
         raise ValueError("forecasts must be probabilities in [0, 1]")
-    if not np.all((outcomes_N == 0.0) | (outcomes_N == 1.0)):
+    if not np.all((outcomes_N >= 0.0) & (outcomes_N <= 1.0)):
+        raise ValueError("outcomes must be 0 or 1, or exact probabilities")
+    if not exact and not np.all((outcomes_N == 0.0) | (outcomes_N == 1.0)):
         raise ValueError("outcomes must be 0 or 1")
     return forecasts_N, outcomes_N
+
+
+def _recalibrated(
+    where_N: npt.NDArray[np.intp], outcomes_N: npt.ArrayLike, counts_V: npt.NDArray[np.intp]
+) -> Floats:
+    """Return the isotonic regression of outcomes on the distinct forecasts."""
+    from scipy.optimize import isotonic_regression
+
+    shares_V = np.bincount(where_N, np.asarray(outcomes_N, np.float64)) / counts_V
+    recalibrated_V: Floats = isotonic_regression(shares_V, weights=counts_V).x
+    return recalibrated_V
 
 
 def _bin_of(forecasts_N: Floats, bins: int) -> npt.NDArray[np.int64]:

@@ -40,3 +40,29 @@ def mean_estimate(values: Sequence[float]) -> Estimate:
 
     half = float(stdtrit(count - 1, 0.975)) * float(array.std(ddof=1)) / math.sqrt(count)
     return Estimate(mean, mean - half, mean + half, count)
+
+
+def share_estimate(count: float, total: int, level: float = 0.95) -> Estimate:
+    """Return a share with the interval of Clopper and Pearson (1934), which has a width at 0 and 1.
+
+    A mean of independent values in [0, 1] varies no more than a share of the same size, so that
+    their sum may stand for the count; the interval is then wider than it need be.
+
+    Args:
+        count: successes, or a sum of values in [0, 1]; between 0 and `total`.
+        total: trials, at least 0; of none the share is NaN.
+        level: coverage, in (0, 1).
+
+    Raises:
+        ValueError: if the count is not between 0 and the total.
+    """
+    if not 0 <= count <= total:
+        raise ValueError(f"a count lies between 0 and its total, got {count!r} of {total!r}")
+    if total == 0:
+        return Estimate(math.nan, math.nan, math.nan)
+    from scipy.special import betaincinv
+
+    tail = (1.0 - level) / 2.0
+    low = float(betaincinv(count, total - count + 1, tail)) if count else 0.0
+    high = float(betaincinv(count + 1, total - count, 1.0 - tail)) if count < total else 1.0
+    return Estimate(count / total, low, high, total)

@@ -12,7 +12,7 @@ from typing import TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.rewards.estimates import Estimate
+from tokengym.rewards.estimates import Estimate, share_estimate
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.integer]
@@ -20,6 +20,10 @@ Groups = Iterable[Sequence[float]] | npt.NDArray[np.floating]
 """Rewards of each group's rollouts; an array (N, G) where all groups are of one size."""
 
 _EPS = 1e-6
+_FEW_GROUPS = 10
+"""Fewer groups than this that differ are too few to resample."""
+_NO_SHARES = frozenset({"effective_group_size"})
+"""Rates that are not between 0 and 1."""
 
 
 class TieStatistics(TypedDict):
@@ -75,10 +79,13 @@ class TieCounts:
         level: float = 0.95,
         resamples: int = 1000,
     ) -> dict[str, Estimate]:
-        """Return every rate with its percentile bootstrap interval over groups.
+        """Return every rate with its interval over groups.
 
-        Rollouts of one group share a prompt and are not independent, so whole groups are resampled.
-        The interval has no width if all groups are alike, because then no resample differs.
+        Rollouts of one group share a prompt and are not independent, so groups are what is counted:
+        shares of groups have intervals of Clopper and Pearson, other rates those of the percentile
+        bootstrap over whole groups. Where fewer than 10 groups differ from 0 or from 1 resampling
+        shows too little, and such a rate has the interval of a share of groups of its size, which
+        is wider than it need be.
 
         Args:
             rng: generates the resamples.
@@ -131,9 +138,26 @@ class TieCounts:
         tail = (1.0 - level) / 2.0
         low_S, high_S = np.quantile(rates_RS, (tail, 1.0 - tail), axis=0)
         return {
-            name: Estimate(_rate(*pair), float(low), float(high))
+            name: _share(*pair, level)
+            if name not in _NO_SHARES and _hides_from_resampling(*pair)
+            else Estimate(_rate(*pair), float(low), float(high))
             for (name, pair), low, high in zip(rates.items(), low_S, high_S, strict=True)
         }
+
+    def dead_shares(self, sizes: Sequence[int]) -> Floats:
+        """Return, by eligible group and size, the share of choices of that many rewards that tie.
+
+        Args:
+            sizes: group sizes, at least 2.
+
+        Returns:
+            shares of shape (N, len(sizes)); NaN where a group has fewer rewards.
+
+        Raises:
+            ValueError: if a size is below 2.
+        """
+        shares = [self._all_tie(size) for size in sizes]
+        return np.stack([np.where(large > 0, tied, np.nan) for tied, large in shares], axis=1)
 
     def _tie_rates(self) -> dict[str, tuple[Floats, Floats]]:
         """Return numerators and denominators by group, shape (N,); a rate is their sums' ratio."""
@@ -287,3 +311,18 @@ def _pairs(size_N: Floats) -> Floats:
 def _rate(above_N: Floats, below_N: Floats) -> float:
     total = float(below_N.sum())
     return float(above_N.sum()) / total if total else 0.0
+
+
+def _hides_from_resampling(above_N: Floats, below_N: Floats) -> bool:
+    """Return whether a rate is a share of groups, or too few groups differ from 0 or from 1."""
+    counted = below_N > 0
+    low, high = above_N[counted] > 0, above_N[counted] < below_N[counted]
+    return not (low & high).any() or min(low.sum(), high.sum()) < _FEW_GROUPS
+
+
+def _share(above_N: Floats, below_N: Floats, level: float) -> Estimate:
+    counted = int((below_N > 0).sum())
+    if not counted:
+        return Estimate(0.0, 0.0, 0.0)
+    rate = _rate(above_N, below_N)
+    return share_estimate(min(rate, 1.0) * counted, counted, level)._replace(value=rate)

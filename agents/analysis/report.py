@@ -3,7 +3,7 @@
 import base64
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 _TEMPLATE = Path(__file__).with_name("report.html.j2")
-_DPI = 120
+_DPI = 200
+
+Cell = str | tuple[str, str]
+"""Text of a table's cell, or text and a smaller line below it."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +24,13 @@ class Table:
 
     Attributes:
         header: names of the columns.
-        rows: cells as text, as many to a row as there are columns.
+        rows: cells, as many to a row as there are columns.
         title: heading, if any.
         note: how to read the table, if that needs saying.
     """
 
     header: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[Cell]]
     title: str = ""
     note: str = ""
     kind = "table"
@@ -38,7 +41,7 @@ class Table:
 
         table = RichTable(*self.header, title=self.title, title_justify="left", caption=self.note)
         for row in self.rows:
-            table.add_row(*row)
+            table.add_row(*(cell if isinstance(cell, str) else cell[0] for cell in row))
         return table
 
 
@@ -71,8 +74,26 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Gallery:
+    """Pictures side by side, as many as there is room for.
+
+    Attributes:
+        pictures: the pictures, each with its title.
+        title: heading, if any.
+        note: how to read the pictures, if that needs saying.
+        wide: whether each needs the width of a page, and is scrolled where there is less.
+    """
+
+    pictures: Sequence[Picture]
+    title: str = ""
+    note: str = ""
+    wide: bool = False
+    kind = "gallery"
+
+
+@dataclass(frozen=True)
 class Text:
-    """Text of a report, shown as it stands.
+    """Text of a report, shown as it stands, folded away where there is a title.
 
     Attributes:
         text: the text.
@@ -84,6 +105,9 @@ class Text:
     kind = "text"
 
 
+Part = Table | Picture | Gallery | Text
+
+
 @dataclass(frozen=True)
 class Report:
     """Findings, laid out once for terminal and page.
@@ -93,18 +117,19 @@ class Report:
         lines: sentences, the most important first.
         parts: tables, pictures and texts, in order.
         warning: what went wrong, if anything did.
+        facts: a few figures with their names, for a strip at the top.
     """
 
     title: str
     lines: Sequence[str]
-    parts: Sequence[Table | Picture | Text]
+    parts: Sequence[Part]
     warning: str = ""
+    facts: Sequence[tuple[str, str]] = ()
 
     @property
-    def table(self) -> Table:
-        """The first table, under the report's title."""
-        table = next(part for part in self.parts if isinstance(part, Table))
-        return replace(table, title=self.title)
+    def tables(self) -> list[Table]:
+        """The tables, in order."""
+        return [part for part in self.parts if isinstance(part, Table)]
 
     @property
     def picture(self) -> Picture:

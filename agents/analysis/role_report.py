@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.monitor import StepRow
@@ -14,9 +15,11 @@ class RoleReport:
     """What there is to report of one trained role.
 
     Attributes:
+        role: the role.
         title: the world, or the role and whom it is evaluated against.
         rewards: by step, its mean return; empty where steps have none.
         uniform_rates: by step, share of its groups whose returns all tie.
+        pair_rates: by step, share of pairs within its groups that tie.
         references: scripted policies on the same test Tasks.
         before: the policy as it was.
         after: the policy as it became.
@@ -26,9 +29,11 @@ class RoleReport:
             unknown.
     """
 
+    role: str
     title: str
     rewards: Mapping[int, float]
     uniform_rates: Mapping[int, float]
+    pair_rates: Mapping[int, float]
     references: References
     before: Evaluation
     after: Evaluation
@@ -59,15 +64,6 @@ class RoleReport:
         ]
         return trained + sorted(self.references.lines.items(), key=lambda item: -item[1].value)
 
-    @property
-    def figures(self) -> list[tuple[str, str, str]]:
-        """Figures before and after, as they are shown."""
-        names = sorted({*self.before.figures, *self.after.figures})
-        return [
-            (name, _show(self.before.figures.get(name)), _show(self.after.figures.get(name)))
-            for name in names
-        ]
-
 
 def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[RoleReport]:
     """Return what there is to report of each trained role, in order."""
@@ -76,9 +72,11 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[R
         rewarded = [row for row in steps if row.nll is None]
         return [
             RoleReport(
+                role,
                 job.title,
                 {row.step: row.reward for row in rewarded},
                 {row.step: row.uniform_rate for row in rewarded},
+                {row.step: row.tie_pair_rate for row in rewarded},
                 outcome.references[role],
                 outcome.before,
                 outcome.after,
@@ -97,12 +95,11 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[R
         )
         found.append(
             RoleReport(
+                role,
                 f"{role}, held out against {against}",
                 {step: float(row[f"{key}/reward"]) for step, row in logged.items()},
-                {
-                    step: float(row.get(f"{key}/reward_uniform_group_rate", 0.0))
-                    for step, row in logged.items()
-                },
+                _rates(logged, f"{key}/reward_uniform_group_rate"),
+                _rates(logged, f"{key}/reward_tie_pair_rate"),
                 outcome.references[role],
                 outcome.before.of(role),
                 outcome.after.of(role),
@@ -114,5 +111,5 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[R
     return found
 
 
-def _show(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
+def _rates(logged: Mapping[int, Mapping[str, Any]], name: str) -> dict[int, float]:
+    return {step: float(row[name]) for step, row in logged.items() if name in row}

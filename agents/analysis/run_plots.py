@@ -1,88 +1,98 @@
-"""The curves of a run: returns against their reference lines, tie rates, supervised loss."""
+"""The charts of a run: returns against their reference lines, ties, replies, entropy, loss."""
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from tokengym.agents.analysis.charts import (
+    BLUE,
+    GREEN,
+    PALE_BLUE,
+    RED,
+    chart,
+    label_lines,
+    legend,
+    share_axis,
+)
+from tokengym.agents.analysis.report import Picture
 from tokengym.agents.analysis.role_report import RoleReport
 from tokengym.agents.training.monitor import StepRow
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-
 _SMOOTHING = 0.85
+_REPLIES: Mapping[str, tuple[str, Callable[[StepRow], float | None]]] = {
+    "malformed": (RED, lambda row: row.malformed_share),
+    "cut off": (BLUE, lambda row: row.cut_off_share),
+    "commonest reply": (GREEN, lambda row: row.commonest_share),
+}
 
 
-def draw_curves(steps: Sequence[StepRow], sides: Sequence[RoleReport]) -> "Figure":
-    """Draw rewards and tie rates by step for each role, and forecasts where there are any."""
-    from matplotlib.figure import Figure
-
-    first = sides[0]
-    scatters = bool(first.before.stated or first.after.stated)
-    count = len(sides) + scatters
-    figure = Figure(figsize=(8 if count == 1 else 6 * count, 5), layout="tight")
-    axes = figure.subplots(1, count, squeeze=False)[0]
+def run_charts(steps: Sequence[StepRow], sides: Sequence[RoleReport]) -> list[Picture]:
+    """Draw what went on step by step, each kind of quantity on axes of its own."""
     last = steps[-1].step + 1 if steps else 1
-    for panel, side in zip(axes, sides, strict=False):
-        _draw_returns(panel, last, side)
-        if any(row.nll is not None for row in steps):
-            _draw_loss(panel, steps)
-        panel.set_title(side.title)
-    if scatters:
-        _draw_scatter(axes[-1], first)
-    return figure
+    several = len(sides) > 1
+    pictures = []
+    for side in sides:
+        of_role = f", {side.role}" if several else ""
+        pictures.append(_returns(f"Mean return{of_role}", last, side))
+        if side.uniform_rates:
+            pictures.append(_ties(f"Ties{of_role}", side))
+    losses = {row.step: row.nll for row in steps if row.nll is not None}
+    if losses:
+        pictures.append(_series("Loss", "nats a demonstrated token", {"": (GREEN, losses)}))
+    shown = {
+        name: (colour, {row.step: value for row in steps if (value := read(row)) is not None})
+        for name, (colour, read) in _REPLIES.items()
+    }
+    shown = {name: line for name, line in shown.items() if any(line[1].values())}
+    if shown and not losses:
+        pictures.append(_series("Replies", "share of replies", shown, share=True))
+    entropies = {row.step: row.entropy for row in steps if row.entropy is not None}
+    if entropies:
+        pictures.append(_series("Entropy", "nats a sampled token", {"": (BLUE, entropies)}))
+    return pictures
 
 
-def _draw_returns(axes: "Axes", last: int, side: RoleReport) -> None:
+def _returns(title: str, last: int, side: RoleReport) -> Picture:
+    figure, axes = chart(title, "step", "return")
     numbers, rewards = list(side.rewards), list(side.rewards.values())
-    axes.plot(numbers, rewards, color="#9bb7d4", lw=0.8)
-    axes.plot(numbers, _smooth(rewards), color="#1f5f99", lw=2)
+    axes.plot(numbers, rewards, color=PALE_BLUE, lw=0.8)
+    axes.plot(numbers, _smooth(rewards), color=BLUE, lw=2)
     for at, found in ((0, side.before), (last, side.after)):
         mean, low, high, _ = found.returns
-        axes.errorbar([at], [mean], [[mean - low], [high - mean]], fmt="o", color="k", capsize=4)
-    lines = side.references.lines
-    names = ("null", "random", side.references.yardstick.blind_name, "oracle")
-    for name in (name for name in names if name in lines):
-        mean = lines[name].value
-        axes.axhline(mean, ls="--", lw=1, color="#777")
-        axes.annotate(
-            name,
-            (1.0, mean),
-            xycoords=("axes fraction", "data"),
-            fontsize=9,
-            xytext=(-4, 3),
-            textcoords="offset points",
-            ha="right",
+        axes.errorbar(
+            [at], [mean], [[mean - low], [high - mean]], fmt="o", color="k", ms=4, capsize=3
         )
-    rates = side.uniform_rates
-    axes.plot(list(rates), list(rates.values()), color="#c44", lw=0.8, alpha=0.7)
-    axes.set_xlabel("step")
-    axes.set_ylabel("mean return (blue), uniform-group rate (red)")
+    lines = side.references.lines
+    blind = side.references.yardstick.blind_name
+    named = {"null": "null", "random": "random", blind: "blind", "oracle": "oracle"}
+    levels = [(shown, lines[name].value) for name, shown in named.items() if name in lines]
+    found = [*(level for _, level in levels), *axes.get_ylim()]
+    margin = 0.03 * (max(found) - min(found))
+    axes.set_ylim(min(found) - margin, max(found) + margin)
+    label_lines(axes, levels)
+    return Picture.of(figure, f"{title} by step; points: on held-out Tasks, 95 % intervals")
 
 
-def _draw_loss(axes: "Axes", steps: Sequence[StepRow]) -> None:
-    """Draw the loss of supervised steps on a scale of its own."""
-    right = axes.twinx()
-    losses = {row.step: row.nll for row in steps if row.nll is not None}
-    right.plot(list(losses), list(losses.values()), color="#2a8a57", lw=1.5)
-    right.set_ylabel("negative log-likelihood of a demonstrated token (green)")
-    axes.set_ylabel("mean return on held-out Tasks")
+def _ties(title: str, side: RoleReport) -> Picture:
+    lines = {
+        "groups without advantage": (RED, side.uniform_rates),
+        "tied pairs": (BLUE, side.pair_rates),
+    }
+    return _series(title, "rate", {name: line for name, line in lines.items() if line[1]}, True)
 
 
-def _draw_scatter(axes: "Axes", side: RoleReport) -> None:
-    for found, colour, name in (
-        (side.before, "#bbbbbb", "before"),
-        (side.after, "#1f5f99", "after"),
-    ):
-        if found.stated:
-            label, stated = zip(*found.stated, strict=True)
-            axes.scatter(label, stated, s=5, color=colour, label=name, alpha=0.6)
-    axes.plot([0, 1], [0, 1], color="k", lw=0.8)
-    axes.set_xlabel("what it is scored against")
-    axes.set_ylabel("stated probability")
-    axes.set_title("held-out questions")
-    axes.legend(loc="upper left")
+def _series(
+    title: str,
+    ylabel: str,
+    lines: Mapping[str, tuple[str, Mapping[int, float | None]]],
+    share: bool = False,
+) -> Picture:
+    figure, axes = chart(title, "step", ylabel)
+    for name, (colour, values) in lines.items():
+        axes.plot(list(values), list(values.values()), color=colour, lw=1.4, label=name or None)
+    if share:
+        share_axis(axes)
+    legend(axes)
+    named = ", ".join(name for name in lines if name)
+    return Picture.of(figure, f"{title} by step{': ' if named else ''}{named}")
 
 
 def _smooth(values: Iterable[float]) -> list[float]:

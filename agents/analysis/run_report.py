@@ -4,11 +4,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from tokengym.agents.analysis.episode_report import episode_table
 from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.analysis.forecast_report import forecast_parts
-from tokengym.agents.analysis.report import Picture, Report, Table, Text
-from tokengym.agents.analysis.role_report import role_reports
-from tokengym.agents.analysis.run_plots import draw_curves
+from tokengym.agents.analysis.report import Gallery, Part, Picture, Report, Table, Text
+from tokengym.agents.analysis.role_report import RoleReport, role_reports
+from tokengym.agents.analysis.run_plots import run_charts
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.monitor import StepRow
 from tokengym.agents.training.outcome import Outcome
@@ -19,6 +20,10 @@ from tokengym.envs.core.rollout import Record
 from tokengym.envs.rendering import has_picture, save_picture
 
 _KNOWS_ANSWERS = "oracle"
+_CURVES = (
+    "Pale: each step; bold: smoothed; dots: held-out Tasks before and after, with 95 % intervals. "
+    "A group without advantage teaches nothing: its rollouts all earned the same."
+)
 _SKILL = (
     "Skill is (return - blind) / (oracle - blind) on the same held-out Tasks, paired: 0 is the "
     "best policy that ignores the Task, 1 the oracle."
@@ -41,30 +46,13 @@ def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
     """Lay a finished run out; its pictures are written into the folder too."""
     steps = run.steps()
     sides = role_reports(job, steps, outcome)
-    curves = Picture.of(draw_curves(steps, sides), "Mean return by step with its reference lines")
-    (run.folder / "reward.png").write_bytes(curves.png)
-    parts: list[Table | Picture | Text] = [curves]
+    charts = run_charts(steps, sides)
+    (run.folder / "reward.png").write_bytes(charts[0].png)
+    parts: list[Part] = [Gallery(charts, "Step by step", _CURVES)]
     for side in sides:
-        of_role = f": {side.title}" if len(sides) > 1 else ""
-        parts.append(
-            Table(
-                ("policy", "mean return", "95 % interval", "Tasks"),
-                [
-                    (
-                        name,
-                        f"{found.value:.4f}",
-                        f"{found.low:.4f} to {found.high:.4f}",
-                        str(found.samples),
-                    )
-                    for name, found in side.rows
-                ],
-                f"Held-out test Tasks{of_role}",
-            )
-        )
-        if side.figures:
-            parts.append(Table(("figure", "before", "after"), side.figures, "Before and after"))
-    parts += _replies(steps)
+        parts += _held_out(job, side, several=len(sides) > 1)
     parts += forecast_parts(outcome.before.stated, outcome.after.stated)
+    parts += _replies(steps)
     parts += _episodes(job, run, outcome)
     parts.append(Text(json.dumps(asdict(job.config), indent=2, sort_keys=True), "Settings"))
     collapse = outcome.collapse
@@ -77,7 +65,38 @@ def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
             f"Since the warm start: {outcome.skill(role, since=outcome.warm)}" for role in job.roles
         ]
     lines = [*headlines, _SKILL, _summary(job, steps)]
-    return Report(job.title, lines, parts, warning)
+    return Report(job.title, lines, parts, warning, _facts(job, steps, outcome))
+
+
+def _facts(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[tuple[str, str]]:
+    skill = outcome.skill(job.roles[0])
+    dead = [row.dead_share for row in steps if row.nll is None]
+    found = [
+        ("return before", f"{outcome.before.returns.value:.3f}"),
+        ("return after", f"{outcome.after.returns.value:.3f}"),
+        ("skill before", f"{skill.before.value:.3f}"),
+        ("skill after", f"{skill.after.value:.3f}"),
+        ("steps", f"{len(steps)}"),
+    ]
+    if dead:
+        found.append(("groups without advantage", f"{sum(dead) / len(dead):.1%}"))
+    return [*found, ("seconds", f"{sum(row.seconds for row in steps):,.0f}")]
+
+
+def _held_out(job: Job, side: RoleReport, *, several: bool) -> list[Part]:
+    of_role = f": {side.title}" if several else ""
+    returns = Table(
+        ("policy", "mean return", "95 % interval", "Tasks"),
+        [
+            (name, f"{found.value:.4f}", f"{found.low:.4f} to {found.high:.4f}", f"{found.samples}")
+            for name, found in side.rows
+        ],
+        f"Return on held-out test Tasks{of_role}",
+        "Intervals are those of Student's t over Tasks.",
+    )
+    title = f"What the episodes came to{of_role}"
+    figures = episode_table(job.world.spec, side.before, side.after, title)
+    return [returns, figures] if figures.rows else [returns]
 
 
 def _replies(steps: Sequence[StepRow]) -> list[Table]:
@@ -106,7 +125,7 @@ def _replies(steps: Sequence[StepRow]) -> list[Table]:
     return [Table(tuple(head.split(", ")), rows, "Replies")]
 
 
-def _episodes(job: Job, run: Run, outcome: Outcome) -> list[Picture]:
+def _episodes(job: Job, run: Run, outcome: Outcome) -> list[Gallery]:
     """Draw the first held-out Task, where the world has a picture.
 
     Shown are the scripted policy of the highest mean that does not know the Task's answer, and the
@@ -130,9 +149,11 @@ def _episodes(job: Job, run: Run, outcome: Outcome) -> list[Picture]:
     for who, file, record in records:
         path = run.folder / file
         save_picture(world, record, path, who)
-        title = f"The first held-out Task: {who}"
-        found.append(Picture(path.read_bytes(), f"An episode: {who}", title))
-    return found
+        found.append(
+            Picture(path.read_bytes(), f"The first held-out Task: {who}", who.capitalize())
+        )
+    title = "The first held-out Task"
+    return [Gallery(found, title, wide=True)] if found else []
 
 
 def _summary(job: Job, steps: Sequence[StepRow]) -> str:

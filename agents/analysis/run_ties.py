@@ -10,13 +10,14 @@ from tokengym.agents.analysis.report import Picture, Report, Table
 from tokengym.agents.training.monitor import StepRow
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
-from tokengym.rewards.estimates import Estimate
+from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_RETURN = "reward/total"
 SERIES: Mapping[str, str] = {
-    "reward/total": "mean return",
+    _RETURN: "mean return",
     "reward_uniform_group_rate": "groups without advantage",
     "reward_tie_pair_rate": "tied pairs",
     "reward_tie_group_rate": "groups with a tie",
@@ -29,7 +30,11 @@ SERIES: Mapping[str, str] = {
 """Metrics of the log's `env/all/`, and what to call them; those that it has are shown."""
 
 _TENTH = 10
-_NOTE = "Means over the first and last tenth of the steps and over all of them."
+_NOTE = (
+    "Means over the first and last tenth of the steps and over all of them, with 95 % intervals: "
+    "of the return over steps (Student's t), of rates Clopper and Pearson's over the groups of "
+    "these steps, which is wider than need be for rates that are no shares of groups."
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class RunTies:
         world: id of the world.
         level: the level.
         group_size: rollouts of a group.
+        groups: groups of a step.
         steps: the completed steps, by the trainer's number, ascending.
         series: values at these steps by the keys of `SERIES`; `None` where a step has none.
         tokens: tokens read and sampled by all rollouts, every observation read whole.
@@ -52,6 +58,7 @@ class RunTies:
     world: str
     level: str
     group_size: int
+    groups: int
     steps: tuple[int, ...]
     series: Mapping[str, tuple[float | None, ...]]
     tokens: float
@@ -62,6 +69,21 @@ class RunTies:
         """Return the mean of a series over part of the steps, `None` if none of them has it."""
         values = [value for value in self.series.get(name, ())[part] if value is not None]
         return fmean(values) if values else None
+
+    def estimate(self, name: str, part: slice = slice(None)) -> Estimate | None:
+        """Return the mean of a series over part of the steps with its 95 % interval.
+
+        Returns:
+            `None` if none of the steps has it. Rates are those of `groups` groups a step; the steps
+            of a part are taken as alike.
+        """
+        values = [value for value in self.series.get(name, ())[part] if value is not None]
+        if not values:
+            return None
+        if name == _RETURN:
+            return mean_estimate(values)
+        total = len(values) * self.groups
+        return share_estimate(min(max(fmean(values), 0.0), 1.0) * total, total)
 
     @property
     def tenth(self) -> int:
@@ -115,7 +137,7 @@ class RunTies:
         table = Table(
             ("", "first tenth", "last tenth", "all steps"),
             [
-                (SERIES[name], *(_shown(self.mean(name, part)) for part in parts))
+                (SERIES[name], *(_shown(self.estimate(name, part)) for part in parts))
                 for name in self.series
             ],
             note=_NOTE,
@@ -128,7 +150,7 @@ class RunTies:
         figure = Figure(figsize=(9, 3.8), layout="constrained")
         left, right = figure.subplots(1, 2)
         for name, values in self.series.items():
-            axes = left if name == "reward/total" else right
+            axes = left if name == _RETURN else right
             axes.plot(self.steps, values, lw=1.2, label=SERIES[name])
         for when, at in (("before", self.steps[0]), ("after", self.steps[-1] + 1)):
             if when in self.held_out:
@@ -159,6 +181,7 @@ def run_ties(run: Run) -> RunTies:
         world=config.world,
         level=config.level,
         group_size=config.group_size,
+        groups=config.groups_per_batch,
         steps=tuple(row.step for row in rows),
         series={name: found for name, found in series.items() if any(v is not None for v in found)},
         tokens=sum(row.tokens for row in rows),
@@ -172,5 +195,9 @@ def _value(row: StepRow, name: str) -> float | None:
     return float(value) if isinstance(value, int | float) and isfinite(value) else None
 
 
-def _shown(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
+def _shown(found: Estimate | None) -> str:
+    if found is None:
+        return ""
+    if found.samples < 2:
+        return f"{found.value:.3f}"
+    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"

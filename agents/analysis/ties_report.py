@@ -12,7 +12,11 @@ from tokengym.rewards.estimates import Estimate
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_NOTE = "95 % intervals over groups. Compare pairs across sizes, not groups with a tie."
+_INTERVALS = (
+    "95 % intervals over groups: Clopper and Pearson's for shares of groups and where few groups "
+    "differ, else of the bootstrap."
+)
+_SIZED = f"{_INTERVALS} The chance of a tie in a group grows with its size by itself."
 
 
 def ties_report(study: TieStudy) -> Report:
@@ -21,7 +25,7 @@ def ties_report(study: TieStudy) -> Report:
     title = f"{study.world} {study.level}, {study.policy}, {study.groups} groups"
     lines = (
         study.verdict,
-        "Recommended group size {}: {}.".format(*study.recommended),
+        _recommendation(study),
         f"Mean reward {study.mean_reward:.4f}, correct (above {study.threshold:g}) "
         f"{study.correct_rate:.1%}.",
         f"{study.rollouts_per_second:,.1f} rollouts/s, {study.tokens_per_second:,.0f} tokens/s "
@@ -29,27 +33,44 @@ def ties_report(study: TieStudy) -> Report:
         f"{effort.written_per_rollout:,.1f} of them written by the policy.",
     )
     header = ("", *(f"size {row.size}" for row in study.sizes))
-    parts = (Picture.of(_picture(study), title), Table(header, _rows(study), note=_NOTE))
+    parts = (
+        Picture.of(_picture(study), title),
+        Table(header, _sized_rows(study), "By group size", _SIZED),
+        Table(("", "rate"), _rows(study), "At any group size", _INTERVALS),
+    )
     return Report(title, lines, parts)
 
 
-def _rows(study: TieStudy) -> Sequence[Sequence[str]]:
+def _recommendation(study: TieStudy) -> str:
+    size, reason = study.recommended
+    low, high = study.recommended_between
+    others = "the same" if low == high else f"{low} to {high}"
+    return f"Recommended group size {size} (95 % of such studies: {others}): {reason}."
+
+
+def _sized_rows(study: TieStudy) -> Sequence[Sequence[str]]:
     shown = {
-        "tied pairs": "reward_tie_pair_rate",
         "groups with a tie": "reward_tie_group_rate",
         "distinct rewards / size": "reward_unique_fraction_mean",
         "effective group size": "effective_group_size",
     }
+    rows = [("groups with an advantage", *(_shown(row.useful) for row in study.sizes))]
+    for label, name in shown.items():
+        rows.append((label, *(_shown(row.rates[name]) for row in study.sizes)))
+    return rows
+
+
+def _rows(study: TieStudy) -> Sequence[Sequence[str]]:
+    """Rates of single rewards and pairs: the largest size knows them best."""
+    shown = {"tied pairs": "reward_tie_pair_rate"}
     if study.floor is not None:
         shown |= {
             f"rewards below {study.floor:g}, the floor": "floor_mass",
             "tied pairs on the floor": "floor_tie_pair_rate",
             "tied pairs above the floor": "interior_tie_pair_rate",
         }
-    rows = [("groups with an advantage", *(_shown(row.useful) for row in study.sizes))]
-    for label, name in shown.items():
-        rows.append((label, *(_shown(row.rates[name]) for row in study.sizes)))
-    return rows
+    rates = study.sizes[-1].rates
+    return [(label, _shown(rates[name])) for label, name in shown.items()]
 
 
 def _shown(at: Estimate) -> str:
@@ -68,6 +89,9 @@ def _picture(study: TieStudy) -> "Figure":
         below = [max(interval.value - interval.low, 0.0) for interval in found]
         above = [max(interval.high - interval.value, 0.0) for interval in found]
         left.errorbar(sizes, middle, yerr=[below, above], marker="o", capsize=3, label=label)
+    pairs = study.sizes[-1].rates["reward_tie_pair_rate"]
+    left.axhspan(pairs.low, pairs.high, color="#777777", alpha=0.15, lw=0)
+    left.axhline(pairs.value, color="#777777", ls="--", lw=1.2, label="tied pairs, at any size")
     left.set(xlabel="group size", ylabel="rate", ylim=(-0.02, 1.02), xticks=sizes)
     right.hist(np.ravel(study.rewards), bins=40)
     if study.floor is not None:
@@ -84,6 +108,5 @@ def _curves(study: TieStudy) -> Mapping[str, Sequence[Estimate]]:
             Estimate(1 - row.useful.value, 1 - row.useful.high, 1 - row.useful.low)
             for row in study.sizes
         ],
-        "tied pairs": [row.rates["reward_tie_pair_rate"] for row in study.sizes],
         "groups with any tie": [row.rates["reward_tie_group_rate"] for row in study.sizes],
     }

@@ -1,23 +1,41 @@
 """`tokengym play`: one episode on the terminal, played by you or by a scripted policy."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
-from tokengym.agents.cli.options import name_values
+from tokengym.agents.cli.options import name_texts, name_values
+from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import Policy, Record
+from tokengym.envs.core.rollout import play as play_episode
+from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import baselines, make_world, policy
+from tokengym.envs.registry import make_world, policy, scripted_opponent
 from tokengym.envs.rendering import require_picture, save_picture
+
+HUMAN = "human"
+_ORACLE = "oracle"
+_INTERRUPTED = 130
+"""Exit status of a command that Ctrl-C ended."""
+
+
+class _LeftError(Exception):
+    """The person left before the end."""
 
 
 def play(
     world: Annotated[str, typer.Argument(help="id or short name, such as forecast")],
     level: Annotated[str | None, typer.Option(help="level of the world")] = None,
-    who: Annotated[str, typer.Option("--policy", help="a baseline's name, or human")] = "human",
+    who: Annotated[str, typer.Option("--policy", help="a baseline's name, or human")] = HUMAN,
+    role: Annotated[str | None, typer.Option(help="the role to play; the first if none")] = None,
+    opponent: Annotated[
+        list[str] | None,
+        typer.Option(help="ROLE=WHO plays another role: a baseline's name, or human"),
+    ] = None,
     split: Annotated[str, typer.Option(help="train, validation or test")] = "train",
     index: Annotated[int, typer.Option(help="which Task of the split")] = 0,
     option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
@@ -26,48 +44,145 @@ def play(
         typer.Option(help="draw the episode, if its world can; .png, .svg or .pdf"),
     ] = None,
 ) -> None:
-    """Play one Task; end a reply of your own with an empty line."""
+    """Play one Task, then see what the oracle would have replied and earned.
+
+    Enter sends a reply of one line; longer ones end with an empty line. Ctrl-D or Ctrl-C leaves.
+    """
     made = make_world(world, level, **name_values(option or [], "--option"))
     if picture is not None:
         require_picture(made.spec.id, picture)
-    speaker: Policy = _human if who == "human" else policy(made.spec.id, who)
-    others = baselines(made.spec.id)["null"]
-    rng = np.random.default_rng(index)
+    players = _players(made, role, who, name_texts(opponent or [], "--opponent"))
     task = made.task(split, index)
-    turn = made.start(task)
-    first = turn.role
-    turns, replies = [turn], list[str]()
-    while not turn.done:
-        typer.secho(f"[{turn.role}]", fg="cyan")
-        typer.echo(turn.text)
-        reply = (speaker if turn.role == first else others)(made, turn, rng)
-        if who != "human" or turn.role != first:
-            typer.secho(f"> {reply}", fg="green")
-        turn = made.reply(reply)
-        turns.append(turn)
-        replies.append(reply)
-    if turn.text:
-        typer.echo(turn.text)
-    for role, value in made.returns.items():
-        best = made.optimum(task).get(role)
-        kind = "" if best is None else f" ({'optimum' if best.exact else 'bound'} {best.value:.4f})"
-        typer.secho(f"{role} earned {value:.4f}{kind}; {turn.stop_reason}", fg="yellow")
-    for name, number in turn.metrics.items():
-        typer.echo(f"  {name}: {number:g}")
+    try:
+        record = _play(made, task, players, np.random.default_rng(index))
+    except KeyboardInterrupt:
+        _leave(made)
+        raise typer.Exit(_INTERRUPTED) from None
+    except _LeftError:
+        _leave(made)
+        return
+    _show_end(made, record)
+    mine = role or made.spec.roles[0]
+    if players[mine] != _ORACLE:
+        _show_oracle(made, record, players, mine)
     if picture is not None:
-        save_picture(made, Record(task, tuple(turns), tuple(replies), made.returns), picture, who)
+        save_picture(made, record, picture, who)
         typer.echo(f"picture: {picture}")
 
 
-def _human(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    """Read lines up to an empty one."""
+def _players(
+    world: World, role: str | None, who: str, opponents: Mapping[str, str]
+) -> dict[str, str]:
+    """Return by role the baseline that plays it, or `human`.
+
+    Raises:
+        OptionError: if a role is not the world's, the one that is played has an opponent's player,
+            or a baseline is unknown.
+    """
+    roles, row = list(world.spec.roles), world.spec
+    mine = roles[0] if role is None else role
+    for name in (mine, *opponents):
+        if name not in roles:
+            raise OptionError(f"{row.id} has the roles {roles}, got {name!r}")
+    if mine in opponents:
+        raise OptionError(f"{mine} is the role you play: name who plays it with --policy")
+    players = {other: scripted_opponent(row.id, other) for other in roles if other != mine}
+    players |= {mine: who, **opponents}
+    for name in players.values():
+        if name != HUMAN:
+            policy(row.id, name)
+    return players
+
+
+def _play(world: World, task: Task, players: Mapping[str, str], rng: np.random.Generator) -> Record:
+    """Play an episode and show it as it goes."""
+    turn = world.start(task)
+    turns, replies = [turn], list[str]()
+    while not turn.done:
+        player = players[turn.role]
+        typer.secho(f"[{turn.role}]", fg="cyan", bold=True)
+        typer.echo(turn.text)
+        if player == HUMAN:
+            reply = _ask(world)
+        else:
+            reply = policy(world.spec.id, player)(world, turn, rng)
+            typer.secho(f"> {reply}", fg="green")
+        turn = world.reply(reply)
+        if turn.done and turn.text:
+            typer.echo(turn.text)
+        _show_answer(turn)
+        turns.append(turn)
+        replies.append(reply)
+    return Record(task, tuple(turns), tuple(replies), world.returns)
+
+
+def _ask(world: World) -> str:
+    """Read one reply.
+
+    Raises:
+        _LeftError: at the end of the input.
+    """
+    form = world.reply_form
+    sends = "Enter sends" if form.single_line else "an empty line sends"
+    typer.secho(f"Form: {form.words} ({sends})", dim=True)
     lines: list[str] = []
     while True:
         try:
             line = input("> ")
         except EOFError:
-            break
-        if not line:
-            break
-        lines.append(line)
-    return "\n".join(lines)
+            if not lines:
+                raise _LeftError from None
+            line = ""
+        if line:
+            lines.append(line)
+        if lines and (form.single_line or not line):
+            return "\n".join(lines)
+
+
+def _show_answer(turn: Turn) -> None:
+    """Show what a reply earned, and whether it was in form."""
+    for role, terms in turn.terms.items():
+        parts = ", ".join(f"{name} {value:+.4f}" for name, value in terms.items())
+        typer.secho(f"{role}: reward {turn.rewards[role]:+.4f} = {parts}", fg="yellow")
+    formed = turn.metrics.get("well_formed")
+    if not turn.terms and formed is not None:
+        state = "in form" if formed else "malformed"
+        typer.secho(f"{state}; no reward yet", fg="yellow", dim=bool(formed))
+
+
+def _show_end(world: World, record: Record) -> None:
+    for role, value in record.returns.items():
+        best = world.optimum(record.task).get(role)
+        kind = "" if best is None else f" ({'optimum' if best.exact else 'bound'} {best.value:.4f})"
+        stopped = record.turns[-1].stop_reason
+        typer.secho(f"{role} earned {value:.4f}{kind}; {stopped}", fg="yellow", bold=True)
+    for name, number in record.metrics.items():
+        typer.echo(f"  {name}: {number:g}")
+
+
+def _show_oracle(world: World, record: Record, players: Mapping[str, str], role: str) -> None:
+    """Show what the oracle replies and earns in a role, against the same scripted opponents.
+
+    Where people played other roles, those are played by their usual scripts.
+    """
+    others = {
+        other: scripted_opponent(world.spec.id, other) if player == HUMAN else player
+        for other, player in players.items()
+    }
+    policies: dict[str, Policy] = {
+        other: policy(world.spec.id, player) for other, player in {**others, role: _ORACLE}.items()
+    }
+    rng = np.random.default_rng(record.task.index)
+    best = play_episode(world.fork(), record.task, policies, rng)
+    typer.secho("The oracle, which knows the Task's answer:", fg="cyan", bold=True)
+    for turn, reply in zip(best.turns, best.replies, strict=False):
+        if turn.role == role:
+            typer.secho(f"> {reply}", fg="green")
+    earned, yours = best.returns[role], record.returns[role]
+    typer.secho(f"{role} earned {earned:.4f}; you: {yours - earned:+.4f}", fg="yellow", bold=True)
+
+
+def _leave(world: World) -> None:
+    """Say what was earned so far."""
+    earned = ", ".join(f"{role} {value:.4f}" for role, value in world.returns.items())
+    typer.echo(f"\nYou left before the end. Earned so far: {earned or 'nothing'}.")

@@ -97,7 +97,9 @@ def ties(
             study = _scripted(world, level, options, policy, sizes, tasks, correct, seed)
         found, report = study.to_dict(), ties_report(study)
     console = Console()
-    console.print(report.table.for_terminal())
+    console.print(report.title, style="bold", highlight=False)
+    for table in report.tables:
+        console.print(table.for_terminal())
     for line in report.lines:
         console.print(line, highlight=False)
     if json_file is not None:

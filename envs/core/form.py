@@ -1,9 +1,10 @@
-"""Nearness to the form: how close a malformed reply came to a well-formed one."""
+"""The form of a reply: what it looks like, and how near to it a malformed one came."""
 
 import re
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import takewhile
+from typing import NamedTuple
 
 from tokengym.envs.core.grammar import lines_of, undecorated
 
@@ -15,6 +16,18 @@ _PATIENCE = 4.0
 """Superfluous characters that halve the nearness, as a multiple of the form's length."""
 _LONGEST = 1000
 """Characters of a line that are looked at; no form is longer."""
+
+
+class ReplyForm(NamedTuple):
+    """What a well-formed reply looks like, for people who play.
+
+    Attributes:
+        words: the form in words, or an example of it.
+        single_line: whether every well-formed reply is one line.
+    """
+
+    words: str
+    single_line: bool
 
 
 @lru_cache(maxsize=32)  # a policy that has collapsed repeats itself, turn after turn

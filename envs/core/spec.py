@@ -50,6 +50,8 @@ class WorldSpec:
         flat_floor: a rule that pays all bad episodes alike, to compare the graded rewards with.
         violation: name of the end-of-episode metric that is above 0 where a reply in form broke a
             rule, such as a safety floor; empty where none can.
+        metrics: `module:mapping` from the names of end-of-episode metrics to `Metric`, which says
+            what each means; those named there are on reports, in that order.
         calibration: names of the two end-of-episode metrics that hold what a forecast is scored
             against and what was stated, both in [0, 1]; `None` where nothing is forecast.
 
@@ -67,6 +69,7 @@ class WorldSpec:
     step_range: Mapping[str, Range]
     return_range: Mapping[str, Range]
     render: str = ""
+    metrics: str = ""
     demonstrations: str = ""
     blind: str = ""
     blind_name: str = "best blind"

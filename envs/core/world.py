@@ -22,6 +22,7 @@ from tokengym.envs.core.errors import (
     TaskError,
     TokengymError,
 )
+from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.seeding import SPLITS, generator, split_of
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task, canonical_json, fingerprint, plain
@@ -116,6 +117,11 @@ class World(ABC, Generic[Compiled]):
     def returns(self) -> Mapping[str, float]:
         """The return of each role so far in this episode."""
         return dict(self._returns)
+
+    @property
+    def reply_form(self) -> ReplyForm:
+        """What a well-formed reply of the role to speak looks like; by default, the example."""
+        return ReplyForm(self.expected_form, "\n" not in self.expected_form)
 
     # Tasks
 

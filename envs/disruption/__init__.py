@@ -14,6 +14,7 @@ SPEC = WorldSpec(
     step_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
     return_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
     demonstrations="tokengym.envs.disruption.demonstrations:labelled",
+    metrics="tokengym.envs.disruption.report:METRICS",
     blind="tokengym.envs.disruption.blind:blind",
     training={
         "options": {"prompt": "terse", "label": "expected"},

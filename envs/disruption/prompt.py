@@ -192,4 +192,10 @@ def answer_in_words(targets: Sequence[Target]) -> str:
     return f'a line "LABEL" with {words}, and a line "P" with the probabilities in that order'
 
 
+def argument_in_words(targets: Sequence[Target]) -> str:
+    """Describe a challenger's argument, for people who play."""
+    words = [word for target in targets for word in LABELS[target]]
+    return f'a line "ARGUE" with {_either([*words, NO_LABEL])}, and up to two claims'
+
+
 FULL = Writer(_opening, _challenge, _rejoinder)

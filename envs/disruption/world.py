@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from tokengym.envs.core.errors import DataError, OptionError
-from tokengym.envs.core.form import nearness
+from tokengym.envs.core.form import ReplyForm, nearness
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.spec import WorldSpec
@@ -31,7 +31,7 @@ from tokengym.envs.disruption.literature import posterior
 from tokengym.envs.disruption.metrics import challenge_metrics, debate_metrics
 from tokengym.envs.disruption.oracle import best_total
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.prompt import answer_in_words
+from tokengym.envs.disruption.prompt import answer_in_words, argument_in_words
 from tokengym.envs.disruption.scores import scores_of
 from tokengym.rewards import debate
 from tokengym.rewards.bounds import Range, dyadic
@@ -166,6 +166,13 @@ class DisruptionWorld(World[CompiledTask]):
     def argument(self) -> Argument | None:
         """The argument as the predictor reads it, `None` while there is none."""
         return self._argument
+
+    @property
+    def reply_form(self) -> ReplyForm:
+        """A predictor's lines, or a challenger's while the first answer is unchallenged."""
+        challenged = self._first is not None and self._argument is None
+        words = argument_in_words(self.targets) if challenged else answer_in_words(self.targets)
+        return ReplyForm(words, single_line=False)
 
     def task_from_paper(self, paper: Paper, index: int = 0, split: str | None = None) -> Task:
         """Make a Task of a real paper; facts of the tier that the record lacks are not shown.

@@ -25,6 +25,7 @@ SPEC = WorldSpec(
     step_range={"operator": UNIT},
     return_range={"operator": UNIT},
     render="tokengym.envs.energy.render:render_episode",
+    metrics="tokengym.envs.energy.report:METRICS",
     blind="tokengym.envs.energy.blind:blind",
     training={
         "options": {"prompt": "terse"},

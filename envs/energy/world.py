@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.form import nearness
+from tokengym.envs.core.form import ReplyForm, nearness
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.tables import Source
 from tokengym.envs.core.task import Task
@@ -16,7 +16,7 @@ from tokengym.envs.core.world import Optimum, World
 from tokengym.envs.energy import generator
 from tokengym.envs.energy.compiled import CompiledTask, compile_task
 from tokengym.envs.energy.data import TimeSeries, read
-from tokengym.envs.energy.grammar import forms, read_commands
+from tokengym.envs.energy.grammar import expected, forms, read_commands
 from tokengym.envs.energy.levels import LEVELS
 from tokengym.envs.energy.oracle import optimum
 from tokengym.envs.energy.outcome import Commands, Outcome, State
@@ -208,6 +208,12 @@ class EnergyWorld(World[CompiledTask]):
         plant = self.compiled.plant
         step = min(self._step, plant.steps - 1)
         return Shown(step, plant.seen(step, self._state), plant.foreseen(step))
+
+    @property
+    def reply_form(self) -> ReplyForm:
+        """A line for each device."""
+        devices = self.compiled.plant.devices
+        return ReplyForm(expected(devices), single_line=len(devices) == 1)
 
     @property
     def outcome(self) -> Outcome | None:

@@ -13,6 +13,7 @@ SPEC = WorldSpec(
     turn_limits={"easy": 1, "medium": 1, "hard": 1, "expert": 1, "update": 2},
     step_range={"forecaster": UNIT},
     return_range={"forecaster": UNIT},
+    metrics="tokengym.envs.forecasting.report:METRICS",
     blind="tokengym.envs.forecasting.baselines:constants",
     blind_name="best constant",
     training={

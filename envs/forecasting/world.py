@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
@@ -22,7 +23,11 @@ from tokengym.envs.forecasting.data.load import Dataset, load_dataset
 from tokengym.envs.forecasting.data.report import DataReport
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.generator import draw, draw_outcomes, share_of_yes
-from tokengym.envs.forecasting.grammar import nearness_of_forecast, read_forecast
+from tokengym.envs.forecasting.grammar import (
+    describe_form,
+    nearness_of_forecast,
+    read_forecast,
+)
 from tokengym.envs.forecasting.levels import LEVELS
 from tokengym.envs.forecasting.question import Question
 from tokengym.rewards.bounds import dyadic
@@ -134,6 +139,11 @@ class ForecastWorld(World[CompiledTask]):
             EpisodeStateError: before the first `start`.
         """
         return self.compiled[self._turn].question
+
+    @property
+    def reply_form(self) -> ReplyForm:
+        """One line with a probability, or one for each outcome."""
+        return ReplyForm(describe_form(self.question.options), single_line=True)
 
     @property
     def best_forecast(self) -> Forecast:

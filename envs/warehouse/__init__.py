@@ -26,6 +26,7 @@ SPEC = WorldSpec(
     step_range={"lead": UNIT},
     return_range={"lead": UNIT},
     render="tokengym.envs.warehouse.render:render_episode",
+    metrics="tokengym.envs.warehouse.report:METRICS",
     blind="tokengym.envs.warehouse.blind:blind",
     training={
         "options": {"prompt": "terse"},

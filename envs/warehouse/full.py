@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.compiled import CompiledFull
@@ -9,7 +10,7 @@ from tokengym.envs.warehouse.days import Days
 from tokengym.envs.warehouse.grammar import read_reorder, reorder_nearness
 from tokengym.envs.warehouse.inventory import reorder
 from tokengym.envs.warehouse.pick import Picking, follows
-from tokengym.envs.warehouse.prompt import REORDER_WORDS, Answer, stock_line
+from tokengym.envs.warehouse.prompt import PICK_WORDS, REORDER_WORDS, Answer, stock_line
 
 
 class FullSession:
@@ -61,6 +62,13 @@ class FullSession:
                 count += len(days.picking.open) + 1
             days.close()
         return count
+
+    @property
+    def form(self) -> ReplyForm:
+        """What a well-formed reply looks like: in the morning a reorder, then trips."""
+        if self._picking is None:
+            return ReplyForm(REORDER_WORDS, single_line=False)
+        return ReplyForm(PICK_WORDS, single_line=True)
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the days so far."""

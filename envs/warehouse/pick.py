@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.compiled import CompiledPick
@@ -98,6 +99,11 @@ class PickSession:
     def malformed(self) -> int:
         """Replies without a command so far."""
         return self.picking.malformed
+
+    @property
+    def form(self) -> ReplyForm:
+        """What a well-formed reply looks like."""
+        return ReplyForm(PICK_WORDS, single_line=True)
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the shift so far."""

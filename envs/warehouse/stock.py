@@ -8,6 +8,7 @@ demand drawn, so the optimal policy earns 1 on every path and no policy earns mo
 
 from collections.abc import Sequence
 
+from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.compiled import CompiledStock
@@ -50,6 +51,11 @@ class StockSession:
     def replies(self) -> int:
         """Replies in an episode that has none but malformed ones."""
         return self.compiled.reviews
+
+    @property
+    def form(self) -> ReplyForm:
+        """What a well-formed reply looks like."""
+        return ReplyForm(REORDER_WORDS, single_line=False)
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the days so far: realised cost, share of demand served."""

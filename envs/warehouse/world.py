@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tokengym.envs.core.errors import EpisodeStateError, TaskError
+from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.tables import Source
@@ -98,6 +99,11 @@ class WarehouseWorld(World[CompiledTask]):
         if self._session is None:
             raise EpisodeStateError(f"{self.spec.id}: no episode is under way; call start(task)")
         return self._session
+
+    @property
+    def reply_form(self) -> ReplyForm:
+        """A trip in one line, or a line for each item to reorder."""
+        return self.session.form
 
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
         """Return 1, the return of the optimum or, where it is not exact, of its upper bound."""

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tokengym.agents.analysis.episode_report import episode_table
+from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.analysis.forecast_report import forecast_parts
-from tokengym.agents.analysis.report import Picture, Table
+from tokengym.agents.analysis.report import Gallery, Picture, Report, Table
 from tokengym.agents.analysis.role_report import role_reports
 from tokengym.agents.analysis.run_report import run_report, write_report
 from tokengym.agents.training.collapse import Collapse
@@ -20,6 +22,7 @@ from tokengym.agents.training.job import Job
 from tokengym.agents.training.outcome import Evaluation, Outcome, References
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.registry import baselines, load, make_world, spec, specs
 from tokengym.rewards.estimates import Estimate, mean_estimate
 from tokengym.rewards.skill import Yardstick
 
@@ -44,11 +47,18 @@ def report(
     return job, run, (folder / "report.html").read_text()
 
 
+def pictures(report: Report, title: str) -> list[Picture]:
+    (gallery,) = (
+        part for part in report.parts if isinstance(part, Gallery) and part.title == title
+    )
+    return list(gallery.pictures)
+
+
 def test_every_figure_is_on_the_page_and_nothing_is_markup(tmp_path: Path) -> None:
     collapse = Collapse(3, "lost <here>", "try it")
     outcome = Outcome(BEFORE, AFTER, {"forecaster": REFERENCES}, collapse, {"forecaster": None})
     _, _, page = report(tmp_path, preset("forecast"), [REWARDED] * 20, outcome)
-    for shown in ("0.6100", "0.8100", "0.9000", "0.2500", "&lt;b&gt;", "lost &lt;here&gt;."):
+    for shown in ("0.6100", "0.8100", "0.9000", "25.0%", "&lt;b&gt;", "lost &lt;here&gt;."):
         assert shown in page
     assert "<b>" not in page
     curve = (tmp_path / "reward.png").read_bytes()
@@ -88,7 +98,7 @@ def test_every_trained_role_has_its_own_curve_and_tables(tmp_path: Path) -> None
     sides = role_reports(job, run.steps(), outcome)
     assert [side.rewards[4] for side in sides] == [0.4, -0.4]
     assert "challenger, held out against model predictor" in page
-    for shown in ("0.6100", "0.8100", "0.0375", "-0.0425", "0.0625"):
+    for shown in ("0.6100", "0.8100", "0.0375", "-0.0425", "6.2%"):
         assert shown in page
 
 
@@ -107,10 +117,12 @@ def test_forecasts_of_outcomes_get_a_reliability_diagram_and_the_parts_of_their_
     rng = np.random.default_rng(0)
     stated = rng.uniform(0.05, 0.95, 400)
     pairs = [(float(rng.random() < p), float(p)) for p in stated]
-    picture, table = forecast_parts(pairs[:200], pairs[200:])
-    assert isinstance(picture, Picture)
+    gallery, table = forecast_parts(pairs[:200], pairs[200:])
+    assert isinstance(gallery, Gallery)
+    assert "Band" in gallery.note
+    assert len(gallery.pictures) == 2
     assert isinstance(table, Table)
-    figures = {name: (float(before), float(after)) for name, before, after in table.rows}
+    figures = {str(name): (float(b), float(a)) for name, b, a in table.rows}  # type: ignore[arg-type]
     for column, part in enumerate((pairs[:200], pairs[200:])):
         loss = sum((p - y) ** 2 for y, p in part) / 200
         shown = {name: values[column] for name, values in figures.items()}
@@ -123,9 +135,21 @@ def test_forecasts_of_outcomes_get_a_reliability_diagram_and_the_parts_of_their_
         assert shown["expected calibration error"] < 0.2
 
 
-@pytest.mark.parametrize("stated", [(), [(1.0, 0.5)], [(0.3, 0.4), (0.7, 0.6), (1.0, 0.9)]])
-def test_what_has_no_outcomes_has_no_calibration(stated: list[tuple[float, float]]) -> None:
+@pytest.mark.parametrize("stated", [(), [(1.0, 0.5)]])
+def test_fewer_than_two_forecasts_have_no_calibration(stated: list[tuple[float, float]]) -> None:
     assert forecast_parts(stated, stated) == []
+
+
+def test_forecasts_of_exact_probabilities_have_a_diagram_without_noise() -> None:
+    pairs = [(0.3, 0.4), (0.7, 0.6), (1.0, 0.9)]
+    gallery, table = forecast_parts(pairs, pairs)
+    assert isinstance(gallery, Gallery)
+    assert isinstance(table, Table)
+    assert "exact probabilities" in gallery.note
+    shown = {str(row[0]): row[1] for row in table.rows}
+    variance = float(np.var([0.3, 0.7, 1.0]))
+    assert shown["Brier skill over the base rate"] == f"{1 - 0.01 / variance:.4f}"
+    assert "its 95 % null quantile" not in shown
 
 
 def test_the_report_shows_the_rule_and_the_policy_before_and_after(tmp_path: Path) -> None:
@@ -140,10 +164,8 @@ def test_the_report_shows_the_rule_and_the_policy_before_and_after(tmp_path: Pat
     outcome = Outcome(before, after, {"operator": References(references, one)}, None, {})
     run = Run(tmp_path)
     report = run_report(Job.resolve(preset("energy", level="small")), run, outcome)
-    drawn = [part for part in report.parts if isinstance(part, Picture) and part.title]
-    assert [part.title for part in drawn] == [
-        f"The first held-out Task: {who}" for who in ("mpc", "before training", "after training")
-    ]
+    drawn = pictures(report, "The first held-out Task")
+    assert [part.title for part in drawn] == ["Mpc", "Before training", "After training"]
     for part, name in zip(drawn, ("rule", "before", "after"), strict=True):
         path = tmp_path / f"episode_{name}.png"
         assert path.read_bytes() == part.png
@@ -155,9 +177,51 @@ def test_the_report_of_a_world_without_pictures_has_none(tmp_path: Path) -> None
     one = References({}, Yardstick((0.0,), (1.0,), "null"))
     outcome = Outcome(found, found, {"forecaster": one}, None, {})
     report = run_report(Job.resolve(preset("forecast")), Run(tmp_path), outcome)
-    assert [part.alt for part in report.parts if isinstance(part, Picture)] == [
-        "Mean return by step with its reference lines"
-    ]
+    assert [part.title for part in report.parts if isinstance(part, Gallery)] == ["Step by step"]
+
+
+@pytest.mark.parametrize(
+    ("world", "figures", "shown"),
+    [
+        (
+            "energy",
+            {"total_money_cost": 1.4438, "safety_floor_mass": 0.125, "money_cost": 0.5},
+            {"Money paid (ct an episode)": "144.4", "Episodes with a violation": "12.5%"},
+        ),
+        ("warehouse", {"walked": 28.0, "unshipped": 0.5}, {"Steps walked (an episode)": "28"}),
+        (
+            "disruption",
+            {"flip_when_right": 0.25, "flip_when_wrong": 0.75},
+            {"Right labels given up": "25.0%", "Wrong labels given up": "75.0%"},
+        ),
+        ("forecast", {"term/score": 0.5}, {"Term: score (return)": "0.5"}),
+    ],
+)
+def test_figures_have_the_units_and_meanings_of_their_world(
+    world: str, figures: dict[str, float], shown: dict[str, str]
+) -> None:
+    found = Evaluation((0.5,), figures)
+    table = episode_table(spec(world), found, found, "")
+    rows = {row[0][0]: row for row in table.rows}
+    for title, value in shown.items():
+        (_, meaning), before, after = rows[title]
+        assert before == after == value
+        assert len(meaning) > 20
+    assert len(rows) == len(set(figures) - {"money_cost"})  # the last step's says nothing
+
+
+def test_every_metric_that_a_world_declares_is_one_it_reports() -> None:
+    for row in specs().values():
+        if not row.metrics:
+            continue
+        reported: set[str] = set()
+        for level in row.levels:
+            world = make_world(row.id, level, **({"credit": True} if level == "day" else {}))
+            for who in ("random", "oracle", "scripted", "noisy"):
+                if who in baselines(row.id):
+                    for record in play_all(world, [world.task("test", 0)], baselines(row.id)[who]):
+                        reported |= set(record.metrics)
+        assert set(load(row.metrics)) <= reported
 
 
 def test_an_evaluation_keeps_its_replies_in_a_file() -> None:

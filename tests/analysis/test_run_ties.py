@@ -87,6 +87,20 @@ def test_a_folder_in_place_of_a_world_is_read_and_drawn(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_rates_have_intervals_even_where_nothing_tied() -> None:
+    rows = [{"reward/total": 0.5 + 0.01 * at, "reward_uniform_group_rate": 0.0} for at in range(4)]
+    found = read(rows)
+    groups = 4 * found.groups
+    dead, mean = found.estimate("reward_uniform_group_rate"), found.estimate("reward/total")
+    assert dead is not None
+    assert mean is not None
+    assert (dead.value, dead.low, dead.samples) == (0.0, 0.0, groups)
+    assert dead.high == pytest.approx(1 - 0.025 ** (1 / groups))
+    assert mean.low < 0.515 < mean.high
+    (table,) = found.report().tables
+    assert f"0.000 (0.000 to {dead.high:.3f})" in table.rows[1]
+
+
 def test_a_run_without_steps_or_with_other_options_is_refused(tmp_path: Path) -> None:
     a_run(tmp_path, [])
     with pytest.raises(OptionError, match="no completed step"):

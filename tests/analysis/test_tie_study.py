@@ -15,7 +15,15 @@ from typer.testing import CliRunner
 
 from tests.analysis.digits import POLICIES, SPEC, Digits
 from tokengym.agents.analysis.evaluate import play_group
-from tokengym.agents.analysis.ties import WITHIN, Effort, Origin, SizeRow, TieStudy, tie_study
+from tokengym.agents.analysis.ties import (
+    WITHIN,
+    Effort,
+    Origin,
+    SizeRow,
+    TieStudy,
+    study_of,
+    tie_study,
+)
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
@@ -74,7 +82,7 @@ def made_up(shares: list[float]) -> TieStudy:
         SizeRow(2 ** (at + 1), Estimate(value, value, value), {}) for at, value in enumerate(shares)
     ]
     effort = Effort("byte", 1.0, 1.0, 1.0)
-    return TieStudy("w", "l", "p", 1, None, 0.5, 0.0, 0.0, 0.0, effort, tuple(rows), ())
+    return TieStudy("w", "l", "p", 1, None, 0.5, 0.0, 0.0, 0.0, effort, tuple(rows), (), (2, 2))
 
 
 @settings(max_examples=50)
@@ -85,6 +93,25 @@ def test_the_recommended_size_is_enough_and_no_smaller_one_is(shares: list[float
     assert enough[int(np.log2(size)) - 1]
     assert not any(enough[: int(np.log2(size)) - 1])
     assert f"{max(shares):.1%}" in reason
+
+
+def test_the_recommended_size_has_an_interval_that_a_larger_study_narrows() -> None:
+    rng = np.random.default_rng(0)
+    world = Digits(SPEC)
+
+    def between(groups: int) -> tuple[int, int]:
+        rewards = rng.integers(0, 3, (groups, 16)) / 4
+        effort = Effort("byte", 1.0, 1.0, 1.0)
+        found = study_of(
+            world, "p", rewards.tolist(), (2, 4, 8, 16), floor=None, malformed=0.0, effort=effort
+        )
+        low, high = found.recommended_between
+        assert low <= found.recommended[0] <= high
+        return low, high
+
+    few, many = between(6), between(2000)
+    assert few[0] < few[1]
+    assert many == (8, 8)  # of three equal rewards 8 tie in 3^-7 of the groups, 4 in 3^-3
 
 
 def test_where_everything_ties_the_study_says_that_no_size_helps() -> None:

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.rewards.calibration import auc, corp, expected_error, murphy, reliability
+from tokengym.rewards.calibration import (
+    auc,
+    consistency_band,
+    corp,
+    expected_error,
+    murphy,
+    reliability,
+)
 
 outcome = st.integers(0, 1)
 chance = st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.1, 0.5, 1.0])
@@ -128,7 +135,7 @@ def test_the_null_quantile_separates_a_perfect_forecaster_from_a_biased_one() ->
         ([[0.5]], [[1]], "one shape"),
         ([1.5], [1], "probabilities"),
         ([float("nan")], [1], "probabilities"),
-        ([0.5], [0.5], "0 or 1"),
+        ([0.5], [1.5], "0 or 1"),
     ],
 )
 def test_arrays_that_are_not_forecasts_are_refused(
@@ -136,3 +143,30 @@ def test_arrays_that_are_not_forecasts_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         corp(forecasts, outcomes)
+
+
+def test_exact_probabilities_need_no_outcomes_but_have_no_null_distribution() -> None:
+    rng = np.random.default_rng(3)
+    chances = rng.random(50)
+    terms = corp(chances, chances)
+    assert terms.miscalibration == pytest.approx(0.0, abs=1e-12)
+    assert terms.uncertainty == pytest.approx(chances.var())
+    assert terms.discrimination == pytest.approx(terms.uncertainty)
+    for measure in (auc, lambda p, y: expected_error(p, y, rng)):
+        with pytest.raises(ValueError, match="0 or 1"):
+            measure(chances, chances)
+
+
+def test_the_consistency_band_holds_calibrated_forecasts_and_not_biased_ones() -> None:
+    rng = np.random.default_rng(4)
+    forecasts = np.round(0.1 + 0.8 * rng.random(300), 1)
+    band = consistency_band(forecasts, rng)
+    assert np.all(band.low_V <= band.values_V + 1e-12)
+    assert np.all(band.values_V <= band.high_V + 1e-12)
+
+    def outside(chances: np.ndarray) -> float:
+        found = [corp(forecasts, rng.random(300) < chances).recalibrated_V for _ in range(50)]
+        return float(np.mean([(curve < band.low_V) | (curve > band.high_V) for curve in found]))
+
+    assert outside(forecasts) == pytest.approx(0.1, abs=0.05)
+    assert outside(np.clip(2 * forecasts - 0.5, 0, 1)) > 0.4

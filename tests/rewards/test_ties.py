@@ -229,6 +229,28 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     assert 0.88 <= covered / 200 <= 0.99
 
 
+def test_intervals_of_few_dead_groups_cover_the_truth() -> None:
+    """At 48 groups, a rate that resampling shows as 0 or hardly ever."""
+    truth, rng = 0.02, np.random.default_rng(0)
+    for size in (4, 16):
+        covered = 0
+        for _ in range(100):
+            groups = rng.random((48, 16))
+            groups[rng.random(48) < truth] = 0.0
+            found = tie_counts(groups).intervals(rng, sizes=(size,), resamples=1)
+            interval = found[f"zero_advantage_probability_{size}"]
+            covered += interval.low <= truth <= interval.high
+        assert covered >= 94
+
+
+def test_no_dead_group_among_few_does_not_mean_that_there_is_none() -> None:
+    counts = tie_counts(np.random.default_rng(0).random((48, 16)))
+    for name, rate in counts.intervals(np.random.default_rng(0)).items():
+        if name.endswith(("group_rate", "pair_rate")) and "floor" not in name:
+            assert rate.value == 0.0
+            assert rate.high == pytest.approx(1 - 0.025 ** (1 / 48))
+
+
 def test_a_hundred_thousand_groups_of_sixteen_cost_little_more_than_sorting_them() -> None:
     """Sorting takes some 25 ms on an idle core; the ratio holds on a busy one too."""
     drawn = np.random.default_rng(0).integers(0, 40, (100_000, 16)) / 64

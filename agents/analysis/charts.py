@@ -1,0 +1,82 @@
+"""The one look of charts: small enough for a phone, legible side by side on a wide screen."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLUE, PALE_BLUE, RED, GREEN, GREY = "#1f5f99", "#9bb7d4", "#c0392b", "#2a8a57", "#8a8f98"
+_WIDTH, _HEIGHT = 5.2, 3.4
+_APART = 0.055
+"""Least distance of two labels, as a share of the axis."""
+
+
+def chart(
+    title: str, xlabel: str, ylabel: str, *, height: float = _HEIGHT
+) -> "tuple[Figure, Axes]":
+    """Return an empty chart of one panel.
+
+    Args:
+        title: what it shows.
+        xlabel: name of the horizontal axis.
+        ylabel: name of the vertical axis.
+        height: in inches.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    axes = figure.subplots()
+    axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
+    axes.set_xlabel(xlabel, fontsize=9)
+    axes.set_ylabel(ylabel, fontsize=9)
+    axes.tick_params(labelsize=8, color="#999999")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color("#999999")
+    axes.grid(color="#e6e6e6", lw=0.6)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def share_axis(axes: "Axes") -> None:
+    """Let the vertical axis go from 0 to 1."""
+    axes.set_ylim(-0.02, 1.02)
+
+
+def legend(axes: "Axes") -> None:
+    """Name the lines above the panel's top right corner."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(
+            loc="lower right",
+            bbox_to_anchor=(1.0, 1.0),
+            ncols=3,
+            fontsize=8,
+            frameon=False,
+            borderaxespad=0.1,
+            handlelength=1.2,
+            columnspacing=1.0,
+        )
+
+
+def label_lines(axes: "Axes", lines: Sequence[tuple[str, float]]) -> None:
+    """Draw level lines and name them right of the panel, the names kept apart.
+
+    Args:
+        axes: a panel with its final limits.
+        lines: names and levels.
+    """
+    low, high = axes.get_ylim()
+    place = -1.0
+    for name, level in sorted(lines, key=lambda line: line[1]):
+        axes.axhline(level, ls="--", lw=0.9, color=GREY)
+        place = max((level - low) / (high - low), place + _APART)
+        axes.annotate(
+            name,
+            (1.01, place),
+            xycoords="axes fraction",
+            fontsize=8,
+            color="#555555",
+            va="center",
+            annotation_clip=False,
+        )

@@ -1,0 +1,47 @@
+"""What the numbers of an episode mean, for reports."""
+
+from collections.abc import Mapping
+
+from tokengym.envs.core.metric import Metric
+
+METRICS: Mapping[str, Metric] = {
+    "right_first": Metric(
+        "First label right", "", "Share of debates whose first label was right.", share=True
+    ),
+    "right_final": Metric(
+        "Final label right", "", "Share of debates whose final label was right.", share=True
+    ),
+    "flip_when_right": Metric(
+        "Right labels given up",
+        "",
+        "Of the debates whose first label was right, the share that changed it. 0 is best.",
+        share=True,
+    ),
+    "flip_when_wrong": Metric(
+        "Wrong labels given up",
+        "",
+        "Of the debates whose first label was wrong, the share that changed it. 1 is best.",
+        share=True,
+    ),
+    "brier_gain": Metric(
+        "Revision",
+        "half-Brier",
+        "How much nearer to the truth the second report is than the first; negative if misled.",
+    ),
+    "claim_validity": Metric("Own claims true", "", "Share of the final claims that verify."),
+    "challenge_false": Metric(
+        "False challenges", "", "Share of debates with a false claim of the challenger.", share=True
+    ),
+    "challenge_validity": Metric(
+        "Challenger's claims true", "", "Of the debates in which it makes claims, their share."
+    ),
+    "flip_when_challenge_false": Metric(
+        "Flips on a false challenge",
+        "",
+        "Of the debates with a false challenge, the share that changed a label.",
+        share=True,
+    ),
+    "brier_gain_when_challenge_false": Metric(
+        "Revision on a false challenge", "half-Brier", "Negative if a false challenge misleads."
+    ),
+}

@@ -1,0 +1,20 @@
+"""What the numbers of an episode mean, for reports."""
+
+from collections.abc import Mapping
+
+from tokengym.envs.core.metric import Metric
+
+METRICS: Mapping[str, Metric] = {
+    "score": Metric(
+        "Score of a forecast",
+        "",
+        "The proper score in [0, 1] of well-formed forecasts; 0.75 is what one half earns (Brier).",
+    ),
+    "regret": Metric(
+        "Regret",
+        "",
+        "What the exact probability would have scored more, in expectation. 0 is perfect.",
+    ),
+    "probability": Metric("Probability stated", "", "Mean of the forecasts of yes."),
+    "label": Metric("Scored against", "", "Mean of the outcomes, or of the exact probabilities."),
+}

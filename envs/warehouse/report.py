@@ -1,0 +1,32 @@
+"""What the numbers of an episode mean, for reports."""
+
+from collections.abc import Mapping
+
+from tokengym.envs.core.metric import Metric
+
+METRICS: Mapping[str, Metric] = {
+    "objective": Metric(
+        "Value less costs",
+        "$ an episode (stock: expected)",
+        "What the plan was worth: orders shipped, less walking and stock. Higher is better.",
+    ),
+    "normalized_score": Metric(
+        "Score",
+        "",
+        "0 is the reference (one order at a time, in order), 1 the optimum or its bound.",
+    ),
+    "walked": Metric("Steps walked", "an episode", "Each step costs money and time."),
+    "unshipped": Metric(
+        "Orders not shipped", "an episode", "Orders still open at the end; they earn nothing."
+    ),
+    "lost": Metric("Units lost", "an episode", "Units asked for that could not be shipped."),
+    "fill_rate": Metric("Fill rate", "", "Share of the demand that was met from stock."),
+    "total_cost": Metric(
+        "Realised cost", "an episode", "Holding, lost sales and orders as it came; luck counts."
+    ),
+    "turns": Metric("Replies", "an episode", "Replies until the shift was over."),
+    "refused": Metric("Replies refused", "an episode", "In form, but against a rule."),
+    "malformed_replies": Metric(
+        "Malformed replies", "an episode", "Each counts as waiting or ordering nothing."
+    ),
+}
