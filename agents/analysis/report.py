@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 _TEMPLATE = Path(__file__).with_name("report.html.j2")
-_DPI = 200
+_DPI = 150
 
 Cell = str | tuple[str, str]
 """Text of a table's cell, or text and a smaller line below it."""
