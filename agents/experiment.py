@@ -79,7 +79,11 @@ async def _measured_before(
     session: Session, run: Run, start: str | None
 ) -> tuple[dict[str, References], Evaluation]:
     """Return what scripted policies earn, and the policy before training, measured at once."""
-    return await asyncio.gather(reference_lines(session), _before(session, run, start))
+    references, before = await asyncio.gather(
+        reference_lines(session), _before(session, run, start)
+    )
+    run.write_references(references)
+    return references, before
 
 
 async def _before(session: Session, run: Run, start: str | None) -> Evaluation:

@@ -40,8 +40,8 @@ def run_charts(steps: Sequence[StepRow], sides: Sequence[RoleReport]) -> list[Pi
     shown = {
         name: (colour, {row.step: value for row in steps if (value := read(row)) is not None})
         for name, (colour, read) in _REPLIES.items()
+        if any(read(row) for row in steps)
     }
-    shown = {name: line for name, line in shown.items() if any(line[1].values())}
     if shown and not losses:
         pictures.append(_series("Replies", "share of replies", shown, share=True))
     entropies = {row.step: row.entropy for row in steps if row.entropy is not None}
@@ -64,9 +64,9 @@ def _returns(title: str, last: int, side: RoleReport) -> Picture:
     blind = side.references.yardstick.blind_name
     named = {"null": "null", "random": "random", blind: "blind", "oracle": "oracle"}
     levels = [(shown, lines[name].value) for name, shown in named.items() if name in lines]
-    found = [*(level for _, level in levels), *axes.get_ylim()]
-    margin = 0.03 * (max(found) - min(found))
-    axes.set_ylim(min(found) - margin, max(found) + margin)
+    reach = [*(level for _, level in levels), *axes.get_ylim()]
+    margin = 0.03 * (max(reach) - min(reach))
+    axes.set_ylim(min(reach) - margin, max(reach) + margin)
     label_lines(axes, levels)
     return Picture.of(figure, f"{title} by step; points: on held-out Tasks, 95 % intervals")
 
@@ -82,7 +82,7 @@ def _ties(title: str, side: RoleReport) -> Picture:
 def _series(
     title: str,
     ylabel: str,
-    lines: Mapping[str, tuple[str, Mapping[int, float | None]]],
+    lines: Mapping[str, tuple[str, Mapping[int, float]]],
     share: bool = False,
 ) -> Picture:
     figure, axes = chart(title, "step", ylabel)

@@ -12,10 +12,12 @@ from tokengym.agents.cli.data import data
 from tokengym.agents.cli.evaluate import evaluate
 from tokengym.agents.cli.models import models
 from tokengym.agents.cli.play import play
+from tokengym.agents.cli.report import report
 from tokengym.agents.cli.rollouts import rollouts
 from tokengym.agents.cli.serve import PASS_THROUGH, serve
 from tokengym.agents.cli.ties import ties
 from tokengym.agents.cli.train import train
+from tokengym.agents.cli.view import view
 from tokengym.agents.cli.worlds import worlds
 from tokengym.envs.core.errors import TokengymError
 
@@ -52,6 +54,8 @@ app.command()(rollouts)
 app.command()(ties)
 app.command()(train)
 app.command()(compare)
+app.command()(view)
+app.command()(report)
 app.add_typer(data, name="data")
 app.add_typer(models, name="models")
 app.command(context_settings=PASS_THROUGH)(serve)

@@ -85,10 +85,10 @@ class StepLog:
 
     Args:
         path: the file; it need not exist yet.
-        rollouts: the run's rollouts.
+        rollouts: the run's rollouts; `None` to leave the replies out.
     """
 
-    def __init__(self, path: Path, rollouts: RolloutLog) -> None:
+    def __init__(self, path: Path, rollouts: RolloutLog | None) -> None:
         self._path = path
         self._rollouts = rollouts
         self._position = 0
@@ -121,7 +121,7 @@ class StepLog:
         return found
 
 
-def _row(line: bytes, rollouts: RolloutLog) -> StepRow | None:
+def _row(line: bytes, rollouts: RolloutLog | None) -> StepRow | None:
     """Read one line; `None` if it is no completed step of the trainer."""
     try:
         metrics = json.loads(line)
@@ -141,7 +141,7 @@ def _row(line: bytes, rollouts: RolloutLog) -> StepRow | None:
         cut_off_share=_number(metrics, "env/all/cut_off"),
         copied_share=_number(metrics, "env/all/copied"),
         entropy=_number(metrics, "optim/entropy") if "optim/entropy" in metrics else None,
-        replies=read_reply_statistics(rollouts, int(metrics["step"])),
+        replies=None if rollouts is None else read_reply_statistics(rollouts, int(metrics["step"])),
         tokens=read
         + _number(metrics, "env/all/total_ac_tokens")
         + _number(metrics, "train/tokens"),

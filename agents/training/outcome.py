@@ -85,6 +85,23 @@ class References:
     yardstick: Yardstick
     expected: Yardstick | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "lines": {name: list(value) for name, value in self.lines.items()},
+            "yardstick": asdict(self.yardstick),
+            "expected": self.expected and asdict(self.expected),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "References":
+        """Read what `to_dict` returned."""
+        return cls(
+            {name: Estimate(*value) for name, value in data["lines"].items()},
+            _yardstick(data["yardstick"]),
+            data["expected"] and _yardstick(data["expected"]),
+        )
+
 
 class Skill(NamedTuple):
     """Skill of a policy: 0 is the best blind policy, 1 the oracle.
@@ -163,14 +180,7 @@ class Outcome:
             "before": self.before.to_dict(),
             "warm": None if self.warm is None else self.warm.to_dict(),
             "after": self.after.to_dict(),
-            "references": {
-                role: {
-                    "lines": {name: list(value) for name, value in found.lines.items()},
-                    "yardstick": asdict(found.yardstick),
-                    "expected": found.expected and asdict(found.expected),
-                }
-                for role, found in self.references.items()
-            },
+            "references": {role: found.to_dict() for role, found in self.references.items()},
         }
 
     @classmethod
@@ -179,14 +189,7 @@ class Outcome:
         return cls(
             Evaluation.from_dict(data["before"]),
             Evaluation.from_dict(data["after"]),
-            {
-                role: References(
-                    {name: Estimate(*value) for name, value in found["lines"].items()},
-                    _yardstick(found["yardstick"]),
-                    found["expected"] and _yardstick(found["expected"]),
-                )
-                for role, found in data["references"].items()
-            },
+            {role: References.from_dict(found) for role, found in data["references"].items()},
             data["collapse"] and Collapse(**data["collapse"]),
             data["sampler_paths"],
             data["warm"] and Evaluation.from_dict(data["warm"]),

@@ -8,7 +8,8 @@
 | `rollouts/` | what was read and said in training and evaluations, see `RolloutLog` |
 | `iteration_NNNNNN/` | the trainer's timings of a step |
 | `warm-start/` | the supervised steps before reinforcement learning: a run of its own |
-| `evaluation_*.json`, `outcome.json` | held-out evaluations, reference lines, collapse |
+| `references.json` | what scripted policies earn on the held-out Tasks |
+| `evaluation_*.json`, `outcome.json` | held-out evaluations, all of the above, collapse |
 | `report.html`, `*.png` | for people |
 | `service/` | weights and log of a local service |
 """
@@ -26,7 +27,7 @@ from filelock import FileLock, Timeout
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.monitor import StepLog, StepRow
-from tokengym.agents.training.outcome import Evaluation, Outcome
+from tokengym.agents.training.outcome import Evaluation, Outcome, References
 from tokengym.envs.core.errors import OptionError
 
 SCHEMA_VERSION = 2
@@ -39,6 +40,7 @@ _CHECKPOINTS = "checkpoints.jsonl"
 _BEFORE = "evaluation_before.json"
 _WARM = "evaluation_warm.json"
 _WARM_START = "warm-start"
+_REFERENCES = "references.json"
 _OUTCOME = "outcome.json"
 
 
@@ -156,9 +158,13 @@ class Run:
                 # The trainer's handlers write to the file, which is about to be closed.
                 root.handlers[:] = handlers
 
-    def step_log(self) -> StepLog:
-        """Return a reader of the completed steps that can follow the file as it grows."""
-        return StepLog(self.folder / _METRICS, self.rollouts)
+    def step_log(self, *, replies: bool = True) -> StepLog:
+        """Return a reader of the completed steps that can follow the file as it grows.
+
+        Args:
+            replies: whether to read what the steps' replies have in common, which takes long.
+        """
+        return StepLog(self.folder / _METRICS, self.rollouts if replies else None)
 
     def steps(self) -> list[StepRow]:
         """Return the completed steps, in order."""
@@ -251,6 +257,18 @@ class Run:
     def write_evaluation_warm(self, evaluation: Evaluation) -> None:
         """Record the policy after its warm start."""
         _write_json(self.folder / _WARM, evaluation.to_dict())
+
+    @property
+    def references(self) -> Mapping[str, References]:
+        """By trained role, scripted policies on the held-out Tasks; empty if not measured yet."""
+        path = self.folder / _REFERENCES
+        found = _read_json(path) if path.is_file() else {}
+        return {role: References.from_dict(data) for role, data in found.items()}
+
+    def write_references(self, references: Mapping[str, References]) -> None:
+        """Record what scripted policies earn on the held-out Tasks."""
+        data = {role: found.to_dict() for role, found in references.items()}
+        _write_json(self.folder / _REFERENCES, data)
 
     @property
     def outcome(self) -> Outcome | None:

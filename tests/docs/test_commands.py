@@ -35,7 +35,10 @@ PORT = "8000"
 SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
 CUT = ["--max-tokens", "16"]
 """Cuts long replies off; who speaks second in a debate has its turn after a whole reply only."""
-SHARING = {"debate", "design", "evaluation", "measured", "rollouts", "study", "training", "worlds"}
+SHARING = {
+    *("debate", "design", "evaluation", "measured", "rollouts", "study", "training", "viewer"),
+    "worlds",
+}
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""
 HOSTED = re.compile(r"[A-Z]\w*/[\w.-]+")
 SHOWN_ONLY = {"text", "csv", "json", "jsonl"}
@@ -185,6 +188,12 @@ def evaluate(reader: Reader, arguments: list[str]) -> str:
         return reader.run_tokengym("evaluate", *words, *few, key=key)
 
 
+def view(reader: Reader, arguments: list[str]) -> str:
+    """One page as a file; a server would not end, so that its runs are written as one too."""
+    page = [] if "--html" in arguments else ["--html", "page.html"]
+    return reader.run_tokengym("view", *arguments, *page)
+
+
 def models(reader: Reader, arguments: list[str]) -> str:
     """The command itself; a model that cannot be fetched here is said in a line."""
     shown = reader.folder / "models.txt"
@@ -271,6 +280,8 @@ RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "worlds"): lambda reader, rest: reader.run(BIN / "tokengym", "worlds", *rest),
     ("tokengym", "compare"): lambda reader, rest: reader.run_tokengym("compare", *rest),
     ("tokengym", "evaluate"): evaluate,
+    ("tokengym", "report"): lambda reader, rest: reader.run_tokengym("report", *rest),
+    ("tokengym", "view"): view,
     ("tokengym", "models"): models,
     ("tokengym", "play"): lambda reader, rest: reader.run_tokengym("play", *rest),
     ("tokengym", "check"): check,

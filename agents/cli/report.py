@@ -1,0 +1,17 @@
+"""`tokengym report`: a finished run's page, written again."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(run: Annotated[Path, typer.Argument(help="the folder of a finished run")]) -> None:
+    """Write the report of a finished run into its folder again."""
+    from tokengym.agents.analysis.run_report import write_report
+    from tokengym.agents.training.job import Job
+    from tokengym.agents.training.run import Run
+
+    opened = Run.open(run)
+    write_report(Job.resolve(opened.config), opened)
+    typer.echo(f"report: {run / 'report.html'}")

@@ -1,0 +1,43 @@
+"""`tokengym view`: run folders as a page, served on loopback or written as one file."""
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_MEGABYTE = 1_000_000
+
+
+def view(
+    paths: Annotated[list[Path], typer.Argument(help="run folders, or folders that hold them")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="any free one if 0")] = 0,
+    html: Annotated[
+        Path | None, typer.Option(help="write one self-contained page here instead of serving")
+    ] = None,
+    megabytes: Annotated[
+        float, typer.Option(min=0.1, help="most rollouts in that page; curves and tables are whole")
+    ] = 20.0,
+    browser: Annotated[bool, typer.Option(help="open the page in a browser")] = True,
+) -> None:
+    """Show runs: curves, rollouts, groups side by side; live while a run trains.
+
+    The page is for this machine alone. Ctrl-C stops the server.
+    """
+    from tokengym.agents.viewer import Viewer, open_runs, whole_page
+
+    runs = open_runs(paths)
+    if html is not None:
+        html.write_text(whole_page(runs, int(megabytes * _MEGABYTE)), encoding="utf-8")
+        typer.echo(f"page: {html} ({html.stat().st_size / _MEGABYTE:.1f} MB)")
+        return
+    with Viewer(runs, port) as server:
+        names = ", ".join(runs)
+        server.read_ahead()
+        typer.echo(f"{names}\n{server.url} (Ctrl-C stops)")
+        if browser:
+            webbrowser.open(server.url)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            typer.echo("")

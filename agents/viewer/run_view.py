@@ -1,0 +1,243 @@
+"""What pages show of one run: its settings, curves, evaluations and rollouts, as plain JSON."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tokengym.agents.rollouts import RolloutLog, RolloutRecord
+from tokengym.agents.rollouts.log import Segment
+from tokengym.agents.training.monitor import StepRow
+from tokengym.agents.training.outcome import References
+from tokengym.agents.training.run import Run
+from tokengym.agents.viewer.table import Texts, groups_of, table_of
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.registry import load, spec
+from tokengym.rewards.estimates import mean_estimate
+
+_SERIES: Mapping[str, Callable[[StepRow], float | None]] = {
+    "return": lambda row: None if row.nll is not None else row.reward,
+    "dead groups": lambda row: None if row.nll is not None else row.dead_share,
+    "tied pairs": lambda row: None if row.nll is not None else row.tie_pair_rate,
+    "malformed": lambda row: None if row.nll is not None else row.malformed_share,
+    "cut off": lambda row: None if row.nll is not None else row.cut_off_share,
+    "entropy": lambda row: row.entropy,
+    "loss": lambda row: row.nll,
+}
+"""Series over steps that pages show, by name."""
+
+
+_QUIET_SECONDS = 120
+"""A run without an end whose rollouts did not change for so long has stopped."""
+
+
+class _Indexed(NamedTuple):
+    """A segment as it was when it was read."""
+
+    stamp: str
+    table: dict[str, list[Any]]
+    texts: Texts
+
+
+class RunView:
+    """One run, read as it grows. Every method may be called from any thread.
+
+    Args:
+        name: what to call it; pages ask for it by this name.
+        folder: a run folder, or one that holds files of rollouts.
+    """
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.folder = folder
+        self._run = Run(folder)
+        self._log = self._run.rollouts if self._run.exists else RolloutLog(folder)
+        self._steps = self._run.step_log(replies=False)
+        self._stepping, self._indexing = threading.Lock(), threading.Lock()
+        self._indexed: dict[str, _Indexed] = {}
+        self._notes: list[str] = []
+
+    def summary(self) -> dict[str, Any]:
+        """Return what the run is, how far it is, and its evaluations."""
+        config = self._run.config if self._run.exists else None
+        outcome = self._run.outcome
+        before, after = self._run.evaluation_before, None if outcome is None else outcome.after
+        collapse = None if outcome is None else outcome.collapse
+        world = None if config is None else spec(config.world)
+        return {
+            "name": self.name,
+            "world": "" if config is None else config.world,
+            "level": "" if config is None else config.level or (world and world.levels[0]),
+            "steps": 0 if config is None else config.steps,
+            "group_size": 0 if config is None else config.group_size,
+            "state": self._state(config is not None),
+            "collapse": None if collapse is None else asdict(collapse),
+            "config": None if config is None else asdict(config),
+            "before": None if before is None else list(before.returns),
+            "after": None if after is None else list(after.returns),
+            "metrics": {}
+            if world is None or not world.metrics
+            else {name: metric._asdict() for name, metric in load(world.metrics).items()},
+            "picture": bool(world and world.render),
+            "notes": list(dict.fromkeys(self._notes)),
+        }
+
+    def curves(self) -> dict[str, Any]:
+        """Return the series over the completed steps and the levels of the reference lines."""
+        with self._stepping:
+            rows = self._steps.current()
+        series = {name: [_number(read(row)) for row in rows] for name, read in _SERIES.items()}
+        return {
+            "steps": [row.step for row in rows],
+            "series": {
+                name: values
+                for name, values in series.items()
+                if any(value is not None for value in values)
+            },
+            "lines": self._lines(),
+        }
+
+    def stamps(self) -> dict[str, str]:
+        """Return by segment what changes whenever its file does."""
+        return {segment.name: _stamp(segment) for segment in self._log.segments()}
+
+    def tables(self, segments: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
+        """Return the rows of segments, by column, with the stamp they are of.
+
+        Args:
+            segments: names; all that there are if `None`. Others are left out.
+        """
+        wanted = None if segments is None else set(segments)
+        return {
+            name: {"stamp": found.stamp, **found.table}
+            for name, found in self._index().items()
+            if wanted is None or name in wanted
+        }
+
+    def search(self, words: str) -> dict[str, list[int]]:
+        """Return by segment the rows whose texts hold `words`, in any case."""
+        return {name: found.texts.search(words) for name, found in self._index().items()}
+
+    def groups(self, segment: str) -> list[tuple[list[int], list[RolloutRecord]]]:
+        """Return the groups of a segment: the rows of their members, and their rollouts.
+
+        Raises:
+            DataError: if there is no such segment, or it is damaged.
+        """
+        if segment not in self.stamps():
+            raise DataError(f"{self.name} has no rollouts called {segment!r}")
+        records = list(RolloutLog(self._log.folder).read(segment))
+        return [(rows, [records[row] for row in rows]) for rows in groups_of(records).values()]
+
+    def group(self, segment: str, row: int) -> tuple[list[int], list[RolloutRecord]]:
+        """Return the group that a row of a segment belongs to, as `groups` does.
+
+        Raises:
+            DataError: if there is no such segment or row.
+        """
+        for rows, records in self.groups(segment):
+            if row in rows:
+                return rows, records
+        raise DataError(f"{segment} of {self.name} has no row {row}")
+
+    def _index(self) -> dict[str, _Indexed]:
+        """Read the segments that have changed since they were read last."""
+        with self._indexing:
+            found: dict[str, _Indexed] = {}
+            for segment in self._log.segments():
+                stamp, known = _stamp(segment), self._indexed.get(segment.name)
+                if known is not None and known.stamp == stamp:
+                    found[segment.name] = known
+                    continue
+                log = RolloutLog(self._log.folder)
+                try:
+                    records = list(log.read(segment.name))
+                except DataError as error:
+                    self._notes.append(str(error))
+                    continue
+                finally:
+                    self._notes += log.notes
+                found[segment.name] = _Indexed(stamp, table_of(records), Texts(records))
+            self._indexed = found
+            return dict(found)
+
+    def _state(self, is_run: bool) -> str:
+        if not is_run:
+            return "rollouts"
+        outcome = self._run.outcome
+        if outcome is not None:
+            return "completed" if outcome.collapse is None else "collapsed"
+        changed = [segment.changed for segment in self._log.segments()]
+        return "running" if time.time() - max(changed, default=0.0) < _QUIET_SECONDS else "stopped"
+
+    def _lines(self) -> dict[str, float]:
+        """Return the levels of null, random, blind and oracle, of the first trained role."""
+        references = self._run.references if self._run.exists else {}
+        if not references:
+            return {}
+        first: References = next(iter(references.values()))
+        blind = first.yardstick.blind_name
+        names = {"null": "null", "random": "random", blind: "blind", "oracle": "oracle"}
+        return {
+            shown: first.lines[name].value for name, shown in names.items() if name in first.lines
+        }
+
+
+def compare(left: RunView, right: RunView) -> dict[str, Any]:
+    """Return two runs on the held-out Tasks that both have played, paired.
+
+    Compared are the last evaluations on record of either run, by world, level, Task and role.
+
+    Returns:
+        `segments`, the evaluations; `pairs`, by Task the `rows` and the `returns` of both sides;
+        `difference`, the mean of right less left with its interval, `null` without pairs.
+    """
+    found = [_last_evaluation(view) for view in (left, right)]
+    pairs = []
+    if found[0] is not None and found[1] is not None:
+        (first, ours), (second, theirs) = found[0], found[1]
+        places = _places(theirs)
+        for key, row in _places(ours).items():
+            if key in places:
+                rows = [row, places[key]]
+                returns = [ours["return"][row], theirs["return"][places[key]]]
+                pairs.append(
+                    {"role": key[2], "index": ours["index"][row], "rows": rows, "returns": returns}
+                )
+        segments = [first, second]
+    else:
+        segments = []
+    differences = [pair["returns"][1] - pair["returns"][0] for pair in pairs]
+    return {
+        "segments": segments,
+        "pairs": pairs,
+        "difference": list(mean_estimate(differences)) if differences else None,
+    }
+
+
+def _last_evaluation(view: RunView) -> tuple[str, dict[str, Any]] | None:
+    tables = view.tables()
+    for name in ("evaluation_after", "evaluation_warm", "evaluation_before"):
+        if name in tables:
+            return name, tables[name]
+    others = [name for name in tables if name.startswith("evaluation")]
+    return (others[-1], tables[others[-1]]) if others else None
+
+
+def _places(table: Mapping[str, Any]) -> dict[tuple[str, str, str, str], int]:
+    columns = (table[name] for name in ("world", "level", "role", "fingerprint"))
+    places: dict[tuple[str, str, str, str], int] = {}
+    for row, key in enumerate(zip(*columns, strict=True)):
+        places.setdefault(key, row)
+    return places
+
+
+def _stamp(segment: Segment) -> str:
+    return f"{segment.changed}/{segment.size}"
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None

@@ -1,0 +1,194 @@
+"""The server: static files and JSON about the runs it was given, on loopback, for its own page.
+
+Every request must name the server's own address as its host and, where it names an origin, its own
+origin: a page of another site that a browser is made to ask here gets nothing. Only GET is
+answered, no path is joined from what a request says, and pages may run no code but our own.
+"""
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from tokengym.agents.viewer.pages import STATIC, TYPES, index_page
+from tokengym.agents.viewer.pictures import draw
+from tokengym.agents.viewer.run_view import RunView, compare
+from tokengym.envs.core.errors import DataError, TokengymError
+
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_LOOPBACK = "127.0.0.1"
+_LONGEST_QUERY = 4096
+
+Query = Mapping[str, str]
+
+
+class Viewer(ThreadingHTTPServer):
+    """The viewer's server.
+
+    Args:
+        runs: the runs by name.
+        port: where to listen on loopback; any free port if 0.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, runs: Mapping[str, RunView], port: int = 0) -> None:
+        self.runs = runs
+        super().__init__((_LOOPBACK, port), _Handler)
+
+    def read_ahead(self) -> None:
+        """Begin to read the rollouts, so that the first page need not wait for them."""
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for view in self.runs.values():
+            view.tables()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Pass over a page that left before its answer was written."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://{_LOOPBACK}:{self.server_address[1]}/"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The hosts that requests may name."""
+        return frozenset(f"{name}:{self.server_address[1]}" for name in (_LOOPBACK, "localhost"))
+
+    def view(self, query: Query, name: str = "run") -> RunView:
+        """Return the run that a query names.
+
+        Raises:
+            DataError: if there is none.
+        """
+        found = self.runs.get(query.get(name, ""))
+        if found is None:
+            raise DataError(f"there is no run called {query.get(name, '')!r}")
+        return found
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Viewer
+    server_version = "tokengym"
+    sys_version = ""
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+
+    def do_GET(self) -> None:
+        """Answer a request."""
+        if not self._is_ours():
+            self._answer_error(HTTPStatus.FORBIDDEN, "the viewer answers its own page only")
+            return
+        parts = urlsplit(self.path)
+        if len(parts.query) > _LONGEST_QUERY:
+            self._answer_error(HTTPStatus.REQUEST_URI_TOO_LONG, "the query is too long")
+            return
+        query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        try:
+            if parts.path == "/":
+                self._answer(index_page().encode(), "text/html; charset=utf-8")
+            elif parts.path.removeprefix("/static/") in STATIC and parts.path.count("/") == 2:
+                name = parts.path.removeprefix("/static/")
+                self._answer(STATIC[name].encode(), TYPES[name.rpartition(".")[2]])
+            elif parts.path == "/api/picture":
+                self._answer(self._picture(query), "image/png")
+            elif parts.path in _ANSWERS:
+                found = json.dumps(_ANSWERS[parts.path](self.server, query), allow_nan=False)
+                self._answer(found.encode(), "application/json")
+            else:
+                self._answer_error(HTTPStatus.NOT_FOUND, "there is no such page")
+        except TokengymError as error:
+            self._answer_error(HTTPStatus.BAD_REQUEST, str(error))
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Write nothing: what was asked is of no interest on a terminal."""
+
+    def _is_ours(self) -> bool:
+        """Return whether a request is from the viewer's own page, or from no page at all."""
+        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
+        site = self.headers.get("Sec-Fetch-Site", "none")
+        return (
+            host in self.server.hosts
+            and (origin is None or origin == f"http://{host}")
+            and site in ("none", "same-origin")
+        )
+
+    def _picture(self, query: Query) -> bytes:
+        row = _row(query)
+        rows, records = self.server.view(query).group(query.get("segment", ""), row)
+        return draw(records[rows.index(row)])
+
+    def _answer(self, body: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
+        self.send_response(status)
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _answer_error(self, status: HTTPStatus, message: str) -> None:
+        self._answer(json.dumps({"error": message}).encode(), "application/json", status)
+
+
+def _row(query: Query) -> int:
+    text = query.get("row", "")
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise DataError(f"row must be a number, got {text!r}")
+    return int(text)
+
+
+def _runs(server: Viewer, query: Query) -> Any:
+    return [{"name": name} for name in server.runs]
+
+
+def _run(server: Viewer, query: Query) -> Any:
+    view = server.view(query)
+    return {**view.summary(), "curves": view.curves(), "stamps": view.stamps()}
+
+
+def _tables(server: Viewer, query: Query) -> Any:
+    segments = query.get("segments")
+    return server.view(query).tables(None if segments is None else segments.split(","))
+
+
+def _group(server: Viewer, query: Query) -> Any:
+    rows, records = server.view(query).group(query.get("segment", ""), _row(query))
+    return {"rows": rows, "records": [record.to_dict() for record in records]}
+
+
+def _search(server: Viewer, query: Query) -> Any:
+    return server.view(query).search(query.get("words", ""))
+
+
+def _compare(server: Viewer, query: Query) -> Any:
+    return compare(server.view(query), server.view(query, "with"))
+
+
+_ANSWERS: Mapping[str, Callable[[Viewer, Query], Any]] = {
+    "/api/runs": _runs,
+    "/api/run": _run,
+    "/api/tables": _tables,
+    "/api/group": _group,
+    "/api/search": _search,
+    "/api/compare": _compare,
+}

@@ -1,0 +1,308 @@
+// The page: what is open, what is filtered, keys, and what changes while a run trains.
+"use strict";
+
+const POLL = 2000;
+const KEYS = [["j k ↓ ↑", "next and previous rollout"], ["Enter", "open the rollout"], ["g", "its group, or back"],
+  ["Esc", "back to the table"], ["/", "search"], ["x", "clear the filters"], ["?", "these keys"]];
+const DETAILED = ["at", "row", "tab", "pair"];
+
+class App {
+  constructor(root, source) {
+    this.root = root;
+    this.source = source;
+    this.sort = {name: "", down: false};
+    this.filters = this.noFilters();
+    this.table = new RolloutTable((row) => this.go({at: row.segment, row: row.row, tab: row.dead ? "group" : "rollout"}),
+      (name) => { this.sort = {name, down: this.sort.name === name && !this.sort.down}; this.apply(); });
+    window.addEventListener("hashchange", () => this.route());
+    document.addEventListener("keydown", (event) => this.press(event));
+  }
+
+  noFilters() {
+    return {segment: "", world: "", level: "", role: "", stop: "", flags: new Set(), low: null, high: null, found: null};
+  }
+
+  async start() {
+    this.runs = await this.source.runs();
+    this.frame();
+    await this.route();
+    if (this.source.live) setInterval(() => this.refresh(), POLL);
+  }
+
+  // The address holds what is open, so that "back" works and a link leads to the same place.
+  get place() {
+    const found = new URLSearchParams(location.hash.slice(1));
+    return Object.fromEntries(found);
+  }
+
+  go(change) {
+    const place = {...this.place, ...change};
+    for (const [name, value] of Object.entries(place)) if (value === "" || value === null || value === undefined) delete place[name];
+    location.hash = new URLSearchParams(place).toString();
+  }
+
+  async route() {
+    const place = this.place, name = place.run || this.runs[0].name;
+    try {
+      if (!this.run || this.run.name !== name) await this.load(name);
+      this.other = place.with ? await this.source.run(place.with) : null;
+      await this.paint(place);
+      this.fail("");
+    } catch (error) {
+      this.fail(error.message);
+    }
+  }
+
+  async load(name) {
+    this.run = await this.source.run(name);
+    this.rows = [];
+    this.tables = {};
+    this.filters = this.noFilters();
+    this.table.set([], this.sort, []);
+    this.header();
+    this.charts();
+    // Curves are there before the rollouts are read.
+    requestAnimationFrame(() => setTimeout(() => this.read(name)));
+  }
+
+  async read(name) {
+    const tables = await this.source.tables(name);
+    if (this.run.name !== name) return;
+    this.take(tables);
+    performance.mark("rows");
+  }
+
+  take(tables) {
+    this.tables = {...this.tables, ...tables};
+    for (const segment of Object.keys(this.tables)) if (this.source.live && !(segment in this.run.stamps)) delete this.tables[segment];
+    const order = Object.keys(this.tables).sort((a, b) => this.number(a) - this.number(b) || (a < b ? -1 : 1));
+    this.rows = rowsOf(Object.fromEntries(order.map((segment) => [segment, this.tables[segment]])));
+    this.choices();
+    this.apply(true);
+    this.root.removeAttribute("aria-busy");
+  }
+
+  number(segment) {
+    const step = /^train_(\d+)$/.exec(segment);
+    return step ? Number(step[1]) : segment === "evaluation_before" ? -2 : segment.startsWith("evaluation_warm") ? -1 : Infinity;
+  }
+
+  async refresh() {
+    if (document.hidden || this.busy || !this.run) return;
+    this.busy = true;
+    try {
+      const before = this.run.stamps, run = await this.source.run(this.run.name);
+      if (run.name !== this.run.name) return;
+      const changed = Object.keys(run.stamps).filter((segment) => run.stamps[segment] !== before[segment]);
+      const gone = Object.keys(before).some((segment) => !(segment in run.stamps));
+      const moved = run.curves.steps.length !== this.run.curves.steps.length || run.state !== this.run.state;
+      this.run = run;
+      if (moved) { this.header(); this.charts(); }
+      if (changed.length || gone) this.take(changed.length ? await this.source.tables(run.name, changed) : {});
+      this.fail("");
+    } catch (error) {
+      this.fail(`The viewer does not answer: ${error.message}`);
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  // Building blocks of the page
+
+  frame() {
+    this.top = h("header", {});
+    this.curves = h("section", {class: "panels", "aria-label": "curves"});
+    this.bar = h("form", {class: "filters", onsubmit: (event) => event.preventDefault()});
+    this.count = h("p", {class: "count", "aria-live": "polite"});
+    this.list = h("section", {class: "list", "aria-label": "rollouts"}, this.bar, this.count, this.table.view);
+    this.detail = h("section", {class: "detail", hidden: true});
+    this.problem = h("p", {class: "problem", role: "alert", hidden: true});
+    this.help = h("dialog", {}, h("h2", {}, "Keys"), h("table", {}, h("tbody", {}, KEYS.map(([keys, what]) =>
+      h("tr", {}, h("td", {}, keys.split(" ").map((key) => h("kbd", {}, key))), h("td", {}, what))))),
+      h("form", {method: "dialog"}, h("button", {}, "Close")));
+    replace(this.root, this.top, this.problem, this.curves, this.list, this.detail, this.help);
+  }
+
+  header() {
+    const run = this.run;
+    const pick = (label, value, options, change) => h("label", {}, h("span", {}, label),
+      h("select", {onchange: (event) => change(event.target.value)}, options.map(([name, title]) =>
+        h("option", {value: name, selected: name === value}, title))));
+    const names = this.runs.map((one) => [one.name, one.name]);
+    const done = run.curves.steps.length;
+    const clear = Object.fromEntries(DETAILED.map((name) => [name, ""]));
+    replace(this.top,
+      h("h1", {}, run.world ? `${run.world.split("/").pop()} ${run.level}` : run.name),
+      h("span", {class: `state ${run.state}`}, run.state, run.steps > 0 && ` · ${done} of ${plural(run.steps, "step")}`),
+      run.before && h("span", {class: "score"}, `held-out return ${show(run.before[0])}`, run.after && ` → ${show(run.after[0])}`),
+      h("span", {class: "space"}),
+      names.length > 1 && pick("run", run.name, names, (name) => this.go({...clear, run: name, with: ""})),
+      names.length > 1 && pick("compare with", this.place.with || "", [["", "none"], ...names.filter(([name]) => name !== run.name)],
+        (name) => this.go({...clear, with: name})),
+      h("button", {type: "button", title: "Keys (?)", "aria-label": "Keys", onclick: () => this.help.showModal()}, "?"));
+    if (run.collapse) this.top.append(h("p", {class: "collapse"}, `Collapsed at step ${run.collapse.since}: ${run.collapse.reason}. Try: ${run.collapse.advice}.`));
+    for (const note of run.notes) this.top.append(h("p", {class: "collapse"}, note));
+    document.title = `${run.name} · Tokengym`;
+  }
+
+  charts() {
+    const shown = [this.run, ...(this.other ? [this.other] : [])].map((run) => ({name: run.name, curves: run.curves, total: run.steps}));
+    const step = /^train_0*(\d+)$/.exec(this.filters.segment);
+    this.curves.hidden = !this.run.curves.steps.length;
+    if (this.curves.hidden) return;
+    replace(this.curves, drawCharts(shown, step ? Number(step[1]) : null, (title, at) => {
+      this.filters = {...this.noFilters(), segment: `train_${String(at).padStart(6, "0")}`};
+      if (title === "Ties" && this.rows.some((row) => row.segment === this.filters.segment && row.dead)) this.filters.flags.add("dead");
+      if (title === "Replies") this.filters.flags.add("malformed");
+      this.charts();
+      this.choices();
+      this.apply();
+      this.go(Object.fromEntries(DETAILED.map((name) => [name, ""])));
+    }));
+  }
+
+  choices() {
+    const filters = this.filters, words = this.bar.elements.words ? this.bar.elements.words.value : "";
+    const values = (name) => [...new Set(this.rows.map((row) => row[name]))];
+    const pick = (name, title, shown = (value) => value) => {
+      const found = values(name);
+      if (found.length < 2) return null;
+      return h("select", {"aria-label": title, onchange: (event) => { filters[name] = event.target.value; this.charts(); this.apply(); }},
+        h("option", {value: ""}, title), found.map((value) => h("option", {value, selected: value === filters[name]}, shown(value))));
+    };
+    const bound = (name, title) => h("input", {type: "number", step: "any", placeholder: title, "aria-label": title,
+      value: filters[name], oninput: (event) => { filters[name] = event.target.value === "" ? null : Number(event.target.value); this.apply(); }});
+    replace(this.bar,
+      h("input", {type: "search", name: "words", placeholder: "Search what was read and said", "aria-label": "Search", value: words,
+        oninput: (event) => this.search(event.target.value)}),
+      pick("segment", "all steps", segmentTitle), pick("world", "all worlds"), pick("level", "all levels"), pick("role", "all roles"),
+      pick("stop", "any end", (value) => value.replaceAll("_", " ")),
+      h("span", {class: "bounds"}, bound("low", "return from"), bound("high", "to")),
+      h("span", {class: "flags"}, FLAGS.filter((flag) => this.rows.some(flag.has)).map((flag) => h("label", {class: "flag"},
+        h("input", {type: "checkbox", name: flag.name, checked: filters.flags.has(flag.name), onchange: (event) => {
+          event.target.checked ? filters.flags.add(flag.name) : filters.flags.delete(flag.name);
+          this.apply();
+        }}), flag.mark))),
+      h("button", {type: "button", name: "clear", onclick: () => this.clear()}, "Clear"));
+  }
+
+  clear() {
+    this.filters = this.noFilters();
+    this.bar.elements.words.value = "";
+    this.charts();
+    this.choices();
+    this.apply();
+  }
+
+  search(words) {
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(async () => {
+      const begun = performance.now();
+      const found = words ? await this.source.search(this.run.name, words) : null;
+      if (this.bar.elements.words.value !== words) return;
+      this.filters.found = found && new Map(Object.entries(found).map(([segment, rows]) => [segment, new Set(rows)]));
+      this.apply();
+      this.searched = performance.now() - begun;
+    }, this.source.live ? 80 : 0);
+  }
+
+  apply(all = false) {
+    const begun = performance.now();
+    const found = sortRows(filterRows(this.rows, this.filters), this.sort);
+    this.table.set(found, this.sort, all ? this.rows : null);
+    const mean = found.length ? found.reduce((sum, row) => sum + row.return, 0) / found.length : null;
+    const groups = new Set(found.map((row) => row.groupNumber)).size;
+    replace(this.count, found.length === this.rows.length ? plural(found.length, "rollout") : `${found.length.toLocaleString("en")} of ${plural(this.rows.length, "rollout")}`,
+      ` in ${plural(groups, "group")}`, mean !== null && ` · mean return ${show(mean)}`);
+    this.filtered = performance.now() - begun;
+  }
+
+  // What is open
+
+  async paint(place) {
+    const open = place.at !== undefined && place.row !== undefined;
+    const compared = this.other && !open && place.pair === undefined;
+    this.header();
+    this.charts();
+    this.list.hidden = open || Boolean(this.other);
+    this.curves.hidden = this.curves.hidden || open || place.pair !== undefined;
+    this.detail.hidden = !open && !this.other;
+    if (open) await this.showRollout(place);
+    else if (this.other) await this.showComparison(place, compared);
+    if (!open && !this.other) this.table.draw();
+  }
+
+  async showRollout(place) {
+    const row = Number(place.row), group = await this.source.group(this.run.name, place.at, row);
+    const at = group.rows.indexOf(row), record = group.records[at];
+    const tab = place.tab === "group" ? "group" : "rollout";
+    const picture = this.run.picture && record.options.data === undefined ? this.source.picture(this.run.name, place.at, row) : null;
+    const tabs = [["rollout", `Rollout #${record.member}`], ["group", `Group of ${group.records.length}`]];
+    replace(this.detail, h("nav", {class: "crumbs"},
+      h("button", {type: "button", name: "back", onclick: () => this.close()}, "← all rollouts"),
+      h("span", {}, `${segmentTitle(place.at)} · group ${record.group}`),
+      h("span", {class: "tabs", role: "tablist"}, tabs.map(([name, title]) => h("button", {type: "button", role: "tab",
+        "aria-selected": name === tab, onclick: () => this.go({tab: name})}, title))),
+      h("span", {class: "space"}),
+      h("button", {type: "button", "aria-label": "Previous rollout", onclick: () => this.step(-1)}, "↑"),
+      h("button", {type: "button", "aria-label": "Next rollout", onclick: () => this.step(1)}, "↓")),
+    tab === "group" ? groupView(group, at, (other) => this.go({row: other, tab: "rollout"})) : rolloutView(group, at, this.run, picture));
+    window.scrollTo(0, 0);
+  }
+
+  async showComparison(place, whole) {
+    const runs = [this.run, this.other], found = await this.source.compare(runs[0].name, runs[1].name);
+    if (whole) {
+      replace(this.detail, compareView(runs, found, (pair) => this.go({pair: pair.rows.join(",")})));
+      return;
+    }
+    const rows = place.pair.split(",").map(Number);
+    const groups = await Promise.all(runs.map((run, side) => this.source.group(run.name, found.segments[side], rows[side])));
+    replace(this.detail, h("nav", {class: "crumbs"}, h("button", {type: "button", name: "back", onclick: () => this.go({pair: ""})}, "← comparison")),
+      pairView(runs, groups, rows));
+    window.scrollTo(0, 0);
+  }
+
+  close() {
+    this.go(Object.fromEntries(DETAILED.map((name) => [name, ""])));
+  }
+
+  step(by) {
+    this.table.move(by);
+    const row = this.table.rows[this.table.selected];
+    if (row) this.go({at: row.segment, row: row.row});
+  }
+
+  fail(message) {
+    this.problem.textContent = message;
+    this.problem.hidden = !message;
+  }
+
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || this.help.open) return;
+    const typing = event.target.matches("input[type=search], input[type=number], select");
+    if (event.key === "Escape") {
+      if (typing) event.target.blur();
+      else if (this.place.at !== undefined || this.place.pair !== undefined) this.close();
+      return;
+    }
+    if (typing) return;
+    const open = this.place.at !== undefined;
+    const keys = {
+      "/": () => { if (!open) this.bar.elements.words.focus(); },
+      "?": () => this.help.showModal(),
+      x: () => this.clear(),
+      j: () => open ? this.step(1) : this.table.move(1),
+      k: () => open ? this.step(-1) : this.table.move(-1),
+      g: () => { if (open) this.go({tab: this.place.tab === "group" ? "rollout" : "group"}); },
+      Enter: () => { if (!open && event.target === document.body && this.table.rows.length) this.table.open(this.table.rows[this.table.selected]); },
+    };
+    if (event.key in keys) {
+      keys[event.key]();
+      if (event.key === "/") event.preventDefault();
+    }
+  }
+}
+
+const app = new App(document.getElementById("app"), openSource());
+app.start().catch((error) => { document.getElementById("app").textContent = error.message; });

@@ -1,0 +1,61 @@
+// Where the page gets its data: from the server it came from, or from itself.
+"use strict";
+
+class Served {
+  constructor() { this.live = true; }
+
+  async get(path, query) {
+    const answer = await fetch(`/api/${path}?${new URLSearchParams(query)}`);
+    const found = await answer.json();
+    if (!answer.ok) throw new Error(found.error);
+    return found;
+  }
+
+  runs() { return this.get("runs", {}); }
+  run(run) { return this.get("run", {run}); }
+  tables(run, segments) { return this.get("tables", segments ? {run, segments: segments.join(",")} : {run}); }
+  group(run, segment, row) { return this.get("group", {run, segment, row}); }
+  search(run, words) { return this.get("search", {run, words}); }
+  compare(run, other) { return this.get("compare", {run, with: other}); }
+  picture(run, segment, row) { return `/api/picture?${new URLSearchParams({run, segment, row})}`; }
+}
+
+class Embedded {
+  constructor(data) {
+    this.live = false;
+    this.data = data;
+  }
+
+  find(run) { return this.data.runs.find((one) => one.name === run); }
+  async runs() { return this.data.runs; }
+  async run(run) { return {...this.find(run), stamps: {}}; }
+  async tables(run) { return this.find(run).tables; }
+
+  async group(run, segment, row) {
+    const found = this.find(run).groups[segment].find((group) => group.rows.includes(row));
+    if (!found) throw new Error("This rollout was left out of the page to keep it small: open the run with `tokengym view`.");
+    return found;
+  }
+
+  async search(run, words) {
+    const wanted = words.toLowerCase(), found = {};
+    for (const [segment, groups] of Object.entries(this.find(run).groups)) {
+      found[segment] = [];
+      for (const {rows, records} of groups) {
+        records.forEach((record, at) => {
+          const has = record.turns.some((turn) => `${turn.read}\n${turn.said || ""}`.toLowerCase().includes(wanted));
+          if (has) found[segment].push(rows[at]);
+        });
+      }
+    }
+    return found;
+  }
+
+  async compare(run, other) { return this.data.comparisons[`${run}\n${other}`]; }
+  picture() { return null; }
+}
+
+function openSource() {
+  const data = document.getElementById("data");
+  return data ? new Embedded(JSON.parse(data.textContent)) : new Served();
+}
