@@ -46,11 +46,12 @@ def _search(folder: Path, depth: int) -> list[Path]:
 
 def _names(folders: Sequence[Path]) -> dict[Path, str]:
     """Name each folder by as much of the end of its path as tells it from the others."""
+    shown = {one: one.parent if one.name == "rollouts" else one for one in folders}
     names: dict[Path, str] = {}
-    for folder in folders:
-        for count in range(1, len(folder.parts) + 1):
-            name = "/".join(folder.parts[-count:])
-            if sum(other.parts[-count:] == folder.parts[-count:] for other in folders) == 1:
+    for folder, at in shown.items():
+        for count in range(1, len(at.parts) + 1):
+            name = "/".join(at.parts[-count:])
+            if sum(other.parts[-count:] == at.parts[-count:] for other in shown.values()) == 1:
                 break
         names[folder] = name
     return names
