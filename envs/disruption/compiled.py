@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+import numpy as np
+
 from tokengym.envs.core.errors import TaskError
+from tokengym.envs.core.label_noise import outcomes_of_label
+from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.disruption.evidence import Evidence, evidence_of
 from tokengym.envs.disruption.labels import LABELS, Target
@@ -50,26 +54,31 @@ def compile_task(
     Args:
         task: a Task of the debate.
         targets: the targets asked for.
-        label: `outcome` or `expected`.
+        label: `outcome`, `replay:K` or `expected`.
         debated: whether a challenger will reply.
         aim: what the challenger is paid for, `adversary` or `critic`.
         prompt: `full` or `terse`.
 
     Raises:
         TaskError, LookupError, TypeError, ValueError: if the Task is damaged.
-        TaskError: if there is no posterior for `expected` labels.
+        TaskError: if there is no posterior for labels but `outcome`.
     """
     evidence = evidence_of(task.instance)
     gold, posteriors = [], []
     known = "posteriors" in task.answer
-    if label == "expected" and not known:
-        raise TaskError("label='expected' needs a posterior, which a real paper does not have")
+    if label != "outcome" and not known:
+        raise TaskError(f"label={label!r} needs a posterior, which a real paper does not have")
     for target in targets:
         place = LABELS[target].index(task.answer["labels"][target])
         gold.append(place)
         a, b, c = task.answer["posteriors"][target] if known else _certain(place)
         posteriors.append((float(a), float(b), float(c)))
-    truths = posteriors if label == "expected" else [_certain(place) for place in gold]
+    rng = generator("disruption replay", task.fingerprint)
+    truths = posteriors
+    if label != "expected":
+        further = outcomes_of_label(label) - 1
+        pairs = zip(gold, posteriors, strict=True)
+        truths = [_drawn(place, odds, further, rng) for place, odds in pairs]
     own = posteriors
     if known and evidence.private:
         own = [posterior(evidence, target) for target in targets]
@@ -84,6 +93,16 @@ def compile_task(
         tuple(posteriors),
         tuple(own),
     )
+
+
+def _drawn(
+    place: int, odds: Probabilities, further: int, rng: np.random.Generator
+) -> Probabilities:
+    """Return the shares of the labels among the true one and further draws of the posterior."""
+    counts = rng.multinomial(further, np.array(odds) / sum(odds)) if further else np.zeros(3)
+    counts[place] += 1
+    a, b, c = (float(count) / (further + 1) for count in counts)
+    return a, b, c
 
 
 def _certain(place: int) -> Probabilities:

@@ -11,6 +11,7 @@ import numpy as np
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.form import ReplyForm, nearness
 from tokengym.envs.core.grammar import complaint
+from tokengym.envs.core.label_noise import outcomes_of_label
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
@@ -88,7 +89,8 @@ class DisruptionWorld(World[CompiledTask]):
         target: `disruption`, `novelty` or `both` (correctness, losses and judge then average).
         single_turn: the first answer is final and nobody challenges it.
         label: `outcome` scores against what came of the paper; `expected` against its posterior,
-            which removes label noise and exists for the synthetic literature only.
+            which removes label noise; `replay:K` against K outcomes drawn of it, K up to 64. The
+            latter two exist for the synthetic literature only.
         challenger: what the challenger is paid for: an `adversary` for misleading, a `critic` for
             helping.
         bounded: rescale the predictor's total R to (R + 2) / 4, in [0, 1].
@@ -119,7 +121,7 @@ class DisruptionWorld(World[CompiledTask]):
         *,
         target: Literal["disruption", "novelty", "both"] = "disruption",
         single_turn: bool = False,
-        label: Literal["outcome", "expected"] = "outcome",
+        label: str = "outcome",
         challenger: Literal["adversary", "critic"] = "adversary",
         bounded: bool = False,
         data: str | Path | Sequence[str | Path] | None = None,
@@ -127,15 +129,15 @@ class DisruptionWorld(World[CompiledTask]):
     ) -> None:
         for name, value, known in (
             ("target", target, list(TARGETS)),
-            ("label", label, ["outcome", "expected"]),
             ("challenger", challenger, ["adversary", "critic"]),
             ("single_turn", single_turn, [False, True]),
             ("bounded", bounded, [False, True]),
         ):
             if value not in known:
                 raise OptionError(f"{name} must be one of {known}, got {value!r}")
-        if data is not None and label == "expected":
-            raise OptionError("label='expected' needs posteriors, which papers of `data` lack")
+        outcomes_of_label(label)
+        if data is not None and label != "outcome":
+            raise OptionError(f"label={label!r} needs posteriors, which papers of `data` lack")
         if bounded:
             unit = {PREDICTOR: Range(0.0, 1.0), CHALLENGER: spec.step_range[CHALLENGER]}
             spec = replace(spec, step_range=unit, return_range=unit)

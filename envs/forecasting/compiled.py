@@ -2,13 +2,12 @@
 
 from typing import NamedTuple
 
-from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.label_noise import outcomes_of_label
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.forecasting import prompt as full
 from tokengym.envs.forecasting import terse
 from tokengym.envs.forecasting.data.instance import FAMILY, question_of
-from tokengym.envs.forecasting.generator import OUTCOMES
 from tokengym.envs.forecasting.question import Question, questions
 from tokengym.rewards.scoring import SCORES, Forecast
 
@@ -58,22 +57,6 @@ def _texts(asked: tuple[Question, ...], task: Task, score: str, prompt: str) -> 
         return [opening, *map(terse.follow_up, later)]
     opening = full.opening(first, turns=len(asked), score=score, rng=rng)
     return [opening, *map(full.follow_up, later)]
-
-
-def outcomes_of_label(label: str) -> int:
-    """Return how many drawn outcomes a label averages.
-
-    Raises:
-        OptionError: if there is no such label.
-    """
-    if label in ("outcome", "expected"):
-        return 1
-    kind, _, count = label.partition(":")
-    if kind == "replay" and count.isascii() and count.isdigit() and 1 <= int(count) <= OUTCOMES:
-        return int(count)
-    raise OptionError(
-        f"label must be 'outcome', 'expected' or 'replay:K' with K in 1..{OUTCOMES}, got {label!r}"
-    )
 
 
 def _questions_and_outcomes(

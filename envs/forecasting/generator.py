@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from tokengym.envs.core.label_noise import OUTCOMES
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import plain
 from tokengym.envs.forecasting.distractors import draw_distractors
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.levels import LEVELS, Level
 from tokengym.envs.forecasting.oracle import as_asked, predictive
-
-OUTCOMES = 64
-"""Outcomes drawn for a synthetic Task; the label `replay:K` takes the first K."""
 
 _BASE_RATE_QUESTIONS = 2000
 

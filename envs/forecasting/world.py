@@ -8,6 +8,7 @@ import numpy as np
 
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.form import ReplyForm
+from tokengym.envs.core.label_noise import outcomes_of_label
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
@@ -16,7 +17,6 @@ from tokengym.envs.forecasting.compiled import (
     CompiledTask,
     CompiledTurn,
     compile_task,
-    outcomes_of_label,
 )
 from tokengym.envs.forecasting.data.instance import answer_of, instance_of
 from tokengym.envs.forecasting.data.load import Dataset, load_dataset

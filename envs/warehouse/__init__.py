@@ -22,6 +22,7 @@ SPEC = WorldSpec(
         "stock_large": 8,
         "full": 18,
         "full_pickers": 28,
+        "full_volatile": 32,
     },
     step_range={"lead": UNIT},
     return_range={"lead": UNIT},

@@ -137,7 +137,7 @@ def _draw_full(rng: np.random.Generator, level: FullLevel) -> dict[str, Any]:
                 "demand": {"about": mean},
                 "lead": lead,
                 "slow": 0,
-                "holding": 0.2,
+                "holding": level.holding,
                 "lost": 1,
                 "fixed": 0.5,
                 "leftover": 0,

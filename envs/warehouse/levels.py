@@ -70,6 +70,7 @@ class FullLevel:
         rows: slots in an aisle.
         due: latest due date of an order.
         capacity: units of a trip.
+        holding: cost of a unit left in the evening.
     """
 
     days: int
@@ -81,6 +82,7 @@ class FullLevel:
     rows: int
     due: int
     capacity: int = 6
+    holding: float = 0.2
 
 
 Level = PickLevel | StockLevel | FullLevel
@@ -96,5 +98,6 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
         "stock_large": StockLevel(3, 8, (1, 2), (0.2, 0.4, 0.6), 40, review=2),
         "full": FullLevel(3, 5, (3, 4), (1,), 1, 4, 6, 40),
         "full_pickers": FullLevel(4, 6, (4, 5), (1, 2), 2, 4, 8, 30),
+        "full_volatile": FullLevel(4, 6, (1, 6), (2,), 2, 4, 8, 30, holding=1.0),
     }
 )

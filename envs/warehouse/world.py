@@ -48,6 +48,7 @@ class WarehouseWorld(World[CompiledTask]):
     - `stock_small`, `stock`, `stock_large`: reorder items against random demand, scored on the
       expected cost of the decisions; the optimum is exact.
     - `full`, `full_pickers`: every day a reorder, then picking. The optimum is a bound.
+      `full_volatile`: few orders or many, a lead time of two days, and units left cost much.
 
     The objective is the value of orders, less exp(-lateness/decay) of it lost, less walking, and
     less holding, lost sales and reorders. Paid once, at the end: .95 h(s) of `rewards.control`,

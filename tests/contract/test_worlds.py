@@ -31,7 +31,7 @@ FIRST = [(row.id, row.levels[0]) for row in specs().values()]
 LARGER = {
     *(("tokengym/Warehouse-v0", f"pick{size}") for size in ("", "_large", "_online")),
     *(("tokengym/Warehouse-v0", f"stock{size}") for size in ("", "_large")),
-    ("tokengym/Warehouse-v0", "full_pickers"),
+    *(("tokengym/Warehouse-v0", f"full_{kind}") for kind in ("pickers", "volatile")),
     *(("tokengym/Energy-v0", size) for size in ("day", "two_days")),
 }
 """Levels whose env differs from another's in size alone; Gymnasium's checker draws many Tasks."""

@@ -208,6 +208,30 @@ def test_expected_labels_pay_the_mean_over_outcomes(target: str) -> None:
         assert expected.returns == pytest.approx(mean, abs=1e-4)
 
 
+@pytest.mark.parametrize("target", ["disruption", "both"])
+def test_more_outcomes_bring_the_return_nearer_that_under_the_posterior(target: str) -> None:
+    labels = ("expected", "outcome", "replay:1", "replay:8", "replay:64")
+    worlds = [make(target=target, label=label) for label in labels]
+    returns = np.array(
+        [
+            [played(world, world.task("train", index), index) for world in worlds]
+            for index in range(150)
+        ]
+    )
+    errors = returns[:, 1:] - returns[:, :1]
+    assert np.all(errors[:, 0] == errors[:, 1])
+    assert np.all(np.diff(errors[:, 1:].std(axis=0)) < 0.0)
+    assert np.all(np.abs(errors.mean(axis=0)) < 4.0 * errors.std(axis=0) / len(errors) ** 0.5)
+
+
+def played(world: DisruptionWorld, task: Task, seed: int) -> float:
+    rng = np.random.default_rng(seed)
+    turn = world.start(task)
+    while not turn.done:
+        turn = world.reply(BASELINES["noisy"](world, turn, rng))
+    return world.returns["predictor"]
+
+
 @pytest.mark.parametrize("target", ["disruption", "novelty", "both"])
 @pytest.mark.parametrize("single_turn", [False, True])
 def test_the_oracle_nearly_reaches_the_optimum_and_nobody_passes_it(

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, TaskError
+from tokengym.envs.core.label_noise import OUTCOMES
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
-from tokengym.envs.forecasting.generator import OUTCOMES
 from tokengym.envs.forecasting.levels import LEVELS
 from tokengym.envs.forecasting.world import ForecastWorld
 from tokengym.envs.registry import baselines, make_world

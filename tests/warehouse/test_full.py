@@ -25,7 +25,7 @@ from tokengym.envs.warehouse.oracle.full import (
 )
 from tokengym.envs.warehouse.stock_model import StockModel, poisson
 
-LEVELS = ["full", "full_pickers"]
+LEVELS = ["full", "full_pickers", "full_volatile"]
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -8,12 +8,9 @@ import pytest
 
 from tests.warehouse.drawn import task_of, world_of
 from tokengym.envs.core.rollout import Policy, play
-from tokengym.envs.core.seeding import generator
-from tokengym.envs.core.task import canonical_json
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import PROMPTS, World
 from tokengym.envs.registry import baselines
-from tokengym.envs.warehouse.generator import draw
 from tokengym.envs.warehouse.grammar import write_reorder
 from tokengym.envs.warehouse.levels import LEVELS
 from tokengym.envs.warehouse.reorder_rules import order_up_to
@@ -22,7 +19,7 @@ from tokengym.envs.warehouse.stock_model import StockModel
 from tokengym.envs.warehouse.world import WarehouseWorld
 
 STOCK = [level for level in LEVELS if level.startswith("stock")]
-ONLINE = ["pick_online", "full", "full_pickers"]
+ONLINE = ["pick_online", "full", "full_pickers", "full_volatile"]
 
 
 def mean_return(level: str, policy: Policy, tasks: int) -> float:
@@ -30,14 +27,6 @@ def mean_return(level: str, policy: Policy, tasks: int) -> float:
     rng = np.random.default_rng(0)
     earned = [play(world, task_of(level, i), policy, rng).returns["lead"] for i in range(tasks)]
     return float(np.mean(earned))
-
-
-@pytest.mark.parametrize("level", list(LEVELS))
-def test_first_prompts_hardly_ever_repeat(level: str) -> None:
-    """No repeat in 3,000 draws: with 10^5 equally likely prompts there would be 45."""
-    world, rng = world_of(level), generator("distinct prompts", level)
-    prompts = {canonical_json(world._split_key(draw(rng, LEVELS[level]))) for _ in range(3000)}
-    assert len(prompts) == 3000
 
 
 def test_shifts_that_begin_alike_lie_in_one_split() -> None:

@@ -1,0 +1,43 @@
+"""Every world has a level where even the best honest rule leaves much to be learned."""
+
+import numpy as np
+import pytest
+
+from tokengym.agents.analysis.evaluate import evaluate
+from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.world import World
+from tokengym.envs.registry import baselines, load, make_world, spec
+
+LEVELS = {
+    "forecast": ("expert", 100),
+    "energy": ("spot", 12),
+    "warehouse": ("full_volatile", 15),
+    "disruption": ("private", 60),
+}
+"""By world its level, and the Tasks it is measured on."""
+MOST_CLOSED = 0.6
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_the_best_honest_rule_closes_little_of_the_way_from_blind_to_optimum(name: str) -> None:
+    level, count = LEVELS[name]
+    world = make_world(name, level, **spec(name).check_options)
+    tasks = world.first_tasks("test", count)
+    role = spec(name).roles[0]
+
+    def best(policies: dict[str, Policy]) -> float:
+        return max(
+            evaluate(world, tasks, {**others(world, role), role: policy}).value
+            for policy in policies.values()
+        )
+
+    blind = best(load(spec(name).blind)(world))
+    honest = best({k: rule for k, rule in baselines(name).items() if k != "oracle"})
+    optimum = float(np.mean([world.optimum(task)[role].value for task in tasks]))
+    assert blind < honest < blind + MOST_CLOSED * (optimum - blind)
+
+
+def others(world: World, role: str) -> dict[str, Policy]:
+    """Scripts in the other roles."""
+    known = baselines(world.spec.id)
+    return {other: known["scripted"] for other in world.spec.roles if other != role}
