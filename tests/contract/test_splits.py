@@ -20,15 +20,17 @@ WORLDS = ("forecast", "disruption", "energy", "warehouse")
 CASES = [(world, level) for world in WORLDS for level in spec(world).levels]
 TASKS = {"forecast": 100, "disruption": 100, "energy": 4, "warehouse": 6}
 """Tasks of each split whose first texts are compared: those of two worlds are solved."""
-PROMPTS = {"forecast": 12_000, "disruption": 12_000, "energy": 200, "warehouse": 2_000}
-COMPARED = {"forecast": 1_500, "disruption": 450, "energy": 100, "warehouse": 300}
+PROMPTS = {"forecast": 5_000, "disruption": 5_000, "energy": 100, "warehouse": 1_000}
+COMPARED = {"forecast": 1_500, "disruption": 450, "energy": 240, "warehouse": 300}
 """Instances drawn to count first texts, and to compare what splits hold."""
+LONG = ("day", "two_days", "soma", "outages", "genset", "ev", "pick_large", "full_pickers")
+"""Levels compared with the thorough profile only: drawn like another one, and slowly."""
 THOROUGH = 25_000
 FEWEST_PROMPTS = 100_000
 SMALLEST_SHARE = 0.15
 """Share of all prompts that validation and test have."""
 LARGEST_Z = 4.0
-LEAST_SEEN = 25
+LEAST_SEEN = 15
 """Instances in each part below which a mean is not compared: it is far from normal."""
 
 
@@ -62,6 +64,8 @@ def test_every_split_has_many_prompts(case: tuple[str, str]) -> None:
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_splits_hold_alike_what_is_drawn(case: tuple[str, str]) -> None:
     """Families, probabilities, labels, and the numbers and words of instances."""
+    if case[1] in LONG and draws(0) == 0:
+        pytest.skip("compared with the thorough profile")
     world, rng = make_world(*case), np.random.default_rng(9)
     drawn: dict[str, list[dict[str, float]]] = defaultdict(list)
     for _ in range(draws(COMPARED[case[0]])):
@@ -78,7 +82,7 @@ def test_splits_hold_alike_what_is_drawn(case: tuple[str, str]) -> None:
     everything = [found for part in drawn.values() for found in part]
     for split in SPLITS:
         others = [found for name, part in drawn.items() if name != split for found in part]
-        assert len(drawn[split]) > 0.1 * len(everything)
+        assert len(drawn[split]) > 0.08 * len(everything)
         scores = z_scores(drawn[split], others)
         assert max(map(abs, scores.values())) < LARGEST_Z, scores
 
@@ -129,5 +133,8 @@ def z_scores(one: list[dict[str, float]], other: list[dict[str, float]]) -> dict
 
 
 def z_score(a: np.ndarray, b: np.ndarray) -> float:
+    """The difference of two means in standard errors; 0 of what is always the same."""
+    if np.ptp(np.concatenate([a, b])) == 0.0:
+        return 0.0
     error = float(np.sqrt(a.var() / len(a) + b.var() / len(b)))
-    return float(a.mean() - b.mean()) / error if error > 0.0 else 0.0
+    return float(a.mean() - b.mean()) / error if error > 0.0 else np.inf
