@@ -30,7 +30,7 @@ FEWEST_PROMPTS = 100_000
 SMALLEST_SHARE = 0.15
 """Share of all prompts that validation and test have."""
 LARGEST_Z = 4.0
-LEAST_SEEN = 15
+LEAST_SEEN = 30
 """Instances in each part below which a mean is not compared: it is far from normal."""
 
 
@@ -136,5 +136,5 @@ def z_score(a: np.ndarray, b: np.ndarray) -> float:
     """The difference of two means in standard errors; 0 of what is always the same."""
     if np.ptp(np.concatenate([a, b])) == 0.0:
         return 0.0
-    error = float(np.sqrt(a.var() / len(a) + b.var() / len(b)))
-    return float(a.mean() - b.mean()) / error if error > 0.0 else np.inf
+    variance = np.concatenate([a, b]).var()
+    return float((a.mean() - b.mean()) / np.sqrt(variance / len(a) + variance / len(b)))
