@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.rewards.estimates import Estimate, mean_estimate
+from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 
 _CONFIDENCE = 0.95
 _FEW = 5.0
@@ -57,12 +57,7 @@ def clustered_share(happened_TK: npt.ArrayLike) -> Estimate:
     if min(count, tasks - count) >= _FEW:
         found = mean_estimate(shares_T.tolist())
         return found._replace(low=max(found.low, 0.0), high=min(found.high, 1.0))
-    from scipy.special import betaincinv  # it takes long to load, and only reports need it
-
-    tail = (1.0 - _CONFIDENCE) / 2.0
-    low = float(betaincinv(count, tasks - count + 1.0, tail)) if count > 0 else 0.0
-    high = float(betaincinv(count + 1.0, tasks - count, 1.0 - tail)) if count < tasks else 1.0
-    return Estimate(count / tasks, low, high, tasks)
+    return share_estimate(count, tasks)
 
 
 def paired_comparison(first_TK: npt.ArrayLike, second_TK: npt.ArrayLike) -> Comparison:

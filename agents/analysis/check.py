@@ -5,7 +5,7 @@ is needed. What only a test can know (every reply whatsoever, other processes) i
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -114,8 +114,17 @@ class Certificate:
         }
 
 
+Keep = Callable[[str, Sequence[Sequence[Record]]], None]
+"""Takes the episodes of a policy, by Task: who played, and the groups."""
+
+
 def check(
-    world: World, policies: Mapping[str, Policy], *, tasks: int = 40, seed: int = 0
+    world: World,
+    policies: Mapping[str, Policy],
+    *,
+    tasks: int = 40,
+    seed: int = 0,
+    keep: Keep | None = None,
 ) -> Certificate:
     """Certify one level.
 
@@ -124,6 +133,7 @@ def check(
         policies: scripted policies of the world, with at least `null`, `random` and `oracle`.
         tasks: Tasks of each split, at least 2, or all of them where a split holds fewer.
         seed: seed of the policies' randomness.
+        keep: takes all episodes that were played, if they are wanted.
 
     Raises:
         OptionError: if there are fewer than two test Tasks.
@@ -142,6 +152,11 @@ def check(
     ]
     bytes_policies = dict.fromkeys(world.spec.roles, policies["null"]) | {role: random_bytes}
     noise = play_all(world, tested, bytes_policies, seed)
+    if keep is not None:
+        for name, runs in records.items():
+            keep(name, [[run] for run in runs])
+        keep(f"{grouped} in groups", groups)
+        keep("random bytes", [[run] for run in noise])
     played = [record for runs in (*records.values(), *groups, noise) for record in runs]
     earned = {name: _returns(runs, role) for name, runs in records.items()}
     limits = [world.optimum(task)[role] for task in tested]

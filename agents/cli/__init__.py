@@ -10,6 +10,7 @@ from tokengym.agents.cli.check import check
 from tokengym.agents.cli.compare import compare
 from tokengym.agents.cli.data import data
 from tokengym.agents.cli.evaluate import evaluate
+from tokengym.agents.cli.export import export
 from tokengym.agents.cli.models import models
 from tokengym.agents.cli.play import play
 from tokengym.agents.cli.report import report
@@ -51,6 +52,7 @@ app.command()(play)
 app.command()(check)
 app.command()(evaluate)
 app.command()(rollouts)
+app.command()(export)
 app.command()(ties)
 app.command()(train)
 app.command()(compare)

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,8 +12,9 @@ import typer
 from tokengym.agents.analysis.check_tables import BLOCKS
 from tokengym.agents.analysis.markdown import block_names, write_block
 from tokengym.agents.cli.options import name_values
+from tokengym.agents.rollouts import Origin, RolloutLog, record_play
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.rollout import Policy, Record
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, make_world, spec, specs
@@ -21,7 +23,7 @@ from tokengym.rewards.bounds import RewardRangeError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tokengym.agents.analysis.check import Certificate
+    from tokengym.agents.analysis.check import Certificate, Keep
 
 
 def check(
@@ -40,6 +42,9 @@ def check(
     markdown: Annotated[
         list[Path] | None,
         typer.Option(help="with --all: a page whose tables of worlds are made of them"),
+    ] = None,
+    rollouts: Annotated[
+        Path | None, typer.Option(help="a folder in which to keep every episode played")
     ] = None,
     search: Annotated[
         bool,
@@ -64,10 +69,12 @@ def check(
     rows = list(specs().values()) if world is None else [spec(world)]
     options = name_values(option or [], "--option")
     policies = _policies(rows, without or ())
+
+    def row_options(row: WorldSpec) -> Mapping[str, Any]:
+        return row.check_options if every else options
+
     made = [
-        make_world(row.id, name, **(row.check_options if every else options))
-        for row in rows
-        for name in level or row.levels
+        make_world(row.id, name, **row_options(row)) for row in rows for name in level or row.levels
     ]
     if search:
         if json_file or markdown:
@@ -79,7 +86,8 @@ def check(
     broken: list[tuple[World, Contract, str]] = []
     for one in made:
         try:
-            certificate = certify(one, policies[one.spec.id], tasks=tasks, seed=seed)
+            keep = _keep_in(rollouts, one, row_options(one.spec), seed) if rollouts else None
+            certificate = certify(one, policies[one.spec.id], tasks=tasks, seed=seed, keep=keep)
         except RewardRangeError as error:
             broken.append((one, Contract.RANGE, str(error)))
             continue
@@ -129,6 +137,30 @@ def _search(
         )
     if exploits:
         raise typer.Exit(1)
+
+
+def _keep_in(folder: Path, world: World, options: Mapping[str, Any], seed: int) -> "Keep":
+    """Return what writes a level's episodes to a folder, as rollouts of the first role."""
+    log = RolloutLog(folder)
+    segment = f"check_{world.spec.short_name}_{world.level}"
+    log.path(segment).unlink(missing_ok=True)
+    common = Origin("check", options=options, seed=seed)
+
+    def keep(policy: str, groups: Sequence[Sequence[Record]]) -> None:
+        log.append(
+            segment,
+            [
+                record_play(
+                    replace(common, group=group, member=member, policy=policy),
+                    played,
+                    world.spec.roles[0],
+                )
+                for group, members in enumerate(groups)
+                for member, played in enumerate(members)
+            ],
+        )
+
+    return keep
 
 
 def _policies(rows: Sequence[WorldSpec], without: Sequence[str]) -> dict[str, dict[str, Policy]]:

@@ -1,5 +1,7 @@
 """`tokengym compare`: several finished runs on the same held-out Tasks, as one table."""
 
+from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +12,10 @@ from tokengym.agents.training.outcome import Outcome
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
+from tokengym.rewards.clustered import holm, paired_comparison
+
+_TEST = ("world", "level", "options", "evaluation_tasks", "temperature", "max_tokens")
+"""Settings of a run that make up its test."""
 
 
 def compare(
@@ -36,7 +42,37 @@ def compare(
                 if (role, name) not in shown:
                     shown.add((role, name))
                     table.add_row(name, "script", role, "", str(value), "", str(value.samples))
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    pairs = _pairs(read)
+    if pairs:
+        note = "p by Holm; 'could show' is the smallest difference found in four of five cases"
+        differences = Table("difference of", "role", "return", "p", "could show", caption=note)
+        for row in pairs:
+            differences.add_row(*row)
+        console.print(differences)
+
+
+def _pairs(read: Sequence[tuple[Run, TrainConfig, Outcome]]) -> list[tuple[str, ...]]:
+    """Return the differences of every two runs after training, paired by Task."""
+    found = [
+        (
+            f"{later.name} - {earlier.name}",
+            role,
+            paired_comparison(
+                [[value] for value in after.after.of(role).returns_by_task],
+                [[value] for value in before.after.of(role).returns_by_task],
+            ),
+        )
+        for (earlier, _, before), (later, _, after) in combinations(read, 2)
+        for role in after.references
+        if role in before.references and len(after.after.of(role).returns_by_task) > 1
+    ]
+    corrected = holm([one.p_value for _, _, one in found])
+    return [
+        (names, role, str(one.difference), f"{p_value:.3f}", f"{one.detectable:.3f}")
+        for (names, role, one), p_value in zip(found, corrected, strict=True)
+    ]
 
 
 def method(config: TrainConfig) -> str:
@@ -60,14 +96,15 @@ def _finished(run: Run) -> tuple[TrainConfig, Outcome]:
 def _require_one_test(several: list[TrainConfig]) -> None:
     """Refuse runs whose held-out returns are not of the same Tasks and opponents.
 
-    A Task is the same in another wording: models of different sizes get different prompts.
+    A Task is the same in another wording: models of different sizes get different prompts. How
+    replies are sampled belongs to the test: the same policy earns more at a low temperature.
 
     Raises:
         OptionError: naming the first thing that differs.
     """
     first = several[0]
     for other in several[1:]:
-        for name in ("world", "level", "options", "evaluation_tasks"):
+        for name in _TEST:
             ours, theirs = _test_part(first, name), _test_part(other, name)
             if ours != theirs:
                 raise OptionError(f"runs to compare need one {name}, got {ours!r} and {theirs!r}")

@@ -8,6 +8,7 @@ import numpy as np
 import typer
 
 from tokengym.agents.cli.options import name_texts, name_values
+from tokengym.agents.rollouts import Origin, RolloutLog, record_play
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import Policy, Record
 from tokengym.envs.core.rollout import play as play_episode
@@ -39,6 +40,9 @@ def play(
     split: Annotated[str, typer.Option(help="train, validation or test")] = "train",
     index: Annotated[int, typer.Option(help="which Task of the split")] = 0,
     option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
+    rollouts: Annotated[
+        Path | None, typer.Option(help="a folder in which to keep the episode")
+    ] = None,
     picture: Annotated[
         Path | None,
         typer.Option(help="draw the episode, if its world can; .png, .svg or .pdf"),
@@ -48,7 +52,8 @@ def play(
 
     Enter sends a reply of one line; longer ones end with an empty line. Ctrl-D or Ctrl-C leaves.
     """
-    made = make_world(world, level, **name_values(option or [], "--option"))
+    options = name_values(option or [], "--option")
+    made = make_world(world, level, **options)
     if picture is not None:
         require_picture(made.spec.id, picture)
     players = _players(made, role, who, name_texts(opponent or [], "--opponent"))
@@ -63,6 +68,10 @@ def play(
         return
     _show_end(made, record)
     mine = role or made.spec.roles[0]
+    if rollouts is not None:
+        others = {other: name for other, name in players.items() if other != mine}
+        origin = Origin("play", policy=who, opponents=others, options=options, seed=index)
+        RolloutLog(rollouts).append("play", [record_play(origin, record, mine)])
     if players[mine] != _ORACLE:
         _show_oracle(made, record, players, mine)
     if picture is not None:

@@ -177,10 +177,9 @@ class EndpointPlayer:
         )
 
     async def _create(self, messages: list[dict[str, str]]) -> Any:
-        settings: dict[str, Any] = {self.limit: self.origin.max_tokens}
+        settings: dict[str, Any] = {"messages": messages, self.limit: self.origin.max_tokens}
         return await self.client.chat.completions.create(
             model=self.model,
-            messages=messages,  # type: ignore[arg-type]
             temperature=self.origin.temperature,
             **settings,
         )

@@ -1,6 +1,7 @@
 """Evaluating models: who is meant by a policy's name, and one service for all worlds."""
 
 import asyncio
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -111,7 +112,9 @@ def play_model(
     """
     first = policy.config_for(config.worlds[0], config)
     target = ServiceTarget.resolve(first)
-    with Connection.open(target, folder) as connection:
+    with warnings.catch_warnings(), Connection.open(target, folder) as connection:
+        # The SDK announces what it will rename; that is no news for who evaluates.
+        warnings.simplefilter("ignore", FutureWarning)
         asyncio.run(_connected(policy, config, tasks, target, connection, play))
 
 

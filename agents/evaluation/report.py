@@ -24,38 +24,34 @@ def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
         f"{config.success_margin:g} below the oracle's return on the Task. Expected: what replies "
         "earn on average over outcomes, where that is known.",
     ]
-    parts = [
-        Table(
-            tuple(found[0]),
-            [tuple(row.values()) for row in found],
-            name,
-        )
-        for name, found in _by_world(results.policies).items()
-    ]
+    parts = [_figures(name, of) for name, of in _by_world(results.policies).items()]
     if results.pairs:
         parts.append(_pairs(results))
     return Report("Evaluation", lines, parts)
 
 
-def _by_world(policies: Sequence[PolicyResult]) -> Mapping[str, list[dict[str, str]]]:
-    tables: dict[str, list[dict[str, str]]] = {}
+def _by_world(policies: Sequence[PolicyResult]) -> Mapping[str, list[PolicyResult]]:
+    found: dict[str, list[PolicyResult]] = {}
     for one in policies:
-        name = f"{WorldLevel(one.world, one.level).name}, {one.role}"
-        tables.setdefault(name, []).append(_cells(one))
-    # A column that says nothing of any policy is left out.
-    return {
-        name: [{key: row[key] for key in row if any(other[key] for other in rows)} for row in rows]
-        for name, rows in tables.items()
-    }
+        found.setdefault(f"{WorldLevel(one.world, one.level).name}, {one.role}", []).append(one)
+    return found
+
+
+def _figures(name: str, policies: Sequence[PolicyResult]) -> Table:
+    """Lay out the figures of policies side by side; one that says nothing of any is left out."""
+    columns = [_cells(one) for one in policies]
+    rows = [(figure, *(column[figure] for column in columns)) for figure in columns[0]]
+    shown = [row for row in rows[1:] if any(row[1:])]
+    return Table(rows[0], shown, name)
 
 
 def _cells(one: PolicyResult) -> dict[str, str]:
     most = max(one.pass_at)
     return {
-        "policy": one.policy,
-        "return": str(one.mean_return),
-        "expected": "" if one.expected is None else str(one.expected),
-        "skill": "" if math.isnan(one.skill.value) else str(one.skill),
+        "": one.policy,
+        "return": _unbroken(one.mean_return),
+        "expected": "" if one.expected is None else _unbroken(one.expected),
+        "skill": "" if math.isnan(one.skill.value) else _unbroken(one.skill),
         "success": _share(one.success),
         f"pass@{most}": "" if most == 1 else _share(one.pass_at[most]),
         "violations": "" if one.violations is None else _share(one.violations),
@@ -75,7 +71,7 @@ def _pairs(results: Results) -> Table:
         (
             WorldLevel(one.world, one.level).name,
             f"{one.first} - {one.second}",
-            str(one.difference),
+            _unbroken(one.difference),
             _p_value(one.p_corrected),
             f"{one.detectable:.3f}",
         )
@@ -92,7 +88,12 @@ def _pairs(results: Results) -> Table:
 
 
 def _share(share: Estimate) -> str:
-    return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%})"
+    return f"{share.value:.1%} ({100 * share.low:.0f} to {100 * share.high:.0f})"
+
+
+def _unbroken(estimate: Estimate) -> str:
+    """Return value and half width, which no page breaks in two."""
+    return str(estimate).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _p_value(p_value: float) -> str:

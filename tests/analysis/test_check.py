@@ -1,7 +1,7 @@
 """Laws of certificates: a sound world keeps every contract, and each broken one is named."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,10 +12,11 @@ from tokengym.agents.analysis.check import Certificate, Contract, check
 from tokengym.agents.analysis.evaluate import evaluate
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.rollout import Policy, Record
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.registry import baselines, make_world
 from tokengym.rewards.bounds import RewardRangeError
 
 
@@ -222,3 +223,14 @@ def test_a_policy_that_is_no_baseline_or_is_needed_cannot_be_left_out() -> None:
         result = CliRunner().invoke(app, ["check", "forecast", "--without", name])
         assert isinstance(result.exception, OptionError)
         assert name in str(result.exception)
+
+
+def test_every_episode_that_is_played_can_be_kept() -> None:
+    world, policies = make_world("forecast"), baselines("forecast")
+    kept: dict[str, Sequence[Sequence[Record]]] = {}
+    found = check(world, policies, tasks=2, keep=lambda who, groups: kept.update({who: groups}))
+    assert {*kept} == {*policies, "noisy in groups", "random bytes"}
+    for name, value in found.returns.items():
+        returns = [group[0].returns[found.role] for group in kept[name]]
+        assert sum(returns) / len(returns) == value.value
+    assert [len(group) for group in kept["noisy in groups"]] == [16, 16]

@@ -68,6 +68,13 @@ def test_one_table_shows_what_each_way_added(tmp_path: Path) -> None:
     assert [row[0] for row in rows[3:]] == ["oracle", "null"]
 
 
+def test_runs_are_compared_in_pairs(tmp_path: Path) -> None:
+    runs = [finished(tmp_path / name, RL, 0.1, after) for name, after in (("a", 0.2), ("b", 0.5))]
+    shown = table(*runs)
+    assert "b - a" in shown
+    assert "0.300 ± 0.000" in shown
+
+
 def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
     settings = replace(RL, self_play=True)
     shown = table(finished(tmp_path / "self", settings, 0.1, 0.3))
@@ -81,6 +88,8 @@ def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
     [
         (replace(RL, level="L1"), "one level"),
         (replace(RL, evaluation_tasks=9), "one evaluation_tasks"),
+        (replace(RL, temperature=0.3), "one temperature"),
+        (replace(RL, max_tokens=7), "one max_tokens"),
         (replace(RL, options={**RL.options, "target": "novelty"}), "one options"),
         (replace(RL, opponents={"challenger": "noisy"}), "opponents of predictor"),
         (preset("forecast", evaluation_tasks=8), "one world"),

@@ -35,10 +35,7 @@ PORT = "8000"
 SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
 CUT = ["--max-tokens", "16"]
 """Cuts long replies off; who speaks second in a debate has its turn after a whole reply only."""
-SHARING = {
-    *("debate", "design", "evaluation", "measured", "rollouts", "study", "training", "viewer"),
-    "worlds",
-}
+SHARING = {"debate", "design", "evaluation", "measured", "study", "training", "viewer", "worlds"}
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""
 HOSTED = re.compile(r"[A-Z]\w*/[\w.-]+")
 SHOWN_ONLY = {"text", "csv", "json", "jsonl"}
@@ -282,7 +279,9 @@ RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "evaluate"): evaluate,
     ("tokengym", "report"): lambda reader, rest: reader.run_tokengym("report", *rest),
     ("tokengym", "view"): view,
+    ("tokengym", "export"): lambda reader, rest: reader.run_tokengym("export", *rest),
     ("tokengym", "models"): models,
+    ("tokengym", "rollouts"): lambda reader, rest: reader.run_tokengym("rollouts", *rest),
     ("tokengym", "play"): lambda reader, rest: reader.run_tokengym("play", *rest),
     ("tokengym", "check"): check,
     ("tokengym", "ties"): ties,

@@ -10,8 +10,8 @@ from typing import Any
 
 from aiohttp import web
 
-SLOW = 0.01
-"""Seconds an answer takes, so that requests overlap."""
+PATIENCE = 10.0
+"""Seconds that answers wait for other requests to come, where they do."""
 
 
 @dataclass
@@ -22,6 +22,7 @@ class Endpoint:
         answer: from the request to the message's text, the reason it ended, and the refusal.
         failures: statuses of the next requests that fail, in order.
         refuses: a parameter that the server does not know.
+        together: requests that must be under way at once before the first is answered.
         gives_up_after: number of answers after which every request is refused; `None` for never.
         asked: bodies of the requests that were answered.
         busiest: most requests that were under way at once.
@@ -31,6 +32,7 @@ class Endpoint:
     answer: Callable[[dict[str, Any]], tuple[str | None, str, str | None]]
     failures: list[int] = field(default_factory=list)
     refuses: str = ""
+    together: int = 1
     gives_up_after: int | None = None
     asked: list[dict[str, Any]] = field(default_factory=list)
     busiest: int = 0
@@ -50,7 +52,11 @@ class Endpoint:
         self.asked.append(body)
         self._now += 1
         self.busiest = max(self.busiest, self._now)
-        await asyncio.sleep(SLOW)
+        waited = 0.0
+        while self.busiest < self.together and waited < PATIENCE:
+            await asyncio.sleep(0.001)
+            waited += 0.001
+        await asyncio.sleep(0)
         self._now -= 1
         text, finish, refusal = self.answer(body)
         message = {"role": "assistant", "content": text, "refusal": refusal}

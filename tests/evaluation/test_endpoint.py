@@ -54,7 +54,8 @@ def test_a_model_reads_the_whole_conversation_each_turn(tmp_path: Path) -> None:
 
 
 def test_errors_of_the_moment_are_tried_again_and_requests_are_bounded(tmp_path: Path) -> None:
-    with serving(Endpoint(forecast, failures=[429, 500, 503, 429])) as endpoint:
+    busy = Endpoint(forecast, failures=[429, 500, 503, 429], together=3)
+    with serving(busy) as endpoint:
         records = run(endpoint, tmp_path, concurrency=3, tasks=9, rollouts=2)
     assert len(records) == len(endpoint.asked) == 18
     assert endpoint.busiest == 3

@@ -1,0 +1,34 @@
+"""`tokengym export`: a run's weights as others load them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tokengym.agents.cli.extras import require_extra
+from tokengym.agents.training.run import Run
+from tokengym.envs.core.errors import OptionError
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="a run folder of `tokengym train`")],
+    folder: Annotated[Path, typer.Argument(help="the folder to make")],
+    merged: Annotated[
+        bool, typer.Option("--merged", help="the whole model, not the adapter alone")
+    ] = False,
+    role: Annotated[
+        str | None, typer.Option(help="whose policy, where each role has its own")
+    ] = None,
+) -> None:
+    """Write the last weights of a run as a PEFT adapter, or as a model of transformers."""
+    require_extra("tinker", "exporting weights")
+    if folder.exists():
+        raise OptionError(f"{folder} exists already; name a new folder")
+    from tokengym.agents.training.exporting import TrainedAdapter
+
+    adapter = TrainedAdapter.of_run(Run.open(run), role)
+    if merged:
+        adapter.write_merged(folder)
+    else:
+        adapter.write_peft(folder)
+    typer.echo(f"{folder}: {'a model' if merged else 'an adapter'} of {adapter.model}")

@@ -1,0 +1,108 @@
+"""A run's weights as others load them: an adapter of PEFT, or a whole model with it merged in."""
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from safetensors.torch import save_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from tokengym.agents.service import UnknownResourceError, copy_checkpoint
+from tokengym.agents.service.engine.adapters import LORA_ALPHA, LoraSpec, LoraWeights
+from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
+from tokengym.agents.training.connection import ServiceTarget
+from tokengym.agents.training.run import Run
+from tokengym.envs.core.errors import OptionError
+
+_HEAD = "lm_head"
+
+
+@dataclass(frozen=True)
+class TrainedAdapter:
+    """What a run trained: matrices by module of a model.
+
+    Attributes:
+        weights: the adapter.
+        model: directory of the model it belongs to.
+    """
+
+    weights: LoraWeights
+    model: Path
+
+    @classmethod
+    def of_run(cls, run: Run, role: str | None = None) -> Self:
+        """Read the last weights that a run saved on a service of its own.
+
+        Args:
+            run: the run.
+            role: whose policy, where each role has its own.
+
+        Raises:
+            OptionError: if there are none here.
+        """
+        config = run.config
+        if config.separate and role is None:
+            raise OptionError(f"{run.folder} has a policy for each role; choose one by --role")
+        path = (run.of_role(role) if config.separate and role else run).weights.sampler
+        if path is None:
+            raise OptionError(f"{run.folder} has saved no weights yet")
+        if config.base_url is not None:
+            raise OptionError(
+                f"the weights of {run.folder} are at the service {config.base_url}; only those of "
+                "a run's own local service can be exported"
+            )
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                copy_checkpoint(path, run.service_folder, Path(folder))
+            except UnknownResourceError as error:
+                raise OptionError(f"{run.folder} has lost its weights: {error}") from error
+            tensors, info = CheckpointStore(Path(folder)).load(CheckpointPath.parse(path))
+        target = ServiceTarget.resolve(config)
+        return cls(LoraWeights.from_tensors(tensors, LoraSpec(**info.lora)), Path(target.model))
+
+    def write_peft(self, folder: Path) -> None:
+        """Write it as `peft.PeftModel.from_pretrained` and vLLM read adapters."""
+        folder.mkdir(parents=True)
+        tensors: dict[str, torch.Tensor] = {}
+        for module, (a, b) in self.weights.tensors.items():
+            for name, matrix in (("lora_A", a), ("lora_B", b)):
+                tensors[f"base_model.model.{module}.{name}.weight"] = matrix.contiguous()
+        config = {
+            "peft_type": "LORA",
+            "task_type": "CAUSAL_LM",
+            "base_model_name_or_path": str(self.model),
+            "r": self.weights.spec.rank,
+            "lora_alpha": LORA_ALPHA,
+            "lora_dropout": 0.0,
+            "bias": "none",
+            "inference_mode": True,
+            "target_modules": sorted(self.weights.tensors),
+        }
+        save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+        (folder / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
+        AutoTokenizer.from_pretrained(self.model).save_pretrained(folder)
+
+    def write_merged(self, folder: Path) -> None:
+        """Write the model with the adapter added to its weights.
+
+        A head that shares its matrix with the embedding gets one of its own, since only the head
+        was trained.
+        """
+        model: Any = AutoModelForCausalLM.from_pretrained(self.model, dtype="auto")
+        modules = dict(model.named_modules())
+        if _HEAD in self.weights.tensors and model.config.tie_word_embeddings:
+            head = modules[_HEAD]
+            head.weight = torch.nn.Parameter(head.weight.detach().clone(), requires_grad=False)
+            model.config.tie_word_embeddings = False
+        for name, (a, b) in self.weights.tensors.items():
+            weight = modules[name].weight
+            update = (b.float() @ a.float()) * self.weights.spec.scaling
+            # Some models keep the matrix as [in, out].
+            update = update if update.shape == weight.shape else update.T
+            with torch.no_grad():
+                weight.copy_((weight.float() + update).to(weight.dtype))
+        model.save_pretrained(folder)
+        AutoTokenizer.from_pretrained(self.model).save_pretrained(folder)
