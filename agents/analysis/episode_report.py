@@ -1,14 +1,19 @@
 """What held-out episodes came to before and after training, in the units of their world."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tokengym.agents.analysis.report import Cell, Table
 from tokengym.agents.training.outcome import Evaluation
 from tokengym.envs.core.metric import Metric
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import load
+from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 
 _STOP, _TERM = "stop/", "term/"
+_NOTE = (
+    "Means over the held-out episodes that report the figure; totals are over an episode. Below: "
+    "95 % intervals over episodes, of shares those of Clopper and Pearson."
+)
 _GENERAL: Mapping[str, Metric] = {
     "malformed": Metric("Malformed replies", "", "Share of replies the world refused.", share=True),
     "cut_off": Metric(
@@ -28,43 +33,72 @@ _ENDS: Mapping[str, str] = {
 }
 
 
-def episode_table(spec: WorldSpec, before: Evaluation, after: Evaluation, title: str) -> Table:
-    """Lay out the figures of two evaluations, each with its unit and what it means.
+Ends = Sequence[Mapping[str, float | None]]
+"""What the world reported at the end of each episode of an evaluation."""
+
+
+def episode_table(
+    spec: WorldSpec,
+    evaluations: Sequence[Evaluation],
+    ends: Sequence[Ends],
+    title: str,
+) -> Table:
+    """Lay out the figures of an evaluation before and one after, with units and meanings.
 
     Shown are the world's own metrics in its order, what every world has, how episodes ended, and
     the terms of the return; other numbers that a world reports are left to `outcome.json`.
 
     Args:
         spec: of the world.
-        before: the policy as it was.
-        after: the policy as it became.
+        evaluations: the policy as it was, and as it became.
+        ends: of the episodes of either, from which intervals come; empty where not on record.
         title: heading.
     """
-    both = {**before.figures, **after.figures}
+    shown = _metrics(spec, {name for found in evaluations for name in found.figures})
+    rows: list[Sequence[Cell]] = [
+        (
+            (f"{metric.title} ({metric.unit})" if metric.unit else metric.title, metric.meaning),
+            *(
+                _cell(found.figures.get(name), metric, [end.get(name) for end in of_each])
+                for found, of_each in zip(evaluations, ends, strict=True)
+            ),
+        )
+        for name, metric in shown.items()
+    ]
+    return Table(("figure", "before", "after"), rows, title, _NOTE)
+
+
+def _metrics(spec: WorldSpec, reported: Collection[str]) -> dict[str, Metric]:
+    """Return what to call the figures that are shown, in order."""
     declared: Mapping[str, Metric] = load(spec.metrics) if spec.metrics else {}
-    known = {name: metric for name, metric in {**_GENERAL, **declared}.items() if name in both}
-    ordered = [*(name for name in declared if name in known), *(n for n in _GENERAL if n in known)]
-    shown = {name: known[name] for name in ordered}
-    for name in sorted(both):
+    known = {**declared, **{name: one for name, one in _GENERAL.items() if name not in declared}}
+    shown = {name: metric for name, metric in known.items() if name in reported}
+    for name in sorted(reported):
         if name.startswith(_TERM):
             part = name.removeprefix(_TERM)
             shown[name] = Metric(f"Term: {part}", "return", "Mean of its sum over an episode.")
         elif name.startswith(_STOP):
             reason = name.removeprefix(_STOP)
-            why = _ENDS.get(reason, "")
-            shown[name] = Metric(f"Ended: {reason}", "", why, share=True)
-    rows: list[Sequence[Cell]] = [
-        (
-            (f"{metric.title} ({metric.unit})" if metric.unit else metric.title, metric.meaning),
-            *(_show(found.figures.get(name), metric) for found in (before, after)),
-        )
-        for name, metric in shown.items()
-    ]
-    note = "Means over the held-out episodes that report the figure; totals are over an episode."
-    return Table(("figure", "before", "after"), rows, title, note)
+            shown[name] = Metric(f"Ended: {reason}", "", _ENDS.get(reason, ""), share=True)
+    return shown
 
 
-def _show(value: float | None, metric: Metric) -> str:
+def _cell(value: float | None, metric: Metric, ends: Sequence[float | None]) -> Cell:
+    """Return a figure with its interval, where the episodes are on record."""
     if value is None:
         return ""
+    values = [end for end in ends if end is not None]
+    if not values:
+        return _show(value, metric)
+    if metric.share:
+        found = share_estimate(sum(values), len(values))
+        return _show(value, metric), f"{sum(values):g} of {len(values)}: {_span(found, metric)}"
+    return _show(value, metric), _span(mean_estimate(values), metric)
+
+
+def _span(found: Estimate, metric: Metric) -> str:
+    return f"{_show(found.low, metric)} to {_show(found.high, metric)}"
+
+
+def _show(value: float, metric: Metric) -> str:
     return f"{value:.1%}" if metric.share else f"{metric.scale * value:.4g}"

@@ -10,6 +10,7 @@ from tokengym.agents.analysis.forecast_report import forecast_parts
 from tokengym.agents.analysis.report import Gallery, Part, Picture, Report, Table, Text
 from tokengym.agents.analysis.role_report import RoleReport, role_reports
 from tokengym.agents.analysis.run_plots import run_charts
+from tokengym.agents.rollouts import evaluation_segment
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.monitor import StepRow
 from tokengym.agents.training.outcome import Outcome
@@ -50,7 +51,7 @@ def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
     (run.folder / "reward.png").write_bytes(charts[0].png)
     parts: list[Part] = [Gallery(charts, "Step by step", _CURVES)]
     for side in sides:
-        parts += _held_out(job, side, several=len(sides) > 1)
+        parts += _held_out(job, run, side, several=len(sides) > 1)
     parts += forecast_parts(outcome.before.stated, outcome.after.stated)
     parts += _replies(steps)
     parts += _episodes(job, run, outcome)
@@ -83,7 +84,7 @@ def _facts(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[tuple[s
     return [*found, ("seconds", f"{sum(row.seconds for row in steps):,.0f}")]
 
 
-def _held_out(job: Job, side: RoleReport, *, several: bool) -> list[Part]:
+def _held_out(job: Job, run: Run, side: RoleReport, *, several: bool) -> list[Part]:
     of_role = f": {side.title}" if several else ""
     returns = Table(
         ("policy", "mean return", "95 % interval", "Tasks"),
@@ -95,7 +96,15 @@ def _held_out(job: Job, side: RoleReport, *, several: bool) -> list[Part]:
         "Intervals are those of Student's t over Tasks.",
     )
     title = f"What the episodes came to{of_role}"
-    figures = episode_table(job.world.spec, side.before, side.after, title)
+    ends = [
+        [
+            record.metrics
+            for record in run.rollouts.read(evaluation_segment(name))
+            if record.role == side.role
+        ]
+        for name in ("before", "after")
+    ]
+    figures = episode_table(job.world.spec, (side.before, side.after), ends, title)
     return [returns, figures] if figures.rows else [returns]
 
 

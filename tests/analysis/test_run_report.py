@@ -201,12 +201,25 @@ def test_figures_have_the_units_and_meanings_of_their_world(
     world: str, figures: dict[str, float], shown: dict[str, str]
 ) -> None:
     found = Evaluation((0.5,), figures)
-    table = episode_table(spec(world), found, found, "")
+    table = episode_table(spec(world), (found, found), ([], []), "")
     rows = {str(row[0][0]): row for row in table.rows}
     for title, value in shown.items():
         assert rows[title][1:] == (value, value)
         assert len(rows[title][0][1]) > 20  # what it means
     assert len(rows) == len(set(figures) - {"money_cost"})  # the last step's says nothing
+
+
+def test_figures_have_intervals_over_the_episodes_on_record() -> None:
+    found = Evaluation((0.5,), {"flip_when_right": 0.25, "brier_gain": 0.5})
+    ends = [{"flip_when_right": float(n == 0), "brier_gain": 0.4 + 0.1 * (n % 3)} for n in range(4)]
+    left_out: dict[str, float | None] = {"brier_gain": 0.5}  # the first label was wrong
+    table = episode_table(spec("disruption"), (found, found), (ends, [*ends, left_out]), "")
+    cells = {row[0][0]: row[1:] for row in table.rows}
+    assert cells["Right labels given up"][0] == ("25.0%", "1 of 4: 0.6% to 80.6%")
+    assert cells["Right labels given up"][1] == cells["Right labels given up"][0]
+    revision = cells["Revision (half-Brier)"][0]
+    low, high = map(float, revision[1].split(" to "))
+    assert low < float(revision[0]) < high
 
 
 PLAYED: dict[str, list[tuple[str, str, dict[str, Any]]]] = {

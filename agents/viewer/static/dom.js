@@ -48,8 +48,8 @@ function plural(count, one) {
   return `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
 }
 
-// A row of a segment's name for people: "step 12", "evaluation before".
+// A segment's name for people: "step 12", "before" for an evaluation before training.
 function segmentTitle(name) {
   const step = /^train_0*(\d+)$/.exec(name);
-  return step ? `step ${step[1]}` : name.replaceAll("_", " ");
+  return step ? `step ${step[1]}` : name.replace(/^evaluation_/, "").replaceAll("_", " ");
 }

@@ -123,7 +123,7 @@ function groupView(group, at, open) {
   return h("article", {class: "group"}, h("h2", {}, titleOf(records[0])),
     h("p", {class: dead ? "verdict bad" : "verdict"}, verdict),
     first && h("details", {class: "prompt", open: true}, h("summary", {}, "What all members read first"), h("div", {class: "text"}, first.read)),
-    h("div", {class: "members"}, order.map((n) => memberCard(records[n], letters[n], dead, n === at, () => open(rows[n])))),
+    h("div", {class: records.some((record) => record.turns.length > 1) ? "members" : "members wrapped"}, order.map((n) => memberCard(records[n], letters[n], dead, n === at, () => open(rows[n])))),
     legend(records[0]));
 }
 
