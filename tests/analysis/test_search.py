@@ -72,8 +72,13 @@ def test_too_little_to_choose_and_score_on_is_refused() -> None:
 
 @pytest.mark.usefixtures("fresh_registry")
 def test_the_exit_status_and_a_line_say_that_an_exploit_was_found() -> None:
-    paths = {"entry_point": "tests.analysis.digits:Digits"}
-    tokengym.register(replace(SPEC, **paths, baselines="tests.analysis.digits:POLICIES"))
+    tokengym.register(
+        replace(
+            SPEC,
+            entry_point="tests.analysis.digits:Digits",
+            baselines="tests.analysis.digits:POLICIES",
+        )
+    )
     call = ["check", "digits", "--search", "--strategies", "200", "--tasks", "12"]
     result = CliRunner().invoke(app, call)
     assert result.exit_code == 1
