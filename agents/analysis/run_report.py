@@ -158,11 +158,9 @@ def _episodes(job: Job, run: Run, outcome: Outcome) -> list[Gallery]:
     for who, file, record in records:
         path = run.folder / file
         save_picture(world, record, path, who)
-        found.append(
-            Picture(path.read_bytes(), f"The first held-out Task: {who}", who.capitalize())
-        )
-    title = "The first held-out Task"
-    return [Gallery(found, title, wide=True)] if found else []
+        title = f"The rule {who}" if who in rules else who.capitalize()
+        found.append(Picture(path.read_bytes(), f"The first held-out Task: {who}", title))
+    return [Gallery(found, "The first held-out Task", wide=True)] if found else []
 
 
 def _summary(job: Job, steps: Sequence[StepRow]) -> str:

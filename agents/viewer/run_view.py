@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
@@ -110,11 +110,10 @@ class RunView:
         Args:
             segments: names; all that there are if `None`. Others are left out.
         """
-        wanted = None if segments is None else set(segments)
+        wanted = None if segments is None else frozenset(segments)
         return {
             name: {"stamp": found.stamp, **found.table}
-            for name, found in self._index().items()
-            if wanted is None or name in wanted
+            for name, found in self._index(wanted).items()
         }
 
     def search(self, words: str) -> dict[str, list[int]]:
@@ -143,26 +142,32 @@ class RunView:
                 return rows, records
         raise DataError(f"{segment} of {self.name} has no row {row}")
 
-    def _index(self) -> dict[str, _Indexed]:
-        """Read the segments that have changed since they were read last."""
-        with self._indexing:
-            found: dict[str, _Indexed] = {}
-            for segment in self._log.segments():
-                stamp, known = _stamp(segment), self._indexed.get(segment.name)
-                if known is not None and known.stamp == stamp:
-                    found[segment.name] = known
-                    continue
-                log = RolloutLog(self._log.folder)
-                try:
-                    records = list(log.read(segment.name))
-                except DataError as error:
-                    self._notes.append(str(error))
-                    continue
-                finally:
-                    self._notes += log.notes
-                found[segment.name] = _Indexed(stamp, table_of(records), Texts(records))
-            self._indexed = found
-            return dict(found)
+    def _index(self, wanted: Collection[str] | None = None) -> dict[str, _Indexed]:
+        """Return segments as they are now, all or those that are wanted; damaged ones are noted."""
+        found = {}
+        for segment in self._log.segments():
+            if wanted is None or segment.name in wanted:
+                with self._indexing:
+                    one = self._read(segment)
+                if one is not None:
+                    found[segment.name] = one
+        return found
+
+    def _read(self, segment: Segment) -> _Indexed | None:
+        """Read a segment, unless it is as it was when it was read last."""
+        known, stamp = self._indexed.get(segment.name), _stamp(segment)
+        if known is not None and known.stamp == stamp:
+            return known
+        log = RolloutLog(self._log.folder)
+        try:
+            records = list(log.read(segment.name))
+        except DataError as error:
+            self._notes.append(str(error))
+            return None
+        finally:
+            self._notes += log.notes
+        found = self._indexed[segment.name] = _Indexed(stamp, table_of(records), Texts(records))
+        return found
 
     def _state(self, is_run: bool) -> str:
         if not is_run:

@@ -24,7 +24,7 @@ METRICS: Mapping[str, Metric] = {
     ),
     "total_cost": Metric(
         "Amount missed",
-        "kWh (a house: K) an episode",
+        "kWh an episode; of a house K",
         "Sum over all steps of what was missing to keep the limit.",
     ),
     "violation_depth": Metric(

@@ -7,7 +7,7 @@ from tokengym.envs.core.metric import Metric
 METRICS: Mapping[str, Metric] = {
     "objective": Metric(
         "Value less costs",
-        "$ an episode (stock: expected)",
+        "$ an episode, of stock expected",
         "What the plan was worth: orders shipped, less walking and stock. Higher is better.",
     ),
     "normalized_score": Metric(

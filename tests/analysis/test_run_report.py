@@ -165,7 +165,7 @@ def test_the_report_shows_the_rule_and_the_policy_before_and_after(tmp_path: Pat
     run = Run(tmp_path)
     report = run_report(Job.resolve(preset("energy", level="small")), run, outcome)
     drawn = pictures(report, "The first held-out Task")
-    assert [part.title for part in drawn] == ["Mpc", "Before training", "After training"]
+    assert [part.title for part in drawn] == ["The rule mpc", "Before training", "After training"]
     for part, name in zip(drawn, ("rule", "before", "after"), strict=True):
         path = tmp_path / f"episode_{name}.png"
         assert path.read_bytes() == part.png

@@ -27,7 +27,7 @@ def page(browser: Browser, viewer: Viewer) -> Browser:
 
 def load(browser: Browser, url: str) -> None:
     browser.open(url)
-    browser.wait("app.rows.length > 0 && document.querySelector('.rows .row')")
+    browser.wait("document.querySelector('.rows .row') && !document.querySelector('[aria-busy]')")
 
 
 def count(browser: Browser) -> str:

@@ -4,6 +4,7 @@
 const POLL = 2000;
 const KEYS = [["j k ↓ ↑", "next and previous rollout"], ["Enter", "open the rollout"], ["g", "its group, or back"],
   ["Esc", "back to the table"], ["/", "search"], ["x", "clear the filters"], ["?", "these keys"]];
+const FIRST_BATCH = 3, BATCH = 16;
 const DETAILED = ["at", "row", "tab", "pair"];
 
 class App {
@@ -65,21 +66,30 @@ class App {
     requestAnimationFrame(() => setTimeout(() => this.read(name)));
   }
 
+  // Rollouts come in batches, so that the first are there before the last are read.
   async read(name) {
-    const tables = await this.source.tables(name);
-    if (this.run.name !== name) return;
-    this.take(tables);
-    performance.mark("rows");
+    this.root.setAttribute("aria-busy", true);
+    const left = this.ordered(Object.keys(this.run.stamps));
+    for (let size = FIRST_BATCH; left.length; size = BATCH) {
+      const tables = await this.source.tables(name, left.splice(0, size));
+      if (this.run.name !== name) return;
+      this.take(tables);
+    }
+    this.root.removeAttribute("aria-busy");
+    this.apply();
+  }
+
+  ordered(segments) {
+    return [...segments].sort((a, b) => this.number(a) - this.number(b) || (a < b ? -1 : 1));
   }
 
   take(tables) {
     this.tables = {...this.tables, ...tables};
     for (const segment of Object.keys(this.tables)) if (this.source.live && !(segment in this.run.stamps)) delete this.tables[segment];
-    const order = Object.keys(this.tables).sort((a, b) => this.number(a) - this.number(b) || (a < b ? -1 : 1));
+    const order = this.ordered(Object.keys(this.tables));
     this.rows = rowsOf(Object.fromEntries(order.map((segment) => [segment, this.tables[segment]])));
     this.choices();
     this.apply(true);
-    this.root.removeAttribute("aria-busy");
   }
 
   number(segment) {
@@ -88,7 +98,7 @@ class App {
   }
 
   async refresh() {
-    if (document.hidden || this.busy || !this.run) return;
+    if (document.hidden || this.busy || !this.run || this.root.hasAttribute("aria-busy")) return;
     this.busy = true;
     try {
       const before = this.run.stamps, run = await this.source.run(this.run.name);
@@ -213,7 +223,7 @@ class App {
     const mean = found.length ? found.reduce((sum, row) => sum + row.return, 0) / found.length : null;
     const groups = new Set(found.map((row) => row.groupNumber)).size;
     replace(this.count, found.length === this.rows.length ? plural(found.length, "rollout") : `${found.length.toLocaleString("en")} of ${plural(this.rows.length, "rollout")}`,
-      ` in ${plural(groups, "group")}`, mean !== null && ` · mean return ${show(mean)}`);
+      this.root.hasAttribute("aria-busy") ? " so far" : "", ` in ${plural(groups, "group")}`, mean !== null && ` · mean return ${show(mean)}`);
     this.filtered = performance.now() - begun;
   }
 

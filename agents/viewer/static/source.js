@@ -28,8 +28,15 @@ class Embedded {
 
   find(run) { return this.data.runs.find((one) => one.name === run); }
   async runs() { return this.data.runs; }
-  async run(run) { return {...this.find(run), stamps: {}}; }
-  async tables(run) { return this.find(run).tables; }
+  async run(run) {
+    const found = this.find(run);
+    return {...found, stamps: found.tables};
+  }
+
+  async tables(run, segments) {
+    const {tables} = this.find(run);
+    return Object.fromEntries(segments.map((segment) => [segment, tables[segment]]));
+  }
 
   async group(run, segment, row) {
     const found = this.find(run).groups[segment].find((group) => group.rows.includes(row));

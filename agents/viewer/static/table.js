@@ -1,7 +1,7 @@
 // The table of rollouts: filters, sorting, and as many rows as are in view.
 "use strict";
 
-const ROW_HEIGHT = 30, MARGIN_ROWS = 12, PRINTED_ROWS = 300;
+const ROW_HEIGHT = 30, MARGIN_ROWS = 6, PRINTED_ROWS = 300;
 
 const COLUMNS = [
   {name: "place", title: "where", get: (row) => row.order, text: (row) => `${segmentTitle(row.segment)} · ${row.group}.${row.member}`},
@@ -116,7 +116,7 @@ class RolloutTable {
     const count = printed ? PRINTED_ROWS : Math.ceil(this.view.clientHeight / ROW_HEIGHT) + 2 * MARGIN_ROWS;
     const seen = this.rows.slice(first, first + count);
     replace(this.body, seen.map((row, at) => this.line(row, first + at)));
-    if (!this.rows.length) replace(this.body, h("p", {class: "empty"}, "No rollout matches."));
+    if (!this.rows.length) replace(this.body, h("p", {class: "empty"}, "No rollout to show."));
   }
 
   line(row, at) {
