@@ -1,14 +1,15 @@
 """Speed and memory of the local Tinker service's arithmetic, as ratios within one run.
 
-    python benchmarks/service_tokens.py [--model smollm2] [--threads 2] [--turns 3]
+    python benchmarks/service_tokens.py [--part sampling ...] [--threads 2] [--turns 1]
 
 Sampling: 8 prompts, 8 samples each, beside `transformers.generate` in float32 with the same model,
 prompts and tokens, and beside our decoder without shared prompts. Training: a step on the 64
 sequences beside plain peft in float32, and beside the matrix products alone. What is compared is
-run turn by turn; each ratio is the median of those of neighbours. They hold on another machine,
-the seconds do not. The gap is the mean difference between the log-probabilities of sampled tokens
-and those that training computes for them, after a few steps. Memory is measured in processes of
-their own.
+run turn by turn; each ratio is the median of those of neighbours. Times are the processor's, which
+other work on the machine changes less; with idle threads asleep they are those of work done. The
+ratios hold on another machine, the seconds do not. The gap is the mean difference between the
+log-probabilities of sampled tokens and those that training computes for them, after a few steps.
+Memory is measured in processes of their own.
 """
 
 from __future__ import annotations
@@ -16,12 +17,17 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import multiprocessing
+import os
 import resource
 import statistics
 import time
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+# As the service does it: idle threads that spin would be counted, and would slow the others down.
+os.environ.update(OMP_WAIT_POLICY="PASSIVE", GOMP_SPINCOUNT="0")
 
 import numpy as np
 import torch
@@ -32,7 +38,7 @@ from tokengym.agents.models import resolve_model
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.forward import packed_forward
-from tokengym.agents.service.engine.linear import Adapter, classify_modules, lora_layers
+from tokengym.agents.service.engine.linear import classify_modules, lora_layers
 from tokengym.agents.service.engine.trainer import AdamStep, Datum, LossRequest, Trainer
 from tokengym.agents.service.generation.decoder import Decoder, SharedPromptDecoder
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
@@ -50,6 +56,7 @@ if TYPE_CHECKING:
 GROUPS, SIZE, RANK = 8, 8, 16
 PLAIN_BATCH = 8
 PRECISIONS = ("float32", "mixed")
+PARTS = ("sampling", "training", "gap", "memory")
 
 
 class Ours:
@@ -66,8 +73,8 @@ class Ours:
     def sample(self, prompts: Prompts, tokens: int, *, shared: bool = True) -> list[Datum]:
         """Sample `SIZE` sequences for each prompt with the run's adapter; data to train on."""
         layers, spec = lora_layers(self.base.sampled), LoraSpec(RANK, seed=1)
-        for name, (a, b) in self.adapters.export("run0", spec).tensors.items():
-            layers[name].adapter = layers[name].prepared(Adapter(a, b, spec.scaling))
+        for name, adapter in self.adapters.export("run0", spec).adapters().items():
+            layers[name].attach_for_sampling(adapter)
 
         def decoder(weights: str) -> Decoder:
             if shared:
@@ -181,13 +188,11 @@ class Plain:
 def compare(runs: Mapping[str, Callable[[], object]], pairs: list[tuple[str, str]], n: int) -> None:
     """Time several ways turn by turn; print seconds and, of `pairs`, the ratios of neighbours."""
     times: dict[str, list[float]] = {name: [] for name in runs}
-    for turn in range(n + 1):
+    for _ in range(n):
         for name, run in runs.items():
-            start = time.perf_counter()
+            start = time.process_time()
             run()
-            # The first turn warms up.
-            if turn:
-                times[name].append(time.perf_counter() - start)
+            times[name].append(time.process_time() - start)
     for name, spent in times.items():
         print(f"  {name:44s} {statistics.median(spent):8.2f} s")
     for first, second in pairs:
@@ -206,12 +211,58 @@ def peak_memory(directory: Path, precision: str, prompts: Prompts, tokens: int) 
     print(f"  {precision:44s} {peak:8.2f} GB", flush=True)
 
 
+def compare_sampling(
+    ours: Mapping[str, Ours], plain: Plain, prompts: Prompts, arguments: argparse.Namespace
+) -> None:
+    """Compare with `generate`, and with our decoder without shared prompts."""
+    print("sampling, cold prompts:")
+    tokens = arguments.tokens
+    runs: dict[str, Callable[[], object]] = {}
+    pairs = []
+    for name, own in ours.items():
+        own.sample(prompts[:1], 2)
+        runs[name] = partial(own.sample, prompts, tokens)
+        runs[f"{name}, prompts not shared"] = partial(own.sample, prompts, tokens, shared=False)
+        pairs += [(name, "transformers.generate"), (name, f"{name}, prompts not shared")]
+    runs["transformers.generate"] = partial(plain.sample, prompts, tokens)
+    compare(runs, pairs, arguments.turns)
+
+
+def compare_training(
+    ours: Mapping[str, Ours], plain: Plain, prompts: Prompts, arguments: argparse.Namespace
+) -> None:
+    """Compare with peft, and with the products that a step cannot do without."""
+    print("a training step, forward and backward:")
+    data = ours["mixed"].sample(prompts, arguments.tokens)
+    runs: dict[str, Callable[[], object]] = {}
+    pairs = []
+    for name, own in ours.items():
+        own.train(data[:1])
+        runs[name] = partial(own.train, data)
+        runs[f"products alone, {name}"] = partial(own.products, data)
+        pairs += [(name, "peft"), (f"products alone, {name}", name)]
+    runs["peft"] = partial(plain.train, data)
+    compare(runs, pairs, arguments.turns)
+
+
+def measure_gap(ours: Mapping[str, Ours], prompts: Prompts, arguments: argparse.Namespace) -> None:
+    """Print the gap between the log-probabilities of sampling and those of training."""
+    print(f"mean gap of log-probabilities after {arguments.steps} steps:")
+    for name, own in ours.items():
+        own.trainer.run("run").reset_optimizer()
+        for _ in range(arguments.steps):
+            own.train(own.sample(prompts, arguments.tokens))
+            own.trainer.optim_step("run", AdamStep(5e-4))
+        print(f"  {name:44s} {own.train(own.sample(prompts, arguments.tokens)):8.5f}")
+
+
 def main() -> None:
     """Run all comparisons."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--part", action="append", choices=PARTS, help="what to measure (all)")
     parser.add_argument("--model", default="smollm2", help="a name that `tokengym models` knows")
     parser.add_argument("--tokens", type=int, default=24, help="sampled tokens of each sequence")
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=5, help="training steps before the gap")
     arguments = parser.parse_args()
@@ -230,46 +281,21 @@ def main() -> None:
         f"{size / 1e6:.1f} M parameters, {GROUPS} prompts x {SIZE}, {arguments.tokens} tokens each"
     )
 
-    print("sampling, cold prompts:")
-    runs: dict[str, Callable[[], object]] = {
-        "transformers.generate": lambda: plain.sample(prompts, arguments.tokens)
-    }
-    pairs = []
-    for name, own in ours.items():
-        runs[f"ours, {name}"] = lambda own=own: own.sample(prompts, arguments.tokens)  # type: ignore[misc]
-        runs[f"ours, {name}, prompts not shared"] = lambda own=own: own.sample(  # type: ignore[misc]
-            prompts, arguments.tokens, shared=False
-        )
-        pairs.append((f"ours, {name}", "transformers.generate"))
-        pairs.append((f"ours, {name}", f"ours, {name}, prompts not shared"))
-    compare(runs, pairs, arguments.turns)
-
-    print("a training step, forward and backward:")
-    data = ours["float32"].sample(prompts, arguments.tokens)
-    runs = {"peft": lambda: plain.train(data)}
-    pairs = []
-    for name, own in ours.items():
-        runs[f"ours, {name}"] = lambda own=own: own.train(data)  # type: ignore[misc]
-        runs[f"products alone, {name}"] = lambda own=own: own.products(data)  # type: ignore[misc]
-        pairs.append((f"ours, {name}", "peft"))
-        pairs.append((f"products alone, {name}", f"ours, {name}"))
-    compare(runs, pairs, arguments.turns)
-
-    print(f"mean gap of log-probabilities after {arguments.steps} steps:")
-    for name, own in ours.items():
-        own.trainer.run("run").reset_optimizer()
-        for _ in range(arguments.steps):
-            own.train(own.sample(prompts, arguments.tokens))
-            own.trainer.optim_step("run", AdamStep(5e-4))
-        print(f"  {name:44s} {own.train(own.sample(prompts, arguments.tokens)):8.5f}")
-
-    print("peak resident memory:", flush=True)
-    for name in PRECISIONS:
-        process = multiprocessing.get_context("spawn").Process(
-            target=peak_memory, args=(directory, name, prompts, arguments.tokens)
-        )
-        process.start()
-        process.join()
+    parts = arguments.part or PARTS
+    if "sampling" in parts:
+        compare_sampling(ours, plain, prompts, arguments)
+    if "training" in parts:
+        compare_training(ours, plain, prompts, arguments)
+    if "gap" in parts:
+        measure_gap(ours, prompts, arguments)
+    if "memory" in parts:
+        print("peak resident memory:", flush=True)
+        for name in PRECISIONS:
+            process = multiprocessing.get_context("spawn").Process(
+                target=peak_memory, args=(directory, name, prompts, arguments.tokens)
+            )
+            process.start()
+            process.join()
 
 
 if __name__ == "__main__":

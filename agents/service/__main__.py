@@ -60,8 +60,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--precision",
         default="auto",
         choices=PRECISIONS,
-        help="float32; mixed: products of bfloat16 numbers in a float32 model; bfloat16; auto: "
-        "bfloat16 on a GPU, else float32 (%(default)s)",
+        help="float32; mixed: bfloat16 numbers where they change no log-probability by much; "
+        "bfloat16; auto: what suits the device and the model (%(default)s)",
     )
     parser.add_argument(
         "--memory",

@@ -35,8 +35,9 @@ class ServiceConfig:
         host: address to listen on; anything but a loopback address exposes the service.
         port: TCP port; 0 takes a free one.
         device: `auto`, `cpu` or a torch device such as `cuda:0`.
-        precision: `float32`; `mixed`, products of bfloat16 numbers in a float32 model; `bfloat16`
-            throughout; or `auto`: bfloat16 on a GPU, float32 on a CPU.
+        precision: `float32`; `mixed`, bfloat16 numbers in the products of the backward pass and of
+            the last layer; `bfloat16` throughout; or `auto`: bfloat16 on a GPU, on a CPU mixed for
+            models of 128 MiB if it has instructions for bfloat16, else float32.
         memory_bytes: what the process shall hold at most; kept by splitting batches, so less than
             the weights and a little more cannot be kept.
         threads: torch threads; 0 keeps torch's default.

@@ -26,6 +26,31 @@ class UnauthorizedError(ServiceError, PermissionError):
     status = 401
 
 
+class ForbiddenError(ServiceError, PermissionError):
+    """The request comes from a site that has no business here."""
+
+    status = 403
+
+
+class TooLargeError(ServiceError, ValueError):
+    """The body has more bytes than its route takes."""
+
+    status = 413
+
+
+class TooSlowError(ServiceError, TimeoutError):
+    """The body did not come in time; the SDK sends it again."""
+
+    status = 408
+
+
+class DamagedFileError(ServiceError, ValueError):
+    """A file of the state directory does not hold what was written to it."""
+
+    # Not 5xx: the SDK would retry, to the same end.
+    status = 400
+
+
 class UnknownResourceError(ServiceError, LookupError):
     """A session, training run, sampler or checkpoint that this service does not have."""
 

@@ -1,7 +1,9 @@
 """Sampling by prompt: rollouts that ask about the same tokens at once share one request."""
 
 import asyncio
+import dataclasses
 from dataclasses import dataclass, field
+from typing import Any
 
 import tinker
 from tinker_cookbook.completers import StopCondition, TokenCompleter, TokensWithLogprobs
@@ -96,6 +98,11 @@ class PromptSampler(TokenCompleter):
             return
         for asker, sequence in zip(question.askers, found.sequences, strict=True):
             if not asker.done():
-                asker.set_result(
-                    TokensWithLogprobs(sequence.tokens, sequence.logprobs, sequence.stop_reason)
-                )
+                asker.set_result(_completion(sequence))
+
+
+def _completion(sequence: tinker.SampledSequence) -> TokensWithLogprobs:
+    # From 0.6 on the cookbook's type names the sequence, for losses that look it up.
+    names = {field.name for field in dataclasses.fields(TokensWithLogprobs)} & {"sequence_id"}
+    named: dict[str, Any] = dict.fromkeys(names, sequence.sequence_id)
+    return TokensWithLogprobs(sequence.tokens, sequence.logprobs, sequence.stop_reason, **named)

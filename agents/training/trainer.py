@@ -30,6 +30,7 @@ from tokengym.envs.core.errors import OptionError
 
 _POLL_SECONDS = 0.3
 _SAVE_EVERY = 20
+_ASYNC_LOSS = "ppo"
 _ROLLING_SECONDS = 30 * 24 * 3600  # a job stopped on Friday can go on after a holiday
 _NO_SUCH_SETTING = (
     ValueError,
@@ -241,8 +242,14 @@ def trainer_config(
             groups_per_batch=config.groups_per_batch, num_minibatches=2
         )
     elif config.mode == "async":
+        # Samples of earlier weights want a clipped loss. From 0.6 on the cookbook asks for the loss
+        # here, and its default is one whose formula is not published.
+        fields["loss_fn"] = _ASYNC_LOSS
+        named = (
+            {"loss_fn": _ASYNC_LOSS} if "loss_fn" in chz.chz_fields(cookbook.AsyncConfig) else {}
+        )
         fields["async_config"] = cookbook.AsyncConfig(
-            max_steps_off_policy=2, groups_per_batch=config.groups_per_batch
+            max_steps_off_policy=2, groups_per_batch=config.groups_per_batch, **named
         )
     if config.kl:
         fields["kl_penalty_coef"] = config.kl

@@ -22,6 +22,7 @@ from tokengym.agents.service.engine.checkpoints import (
 from tokengym.agents.service.errors import (
     BadRequestError,
     ConflictingNameError,
+    DamagedFileError,
     UnknownResourceError,
 )
 
@@ -81,6 +82,45 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     assert {name: tensor.tolist() for name, tensor in loaded.items()} == {
         name: tensor.tolist() for name, tensor in tensors.items()
     }
+
+
+def test_a_name_like_that_of_a_part_is_a_name_like_any_other(tmp_path: Path) -> None:
+    for name in ("x.part-1", "x.part", "a.safetensors.part-00"):
+        path = CheckpointPath(RUN, "weights", name)
+        CheckpointStore(tmp_path).save(path, {"x": torch.ones(1)}, INFO, overwrite=False)
+        assert CheckpointStore(tmp_path).load(path)[0]["x"].item() == 1.0
+
+
+def test_a_damaged_checkpoint_is_named_and_the_others_are_listed(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    paths = {name: CheckpointPath(RUN, "weights", name) for name in ("sound", "cut", "flipped")}
+    for path in paths.values():
+        store.save(path, {"x": torch.arange(8.0)}, INFO, overwrite=False)
+    files = {file.stem: file for file in tmp_path.rglob("*.safetensors")}
+    files["cut"].write_bytes(files["cut"].read_bytes()[:40])
+    content = bytearray(files["flipped"].read_bytes())
+    content[-7] ^= 1
+    files["flipped"].write_bytes(content)
+    for name in ("cut", "flipped"):
+        with pytest.raises(DamagedFileError, match=f"weights/{name} is damaged"):
+            store.load(paths[name])
+    listed = {path.name: info for path, info in store.listing(RUN)}
+    assert set(listed) == set(paths)
+    assert [name for name, info in listed.items() if info.damaged] == ["cut"]
+    store.delete(paths["cut"])
+    assert store.load(paths["sound"])[0]["x"].tolist() == list(range(8))
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"created": 1}', b"[" * 100_000])
+def test_a_damaged_record_hides_no_other_run(tmp_path: Path, content: bytes) -> None:
+    store = CheckpointStore(tmp_path)
+    record = {"training_run_id": RUN, "created": INFO.created}
+    store.write_run(RUN, record)
+    store.write_run("b:train:1", record)
+    (tmp_path / "runs" / "b+train+1" / "run.json").write_bytes(content)
+    assert [found["training_run_id"] for found in store.runs()] == [RUN]
+    with pytest.raises(DamagedFileError, match="is damaged"):
+        store.read_run("b:train:1")
 
 
 def test_a_taken_name_is_refused_unless_overwriting(tmp_path: Path) -> None:

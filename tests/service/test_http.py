@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 import tinker
@@ -22,8 +24,9 @@ def _request(
     path: str,
     body: bytes | None = None,
     key: str | None = "",
+    headers: dict[str, str] | None = None,
 ) -> tuple[int, Any]:
-    headers = {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/json", **(headers or {})}
     if key is not None:
         headers["X-API-Key"] = key or service.api_key
     request = urllib.request.Request(
@@ -37,6 +40,13 @@ def _request(
             return error.code, json.loads(error.read())
 
 
+def _connected(service: LocalService) -> socket.socket:
+    place = urlsplit(service.base_url)
+    assert place.hostname
+    assert place.port
+    return socket.create_connection((place.hostname, place.port), timeout=20)
+
+
 def test_without_the_key_nothing_is_answered(service: LocalService) -> None:
     for key in (None, "tml-wrong", service.api_key + "x", service.api_key[:-1], "tml-ключ"):
         if key is not None and not key.isascii():
@@ -46,6 +56,34 @@ def test_without_the_key_nothing_is_answered(service: LocalService) -> None:
             assert status == 401
             assert "X-API-Key must be the key" in answer["detail"]
             assert service.api_key not in json.dumps(answer)
+
+
+def test_a_key_that_is_not_text_is_a_wrong_key(service: LocalService) -> None:
+    with _connected(service) as connection:
+        connection.sendall(b"GET /api/v1/healthz HTTP/1.1\r\nHost: localhost\r\n")
+        connection.sendall(b"X-API-Key: \xff\xfe\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 401 ")
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [
+        ("Host", "evil.example:8000", 403),
+        ("Host", "127.0.0.1.evil.example", 403),
+        ("Host", "[", 403),
+        ("Host", "LOCALHOST:8000", 200),
+        ("Host", "[::1]:8000", 200),
+        ("Origin", "https://evil.example", 403),
+        ("Origin", "null", 403),
+    ],
+)
+def test_a_page_of_another_site_is_refused_whatever_key_it_has(
+    service: LocalService, header: str, value: str, status: int
+) -> None:
+    got, answer = _request(service, "GET", "/api/v1/healthz", headers={header: value})
+    assert got == status
+    if status == 403:
+        assert repr(value) in answer["detail"]
 
 
 def test_the_sdk_shows_a_wrong_key_as_such(service: LocalService) -> None:
@@ -72,6 +110,17 @@ def test_the_sdk_shows_a_wrong_key_as_such(service: LocalService) -> None:
         ("POST", "/api/v1/weights_info", b'{"tinker_path": 5}', 400, "got 5"),
         ("POST", "/api/v1/weights_info", b"{", 400, "must be JSON"),
         ("GET", "/api/v1/training_runs?limit=-3", None, 400, "limit must be"),
+        ("GET", "/api/v1/training_runs?limit=%C2%B2", None, 400, "limit must be"),
+        ("GET", "/api/v1/training_runs?limit=" + "9" * 5000, None, 400, "limit must be"),
+        ("POST", "/api/v1/weights_info", b"[" * 200_000, 400, "must be JSON"),
+        ("POST", "/api/v1/weights_info", b'"\xff"', 400, "must be JSON"),
+        (
+            "POST",
+            "/api/v1/create_model",
+            b'{"session_id": "x", "model_seq_id": 0, "base_model": "a\\u0000b"}',
+            400,
+            "got 'a\\x00b'",
+        ),
         ("GET", "/api/v1/training_runs/..", None, 400, "'..'"),
         ("GET", "/api/v1/training_runs/%2e%2e%2fetc", None, 400, "must look like"),
         (
@@ -95,9 +144,15 @@ def test_what_cannot_be_answered_is_refused_with_a_detail(
 def test_a_body_too_large_is_refused(service: LocalService) -> None:
     status, answer = _request(service, "POST", "/api/v1/telemetry", b"x")
     assert status == 200
-    status, answer = _request(service, "POST", "/api/v1/create_session", b" " * (65 << 20))
-    assert status == 413
-    assert str(64 << 20) in answer["detail"]
+    # Parsed, these lists would take 100 MB, and 60 MiB of them 1.5 GB.
+    metadata = b'{"tags": [], "sdk_version": "0", "user_metadata": [' + b"[]," * (1 << 20) + b"[]]}"
+    for path, body, limit in (
+        ("create_session", metadata, 1 << 20),
+        ("forward_backward", bytes(65 << 20), 64 << 20),
+    ):
+        status, answer = _request(service, "POST", f"/api/v1/{path}", body)
+        assert status == 413
+        assert f"at most {limit} bytes" in answer["detail"]
 
 
 def test_checkpoints_are_listed_described_and_deleted(

@@ -7,16 +7,16 @@ import torch
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from tokengym.agents.service.engine.linear import Adapter, LoraLinear
+from tokengym.agents.service.engine.linear import Adapter, LoraLinear, Narrow
 
-SHAPE = (3, 5, 24)
+SHAPE = (3, 70, 24)
 
 
-def _layer(kind: str, dtype: torch.dtype = torch.float32) -> tuple[LoraLinear, torch.Tensor]:
+def _layer(kind: str, narrow: Narrow = Narrow.NONE) -> tuple[LoraLinear, torch.Tensor]:
     torch.manual_seed(1)
     plain: nn.Linear | Conv1D = Conv1D(40, 24) if kind == "conv1d" else nn.Linear(24, 40)
     nn.init.normal_(plain.bias)
-    layer = LoraLinear(plain, dtype, dtype)
+    layer = LoraLinear(plain, narrow)
     a, b = nn.Parameter(torch.randn(4, 24) / 5), nn.Parameter(torch.randn(40, 4) / 5)
     layer.adapter = Adapter(a, b, 2.0)
     return layer, plain.weight.T if kind == "conv1d" else plain.weight
@@ -38,22 +38,21 @@ def test_product_and_gradients_are_those_of_the_merged_weight(kind: str) -> None
         assert torch.allclose(gradient, reference, atol=1e-4)
     with torch.no_grad():
         assert torch.equal(layer(x), given)
-        layer.adapter = layer.prepared(layer.adapter)
+        layer.attach_for_sampling(layer.adapter)
         assert torch.allclose(layer(x), given, atol=1e-5)
-        layer.adapter = None
+        layer.attach_for_sampling(None)
         assert torch.allclose(layer(x), nn.functional.linear(x, weight, layer.bias), atol=1e-5)
 
 
 def test_in_bfloat16_an_update_below_the_rounding_of_the_output_is_kept_on_average() -> None:
     torch.manual_seed(0)
-    plain = nn.Linear(256, 256, bias=False)
-    layer = LoraLinear(plain, torch.bfloat16, torch.bfloat16)
+    layer = LoraLinear(nn.Linear(256, 256, bias=False).bfloat16(), Narrow.NONE)
     x = torch.randn(400, 256)
     with torch.no_grad():
-        before = layer(x).float()
+        before = layer(x.bfloat16()).float()
         a, b = torch.randn(1, 256) / 16, torch.randn(256, 1) / 1000
         layer.adapter = Adapter(a, b, 1.0)
-        moved = layer(x).float() - before
+        moved = layer(x.bfloat16()).float() - before
         update = x @ a.T @ b.T
     # Far below half a unit in the last place of most outputs, and there all the same.
     assert float((update.abs() < before.abs() / 512).float().mean()) > 0.5
@@ -61,14 +60,18 @@ def test_in_bfloat16_an_update_below_the_rounding_of_the_output_is_kept_on_avera
     assert slope == pytest.approx(1.0, abs=0.05)
 
 
-def test_in_bfloat16_gradients_are_near_those_in_float32() -> None:
+@pytest.mark.parametrize(("narrow", "bits"), [(Narrow.BACKWARD, 20), (Narrow.BOTH, 8)])
+def test_narrow_products_round_what_they_say_and_no_more(narrow: Narrow, bits: int) -> None:
     x, upstream = torch.randn(SHAPE), torch.randn(*SHAPE[:2], 40)
-    found = []
-    for dtype in (torch.float32, torch.bfloat16):
-        layer, _ = _layer("linear", dtype)
+    values, gradients = [], []
+    for kind in (Narrow.NONE, narrow):
+        layer, _ = _layer("linear", kind)
         assert layer.adapter is not None
         a, b, _ = layer.adapter
-        found.append(torch.autograd.grad(layer(x), (a, b), upstream.to(dtype)))
-    for exact, rounded in zip(*found, strict=True):
+        values.append(layer(x))
+        gradients.append(torch.autograd.grad(values[-1], (a, b), upstream))
+    error = float((values[0] - values[1]).detach().norm() / values[0].detach().norm())
+    assert error < 2.0**-bits
+    for exact, rounded in zip(*gradients, strict=True):
         assert rounded.dtype == torch.float32
         assert float((exact - rounded).norm() / exact.norm()) < 0.02

@@ -8,7 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.agents.service.engine.losses import LOSSES, check_inputs, loss_rule, token_losses
+from tokengym.agents.service.engine.losses import (
+    LOSSES,
+    check_inputs,
+    has_loss,
+    loss_rule,
+    sequence_log_ratios,
+    token_losses,
+)
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 
 numbers = st.lists(
@@ -70,7 +77,63 @@ def test_per_token_clip_bounds_overrule_the_configuration() -> None:
     assert got.tolist() == [-1.5, -3.0]
 
 
-@pytest.mark.parametrize("name", ["dro", "gspo", "stable_reinforce", "custom", "nonsense"])
+@settings(deadline=None)
+@given(numbers, st.floats(0.0, 2.0))
+def test_dro_is_the_advantage_less_half_the_weighted_square(
+    rows: list[tuple[float, float, float]], beta: float
+) -> None:
+    p, inputs = _inputs(rows)
+    config = {"beta": beta}
+    got = token_losses("dro", p, inputs, config)
+    got.sum().backward()
+    own, other, advantage = np.array(rows).T
+    sampled = (other != 0) | (advantage != 0)
+    loss = -(own * advantage - beta / 2 * (own - other) ** 2)
+    np.testing.assert_allclose(got.detach().numpy(), np.where(sampled, loss, 0.0), atol=1e-9)
+    gradient = np.where(sampled, beta * (own - other) - advantage, 0.0)
+    assert p.grad is not None
+    np.testing.assert_allclose(p.grad.numpy(), gradient, atol=1e-9)
+    learned = has_loss("dro", {name: value.numpy() for name, value in inputs.items()})
+    assert not gradient[~learned].any()
+    with pytest.raises(BadRequestError, match="dro needs beta"):
+        loss_rule("dro", {})
+
+
+@settings(deadline=None)
+@given(st.lists(numbers, min_size=1, max_size=4), st.data())
+def test_gspo_clips_the_geometric_mean_ratio_of_each_sequence(
+    sequences: list[list[tuple[float, float, float]]], data: st.DataObject
+) -> None:
+    p, inputs = _inputs([row for rows in sequences for row in rows])
+    of = np.repeat(np.arange(len(sequences)), [len(rows) for rows in sequences])
+    mask = np.array([data.draw(st.booleans()) for _ in of], np.float64)
+    arrays = {name: value.numpy() for name, value in inputs.items()} | {"sequence_ratio_mask": mask}
+    ratios = sequence_log_ratios(p.detach().numpy().astype(np.float32), arrays, of)
+    inputs["sequence_log_ratio"] = torch.from_numpy(ratios).double()
+    got = token_losses("gspo", p, inputs, {"clip_low_threshold": 0.5, "clip_high_threshold": 2.0})
+    got.sum().backward()
+    assert p.grad is not None
+    losses, gradients, at = [], [], 0
+    for rows in sequences:
+        own, other, advantage = np.array(rows).T
+        marked = mask[at : at + len(rows)] != 0
+        at += len(rows)
+        ratio = np.exp((own - other)[marked].mean()) if marked.any() else 1.0
+        kept, clipped = ratio * advantage, np.clip(ratio, 0.5, 2.0) * advantage
+        losses.append(-np.minimum(kept, clipped))
+        free = (kept < clipped) | (0.5 <= ratio <= 2.0)
+        gradients.append(np.where(free, -kept, 0.0))
+    np.testing.assert_allclose(got.detach().numpy(), np.concatenate(losses), rtol=1e-5, atol=1e-6)
+    if not np.isclose(np.exp(ratios), [[0.5], [2.0]], rtol=1e-5).any():
+        np.testing.assert_allclose(p.grad.numpy(), np.concatenate(gradients), rtol=1e-5, atol=1e-6)
+
+
+def test_stable_reinforce_is_refused_with_advice() -> None:
+    with pytest.raises(UnsupportedError, match="not published: set loss_fn to ppo or cispo"):
+        loss_rule("stable_reinforce", {})
+
+
+@pytest.mark.parametrize("name", ["stable_reinforce", "custom", "nonsense"])
 def test_unsupported_losses_are_refused_with_the_supported_names(name: str) -> None:
     with pytest.raises(UnsupportedError, match=f"cispo, cross_entropy.*{name}") as caught:
         loss_rule(name, {})

@@ -34,15 +34,19 @@ def test_a_little_memory_is_always_there() -> None:
     assert MemoryBudget.of(6 * LEAST_BATCH) == MemoryBudget(3 * LEAST_BATCH, 3 * LEAST_BATCH)
 
 
-def _sample(base_model: BaseModel, capacity: int) -> tuple[list[list[int]], int]:
-    """Sampled tokens of three requests, and the most sequences that ran at once."""
-    sampler = Sampler(
+def _sampler(base_model: BaseModel, capacity: int) -> Sampler:
+    return Sampler(
         packed_forward(base_model.sampled, base_model.device, share=True),
         lambda weights: SharedPromptDecoder(base_model.sampled, PrefixCache(1 << 20), weights),
         lambda _weights: None,
         str,
         capacity,
     )
+
+
+def _sample(base_model: BaseModel, capacity: int) -> tuple[list[list[int]], int]:
+    """Sampled tokens of three requests, and the most sequences that ran at once."""
+    sampler = _sampler(base_model, capacity)
     futures: list[Future[SampleResult]] = []
     for number in range(3):
         prompt = np.arange(10 * number, 10 * number + 12, dtype=np.int32)
@@ -60,10 +64,27 @@ def _sample(base_model: BaseModel, capacity: int) -> tuple[list[list[int]], int]
 def test_sequences_that_do_not_fit_wait_and_come_out_the_same(base_model: BaseModel) -> None:
     expected, together = _sample(base_model, 1 << 20)
     assert together == 12
-    for capacity, running in ((1, 1), (12 + 6, 1), (12 + 3 * 6, 3), (2 * 12 + 5 * 6, 5)):
+    for capacity, running in ((1, 1), (12 + 6, 1), (12 + 3 * 6 + 10, 3), (2 * 36, 6)):
         sampled, most = _sample(base_model, capacity)
         assert sampled == expected
         assert most == running
+
+
+def test_a_small_request_does_not_wait_for_the_end_of_a_large_one(base_model: BaseModel) -> None:
+    for capacity in (1 << 20, 400 * 50):
+        sampler = _sampler(base_model, capacity)
+        prompt = np.arange(9, dtype=np.int32)
+        futures: list[Future[SampleResult]] = [Future(), Future()]
+        large = SampleRequest("base", prompt, 1024, TokenSampling(0), 40, frozenset())
+        sampler.submit(large, futures[0])
+        for _ in range(3):
+            sampler.step()
+        small = SampleRequest("base", prompt[::-1].copy(), 1, TokenSampling(1), 4, frozenset())
+        sampler.submit(small, futures[1])
+        for _ in range(4):
+            sampler.step()
+        assert futures[1].done()
+        assert not futures[0].done()
 
 
 def test_what_a_batch_keeps_is_foreseen(base_model: BaseModel) -> None:

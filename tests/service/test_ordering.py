@@ -28,6 +28,18 @@ def _work(number: int, done: list[int]) -> Callable[[], Awaitable[int]]:
     return start
 
 
+def test_what_waits_for_its_turn_fails_when_the_run_ends() -> None:
+    async def play() -> None:
+        futures = FutureStore()
+        ordering = Ordering(futures)
+        waiting = futures.get(ordering.admit("run", 2, _work(2, [])))
+        ordering.forget("run")
+        with pytest.raises(GoneError, match="'run' has ended"):
+            await asyncio.wait_for(waiting, 5)
+
+    asyncio.run(play())
+
+
 @settings(deadline=None)
 @given(st.permutations(range(1, 8)), st.lists(st.integers(1, 7), max_size=5))
 def test_any_order_of_arrival_is_performed_in_order_and_once(

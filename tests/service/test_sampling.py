@@ -192,7 +192,7 @@ def test_prompt_logprobs_of_the_last_tokens_and_topk_agree_with_all(
     [
         ({"max_tokens": 0}, "max_tokens must be 1 to"),
         ({"max_tokens": 999}, "context is 256.*got 999"),
-        ({"temperature": -1.0}, "temperature must be at least 0, got -1"),
+        ({"temperature": -1.0}, "temperature must be 0 or at least 1e-05, got -1"),
         ({"top_p": 0.0}, "top_p must be above 0"),
         ({"stop": [""]}, "stop strings must not be empty"),
     ],
@@ -249,3 +249,46 @@ def test_a_cancelled_request_leaves_the_service_free(
     long.future().cancel()
     response = sampler.sample(prompt, 1, SamplingParams(max_tokens=2)).result()
     assert len(response.sequences) == 1
+
+
+def test_targets_are_scored_in_the_layout_they_were_asked_in(
+    sampler: Any, prompt: ModelInput
+) -> None:
+    tokens = prompt.to_ints()
+    generator = np.random.default_rng(0)
+    asked = generator.integers(0, 300, (len(tokens) - 1, 3))
+    asked[:, 0], asked[2:5, 1:] = tokens[1:], -1
+    params = SamplingParams(max_tokens=1)
+    dense = types.TensorData.from_numpy(asked)
+    found = sampler.sample(prompt, 1, params, target_prompt_logprobs=dense).result()
+    values = found.target_prompt_logprobs.to_numpy()
+    whole = sampler.compute_logprobs(prompt).result()
+    np.testing.assert_allclose(values[:, 0], whole[1:], atol=1e-4)
+    assert not values[asked < 0].any()
+    assert (values[asked >= 0] < 0).all()
+    everything = sampler.sample(prompt, 1, params, topk_prompt_logprobs=320).result()
+    place = everything.topk_prompt_logprobs[7]
+    assert values[6, 2] == pytest.approx(dict(place)[asked[6, 2]], abs=1e-4)
+
+    cells = asked >= 0
+    sparse = types.TensorData(
+        data=asked[cells].tolist(),
+        dtype="int64",
+        shape=list(asked.shape),
+        sparse_crow_indices=np.append(0, np.cumsum(cells.sum(axis=1))).tolist(),
+        sparse_col_indices=np.nonzero(cells)[1].tolist(),
+    )
+    answer = sampler.sample(prompt, 1, params, target_prompt_logprobs=sparse).result()
+    got = answer.target_prompt_logprobs
+    assert got.sparse_col_indices == sparse.sparse_col_indices
+    assert got.sparse_crow_indices == sparse.sparse_crow_indices
+    np.testing.assert_allclose(got.data, values[cells], atol=1e-4)
+    for wrong, said in (
+        (asked[:-1], f"{len(tokens) - 1}, K"),
+        (np.where(asked == asked[0, 0], 2**40, asked), "-1, got"),
+        (np.where(asked == asked[0, 0], -2, asked), "got -2"),
+    ):
+        with pytest.raises(tinker.APIStatusError, match=said):
+            sampler.sample(
+                prompt, 1, params, target_prompt_logprobs=types.TensorData.from_numpy(wrong)
+            ).result()

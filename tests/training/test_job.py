@@ -48,6 +48,8 @@ def test_a_job_leaves_a_run_folder_that_holds_it_all(
     assert Run(tmp_path).outcome == outcome
     names = {path.name for path in tmp_path.iterdir()}
     assert names >= {"config.json", "metrics.jsonl", "checkpoints.jsonl", "report.html"}
+    loss = "ppo" if mode == "async" else "importance_sampling"
+    assert json.loads((tmp_path / "config.json").read_text())["loss_fn"] == loss
     assert (tmp_path / "reward.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "report.html").read_text()
     assert "oracle" in page

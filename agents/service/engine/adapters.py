@@ -67,6 +67,11 @@ class LoraWeights:
         """Size of the matrices in bytes."""
         return sum(a.nbytes + b.nbytes for a, b in self.tensors.values())
 
+    def adapters(self) -> dict[str, Adapter]:
+        """Return the layers' adapters by module name."""
+        scaling = self.spec.scaling
+        return {module: Adapter(a, b, scaling) for module, (a, b) in self.tensors.items()}
+
     def to_tensors(self) -> dict[str, torch.Tensor]:
         """Return the matrices as named tensors, as a checkpoint holds them."""
         found: dict[str, torch.Tensor] = {}

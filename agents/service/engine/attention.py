@@ -6,9 +6,7 @@ decode step multiplies the queries of all samples of a prompt with its keys in o
 group of eight reads the prompt from memory once, not eight times.
 
 These states replace the attention function of any model that looks it up in transformers' table;
-`prompt_sharing` checks at start-up whether a given model does and gets the same logits. Queries,
-keys and values are rounded to one number type before the scores, everywhere alike: training and
-sampling then differ by the order of sums alone.
+`prompt_sharing` checks at start-up whether a given model does and gets the same logits.
 """
 
 from __future__ import annotations
@@ -95,36 +93,63 @@ class Prefill:
         )
 
 
-@dataclass
+@dataclass(frozen=True)
+class GroupLayout:
+    """Where the samples of each prompt lie, so that one product serves a whole group.
+
+    Attributes:
+        groups: G, the number of prompts.
+        size: S, places of each prompt.
+        slots: int64 [G * S], the sample in each place (0 where empty), or None if samples lie in
+            them as they are.
+        places: int64 [R], each sample's place, or None likewise.
+    """
+
+    groups: int
+    size: int
+    slots: torch.Tensor | None
+    places: torch.Tensor | None
+
+    def gather(self, tensor: torch.Tensor) -> torch.Tensor:
+        """[R, kv_heads, repeat, X] to [G, kv_heads, S * repeat, X]."""
+        if self.slots is not None:
+            tensor = tensor.index_select(0, self.slots)
+        _, kv_heads, repeat, last = tensor.shape
+        tensor = tensor.reshape(self.groups, self.size, kv_heads, repeat, last).transpose(1, 2)
+        return tensor.reshape(self.groups, kv_heads, self.size * repeat, last)
+
+    def scatter(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The inverse of `gather`."""
+        _, kv_heads, wide, last = tensor.shape
+        repeat = wide // self.size
+        tensor = tensor.reshape(self.groups, kv_heads, self.size, repeat, last).transpose(1, 2)
+        tensor = tensor.reshape(self.groups * self.size, kv_heads, repeat, last)
+        return tensor if self.places is None else tensor.index_select(0, self.places)
+
+
+@dataclass(frozen=True)
 class Decode:
     """One new token for each of R samples of G prompts.
 
     Attributes:
+        layout: where the samples of each prompt lie.
         prompt_keys: float32 [layers, G, kv_heads, P, head_dim].
         prompt_values: the same shape.
         prompt_mask: float [G, 1, 1, P] added to the scores, or None if all prompts have length P.
-        suffix_keys: float32 [layers, R, kv_heads, capacity, head_dim]; written by the pass.
+        suffix_keys: float32 [layers, R, kv_heads, T, head_dim]; written by the pass.
         suffix_values: the same shape.
         suffix_mask: float [R, 1, 1, T] added to the scores, or None if all suffixes have length T.
-        cursor: int64 [R], where each sample's new token goes.
-        filled: T, the longest suffix with the new token.
-        slots: int64 [G * S], the sample in each place of the group layout (0 where empty), or
-            None if samples lie in it as they are.
-        places: int64 [R], each sample's place in the group layout, or None likewise.
-        group_size: S.
+        cursor: a pair of int64 [R]: the samples, and where the new token of each goes.
     """
 
+    layout: GroupLayout
     prompt_keys: torch.Tensor
     prompt_values: torch.Tensor
     prompt_mask: torch.Tensor | None
     suffix_keys: torch.Tensor
     suffix_values: torch.Tensor
     suffix_mask: torch.Tensor | None
-    cursor: torch.Tensor
-    filled: int
-    slots: torch.Tensor | None
-    places: torch.Tensor | None
-    group_size: int
+    cursor: tuple[torch.Tensor, torch.Tensor]
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
@@ -132,43 +157,24 @@ class Decode:
         """One layer: [R, heads, 1, head_dim] in and out."""
         rows, heads, _, width = query.shape
         kv_heads = key.shape[1]
-        repeat = heads // kv_heads
-        groups, size = self.prompt_keys.shape[1], self.group_size
-        line = torch.arange(rows, device=query.device)
+        line, at = self.cursor
         own_keys, own_values = self.suffix_keys[layer], self.suffix_values[layer]
-        own_keys[line, :, self.cursor] = key[:, :, 0].float()
-        own_values[line, :, self.cursor] = value[:, :, 0].float()
-        own_keys, own_values = own_keys[:, :, : self.filled], own_values[:, :, : self.filled]
+        own_keys[line, :, at] = key[:, :, 0].float()
+        own_values[line, :, at] = value[:, :, 0].float()
 
         # Consecutive query heads share a key head, as in transformers' repeat_kv.
-        queries = query.float().reshape(rows, kv_heads, repeat, width) * scale
+        queries = (query.float() * scale).reshape(rows, kv_heads, heads // kv_heads, width)
         own = queries @ own_keys.transpose(-1, -2)
         if self.suffix_mask is not None:
-            own = own + self.suffix_mask
-        shared = self._grouped(queries, groups, size) @ self.prompt_keys[layer].transpose(-1, -2)
+            own += self.suffix_mask
+        shared = self.layout.gather(queries) @ self.prompt_keys[layer].transpose(-1, -2)
         if self.prompt_mask is not None:
-            shared = shared + self.prompt_mask
+            shared += self.prompt_mask
+        weights = torch.softmax(torch.cat([shared, self.layout.gather(own)], dim=-1), dim=-1)
         prompt = shared.shape[-1]
-        scores = torch.cat([shared, self._grouped(own, groups, size)], dim=-1)
-        weights = torch.softmax(scores, dim=-1)
-        mixed = self._ungrouped(weights[..., :prompt] @ self.prompt_values[layer], groups, size)
-        mixed = mixed + self._ungrouped(weights[..., prompt:], groups, size) @ own_values
+        mixed = self.layout.scatter(weights[..., :prompt] @ self.prompt_values[layer])
+        mixed = mixed + self.layout.scatter(weights[..., prompt:]) @ own_values
         return mixed.reshape(rows, heads, 1, width)
-
-    def _grouped(self, tensor: torch.Tensor, groups: int, size: int) -> torch.Tensor:
-        """[R, kv_heads, repeat, X] to [G, kv_heads, S * repeat, X]."""
-        if self.slots is not None:
-            tensor = tensor.index_select(0, self.slots)
-        _, kv_heads, repeat, last = tensor.shape
-        tensor = tensor.view(groups, size, kv_heads, repeat, last).transpose(1, 2)
-        return tensor.reshape(groups, kv_heads, size * repeat, last)
-
-    def _ungrouped(self, tensor: torch.Tensor, groups: int, size: int) -> torch.Tensor:
-        """The inverse of `_grouped`."""
-        _, kv_heads, wide, last = tensor.shape
-        tensor = tensor.view(groups, kv_heads, size, wide // size, last).transpose(1, 2)
-        tensor = tensor.reshape(groups * size, kv_heads, wide // size, last)
-        return tensor if self.places is None else tensor.index_select(0, self.places)
 
 
 class PassThroughCache(Cache):
@@ -193,19 +199,19 @@ class PassThroughCache(Cache):
         return 0
 
 
-# The passes in progress and their number types. Only the compute thread runs models.
-_running: list[tuple[AttentionState, torch.dtype]] = []
+# The passes in progress. Only the compute thread runs models.
+_running: list[AttentionState] = []
 
 
 @contextmanager
-def attending(model: Any, state: AttentionState, dtype: torch.dtype) -> Iterator[None]:
-    """Within the block, `model` computes attention by `state`, on values rounded to `dtype`.
+def attending(model: Any, state: AttentionState) -> Iterator[None]:
+    """Within the block, `model` computes attention by `state`.
 
     A backward pass that recomputes activations has to be inside the block too.
     """
     former = model.config._attn_implementation
     model.config._attn_implementation = NAME
-    _running.append((state, dtype))
+    _running.append(state)
     try:
         yield
     finally:
@@ -236,10 +242,9 @@ def _attention(
     **_extra: Any,
 ) -> tuple[torch.Tensor, None]:
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    state, dtype = _running[-1]
     layer = int(module.layer_idx)  # type: ignore[arg-type]
-    output = state.attend(layer, query.to(dtype), key.to(dtype), value.to(dtype), scale)
-    return output.transpose(1, 2).contiguous(), None
+    output = _running[-1].attend(layer, query, key, value, scale)
+    return output.transpose(1, 2).to(query.dtype).contiguous(), None
 
 
 ALL_ATTENTION_FUNCTIONS.register(NAME, _attention)

@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tokengym.agents.service.config import check_model_directory
 from tokengym.agents.service.engine.linear import replace_linear_layers
+from tokengym.agents.service.engine.norm import replace_norms
 from tokengym.agents.service.errors import ModelDirectoryError
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 DEFAULT_CONTEXT = 4096
 FINGERPRINT_BYTES = 1 << 16
+# The products of a smaller model are too small for another type to pay.
+MIXED_BYTES = 1 << 27
 
 
 @dataclass
@@ -78,13 +81,10 @@ def load_base_model(directory: Path, device: str = "auto", precision: str = "aut
     model.eval().requires_grad_(False)
     fingerprint = _fingerprint(model)
     if precision == "auto":
-        precision = "bfloat16" if where.type == "cuda" else "float32"
+        precision = _best_precision(where, model)
     model.to(where, torch.bfloat16 if precision == "bfloat16" else torch.float32)
-    replace_linear_layers(model, torch.float32 if precision == "float32" else torch.bfloat16)
-    if precision == "mixed":
-        # What is left is a part of the mapped file: a copy lets go of the rest.
-        for parameter in model.parameters():
-            parameter.data = parameter.data.clone()
+    replace_linear_layers(model, mixed=precision == "mixed")
+    replace_norms(model)
     return BaseModel(
         name=served_name(directory),
         trained=model,
@@ -97,6 +97,14 @@ def load_base_model(directory: Path, device: str = "auto", precision: str = "aut
         precision=precision,
         fingerprint=fingerprint,
     )
+
+
+def _best_precision(device: torch.device, model: nn.Module) -> str:
+    if device.type != "cpu":
+        return "bfloat16"
+    size = sum(parameter.nbytes for parameter in model.parameters())
+    narrow = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return "mixed" if narrow and size >= MIXED_BYTES else "float32"
 
 
 def served_name(directory: Path) -> str:

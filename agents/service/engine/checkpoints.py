@@ -7,21 +7,26 @@ name and its contents cannot disagree.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import logging
 import os
 import re
 import secrets
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from safetensors import safe_open
+import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
 from tokengym.agents.service.errors import (
     BadRequestError,
     ConflictingNameError,
+    DamagedFileError,
     UnknownResourceError,
 )
 
@@ -29,14 +34,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    import torch
-
+DAMAGED = "damaged"
 KINDS = {"weights": "training", "sampler_weights": "sampler"}
 NAME_RULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}\Z")
 RUN_RULE = re.compile(r"[A-Za-z0-9-]{1,64}:train:[0-9]{1,9}\Z")
 MIN_TTL, MAX_TTL = 3600, 10 * 366 * 86400
 SUFFIX = ".safetensors"
 RECORD = "run.json"
+# Of a file that is being written; its name also begins with a dot, as no checkpoint's does.
+PART = ".part"
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -104,6 +112,11 @@ class CheckpointInfo:
     user_metadata: dict[str, str] | None = None
 
     @property
+    def damaged(self) -> bool:
+        """Whether it stands in a list for a checkpoint that cannot be read."""
+        return DAMAGED in (self.user_metadata or {}) and not self.lora
+
+    @property
     def expired(self) -> bool:
         """Whether its time to live is over."""
         return self.expires is not None and datetime.fromisoformat(self.expires) <= now()
@@ -115,7 +128,7 @@ class CheckpointStore:
     def __init__(self, root: Path) -> None:
         self._root = root / "runs"
         self._root.mkdir(parents=True, exist_ok=True)
-        for leftover in self._root.rglob("*.part-*"):
+        for leftover in self._root.rglob(f".*{PART}"):
             leftover.unlink()
 
     def save(
@@ -136,7 +149,8 @@ class CheckpointStore:
             raise ConflictingNameError(
                 f"checkpoint name must be new unless overwrite is set, {path.uri} exists"
             )
-        header = {"checkpoint": json.dumps(asdict(info))}
+        text = json.dumps(asdict(info))
+        header = {"checkpoint": text, "checksum": _checksum(text, tensors)}
         write_atomically(target, save(dict(tensors), metadata=header))
 
     def load(self, path: CheckpointPath) -> tuple[dict[str, torch.Tensor], CheckpointInfo]:
@@ -144,17 +158,26 @@ class CheckpointStore:
 
         Raises:
             UnknownResourceError: if there is none or it has expired.
+            DamagedFileError: if it does not hold what was saved.
         """
         info = self.info(path)
-        with safe_open(self._file(path), framework="pt") as opened:
-            return {name: opened.get_tensor(name) for name in opened.keys()}, info  # noqa: SIM118
+        with _sound(f"checkpoint {path.uri}"):
+            with safe_open(self._file(path), framework="pt") as opened:
+                tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+                header = opened.metadata()
+            if header["checksum"] != _checksum(header["checkpoint"], tensors):
+                raise ValueError("its checksum is another one")
+        return tensors, info
 
     def info(self, path: CheckpointPath, *, allow_expired: bool = False) -> CheckpointInfo:
         """Read a checkpoint's metadata."""
         target = self._file(path)
         if not target.is_file():
             raise UnknownResourceError(f"checkpoint {path.uri} does not exist")
-        with safe_open(target, framework="pt") as opened:
+        with (
+            _sound(f"checkpoint {path.uri}"),
+            safe_open(target, framework="pt") as opened,
+        ):
             found = CheckpointInfo(**json.loads(opened.metadata()["checkpoint"]))
         if found.expired and not allow_expired:
             raise UnknownResourceError(f"checkpoint {path.uri} expired at {found.expires}")
@@ -178,15 +201,25 @@ class CheckpointStore:
         _sync_directory(target.parent)
 
     def listing(self, run_id: str | None = None) -> list[tuple[CheckpointPath, CheckpointInfo]]:
-        """List the checkpoints of a run, or of all, newest first; removes expired ones."""
+        """List the checkpoints of a run, or of all, newest first; removes expired ones.
+
+        A damaged one is listed with the reason in its user metadata, so that it can be deleted.
+        """
         found: list[tuple[CheckpointPath, CheckpointInfo]] = []
         for path in self._paths(run_id):
-            info = self.info(path, allow_expired=True)
+            try:
+                info = self.info(path, allow_expired=True)
+            except DamagedFileError as error:
+                info = self._damaged(path, error)
             if info.expired:
                 self.delete(path)
             else:
                 found.append((path, info))
         return sorted(found, key=lambda item: item[1].created, reverse=True)
+
+    def _damaged(self, path: CheckpointPath, error: DamagedFileError) -> CheckpointInfo:
+        written = datetime.fromtimestamp(self._file(path).stat().st_mtime, UTC).isoformat()
+        return CheckpointInfo("", "", {}, False, written, user_metadata={DAMAGED: str(error)})
 
     def size(self, path: CheckpointPath) -> int:
         """Return a checkpoint's size on disk in bytes."""
@@ -207,12 +240,16 @@ class CheckpointStore:
         file = self._folder(run_id) / RECORD
         if not file.is_file():
             raise UnknownResourceError(f"training run {run_id!r} does not exist")
-        record: dict[str, Any] = json.loads(file.read_bytes())
-        return record
+        return _record(file)
 
     def runs(self) -> list[dict[str, Any]]:
-        """Return the records of all training runs, newest first."""
-        records = [json.loads(file.read_bytes()) for file in self._root.glob(f"*/{RECORD}")]
+        """Return the records of all training runs that can be read, newest first."""
+        records = []
+        for file in self._root.glob(f"*/{RECORD}"):
+            try:
+                records.append(_record(file))
+            except DamagedFileError as error:
+                log.warning("%s", error)
         return sorted(records, key=lambda record: str(record["created"]), reverse=True)
 
     def _paths(self, run_id: str | None) -> Iterator[CheckpointPath]:
@@ -260,6 +297,33 @@ def _checkpoint_file(root: Path, path: CheckpointPath) -> Path:
     return _run_folder(root, path.run_id) / path.kind / f"{path.name}{SUFFIX}"
 
 
+def _record(file: Path) -> dict[str, Any]:
+    with _sound(f"record {str(file)!r}"):
+        record: dict[str, Any] = json.loads(file.read_bytes())
+        if "training_run_id" not in record:
+            raise ValueError("it names no training run")
+        return record
+
+
+@contextmanager
+def _sound(what: str) -> Iterator[None]:
+    """Say that `what` is damaged if reading it fails."""
+    try:
+        yield
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DamagedFileError(f"{what} is damaged: {error}") from error
+
+
+def _checksum(text: str, tensors: Mapping[str, torch.Tensor]) -> str:
+    """Return a hash of a checkpoint's metadata and of all its tensors."""
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
 def now() -> datetime:
     """Return the current time, in UTC."""
     return datetime.now(UTC)
@@ -283,12 +347,17 @@ def expiry(ttl_seconds: int | None) -> str | None:
 def write_atomically(target: Path, content: bytes) -> None:
     """Write a file so that it holds either its old content or all of the new."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f"{target.name}.part-{secrets.token_hex(4)}")
-    with part.open("wb") as opened:
-        opened.write(content)
-        opened.flush()
-        os.fsync(opened.fileno())
-    part.replace(target)
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}{PART}")
+    try:
+        with part.open("wb") as opened:
+            opened.write(content)
+            opened.flush()
+            os.fsync(opened.fileno())
+        part.replace(target)
+    except BaseException:
+        # What is left of it would keep a full disk full.
+        part.unlink(missing_ok=True)
+        raise
     _sync_directory(target.parent)
 
 

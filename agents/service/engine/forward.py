@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
 from tokengym.agents.service.engine.attention import Packed, attending, hidden_states
 from tokengym.agents.service.engine.base_model import logits_of
-from tokengym.agents.service.engine.linear import product_dtype
 from tokengym.agents.service.engine.memory import (
     MOST_BATCH,
     activation_bytes,
@@ -80,7 +79,7 @@ class PackedForward:
                 hidden = layers(input_ids=batch.input_ids, use_cache=False).last_hidden_state
             else:
                 state = Packed(batch.blocks)
-                stack.enter_context(attending(self.model, state, product_dtype(self.model)))
+                stack.enter_context(attending(self.model, state))
                 hidden = hidden_states(self.model, batch.input_ids, batch.position_ids)
             yield batch, hidden.flatten(0, 1)
 
@@ -114,20 +113,44 @@ def packed_forward(
     )
 
 
+class Score(NamedTuple):
+    """What a model says about one sequence of length n.
+
+    Attributes:
+        logprobs: float32 [n], of every token given those before it; the first is NaN.
+        last: float32 [vocab], the logits that follow the last token.
+        topk: ids and log-probabilities [n, k] of the likeliest tokens at each place, if asked for.
+        targets: float32 [n - 1, K], log-probabilities of the tokens asked about at each place but
+            the first, 0 where none is; None if none are asked about.
+    """
+
+    logprobs: NDArray[np.float32]
+    last: torch.Tensor
+    topk: tuple[NDArray[np.int32], NDArray[np.float32]] | None
+    targets: NDArray[np.float32] | None
+
+
 def score(
-    forward: PackedForward, sequences: Sequence[Tokens], topk: Sequence[int]
-) -> list[tuple[NDArray[np.float32], torch.Tensor, tuple[NDArray[np.int32], Any] | None]]:
+    forward: PackedForward,
+    sequences: Sequence[Tokens],
+    topk: Sequence[int] = (),
+    targets: Sequence[NDArray[np.int64] | None] = (),
+) -> list[Score]:
     """Score sequences under a model, without gradients.
 
-    For each sequence of length n: the log-probability of every token given those before it
-    (float32 [n], NaN first), the logits that follow the last token, and, where `topk` is positive,
-    ids and log-probabilities [n, k] of the likeliest tokens at each place.
+    Args:
+        forward: runs the model.
+        sequences: the sequences.
+        topk: how many of the likeliest tokens are wanted of each, none if left out.
+        targets: token ids [n - 1, K] to score at each place of a sequence but the first, -1 for
+            none; None, or left out, for no such tokens.
     """
-    results: dict[int, Any] = {}
+    topk, targets = topk or [0] * len(sequences), targets or [None] * len(sequences)
+    results: dict[int, Score] = {}
     with torch.inference_mode():
         for rows in forward.plan(sequences):
             with forward.running(rows) as (batch, hidden):
-                results.update(_score_batch(forward, batch, hidden, sequences, topk))
+                results.update(_score_batch(forward, batch, hidden, sequences, topk, targets))
     return [results[index] for index in range(len(sequences))]
 
 
@@ -137,7 +160,8 @@ def _score_batch(
     hidden: torch.Tensor,
     sequences: Sequence[Tokens],
     topk: Sequence[int],
-) -> dict[int, Any]:
+    targets: Sequence[NDArray[np.int64] | None],
+) -> dict[int, Score]:
     members = list(batch.node_of)
     ends = np.cumsum([len(batch.node_of[member]) for member in members])
     # What follows a sequence is unknown: zero stands for it, and its value is not used.
@@ -146,6 +170,8 @@ def _score_batch(
     values = np.empty(len(following), np.float32)
     best_ids = np.empty((len(following), most), np.int32)
     best_values = np.empty((len(following), most), np.float32)
+    wanted = _wanted([(len(sequences[m]), targets[m]) for m in members])
+    found = np.zeros(wanted.shape, np.float32)
     last: dict[int, torch.Tensor] = {}
     nodes = np.concatenate([batch.node_of[member] for member in members])
     for index, rows, logits in forward.logits(hidden, nodes):
@@ -158,10 +184,15 @@ def _score_batch(
             best = torch.topk(logprobs, most, dim=-1)
             best_ids[index] = best.indices[rows].cpu().numpy()
             best_values[index] = best.values[rows].cpu().numpy()
-    results: dict[int, Any] = {}
+        if wanted.size:
+            asked = wanted[index]
+            picked = logprobs[rows[:, None], np.maximum(asked, 0)].cpu().numpy()
+            found[index] = np.where(asked >= 0, picked, 0.0)
+    results: dict[int, Score] = {}
     for member, end in zip(members, ends.tolist(), strict=True):
         own, k = slice(end - len(sequences[member]), end - 1), topk[member]
-        results[member] = (
+        asked_of = targets[member]
+        results[member] = Score(
             np.append(np.float32(np.nan), values[own]),
             last[end],
             # The first token has nothing before it: the SDK reads (0, -99999) as "not computed".
@@ -171,5 +202,21 @@ def _score_batch(
             )
             if k > 0
             else None,
+            None if asked_of is None else found[own, : asked_of.shape[1]],
         )
     return results
+
+
+def _wanted(parts: list[tuple[int, NDArray[np.int64] | None]]) -> NDArray[np.int64]:
+    """Join the tokens asked about in sequences of some lengths: [sum of lengths, most], -1 if none.
+
+    Nothing is asked about what follows a sequence.
+    """
+    most = max(0 if asked is None else asked.shape[1] for _, asked in parts)
+    wanted = np.full((sum(length for length, _ in parts), most), -1, np.int64)
+    start = 0
+    for length, asked in parts:
+        if asked is not None:
+            wanted[start : start + length - 1, : asked.shape[1]] = asked
+        start += length
+    return wanted

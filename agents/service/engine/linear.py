@@ -1,12 +1,16 @@
 """A frozen linear layer with a LoRA adapter: y = x W^T + bias + (x A^T) (scaling B)^T.
 
-The product runs in the number type of W. With W in bfloat16 and x in float32 that is mixed
-precision: the sum over W and the adapter is accumulated in float32 and rounded once, so that an
-update smaller than the rounding of y is not lost.
+In mixed precision the products of the backward pass multiply bfloat16 numbers, and of the forward
+pass only that of the last layer, which makes the logits; sums are float32. In other layers sampling
+and training would round a few numbers apart, and the difference would grow from layer to layer to
+that of the rounding itself. Two bfloat16 numbers for each float32 would prevent that, but such
+products took as long as those in float32.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext
+from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -16,6 +20,17 @@ from transformers.pytorch_utils import Conv1D
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+# The products with the adapter of a smaller layer take about as long as that with its weight.
+MERGED_BYTES = 1 << 20
+
+
+class Narrow(Enum):
+    """Which products of a layer multiply bfloat16 numbers."""
+
+    NONE = "none"
+    BACKWARD = "backward"
+    BOTH = "both"
 
 
 class Adapter(NamedTuple):
@@ -30,63 +45,79 @@ class LoraLinear(nn.Module):
     """A linear layer whose weight is frozen and whose adapter can be exchanged.
 
     Attributes:
-        weight: [out, in]; its number type is that of the product.
+        weight: [out, in].
+        narrow: which products are of bfloat16 numbers, of a float32 weight.
         adapter: what is added to the weight, or None.
-        out_dtype: number type of the result.
+        merged: the weight with an adapter added to it, used in its place, or None.
     """
 
     weight: nn.Parameter
     bias: nn.Parameter | None
     adapter: Adapter | None
+    merged: torch.Tensor | None
 
-    def __init__(
-        self, layer: nn.Linear | Conv1D, dtype: torch.dtype, out_dtype: torch.dtype
-    ) -> None:
+    def __init__(self, layer: nn.Linear | Conv1D, narrow: Narrow) -> None:
         super().__init__()
         # transformers' Conv1D keeps its matrix as [in, out].
         weight = layer.weight.T if isinstance(layer, Conv1D) else layer.weight
-        self.weight = nn.Parameter(weight.detach().to(dtype), False)
+        self.weight = nn.Parameter(weight.detach(), False)
         bias = layer.bias
-        self.bias = None if bias is None else nn.Parameter(bias.detach().to(dtype), False)
+        self.bias = None if bias is None else nn.Parameter(bias.detach(), False)
         self.out_features, self.in_features = self.weight.shape
-        self.adapter = None
-        self.out_dtype = out_dtype
+        self.narrow = narrow
+        if narrow == Narrow.BOTH:
+            # Small products do not round it, and must not differ from large ones.
+            self.weight.copy_(self.weight.bfloat16())
+        self.adapter = self.merged = None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map [..., in] to [..., out]."""
-        dtype = self.weight.dtype
-        if self.adapter is None:
-            y = F.linear(x.to(dtype), self.weight, self.bias)
-        elif not torch.is_grad_enabled():
-            y, _ = _product(x, self.weight, self.bias, *_cast(self.adapter, dtype))
-        else:
-            apply: Any = _LoraProduct.apply  # torch leaves it untyped
-            y = apply(x, self.weight, self.bias, *self.adapter)
-        return y.to(self.out_dtype)
+        if self.merged is not None or (self.adapter is None and self.narrow != Narrow.BOTH):
+            weight = self.weight if self.merged is None else self.merged
+            return F.linear(x, weight, self.bias)
+        if self.adapter is None or not torch.is_grad_enabled():
+            adapter = None if self.adapter is None else _cast(self.adapter, self.weight)
+            y, _ = _product(x, self.weight, self.bias, adapter, self.narrow)
+            return y
+        apply: Any = _LoraProduct.apply  # torch leaves it untyped
+        result: torch.Tensor = apply(x, self.weight, self.bias, self.narrow, *self.adapter)
+        return result
 
-    def prepared(self, adapter: Adapter) -> Adapter:
-        """Return `adapter` in the form that costs least to run, without gradients."""
-        a, b = _cast(adapter, self.weight.dtype)
-        return Adapter(a.to(self.weight.device), b.to(self.weight.device), 1.0)
+    def attach_for_sampling(self, adapter: Adapter | None) -> None:
+        """Run with a copy of `adapter`, in the form that takes least time without gradients."""
+        self.adapter = self.merged = None
+        if adapter is not None:
+            adapter = _cast(adapter, self.weight)
+            small = self.weight.nbytes <= MERGED_BYTES and self.weight.dtype == torch.float32
+            if small and self.narrow != Narrow.BOTH:
+                self.merged = torch.addmm(self.weight, adapter.b, adapter.a)
+            else:
+                self.adapter = adapter
 
 
-def _cast(adapter: Adapter, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+def _cast(adapter: Adapter, weight: torch.Tensor) -> Adapter:
+    """Return an adapter on the device of `weight` and of its type, scaled."""
     a, b, scaling = adapter
-    return a.to(dtype), (b if scaling == 1.0 else b * scaling).to(dtype)
+    return Adapter(a.to(weight), (b if scaling == 1.0 else b * scaling).to(weight), 1.0)
 
 
 def _product(
     x: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None,
-    a: torch.Tensor,
-    b: torch.Tensor,
-) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
-    """Return y [..., out], and the rows of x [N, in] and of x A^T [N, rank]."""
-    rows = x.reshape(-1, x.shape[-1]).to(weight.dtype)
-    inner = rows @ a.T
+    adapter: Adapter | None,
+    narrow: Narrow,
+) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor | None]]:
+    """Return y [..., out], the rows of x [N, in] and, with an adapter, x A^T [N, rank].
+
+    The adapter has to be cast.
+    """
+    rows = x.reshape(-1, x.shape[-1])
     # The adapter's part comes first, so that the sum is rounded only once.
-    y = (inner @ b.T).addmm_(rows, weight.T)
+    inner = None if adapter is None else F.linear(rows, adapter.a)
+    y = None if inner is None or adapter is None else F.linear(inner, adapter.b)
+    with _narrow_products() if narrow == Narrow.BOTH else nullcontext():
+        y = F.linear(rows, weight) if y is None else y.addmm_(rows, weight.T)
     if bias is not None:
         y += bias
     return y.view(*x.shape[:-1], -1), (rows, inner)
@@ -101,14 +132,15 @@ class _LoraProduct(torch.autograd.Function):
         x: torch.Tensor,
         weight: torch.Tensor,
         bias: torch.Tensor | None,
+        narrow: Narrow,
         a: torch.Tensor,
         b: torch.Tensor,
         scaling: float,
     ) -> torch.Tensor:
-        a, b = _cast(Adapter(a, b, scaling), weight.dtype)
-        y, (rows, inner) = _product(x, weight, bias, a, b)
-        ctx.save_for_backward(rows, inner, weight, a, b)
-        ctx.scaling = scaling
+        adapter = _cast(Adapter(a, b, scaling), weight)
+        y, (rows, inner) = _product(x, weight, bias, adapter, narrow)
+        ctx.save_for_backward(rows, inner, weight, adapter.a, adapter.b)
+        ctx.scaling, ctx.narrow = scaling, narrow != Narrow.NONE
         return y
 
     @staticmethod
@@ -116,35 +148,43 @@ class _LoraProduct(torch.autograd.Function):
         rows, inner, weight, a, b = ctx.saved_tensors
         (gradient,) = gradients
         shape = gradient.shape
-        gradient = gradient.reshape(-1, shape[-1]).to(weight.dtype)
+        gradient = gradient.reshape(-1, shape[-1])
         outer = gradient @ b
         into = None
         if ctx.needs_input_grad[0]:
-            into = (outer @ a).addmm_(gradient, weight).view(*shape[:-1], -1)
+            into = outer @ a
+            with _narrow_products() if ctx.narrow else nullcontext():
+                into.addmm_(gradient, weight)
+            into = into.view(*shape[:-1], -1)
         grad_a = (outer.T @ rows).float()
         grad_b = (gradient.T @ inner).float().mul_(ctx.scaling)
-        return into, None, None, grad_a, grad_b, None
+        return into, None, None, None, grad_a, grad_b, None
 
 
-def replace_linear_layers(model: Any, dtype: torch.dtype) -> None:
-    """Replace the linear layers of a model by `LoraLinear` with weights of `dtype`."""
-    for name, part in dict(classify_modules(model)).items():
+@contextmanager
+def _narrow_products() -> Iterator[None]:
+    """Round what is multiplied in float32 to bfloat16."""
+    former = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(former)
+
+
+def replace_linear_layers(model: Any, mixed: bool) -> None:
+    """Replace the linear layers of a model by `LoraLinear`."""
+    for name, part in list(classify_modules(model)):
+        last = part == "unembed"
+        narrow = Narrow.NONE if not mixed else Narrow.BOTH if last else Narrow.BACKWARD
         parent, _, own = name.rpartition(".")
-        # What goes into attention is of the model's type; elsewhere a narrow result is cheaper.
-        out_dtype = model.dtype if part == "attn" else dtype
-        layer = LoraLinear(model.get_submodule(name), dtype, out_dtype)
+        layer = LoraLinear(model.get_submodule(name), narrow)
         setattr(model.get_submodule(parent), own, layer)
 
 
 def lora_layers(model: nn.Module) -> dict[str, LoraLinear]:
     """Return the layers that can carry an adapter, by name."""
     return {n: layer for n, layer in model.named_modules() if isinstance(layer, LoraLinear)}
-
-
-def product_dtype(model: Any) -> torch.dtype:
-    """Return the number type in which `model` multiplies."""
-    dtype: torch.dtype = model.get_output_embeddings().weight.dtype
-    return dtype
 
 
 def classify_modules(model: Any) -> Iterator[tuple[str, str]]:

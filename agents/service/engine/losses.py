@@ -7,15 +7,21 @@ advantage and r = exp(p - q):
     importance_sampling    -sum(r * A)
     ppo                    -sum(min(r * A, clip(r, low, high) * A))
     cispo                  -sum(stop_gradient(clip(r, low, high)) * p * A)
+    dro                    -sum(p * A - beta / 2 * (p - q)^2)
+    gspo                   -sum(min(s * A, clip(s, low, high) * A))
 
 `low` and `high` bound the ratio itself (0.8 and 1.2 unless `clip_low_threshold` and
-`clip_high_threshold` say otherwise, in loss_fn_config or per token in loss_fn_inputs).
+`clip_high_threshold` say otherwise, in loss_fn_config or per token in loss_fn_inputs). In gspo,
+which is GSPO-token of Zheng et al. 2025 (arXiv 2507.18071), s has the value of exp(mean(p - q))
+over the tokens of its sequence that `sequence_ratio_mask` marks, and the gradient of its own p;
+the bounds are that paper's, 1 - 3e-4 and 1 + 4e-4. dro is that of Richemond et al. 2024 (arXiv
+2405.19107). Its square would act on prompts too: a token with q = 0 and A = 0 was not sampled.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -30,6 +36,8 @@ if TYPE_CHECKING:
     Array = NDArray[np.float32]
 
 CLIP_LOW, CLIP_HIGH = 0.8, 1.2
+GSPO_LOW, GSPO_HIGH = 1 - 3e-4, 1 + 4e-4
+RATIO_MASK, SEQUENCE_RATIO = "sequence_ratio_mask", "sequence_log_ratio"
 CLIPS = ("clip_low_threshold", "clip_high_threshold")
 
 
@@ -53,6 +61,13 @@ LOSSES: dict[str, LossRule] = {
     "importance_sampling": LossRule(("logprobs", "advantages")),
     "ppo": LossRule(("logprobs", "advantages"), optional=CLIPS, config=CLIPS),
     "cispo": LossRule(("logprobs", "advantages"), optional=CLIPS, config=CLIPS),
+    "dro": LossRule(("logprobs", "advantages"), config=("beta",)),
+    "gspo": LossRule(("logprobs", "advantages"), optional=(*CLIPS, RATIO_MASK), config=CLIPS),
+}
+# Losses of the SDK that are refused, and what to do instead.
+ADVICE = {
+    "stable_reinforce": "; its formula is not published: set loss_fn to ppo or cispo, which "
+    "correct for samples of earlier weights too"
 }
 
 
@@ -65,7 +80,8 @@ def loss_rule(name: str, config: Mapping[str, float | str]) -> LossRule:
     """
     if name not in LOSSES:
         raise UnsupportedError(
-            f"loss_fn must be one of {', '.join(sorted(LOSSES))} on the local service, got {name!r}"
+            f"loss_fn must be one of {', '.join(sorted(LOSSES))} on the local service, "
+            f"got {name!r}{ADVICE.get(name, '')}"
         )
     rule = LOSSES[name]
     for key, value in config.items():
@@ -76,9 +92,10 @@ def loss_rule(name: str, config: Mapping[str, float | str]) -> LossRule:
             )
         if isinstance(value, str) or not np.isfinite(value) or value < 0:
             raise BadRequestError(f"{key} must be a finite number of at least 0, got {value!r}")
-    low = config.get("clip_low_threshold", CLIP_LOW)
-    high = config.get("clip_high_threshold", CLIP_HIGH)
-    if float(low) > float(high):
+    if name == "dro" and "beta" not in config:
+        raise BadRequestError("dro needs beta, the weight of its square, in loss_fn_config")
+    low, high = _bounds(name, config)
+    if low > high:
         raise BadRequestError(
             f"clip_low_threshold must not exceed clip_high_threshold, got {low} and {high}"
         )
@@ -126,6 +143,37 @@ def loss_weight(name: str) -> str:
     return "weights" if name == "cross_entropy" else "advantages"
 
 
+def has_loss(name: str, inputs: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    """Return which tokens have a gradient."""
+    found: NDArray[np.bool_] = inputs[loss_weight(name)] != 0
+    if name == "dro":
+        found = found | (inputs["logprobs"] != 0)
+    return found
+
+
+def sequence_log_ratios(
+    logprobs: Array, inputs: Mapping[str, NDArray[Any]], sequences: NDArray[np.int64]
+) -> Array:
+    """Return for each token the mean log-ratio of its sequence's marked tokens.
+
+    Args:
+        logprobs: [N], those of the policy that is trained.
+        inputs: the loss's inputs, [N] each; without `sequence_ratio_mask` the marked tokens are
+            those with an advantage.
+        sequences: [N], the number of each token's sequence.
+    """
+    marked = np.asarray(inputs.get(RATIO_MASK, inputs["advantages"])) != 0
+    ratios = np.where(marked, logprobs.astype(np.float64) - inputs["logprobs"], 0.0)
+    totals, counts = np.bincount(sequences, ratios), np.bincount(sequences, marked)
+    means = totals / np.maximum(counts, 1)
+    return np.asarray(means[sequences], np.float32)
+
+
+def _bounds(name: str, config: Mapping[str, float | str]) -> tuple[float, float]:
+    low, high = (GSPO_LOW, GSPO_HIGH) if name == "gspo" else (CLIP_LOW, CLIP_HIGH)
+    return float(config.get(CLIPS[0], low)), float(config.get(CLIPS[1], high))
+
+
 def token_losses(
     name: str,
     logprobs: torch.Tensor,
@@ -137,18 +185,27 @@ def token_losses(
     Args:
         name: a key of `LOSSES`.
         logprobs: float32 [N], differentiable.
-        inputs: the loss's inputs, each [N].
+        inputs: the loss's inputs, each [N]; for gspo `sequence_log_ratio` among them.
         config: checked configuration.
     """
     if name == "cross_entropy":
         return -logprobs * inputs["weights"]
+    if name == "dro":
+        away = (logprobs - inputs["logprobs"]).square()
+        sampled = (inputs["advantages"] != 0) | (inputs["logprobs"] != 0)
+        loss = 0.5 * float(config["beta"]) * away - logprobs * inputs["advantages"]
+        return torch.where(sampled, loss, 0.0)
     ratio = torch.exp(logprobs - inputs["logprobs"])
     advantages = inputs["advantages"]
     if name == "importance_sampling":
         return -ratio * advantages
-    low = inputs.get("clip_low_threshold", torch.tensor(float(config.get(CLIPS[0], CLIP_LOW))))
-    high = inputs.get("clip_high_threshold", torch.tensor(float(config.get(CLIPS[1], CLIP_HIGH))))
-    clipped = torch.minimum(torch.maximum(ratio, low.to(ratio)), high.to(ratio))
-    if name == "ppo":
+    if name == "gspo":
+        ratio = torch.exp(inputs[SEQUENCE_RATIO] + logprobs - logprobs.detach())
+    low, high = (
+        inputs.get(key, torch.tensor(bound)).to(ratio)
+        for key, bound in zip(CLIPS, _bounds(name, config), strict=True)
+    )
+    clipped = torch.minimum(torch.maximum(ratio, low), high)
+    if name in ("ppo", "gspo"):
         return -torch.minimum(ratio * advantages, clipped * advantages)
     return -clipped.detach() * logprobs * advantages

@@ -107,8 +107,7 @@ def attention_bytes(model: Any) -> int:
     """Return the attention weights that a backward pass keeps, in bytes for each pair."""
     config = model.config.get_text_config()
     layers, heads = int(config.num_hidden_layers), int(config.num_attention_heads)
-    itemsize = next(iter(lora_layers(model).values())).weight.itemsize
-    return layers * heads * itemsize
+    return layers * heads * int(model.dtype.itemsize)
 
 
 def cache_bytes(model: Any) -> int:

@@ -5,14 +5,22 @@ Compute thread only. A request that fails leaves its run unchanged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from tokengym.agents.service.engine.losses import check_inputs, loss_rule, loss_weight, token_losses
+from tokengym.agents.service.engine.losses import (
+    SEQUENCE_RATIO,
+    check_inputs,
+    has_loss,
+    loss_rule,
+    loss_weight,
+    sequence_log_ratios,
+    token_losses,
+)
 from tokengym.agents.service.errors import BadRequestError, UnknownResourceError
 
 if TYPE_CHECKING:
@@ -26,6 +34,16 @@ if TYPE_CHECKING:
 
 
 ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
+# Within them a step with finite gradients is finite: Adam divides by eps where a gradient is zero,
+# and by 1 - beta in its first step.
+ADAM_RANGES = {
+    "learning_rate": (0.0, 1e3),
+    "beta1": (0.0, 1 - 1e-6),
+    "beta2": (0.0, 1 - 1e-6),
+    "eps": (1e-30, 1e3),
+    "weight_decay": (0.0, 1e3),
+    "grad_clip_norm": (0.0, 1e30),
+}
 
 
 @dataclass(frozen=True)
@@ -65,6 +83,13 @@ class AdamStep:
     eps: float = 1e-12
     weight_decay: float = 0.0
     grad_clip_norm: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check every setting: one bad step would ruin the weights for good."""
+        for name, value in asdict(self).items():
+            low, high = ADAM_RANGES[name]
+            if not low <= value <= high:
+                raise BadRequestError(f"{name} must be from {low:g} to {high:g}, got {value}")
 
 
 @dataclass
@@ -181,7 +206,8 @@ class Trainer:
         """Take one AdamW step with the accumulated gradients, then clear them.
 
         Raises:
-            BadRequestError: if the gradient is not finite; the weights stay as they were.
+            BadRequestError: if the gradient is not finite, or the weights would not be; weights
+                and optimizer stay as they were.
         """
         run = self.run(run_id)
         gradients = [p.grad for p in run.parameters.values() if p.grad is not None]
@@ -202,7 +228,7 @@ class Trainer:
                 eps=step.eps,
                 weight_decay=step.weight_decay,
             )
-        run.optimizer.step()
+        _step_or_undo(run)
         run.optimizer.zero_grad(set_to_none=True)
         return {"optim/grad_norm": norm}
 
@@ -252,7 +278,10 @@ class Trainer:
         """Fill in the targets' log-probabilities and losses; add the gradients of their sum."""
         # The layers' backward pass runs once, after that of all pieces of the logits.
         leaf = hidden.detach().requires_grad_(hidden.requires_grad)
-        learned = targets.inputs[loss_weight(request.loss_fn)] != 0
+        if request.loss_fn == "gspo":
+            # A token's loss depends on its whole sequence.
+            self._add_sequence_ratios(targets, leaf)
+        learned = has_loss(request.loss_fn, targets.inputs)
         for learns in (True, False):
             chosen = np.flatnonzero(learned == learns)
             with torch.set_grad_enabled(learns and hidden.requires_grad):
@@ -271,12 +300,44 @@ class Trainer:
         if leaf.grad is not None:
             hidden.backward(leaf.grad)
 
+    def _add_sequence_ratios(self, targets: _Targets, hidden: torch.Tensor) -> None:
+        with torch.no_grad():
+            for at, rows, logits in self._forward.logits(hidden, targets.nodes):
+                picked = torch.log_softmax(logits, dim=-1)[rows, targets.tokens[at]]
+                targets.logprobs[at] = picked.cpu().numpy()
+        targets.inputs[SEQUENCE_RATIO] = sequence_log_ratios(
+            targets.logprobs, targets.inputs, targets.members
+        )
+
+
+def _step_or_undo(run: Run) -> None:
+    """Take an optimizer step; undo it if it fails or makes weights that are not finite."""
+    state = run.optimizer.state
+    parameters = list(run.parameters.values())
+    weights = [parameter.detach().clone() for parameter in parameters]
+    moments = [{k: v.clone() for k, v in state.get(p, {}).items()} for p in parameters]
+    try:
+        run.optimizer.step()
+        norm = torch.nn.utils.get_total_norm([parameter.detach() for parameter in parameters])
+        if not torch.isfinite(norm):
+            raise BadRequestError(
+                "optim_step must leave finite weights, these settings do not; the gradient was "
+                "cleared and the weights were left as they were"
+            )
+    except BaseException:
+        run.optimizer.zero_grad(set_to_none=True)
+        for parameter, weight, moment in zip(parameters, weights, moments, strict=True):
+            parameter.detach().copy_(weight)
+            state[parameter] = moment
+        raise
+
 
 @dataclass
 class _Targets:
     """The targets of one batch, all data in a row, [M] each."""
 
     nodes: NDArray[np.int64]
+    members: NDArray[np.int64]
     tokens: NDArray[np.int64]
     inputs: dict[str, NDArray[Any]]
     logprobs: NDArray[np.float32]
@@ -290,6 +351,7 @@ def _targets(request: LossRequest, batch: PackedBatch) -> _Targets:
     nodes = np.concatenate([_spread(batch.node_of[m], datum) for m, datum in data.items()])
     return _Targets(
         nodes,
+        np.repeat(np.arange(len(data)), [d.inputs["target_tokens"].size for d in data.values()]),
         np.concatenate([datum.inputs["target_tokens"].ravel() for datum in data.values()]),
         {name: np.concatenate([_input(datum, name) for datum in data.values()]) for name in names},
         np.empty(len(nodes), np.float32),

@@ -6,14 +6,13 @@ their own block under a mask, so hardly any score is computed that the mask woul
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 
 # Small enough that the scores of a block stay in a processor's cache.
@@ -111,8 +110,7 @@ class _TreeAttention(torch.autograd.Function):
         kept = []
         for block in blocks:
             own = _grouped(queries[:, block.own], key)
-            with _narrow_products(query.dtype):
-                scores = own @ _seen(keys, block).transpose(1, 2)
+            scores = own @ _seen(keys, block).transpose(1, 2)
             scores = scores.view(len(query), -1, block.mask.shape[1])
             torch.add(block.mask, scores, alpha=scale, out=scores)
             weights = torch.softmax(scores, dim=-1).to(query.dtype)
@@ -142,20 +140,6 @@ class _TreeAttention(torch.autograd.Function):
             _add_seen(grad_key, block, inner.transpose(1, 2) @ queries)
             _add_seen(grad_value, block, _grouped(weights, key).transpose(1, 2) @ out)
         return grad_query, grad_key, grad_value, None, None
-
-
-@contextmanager
-def _narrow_products(dtype: torch.dtype) -> Iterator[None]:
-    """Multiply float32 numbers that are `dtype` ones in that type: exact, and twice as fast."""
-    if dtype == torch.float32:
-        yield
-        return
-    former = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("medium")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(former)
 
 
 def _grouped(part: torch.Tensor, key: torch.Tensor) -> torch.Tensor:

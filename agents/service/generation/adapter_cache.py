@@ -21,7 +21,7 @@ from tokengym.agents.service.engine.checkpoints import (
     CheckpointStore,
     write_atomically,
 )
-from tokengym.agents.service.engine.linear import Adapter, lora_layers
+from tokengym.agents.service.engine.linear import lora_layers
 from tokengym.agents.service.errors import UnknownResourceError
 
 if TYPE_CHECKING:
@@ -99,14 +99,9 @@ class AdapterCache:
     def use(self, key: str) -> None:
         """Switch the sampled module to the weights under `key`."""
         if key != self._current:
-            adapters: dict[str, Adapter] = {}
-            if key != BASE:
-                weights = self._adapter(key)
-                for name, (a, b) in weights.tensors.items():
-                    adapter = Adapter(a, b, weights.spec.scaling)
-                    adapters[name] = self._layers[name].prepared(adapter)
+            adapters = {} if key == BASE else self._adapter(key).adapters()
             for name, layer in self._layers.items():
-                layer.adapter = adapters.get(name)
+                layer.attach_for_sampling(adapters.get(name))
             self._current = key
             self._trim()
 

@@ -6,6 +6,7 @@ sampled and when it ends is left to the sampler.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -14,12 +15,12 @@ import torch
 from tokengym.agents.service.engine.attention import (
     AttentionState,
     Decode,
+    GroupLayout,
     Prefill,
     attending,
     hidden_states,
 )
 from tokengym.agents.service.engine.base_model import logits_of
-from tokengym.agents.service.engine.linear import product_dtype
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
 
 if TYPE_CHECKING:
@@ -51,6 +52,25 @@ class Decoder(Protocol):
         """Cache a row's keys for later prompts that begin with `tokens`, the row's own tokens."""
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """What stays the same from step to step until rows join or leave.
+
+    Attributes:
+        layout: where the rows of each prompt lie.
+        rows: int64 [R], 0 to R - 1.
+        lengths: int64 [R], length of each row's prompt.
+        longest: the longest of them.
+        prompt_mask: see `Decode`.
+    """
+
+    layout: GroupLayout
+    rows: torch.Tensor
+    lengths: torch.Tensor
+    longest: int
+    prompt_mask: torch.Tensor | None
+
+
 class SharedPromptDecoder:
     """A `Decoder` over `attention.Decode`."""
 
@@ -59,12 +79,12 @@ class SharedPromptDecoder:
         self._store = store
         self._weights = weights
         self._device = next(model.parameters()).device
-        self._dtype = product_dtype(model)
         self._groups: list[Prefix] = []
         self._group_of: NDArray[np.int64] = np.empty(0, np.int64)
         self._cursor: NDArray[np.int64] = np.empty(0, np.int64)
         self._prompt: tuple[torch.Tensor, torch.Tensor] | None = None
         self._suffix: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._plan: _Plan | None = None
 
     def admit(self, prompts: Sequence[Tokens]) -> torch.Tensor:
         """See `Decoder.admit`; each distinct prompt is computed once."""
@@ -73,41 +93,42 @@ class SharedPromptDecoder:
         self._group_of = np.concatenate([self._group_of, np.array(places, np.int64)])
         self._cursor = np.concatenate([self._cursor, np.zeros(len(prefixes), np.int64)])
         self._fit_suffix(len(self._cursor), FIRST_CAPACITY)
+        self._plan = None
         return torch.stack([_logits(prefix) for prefix in prefixes])
 
     def step(self, tokens: NDArray[np.int64]) -> torch.Tensor:
         """See `Decoder.step`."""
         assert self._prompt is not None, "step needs admitted rows"
+        if self._plan is None:
+            self._plan = self._new_plan()
+        plan, rows = self._plan, len(self._cursor)
         filled = int(self._cursor.max()) + 1
-        rows = len(self._cursor)
-        suffix_keys, suffix_values = self._fit_suffix(rows, filled)
-        slots, places, size = self._layout()
-        lengths = np.array([group.length for group in self._groups])
-        longest = int(lengths[self._group_of].max())
-        keys, values = (part[:, : len(lengths), :, :longest] for part in self._prompt)
-        positions = torch.from_numpy(lengths[self._group_of] + self._cursor).to(self._device)
         cursor = torch.from_numpy(self._cursor).to(self._device)
-        state = Decode(
-            prompt_keys=keys,
-            prompt_values=values,
-            prompt_mask=self._hide(torch.from_numpy(lengths), longest),
-            suffix_keys=suffix_keys[:, :rows],
-            suffix_values=suffix_values[:, :rows],
-            suffix_mask=self._hide(cursor + 1, filled),
-            cursor=cursor,
-            filled=filled,
-            slots=slots,
-            places=places,
-            group_size=size,
+        prompt_keys, prompt_values = (
+            part[:, : plan.layout.groups, :, : plan.longest] for part in self._prompt
         )
-        ids = torch.from_numpy(tokens)[:, None]
-        logits = self._run(state, ids, positions[:, None], torch.arange(rows))
+        suffix_keys, suffix_values = (
+            part[:, :rows, :, :filled] for part in self._fit_suffix(rows, filled)
+        )
+        state = Decode(
+            plan.layout,
+            prompt_keys,
+            prompt_values,
+            plan.prompt_mask,
+            suffix_keys,
+            suffix_values,
+            self._hide(cursor + 1, filled),
+            (plan.rows, cursor),
+        )
+        ids, positions = torch.from_numpy(tokens)[:, None], (plan.lengths + cursor)[:, None]
+        logits = self._run(state, ids, positions, plan.rows)
         self._cursor = self._cursor + 1
         return logits
 
     def keep(self, rows: Sequence[int]) -> None:
         """See `Decoder.keep`."""
         index = np.asarray(rows, np.int64)
+        self._plan = None
         self._group_of, self._cursor = self._group_of[index], self._cursor[index]
         moved = np.flatnonzero(index != np.arange(len(index)))
         if self._suffix is not None and len(moved):
@@ -206,7 +227,7 @@ class SharedPromptDecoder:
         self, state: AttentionState, ids: torch.Tensor, at: torch.Tensor, wanted: torch.Tensor
     ) -> torch.Tensor:
         """Run tokens [R, T] at positions [R, T]; logits at `wanted` of the R * T places."""
-        with torch.inference_mode(), attending(self._model, state, self._dtype):
+        with torch.inference_mode(), attending(self._model, state):
             hidden = hidden_states(self._model, ids.to(self._device), at.to(self._device))
             chosen = hidden.flatten(0, 1)[wanted.to(self._device)]
             return logits_of(self._model, chosen)
@@ -274,7 +295,7 @@ class SharedPromptDecoder:
         self._suffix = (grown[0], grown[1])
         return self._suffix
 
-    def _layout(self) -> tuple[torch.Tensor | None, torch.Tensor | None, int]:
+    def _new_plan(self) -> _Plan:
         groups = len(self._groups)
         order = np.argsort(self._group_of, kind="stable")
         counts = np.bincount(self._group_of, minlength=groups)
@@ -283,12 +304,25 @@ class SharedPromptDecoder:
         places = np.empty(len(order), np.int64)
         ranked = self._group_of[order]
         places[order] = ranked * size + np.arange(len(order)) - starts[ranked]
-        if len(places) == groups * size and np.array_equal(places, np.arange(len(places))):
-            return None, None, size
         slots = np.zeros(groups * size, np.int64)
         slots[places] = np.arange(len(places))
+        in_order = len(places) == len(slots) and np.array_equal(places, np.arange(len(places)))
         to = self._device
-        return torch.from_numpy(slots).to(to), torch.from_numpy(places).to(to), size
+        layout = GroupLayout(
+            groups,
+            size,
+            None if in_order else torch.from_numpy(slots).to(to),
+            None if in_order else torch.from_numpy(places).to(to),
+        )
+        lengths = np.array([group.length for group in self._groups])
+        longest = int(lengths[self._group_of].max())
+        return _Plan(
+            layout,
+            rows=torch.arange(len(places), device=to),
+            lengths=torch.from_numpy(lengths[self._group_of]).to(to),
+            longest=longest,
+            prompt_mask=self._hide(torch.from_numpy(lengths), longest),
+        )
 
     def _hide(self, lengths: torch.Tensor, width: int) -> torch.Tensor | None:
         """Return a mask that hides positions from `lengths` [N] on, [N, 1, 1, width], or None."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from tokengym.agents.service.engine.forward import score
-from tokengym.agents.service.engine.linear import product_dtype
 from tokengym.agents.service.generation.decoder import SharedPromptDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from tokengym.agents.service.engine.forward import PackedForward
 
 # Two ways to the same logits differ by rounding; an architecture that does not fit is far off.
-# Root mean square of the difference over the logits' standard deviation, by type of the products.
+# Root mean square of the difference over the logits' standard deviation, by type of the model.
 TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.25}
 
 log = logging.getLogger(__name__)
@@ -45,8 +44,8 @@ def supports_shared_prompts(base_model: BaseModel, scoring: PackedForward) -> bo
     ]
     plain = dataclasses.replace(scoring, share=False)
     try:
-        expected = score(plain, pair, [0, 0])
-        packed = score(scoring, pair, [0, 0])
+        expected = score(plain, pair)
+        packed = score(scoring, pair)
         decoder = SharedPromptDecoder(base_model.sampled, PrefixCache(1 << 20), "probe")
         decoded = decoder.admit([sequence[:length] for sequence in pair])
         for at in range(length, len(pair[0])):
@@ -62,11 +61,12 @@ def supports_shared_prompts(base_model: BaseModel, scoring: PackedForward) -> bo
         log.info("%s: prompts are not shared: %s", base_model.name, error)
         return False
     worst = max(
-        float((other - last).square().mean().sqrt() / last.std())
-        for (_, last, _), (_, tree, _), row in zip(expected, packed, decoded, strict=True)
-        for other in (tree, row)
+        float((other - plainly.last).square().mean().sqrt() / plainly.last.std())
+        for plainly, tree, row in zip(expected, packed, decoded, strict=True)
+        for other in (tree.last, row)
     )
-    if not worst <= TOLERANCE[product_dtype(base_model.sampled)]:
+    dtype: Any = base_model.sampled.dtype
+    if not worst <= TOLERANCE[dtype]:
         log.info("%s: shared prompts are off by %.3g, not used", base_model.name, worst)
         return False
     return True

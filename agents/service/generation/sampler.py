@@ -7,7 +7,7 @@ token to every running sequence. A request that fails takes no other down with i
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from tokengym.agents.service.generation.decoder import Decoder
 
 MAX_ROWS = 1024
+# What one request may take, as a multiple of what it leaves free.
+SHARE = 3
 # Decoding this many tokens is enough to see any stop string that ends in the newest one.
 STOP_WINDOW = 64
 
@@ -55,6 +57,8 @@ class SampleRequest:
         score: whether log-probabilities of the prompt are wanted.
         topk_prompt: likeliest tokens wanted at each place of the prompt.
         topk_sample: likeliest tokens wanted at each sampled place.
+        targets: int64 [n - 1, K], ids whose log-probabilities are wanted at each place of the
+            prompt but the first, -1 for none.
     """
 
     weights: str
@@ -67,6 +71,12 @@ class SampleRequest:
     score: bool = False
     topk_prompt: int = 0
     topk_sample: int = 0
+    targets: NDArray[np.int64] | None = None
+
+    @property
+    def scored(self) -> bool:
+        """Whether anything about the prompt is wanted."""
+        return self.score or self.topk_prompt > 0 or self.targets is not None
 
 
 @dataclass
@@ -88,6 +98,7 @@ class SampleResult:
     sequences: list[Sequence]
     prompt_logprobs: NDArray[np.float32] | None = None
     prompt_topk: tuple[NDArray[np.int32], NDArray[np.float32]] | None = None
+    target_logprobs: NDArray[np.float32] | None = None
 
 
 @dataclass(eq=False)
@@ -96,6 +107,7 @@ class Job:
 
     request: SampleRequest
     future: Future[SampleResult]
+    on_tokens: Callable[[SampleResult], None] | None = None
     result: SampleResult = field(init=False)
     open: int = field(init=False)
 
@@ -121,6 +133,8 @@ class Job:
 
 
 _Row = tuple[Job, Sequence]
+# A request and those of its sequences that do not run yet.
+_Queued = tuple[Job, deque[Sequence]]
 
 
 @dataclass
@@ -154,13 +168,25 @@ class Sampler:
         self._decode_text = decode_text
         self._capacity = capacity
         self._waiting: OrderedDict[str, deque[Job]] = OrderedDict()
-        self._queued: OrderedDict[str, deque[_Row]] = OrderedDict()
+        self._queued: OrderedDict[str, deque[_Queued]] = OrderedDict()
         self._batches: OrderedDict[str, _Batch] = OrderedDict()
         self._turn = 0
 
-    def submit(self, request: SampleRequest, future: Future[SampleResult]) -> None:
-        """Queue a request; `future` gets its result or error."""
-        self._waiting.setdefault(request.weights, deque()).append(Job(request, future))
+    def submit(
+        self,
+        request: SampleRequest,
+        future: Future[SampleResult],
+        on_tokens: Callable[[SampleResult], None] | None = None,
+    ) -> None:
+        """Queue a request.
+
+        Args:
+            request: what to sample.
+            future: gets the result or the error.
+            on_tokens: called with the growing result after each step that appended to it.
+        """
+        job = Job(request, future, on_tokens)
+        self._waiting.setdefault(request.weights, deque()).append(job)
 
     @property
     def busy(self) -> bool:
@@ -193,14 +219,14 @@ class Sampler:
         if weights not in self._waiting and weights not in self._queued:
             return
         jobs = [job for job in self._waiting.get(weights, ()) if not job.future.done()]
-        scored = [job for job in jobs if job.request.score or job.request.topk_prompt]
+        scored = [job for job in jobs if job.request.scored]
         if scored:
             self._score(scored)
         self._waiting.pop(weights, None)
         queue = self._queued.setdefault(weights, deque())
         for job in jobs:
             if job.request.max_tokens > 1 or job not in scored:
-                queue.extend((job, sequence) for sequence in job.result.sequences)
+                queue.append((job, deque(job.result.sequences)))
         rows = self._take(queue, self._batches.get(weights))
         if not queue:
             del self._queued[weights]
@@ -213,20 +239,37 @@ class Sampler:
             ended = self._append(rows, logits)
             self._retire(weights, batch, {before + row for row in ended}, fed=False)
 
-    def _take(self, queue: deque[_Row], batch: _Batch | None) -> list[_Row]:
-        """Take the sequences off the queue that there is room for; one at least, if none runs."""
-        running = len(batch.rows) if batch else 0
+    def _take(self, queue: deque[_Queued], batch: _Batch | None) -> list[_Row]:
+        """Take the sequences off the queue that there is room for; one at least, if none runs.
+
+        Requests come in their order. One that has a row leaves a quarter of the rows and of the
+        memory to those that come later: a small request need not wait for the end of a large one.
+        """
+        rows = MAX_ROWS - (len(batch.rows) if batch else 0)
         room = self._capacity - sum(_held_tokens(other.rows) for other in self._batches.values())
+        running = Counter(id(job) for job, _ in batch.rows) if batch else Counter()
         taken: list[_Row] = []
-        while queue and running + len(taken) < MAX_ROWS:
-            job, sequence = queue[0]
-            fresh = not taken or taken[-1][0] is not job
-            room -= job.request.max_tokens + (len(job.request.prompt) if fresh else 0)
-            if room < 0 and (running or taken):
-                break
-            queue.popleft()
-            if not job.future.done():
-                taken.append((job, sequence))
+        left: list[_Queued] = []
+        full = False
+        for job, sequences in queue:
+            if job.future.done():
+                continue
+            own = running[id(job)]
+            while sequences and not full:
+                each, prompt = job.request.max_tokens, len(job.request.prompt)
+                cost = each if own else each + prompt
+                held = prompt + (own + 1) * each
+                if own and (own + 1 > SHARE * (rows - 1) or held > SHARE * (room - cost)):
+                    break
+                # Whoever comes first waits for room; nobody may pass and take it.
+                full = rows == 0 or (cost > room and bool(running or taken))
+                if not full:
+                    rows, room, own = rows - 1, room - cost, own + 1
+                    taken.append((job, sequences.popleft()))
+            if sequences:
+                left.append((job, sequences))
+        queue.clear()
+        queue.extend(left)
         return taken
 
     def _score(self, jobs: list[Job]) -> None:
@@ -234,15 +277,17 @@ class Sampler:
             self._forward,
             [job.request.prompt for job in jobs],
             [job.request.topk_prompt for job in jobs],
+            [job.request.targets for job in jobs],
         )
-        for job, (logprobs, last, best) in zip(jobs, results, strict=True):
+        for job, found in zip(jobs, results, strict=True):
             if job.request.score:
-                job.result.prompt_logprobs = logprobs
-            job.result.prompt_topk = best
+                job.result.prompt_logprobs = found.logprobs
+            job.result.prompt_topk = found.topk
+            job.result.target_logprobs = found.targets
             if job.request.max_tokens == 1:
                 # Scoring already gave the logits that the only token is sampled from.
                 rows = [(job, sequence) for sequence in job.result.sequences]
-                for _ in self._append(rows, last.expand(len(rows), -1)):
+                for _ in self._append(rows, found.last.expand(len(rows), -1)):
                     job.close_one()
 
     def _advance(self, weights: str) -> None:
@@ -281,6 +326,9 @@ class Sampler:
             )
             if sequence.stopped or len(sequence.tokens) >= request.max_tokens:
                 ended.append(row)
+        for job in {id(job): job for job, _ in rows if job.on_tokens}.values():
+            assert job.on_tokens is not None, "only those with a listener are here"
+            job.on_tokens(job.result)
         return ended
 
     def _has_stop(self, sequence: Sequence, stops: tuple[str, ...]) -> bool:
@@ -307,7 +355,7 @@ class Sampler:
         """Return counts for the status route."""
         return {
             "waiting_requests": sum(len(jobs) for jobs in self._waiting.values()),
-            "queued_sequences": sum(len(rows) for rows in self._queued.values()),
+            "queued_sequences": sum(len(o) for jobs in self._queued.values() for _, o in jobs),
             "running_sequences": sum(len(batch.rows) for batch in self._batches.values()),
         }
 

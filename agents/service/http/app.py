@@ -1,4 +1,4 @@
-"""The HTTP application: authentication, error responses and the route table."""
+"""The HTTP application: who gets in, error responses and the route table."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ import json
 import logging
 import time
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pydantic
 from aiohttp import web
 
-from tokengym.agents.service.errors import ServiceError, UnauthorizedError
-from tokengym.agents.service.http import rest_routes, sampling_routes, training_routes
+from tokengym.agents.service.errors import ForbiddenError, ServiceError, UnauthorizedError
+from tokengym.agents.service.http import (
+    openai_routes,
+    rest_routes,
+    sampling_routes,
+    training_routes,
+)
+from tokengym.agents.service.http.connections import Connections
 from tokengym.agents.service.http.json_api import SERVICE, error_response, unknown_route
 
 if TYPE_CHECKING:
@@ -25,19 +32,22 @@ if TYPE_CHECKING:
 
 SESSION_CHECK_S = 60.0
 KEY_HEADER = "X-API-Key"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+CONNECTIONS: web.AppKey[Connections] = web.AppKey("connections", Connections)
 
 log = logging.getLogger(__name__)
 
 
 def build_app(service: Service) -> web.Application:
     """Build the application; it starts and stops the service's compute thread."""
-    app = web.Application(
-        client_max_size=service.config.max_body_bytes, middlewares=[_handle_errors, _authenticate]
-    )
+    app = web.Application(middlewares=[_handle_errors, _check_site, _authenticate])
     app[SERVICE] = service
+    app[CONNECTIONS] = Connections()
     for routes in (rest_routes.ROUTES, sampling_routes.ROUTES, training_routes.ROUTES):
         for method, path, handler in routes:
             app.router.add_route(method, f"/api/v1/{path}", handler)
+    for method, path, handler in openai_routes.ROUTES:
+        app.router.add_route(method, f"/v1/{path}", handler)
     app.router.add_route("*", "/{tail:.*}", unknown_route)
     app.cleanup_ctx.append(_lifetime)
     return app
@@ -71,11 +81,8 @@ async def _handle_errors(request: web.Request, handler: Handler) -> web.StreamRe
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "body"
         response = error_response(422, f"{where}: {first['msg']}, got {first['input']!r}"[:1000])
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         response = error_response(400, f"body must be JSON: {error}")
-    except web.HTTPRequestEntityTooLarge:
-        limit = request.app[SERVICE].config.max_body_bytes
-        response = error_response(413, f"body must be at most {limit} bytes, got more")
     except web.HTTPException as error:
         response = error_response(error.status, error.reason)
     except Exception as error:
@@ -88,12 +95,39 @@ async def _handle_errors(request: web.Request, handler: Handler) -> web.StreamRe
 
 
 @web.middleware
+async def _check_site(request: web.Request, handler: Handler) -> web.StreamResponse:
+    # A page whose name was bound anew to this address carries its own name as the host.
+    host, origin = request.headers.get("Host"), request.headers.get("Origin")
+    listening = request.app[SERVICE].config.host
+    if host is not None and listening in LOOPBACK and _name(f"//{host}") not in LOOPBACK:
+        raise ForbiddenError(f"Host must be one of {', '.join(LOOPBACK)}, got {host!r}")
+    if origin is not None and urlsplit(origin).netloc != host:
+        raise ForbiddenError(f"Origin must be that of the service itself, got {origin!r}")
+    return await handler(request)
+
+
+def _name(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _bearer(request: web.Request) -> str:
+    # OpenAI's clients send the key so.
+    kind, _, key = request.headers.get("Authorization", "").partition(" ")
+    return key.strip() if kind.lower() == "bearer" else ""
+
+
+@web.middleware
 async def _authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
     expected = request.app[SERVICE].config.api_key
-    given = request.headers.get(KEY_HEADER, "")
-    if not hmac.compare_digest(given.encode(), expected.encode()):
+    given = request.headers.get(KEY_HEADER) or _bearer(request)
+    # aiohttp keeps bytes that are not UTF-8 as surrogates.
+    if not hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode()):
         raise UnauthorizedError(
             f"{KEY_HEADER} must be the key this service was started with, got "
             f"{'another one' if given else 'none'}"
         )
-    return await handler(request)
+    with request.app[CONNECTIONS].serving(request.transport):
+        return await handler(request)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pydantic
 from aiohttp import web
 
+from tokengym.agents.service.errors import ServiceError, TooLargeError, TooSlowError
 from tokengym.agents.service.state.service import Service
-
-if TYPE_CHECKING:
-    from tokengym.agents.service.errors import ServiceError
 
 SERVICE: web.AppKey[Service] = web.AppKey("service", Service)
 
 Route = tuple[str, str, Callable[[web.Request], Awaitable[web.StreamResponse]]]
+# Parsed JSON takes up to 25 times the memory of its text.
+JSON_BYTES = 1 << 20
+BODY_S = 120.0
+
 Model = TypeVar("Model", bound=pydantic.BaseModel)
 
 
@@ -24,14 +28,38 @@ def service_of(request: web.Request) -> Service:
     return request.app[SERVICE]
 
 
-async def read_body(request: web.Request, model: type[Model]) -> Model:
+async def read_bytes(request: web.Request, limit: int) -> bytes:
+    """Return the body.
+
+    Args:
+        request: the request.
+        limit: bytes that the body may have; no more of it is read.
+
+    Raises:
+        TooLargeError: if it has more.
+        TooSlowError: if it takes longer than `BODY_S`.
+    """
+    limit = min(limit, service_of(request).config.max_body_bytes)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for piece in request.content.iter_any():
+                body += piece
+                if len(body) > limit:
+                    raise TooLargeError(f"body must be at most {limit} bytes, got more")
+    except TimeoutError as error:
+        raise TooSlowError(f"body must come within {BODY_S:g} s, got {len(body)} bytes") from error
+    return bytes(body)
+
+
+async def read_body(request: web.Request, model: type[Model], limit: int = JSON_BYTES) -> Model:
     """Parse the body as one of the SDK's request types; unknown fields are an error."""
-    return model.model_validate_json(await request.read())
+    return model.model_validate_json(await read_bytes(request, limit))
 
 
 async def read_field(request: web.Request, name: str) -> Any:
     """Return one field of a JSON body, or None where there is no such field."""
-    body = await request.json()
+    body = json.loads(await read_bytes(request, JSON_BYTES))
     return body.get(name) if isinstance(body, dict) else None
 
 
@@ -41,8 +69,9 @@ def pending(request_id: str, **extra: Any) -> web.Response:
 
 
 def error_response(status: int, detail: str) -> web.Response:
-    """Return an error response; the SDK shows its `detail`."""
-    return web.json_response({"detail": detail}, status=status)
+    """Return an error response: the SDK shows its `detail`, OpenAI's client the error's message."""
+    error = {"message": detail, "type": "invalid_request_error", "param": None, "code": None}
+    return web.json_response({"detail": detail, "error": error}, status=status)
 
 
 def refuse(error: ServiceError) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:

@@ -182,7 +182,7 @@ def _page(request: web.Request) -> tuple[int, int]:
     found: list[int] = []
     for name, default, lowest in (("limit", 100, 1), ("offset", 0, 0)):
         text = request.query.get(name, str(default))
-        if not text.isdigit() or int(text) < lowest:
+        if not (text.isascii() and text.isdigit() and len(text) < 19) or int(text) < lowest:
             raise BadRequestError(f"{name} must be a number of at least {lowest}, got {text!r}")
         found.append(int(text))
     return min(found[0], MAX_PAGE), found[1]
@@ -190,9 +190,9 @@ def _page(request: web.Request) -> tuple[int, int]:
 
 def _run_json(service: Service, record: dict[str, Any]) -> dict[str, Any]:
     run_id = record["training_run_id"]
-    found = service.checkpoints.listing(run_id)
+    sound = [item for item in service.checkpoints.listing(run_id) if not item[1].damaged]
     last = {
-        kind: next((_checkpoint_json(service, *i) for i in found if i[0].kind == kind), None)
+        kind: next((_checkpoint_json(service, *i) for i in sound if i[0].kind == kind), None)
         for kind in KINDS
     }
     return {
@@ -201,7 +201,7 @@ def _run_json(service: Service, record: dict[str, Any]) -> dict[str, Any]:
         "model_owner": "local",
         "is_lora": True,
         "lora_rank": record["lora"]["rank"],
-        "last_request_time": found[0][1].created if found else record["created"],
+        "last_request_time": sound[0][1].created if sound else record["created"],
         "last_checkpoint": last["weights"],
         "last_sampler_checkpoint": last["sampler_weights"],
         "user_metadata": record["user_metadata"],

@@ -11,7 +11,14 @@ from aiohttp import web
 from tinker import types
 
 from tokengym.agents.service.errors import BadRequestError, ServiceError
-from tokengym.agents.service.http.json_api import Route, pending, read_body, read_field, service_of
+from tokengym.agents.service.http.json_api import (
+    JSON_BYTES,
+    Route,
+    pending,
+    read_body,
+    read_field,
+    service_of,
+)
 from tokengym.agents.service.http.wire import sample_request, sample_response
 
 if TYPE_CHECKING:
@@ -19,6 +26,8 @@ if TYPE_CHECKING:
 
 # Below the 45 s after which the SDK gives a poll up.
 POLL_S = 20.0
+# A token id in JSON, with its comma and white space.
+TOKEN_BYTES = 16
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +52,11 @@ async def _get_sampler(request: web.Request) -> web.StreamResponse:
 
 
 async def _sample(request: web.Request) -> web.StreamResponse:
-    body = await read_body(request, types.SampleRequest)
     service = service_of(request)
+    longest = max(model.base_model.context for model in service.models)
+    # With the prompt come up to seven ids for each of its places.
+    limit = JSON_BYTES + 8 * TOKEN_BYTES * longest
+    body = await read_body(request, types.SampleRequest, limit)
     record = service.registry.sampler(body.sampling_session_id)
     checked = sample_request(body, record.weights, record.model.base_model)
     last = body.prompt_logprobs_last_n
@@ -53,7 +65,7 @@ async def _sample(request: web.Request) -> web.StreamResponse:
             f"prompt_logprobs_last_n must be 1 to {len(checked.prompt) - 1} and come with "
             f"prompt_logprobs, got {last}"
         )
-    request_id = service.sample(record, checked, partial(sample_response, last=last))
+    request_id = service.sample(record, checked, partial(sample_response, sent=body))
     ids = [f"{request_id}:{index}" for index in range(checked.count)]
     return pending(request_id, sample_sequence_ids=ids)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 import torch
 from aiohttp import web
 
-from tokengym.agents.service.http.app import build_app
+from tokengym.agents.service.http.app import CONNECTIONS, build_app
 from tokengym.agents.service.state.service import Service
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ async def _run(service: Service, parent: int | None, ready: TextIO, key: dict[st
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    runner = web.AppRunner(
-        build_app(service), access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_S
-    )
+    app = build_app(service)
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
+    assert runner.server is not None, "a runner that is set up has a server"
     site = web.TCPSite(runner, service.config.host, service.config.port)
     await site.start()
     address = runner.addresses[0]
@@ -75,12 +75,16 @@ async def _run(service: Service, parent: int | None, ready: TextIO, key: dict[st
     ready.write(json.dumps(line) + "\n")
     ready.flush()
     log.info("serving %s at %s", ", ".join(names), url)
-    parent_check = asyncio.create_task(_stop_with_parent(parent, stop))
+    tasks = [
+        asyncio.create_task(_stop_with_parent(parent, stop)),
+        asyncio.create_task(app[CONNECTIONS].end_overdue(runner.server)),
+    ]
     await stop.wait()
     log.info("stopping")
-    parent_check.cancel()
-    with suppress(asyncio.CancelledError):
-        await parent_check
+    for task in tasks:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
     await runner.cleanup()
     log.info("stopped")
 

@@ -17,6 +17,7 @@ from tokengym.agents.service.http.json_api import (
     Route,
     pending,
     read_body,
+    read_bytes,
     refuse,
     service_of,
 )
@@ -97,10 +98,14 @@ async def _get_info(request: web.Request) -> web.StreamResponse:
 
 
 async def _forward_backward(request: web.Request) -> web.StreamResponse:
-    run_id, seq_id, loss = read_loss_request(await request.read())
+    run_id, seq_id, loss = read_loss_request(await _loss_body(request))
     return pending(
         service_of(request).train(run_id, seq_id, partial(_losses, run_id, loss)), model_id=run_id
     )
+
+
+async def _loss_body(request: web.Request) -> bytes:
+    return await read_bytes(request, service_of(request).config.max_body_bytes)
 
 
 def _losses(run_id: str, loss: LossRequest, model: ServedModel) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
     from tinker import types
+    from tinker.types._pydantic_types.tensor_data import TensorData
 
     from tokengym.agents.service.engine.base_model import BaseModel
     from tokengym.agents.service.engine.packing import Tokens
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 _DTYPES: dict[int, type[np.generic]] = {pb.DTYPE_FLOAT32: np.float32, pb.DTYPE_INT64: np.int64}
 MAX_SAMPLES = 1024
 MAX_TOPK = 1024
+# Places of one sparse tensor: more than the targets of a long sequence have.
+MAX_SPARSE = 1 << 22
+# Below it the logits of a common model, divided by it, are infinite.
+MIN_TEMPERATURE = 1e-5
 
 
 def read_loss_request(body: bytes) -> tuple[str, int, LossRequest]:
@@ -89,9 +95,8 @@ def sample_request(sent: types.SampleRequest, weights: str, base_model: BaseMode
         BadRequestError: naming the value and the rule.
         UnsupportedError: for features that only the hosted service has.
     """
-    for name in ("target_prompt_logprobs", "prompt_alt_tokens_k"):
-        if getattr(sent, name):
-            raise UnsupportedError(f"{name} is not supported by the local service")
+    if sent.prompt_alt_tokens_k:
+        raise UnsupportedError("prompt_alt_tokens_k is not supported by the local service")
     params = sent.sampling_params
     prompt = _json_tokens(sent.prompt)
     if not 1 <= len(prompt) < base_model.context:
@@ -116,8 +121,11 @@ def sample_request(sent: types.SampleRequest, weights: str, base_model: BaseMode
         limit = min(MAX_TOPK, base_model.vocabulary)
         if not 0 <= getattr(sent, name) <= limit:
             raise BadRequestError(f"{name} must be 0 to {limit}, got {getattr(sent, name)}")
-    if not (np.isfinite(params.temperature) and params.temperature >= 0):
-        raise BadRequestError(f"temperature must be at least 0, got {params.temperature}")
+    warm = np.isfinite(params.temperature) and params.temperature >= MIN_TEMPERATURE
+    if not (warm or params.temperature == 0):
+        raise BadRequestError(
+            f"temperature must be 0 or at least {MIN_TEMPERATURE}, got {params.temperature}"
+        )
     if not 0 < params.top_p <= 1:
         raise BadRequestError(f"top_p must be above 0 and at most 1, got {params.top_p}")
     stop_tokens, stop_strings = _stops(params.stop, base_model.eos)
@@ -137,11 +145,13 @@ def sample_request(sent: types.SampleRequest, weights: str, base_model: BaseMode
         score=bool(sent.prompt_logprobs),
         topk_prompt=sent.topk_prompt_logprobs,
         topk_sample=sent.topk_sample_logprobs,
+        targets=_targets(sent.target_prompt_logprobs, len(prompt), base_model.vocabulary),
     )
 
 
-def sample_response(result: SampleResult, last: int | None) -> bytes:
-    """Encode sampled sequences; of the prompt only the last `last` tokens' values, if given."""
+def sample_response(result: SampleResult, sent: types.SampleRequest) -> bytes:
+    """Encode what was sampled for a request."""
+    last = sent.prompt_logprobs_last_n
     message = pb.SampleResponse()
     for sequence in result.sequences:
         sampled = message.sequences.add(
@@ -163,7 +173,64 @@ def sample_response(result: SampleResult, last: int | None) -> bytes:
         if last is not None:
             best[: len(best) - last], values[: len(best) - last] = 0, -99999.0
         message.topk_prompt_logprobs.CopyFrom(_topk(best, values))
+    if result.target_logprobs is not None and sent.target_prompt_logprobs is not None:
+        _write_targets(message.target_prompt_logprobs, sent.target_prompt_logprobs, result)
     return message.SerializeToString()
+
+
+def _targets(tensor: TensorData | None, length: int, vocabulary: int) -> NDArray[np.int64] | None:
+    """Read the ids to score at each place of a prompt, -1 for none, [length - 1, K]."""
+    if tensor is None:
+        return None
+    what = "target_prompt_logprobs"
+    shape = tuple(tensor.shape or ())
+    if tensor.dtype != "int64" or len(shape) != 2 or shape[0] != length - 1:
+        raise BadRequestError(
+            f"{what} must be int64 of shape [{length - 1}, K], got {tensor.dtype} of shape {shape}"
+        )
+    if not 1 <= shape[1] <= MAX_TOPK:
+        raise BadRequestError(f"{what} must have 1 to {MAX_TOPK} ids a place, got {shape[1]}")
+    data = np.array([min(max(int(token), -2), 2**31) for token in tensor.data], np.int64)
+    if len(data) and (data.min() < -1 or data.max() >= vocabulary):
+        raise BadRequestError(
+            f"{what} must be token ids below {vocabulary}, or -1, got {min(tensor.data)} to "
+            f"{max(tensor.data)}"
+        )
+    if tensor.sparse_crow_indices is None:
+        if len(data) != math.prod(shape):
+            raise BadRequestError(f"{what} must have {math.prod(shape)} values, got {len(data)}")
+        return data.reshape(shape)
+    rows, columns = _cells(tensor, shape, what)
+    dense = np.full(shape, -1, np.int64)
+    dense[rows, columns] = data
+    return dense
+
+
+def _cells(
+    tensor: TensorData, shape: tuple[int, ...], what: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows and columns of the values of a sparse tensor."""
+    try:
+        ends = np.array(tensor.sparse_crow_indices, np.int64)
+        columns = np.array(tensor.sparse_col_indices, np.int64)
+    except (OverflowError, TypeError) as error:
+        raise BadRequestError(f"{what} must be a sound CSR matrix of shape {shape}") from error
+    return _csr_rows(ends, columns, len(tensor.data), shape, what), columns
+
+
+def _write_targets(message: pb.Tensor, asked: TensorData, result: SampleResult) -> None:
+    """Encode the log-probabilities of the ids asked about, in the layout of the request."""
+    values = result.target_logprobs
+    assert values is not None, "there is something to write"
+    message.dtype = pb.DTYPE_FLOAT32
+    message.shape.extend(values.shape)
+    if asked.sparse_crow_indices is None:
+        message.dense = values.astype(np.float32).tobytes()
+        return
+    rows, columns = _cells(asked, values.shape, "target_prompt_logprobs")
+    message.sparse_csr.values = values[rows, columns].astype(np.float32).tobytes()
+    message.sparse_csr.crow_indices = np.array(asked.sparse_crow_indices, np.int64).tobytes()
+    message.sparse_csr.col_indices = columns.tobytes()
 
 
 def _stops(stop: Any, eos: frozenset[int]) -> tuple[frozenset[int], tuple[str, ...]]:
@@ -184,8 +251,8 @@ def _json_tokens(prompt: types.ModelInput) -> Tokens:
                 f"prompt chunks must be encoded_text on the local service, got {chunk.type}"
             )
         parts.extend(chunk.tokens)
-    # Through int64 first: an id too large for int32 must meet the rule about ids.
-    return np.clip(np.array(parts, np.int64), -1, 2**31 - 1).astype(np.int32)
+    # An id too large for int32 must meet the rule about ids.
+    return np.array([min(max(token, -1), 2**31 - 1) for token in parts], np.int32)
 
 
 def _proto_tokens(datum: pb.Datum, index: int) -> Tokens:
@@ -205,10 +272,12 @@ def _proto_array(tensor: pb.Tensor, what: str) -> NDArray[Any]:
         raise BadRequestError(f"{what} must be float32 or int64, got dtype {tensor.dtype}")
     kind = _DTYPES[tensor.dtype]
     shape = tuple(tensor.shape)
+    if any(size < 0 for size in shape):
+        raise BadRequestError(f"{what} must have a shape of sizes of at least 0, got {shape}")
     if tensor.WhichOneof("encoding") == "sparse_csr":
         return _from_csr(tensor.sparse_csr, kind, shape, what)
     array = _frombuffer(tensor.dense, kind, what)
-    if shape and int(np.prod(shape)) != array.size:
+    if shape and math.prod(shape) != array.size:
         raise BadRequestError(f"{what} must have {shape} values, got {array.size}")
     return array.reshape(shape) if shape else array
 
@@ -216,22 +285,38 @@ def _proto_array(tensor: pb.Tensor, what: str) -> NDArray[Any]:
 def _from_csr(
     csr: pb.SparseCsr, kind: type[np.generic], shape: tuple[int, ...], what: str
 ) -> NDArray[Any]:
+    # The shape alone would have any amount of memory allocated.
+    if math.prod(shape) > MAX_SPARSE:
+        raise BadRequestError(f"{what} must have at most {MAX_SPARSE} places, its shape is {shape}")
     values = _frombuffer(csr.values, kind, what)
     ends = _frombuffer(csr.crow_indices, np.int64, what)
     columns = _frombuffer(csr.col_indices, np.int64, what)
+    rows = _csr_rows(ends, columns, len(values), shape, what)
+    dense = np.zeros(shape, kind)
+    dense[rows, columns] = values
+    return dense
+
+
+def _csr_rows(
+    ends: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    count: int,
+    shape: tuple[int, ...],
+    what: str,
+) -> NDArray[np.int64]:
+    """Return the row of each of the `count` values of a CSR matrix, after checking it."""
     counts = np.diff(ends)
     if (
         len(shape) != 2
         or len(ends) != shape[0] + 1
+        or ends[0] != 0
         or (counts < 0).any()
-        or int(counts.sum()) != len(values)
-        or len(columns) != len(values)
-        or (len(columns) > 0 and not (columns.min() >= 0 and columns.max() < shape[1]))
+        or int(counts.sum()) != count
+        or len(columns) != count
+        or (count > 0 and not (columns.min() >= 0 and columns.max() < shape[1]))
     ):
         raise BadRequestError(f"{what} must be a sound CSR matrix of shape {shape}")
-    dense = np.zeros(shape, kind)
-    dense[np.repeat(np.arange(shape[0]), counts), columns] = values
-    return dense
+    return np.repeat(np.arange(shape[0]), counts)
 
 
 def _frombuffer(data: bytes, kind: type[np.generic], what: str) -> NDArray[Any]:

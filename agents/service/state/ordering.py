@@ -12,6 +12,8 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tokengym.agents.service.errors import GoneError
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -69,10 +71,14 @@ class Ordering:
         return request_id
 
     def forget(self, run_id: str) -> None:
-        """Forget a run that has ended."""
+        """Forget a run that has ended; requests that wait for their turn fail."""
         queue = self._queues.pop(run_id, None)
-        if queue is not None and queue.timer is not None:
+        if queue is None:
+            return
+        if queue.timer is not None:
             queue.timer.cancel()
+        for _, turn in queue.early.values():
+            turn.set_exception(GoneError(f"training run {run_id!r} has ended"))
 
     def _release(self, run_id: str, queue: _Queue) -> None:
         if queue.timer is not None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,7 +26,7 @@ from tokengym.agents.service.state.ordering import Ordering
 from tokengym.agents.service.state.registry import Registry, RunRecord, SamplerRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from tokengym.agents.service.config import ServiceConfig
     from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult
@@ -67,7 +67,7 @@ class Service:
             BadRequestError: if it is not served.
         """
         for model in self.models:
-            if name and (name == model.name or Path(name).resolve() == Path(model.name).resolve()):
+            if name and (name == model.name or _same_place(name, model.name)):
                 return model
         raise BadRequestError(
             f"base_model must be one of those served ({self._names}), got {name!r}"
@@ -95,7 +95,7 @@ class Service:
     ) -> str:
         """Create a training run from a checkpoint; returns the request id of the result."""
         info = self.checkpoints.info(path)
-        model = self._model_of(path)
+        model = self.model_of(path)
         session = self.registry.session(session_id)
         if run_id in self._creations:
             return self._creations[run_id]
@@ -121,7 +121,7 @@ class Service:
         sampler_id = f"{session_id}:sample:{seq_id}"
         if model_path:
             path = CheckpointPath.parse(model_path)
-            record = SamplerRecord(sampler_id, self._model_of(path), path.uri, path.uri)
+            record = SamplerRecord(sampler_id, self.model_of(path), path.uri, path.uri)
         else:
             record = SamplerRecord(sampler_id, self.model(name), BASE)
         self.registry.add_sampler(session_id, record)
@@ -145,13 +145,19 @@ class Service:
         self.registry.run(run_id)
         return self.ordering.admit(run_id, seq_id, lambda: asyncio.ensure_future(start()))
 
-    def sample(
+    @contextmanager
+    def sampling(
         self,
-        record: SamplerRecord,
+        model: ServedModel,
         request: SampleRequest,
-        encode: Callable[[SampleResult], bytes],
-    ) -> str:
-        """Queue a sampling request; returns the request id of its encoded result.
+        on_tokens: Callable[[SampleResult], None] | None = None,
+    ) -> Iterator[Future[SampleResult]]:
+        """Sample within the block; what is unfinished at its end is cancelled.
+
+        Args:
+            model: the model to sample from.
+            request: what to sample.
+            on_tokens: called on the compute thread with the growing result, after each step.
 
         Raises:
             OverloadedError: if too many sequences are queued.
@@ -162,7 +168,6 @@ class Service:
                 f"{self._queued} are"
             )
         future: Future[SampleResult] = Future()
-        model = record.model
         self._queued += request.count
 
         def submit() -> None:
@@ -175,18 +180,36 @@ class Service:
             future.add_done_callback(
                 lambda _: self.compute.post(partial(model.adapter_cache.release, request.weights))
             )
-            model.sampler.submit(request, future)
+            model.sampler.submit(request, future, on_tokens)
+
+        self.compute.post(submit)
+        try:
+            yield future
+        finally:
+            self._queued -= request.count
+            future.cancel()
+
+    def sample(
+        self,
+        record: SamplerRecord,
+        request: SampleRequest,
+        encode: Callable[[SampleResult], bytes],
+    ) -> str:
+        """Queue a sampling request; returns the request id of its encoded result.
+
+        Raises:
+            OverloadedError: if too many sequences are queued.
+        """
+        stack = ExitStack()
+        future = stack.enter_context(self.sampling(record.model, request))
 
         async def finish() -> bytes:
-            try:
+            with stack:
                 return encode(await asyncio.wrap_future(future))
-            finally:
-                self._queued -= request.count
 
         request_id = self.futures.add(finish())
         self._samples[request_id] = future
         future.add_done_callback(lambda _: self._samples.pop(request_id, None))
-        self.compute.post(submit)
         return request_id
 
     def cancel(self, request_id: str) -> None:
@@ -235,7 +258,12 @@ class Service:
     def _names(self) -> str:
         return ", ".join(model.name for model in self.models)
 
-    def _model_of(self, path: CheckpointPath) -> ServedModel:
+    def model_of(self, path: CheckpointPath) -> ServedModel:
+        """Return the model whose base weights a checkpoint was made for.
+
+        Raises:
+            BadRequestError: if it is not served.
+        """
         info = self.checkpoints.info(path)
         for model in self.models:
             if model.base_model.fingerprint == info.fingerprint:
@@ -269,3 +297,11 @@ class Service:
             self.registry.runs.pop(run_id, None)
             self._creations.pop(run_id, None)
             raise
+
+
+def _same_place(first: str, second: str) -> bool:
+    try:
+        return Path(first).resolve() == Path(second).resolve()
+    except ValueError:
+        # No path: it holds a NUL, or what is not Unicode.
+        return False

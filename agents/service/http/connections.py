@@ -1,0 +1,94 @@
+"""End connections that ask for nothing: those that never finish a request, and half-open ones.
+
+A connection without a request in progress may stay for a while: for a short one until its first
+request has shown the key, for longer afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from aiohttp import web
+
+STRANGER_S = 20.0
+# Above the time for which aiohttp itself keeps a connection open for another request.
+IDLE_S = 90.0
+MAX_STRANGERS = 512
+CHECK_S = 2.0
+
+log = logging.getLogger(__name__)
+
+
+class Connections:
+    """Which connections have a request in progress, and since when the others are silent.
+
+    Args:
+        stranger_s: seconds a connection may be silent before a request of it showed the key.
+        idle_s: the same afterwards.
+        strangers: how many such connections there may be before the oldest are ended.
+    """
+
+    def __init__(
+        self,
+        stranger_s: float = STRANGER_S,
+        idle_s: float = IDLE_S,
+        strangers: int = MAX_STRANGERS,
+    ) -> None:
+        self._limits = (stranger_s, idle_s, strangers)
+        self._active: set[asyncio.BaseTransport] = set()
+        self._known: WeakKeyDictionary[asyncio.BaseTransport, None] = WeakKeyDictionary()
+        self._silent: WeakKeyDictionary[asyncio.BaseTransport, float] = WeakKeyDictionary()
+
+    @contextmanager
+    def serving(self, transport: asyncio.BaseTransport | None) -> Iterator[None]:
+        """Note that a request which showed the key is in progress on a connection."""
+        if transport is None:
+            yield
+            return
+        self._known[transport] = None
+        self._active.add(transport)
+        try:
+            yield
+        finally:
+            self._active.discard(transport)
+            self._silent[transport] = time.monotonic()
+
+    def overdue(
+        self, transports: Iterable[asyncio.Transport], now: float
+    ) -> list[asyncio.Transport]:
+        """Return the connections to end, of all that are open at `now`, a monotonic time."""
+        stranger_s, idle_s, most = self._limits
+        strangers: list[tuple[float, asyncio.Transport]] = []
+        found: list[asyncio.Transport] = []
+        for transport in transports:
+            if transport in self._active:
+                continue
+            since = self._silent.setdefault(transport, now)
+            if transport not in self._known:
+                strangers.append((since, transport))
+            elif now - since > idle_s:
+                found.append(transport)
+        strangers.sort(key=lambda item: item[0])
+        for place, (since, transport) in enumerate(strangers):
+            if now - since > stranger_s or place < len(strangers) - most:
+                found.append(transport)
+        return found
+
+    async def end_overdue(self, server: web.Server) -> None:
+        """Go on ending what is overdue."""
+        while True:
+            await asyncio.sleep(CHECK_S)
+            open_ones = [one.transport for one in server.connections if one.transport is not None]
+            overdue = self.overdue(open_ones, time.monotonic())
+            for transport in overdue:
+                transport.abort()
+            if overdue:
+                log.info("%d silent connections were ended", len(overdue))

@@ -1,0 +1,272 @@
+"""The requests and answers of OpenAI's completions API, and their meaning for the sampler.
+
+What a harness may send without changing the result is accepted; what would change it and cannot be
+done is refused by name. Token ids go in the fields that vLLM has for them: `prompt_token_ids`, and
+`token_ids` of each choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import pydantic
+from tinker import types
+
+from tokengym.agents.service.errors import BadRequestError
+from tokengym.agents.service.http.wire import MAX_SAMPLES, sample_request
+
+if TYPE_CHECKING:
+    from tokengym.agents.service.engine.base_model import BaseModel
+    from tokengym.agents.service.generation.sampler import SampleRequest, Sequence
+
+# What OpenAI takes for completions where the request gives no limit.
+DEFAULT_TOKENS = 16
+Penalty = Literal[0] | None
+
+
+class StreamOptions(pydantic.BaseModel):
+    """How a stream ends: with the number of tokens, if `include_usage`."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+    include_usage: bool = False
+    include_obfuscation: bool = False
+
+
+class Sampling(pydantic.BaseModel):
+    """What both kinds of request have in common."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+    model: str
+    n: int | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int = -1
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    stop_token_ids: list[int] = []
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    # They change nothing here, or have to be neutral.
+    user: str | None = None
+    store: bool | None = None
+    metadata: dict[str, str] | None = None
+    return_token_ids: bool | None = None
+    frequency_penalty: Penalty = None
+    presence_penalty: Penalty = None
+    logit_bias: dict[str, Penalty] | None = None
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        """The stop strings."""
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+
+
+class TextPart(pydantic.BaseModel):
+    """A part of a message."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+    type: Literal["text"]
+    text: str
+
+
+class ChatMessage(pydantic.BaseModel):
+    """A message."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+    role: str
+    content: str | list[TextPart]
+    name: str | None = None
+
+    def plain(self) -> dict[str, str]:
+        """Return it as a chat template takes it."""
+        parts = self.content
+        text = parts if isinstance(parts, str) else "".join(part.text for part in parts)
+        return {"role": self.role, "content": text}
+
+
+class ChatRequest(Sampling):
+    """The body of `/v1/chat/completions`."""
+
+    messages: list[ChatMessage]
+    max_completion_tokens: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+
+    def prompts(self, base_model: BaseModel) -> list[list[int]]:
+        """Return the one prompt that the model's chat template makes of the messages."""
+        tokenizer = base_model.tokenizer
+        if not tokenizer.chat_template:
+            raise BadRequestError(
+                f"{base_model.name!r} must have a chat template to take messages, it has none; use "
+                "/v1/completions"
+            )
+        messages = [message.plain() for message in self.messages]
+        try:
+            ids = tokenizer.apply_chat_template(
+                messages, add_generation_prompt=True, return_dict=False
+            )
+        except Exception as error:  # a template is a program, and raises what it likes
+            raise BadRequestError(f"messages must suit the chat template: {error}") from error
+        return [list(ids)]
+
+    @property
+    def limit(self) -> int | None:
+        """The most tokens of a reply, None for what the context leaves."""
+        return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+
+    @property
+    def top(self) -> int:
+        """How many of the likeliest tokens to report at each place."""
+        return self.top_logprobs or 0
+
+
+class CompletionRequest(Sampling):
+    """The body of `/v1/completions`."""
+
+    prompt: str | list[str] | list[int] | list[list[int]]
+    echo: Literal[False] | None = None
+    suffix: Literal[""] | None = None
+    best_of: Literal[1] | None = None
+    logprobs: int | None = None
+
+    def prompts(self, base_model: BaseModel) -> list[list[int]]:
+        """Return the tokens of each prompt."""
+        given: list[Any] = [self.prompt] if isinstance(self.prompt, str) else list(self.prompt)
+        if given and isinstance(given[0], int):
+            given = [given]
+        encode = base_model.tokenizer.encode
+        return [encode(one) if isinstance(one, str) else one for one in given]
+
+    @property
+    def limit(self) -> int | None:
+        """The most tokens of a reply."""
+        return DEFAULT_TOKENS if self.max_tokens is None else self.max_tokens
+
+    @property
+    def top(self) -> int:
+        """How many of the likeliest tokens to report at each place."""
+        return self.logprobs or 0
+
+
+Body = ChatRequest | CompletionRequest
+
+
+def sampling_requests(body: Body, weights: str, base_model: BaseModel) -> list[SampleRequest]:
+    """Return a checked request for each prompt.
+
+    Raises:
+        BadRequestError: naming the value and the rule.
+    """
+    prompts = body.prompts(base_model)
+    count = 1 if body.n is None else body.n
+    if not (prompts and 1 <= count * len(prompts) <= MAX_SAMPLES):
+        raise BadRequestError(
+            f"n times the number of prompts must be 1 to {MAX_SAMPLES}, "
+            f"got {count} times {len(prompts)}"
+        )
+    if "" in body.stops:
+        raise BadRequestError("stop strings must not be empty")
+    params = types.SamplingParams(
+        max_tokens=body.limit,
+        seed=body.seed,
+        temperature=1.0 if body.temperature is None else body.temperature,
+        top_k=body.top_k,
+        top_p=1.0 if body.top_p is None else body.top_p,
+    )
+    found = []
+    for prompt in prompts:
+        sent = types.SampleRequest(
+            prompt=types.ModelInput.from_ints(prompt),
+            sampling_params=params,
+            num_samples=count,
+            topk_sample_logprobs=body.top,
+        )
+        checked = sample_request(sent, weights, base_model)
+        stop_tokens = checked.stop_tokens | frozenset(body.stop_token_ids)
+        found.append(replace(checked, stop_tokens=stop_tokens, stop_strings=body.stops))
+    return found
+
+
+class Reply:
+    """The text of one sampled sequence as it grows."""
+
+    def __init__(self, tokenizer: Any, request: SampleRequest) -> None:
+        self._tokenizer = tokenizer
+        self._request = request
+        self._text = ""
+        # Tokens from `_start` on are decoded together: one alone may be half a character.
+        self._start = self._read = 0
+        self._sent = 0
+        self.tokens = 0
+
+    def grow(self, sequence: Sequence, *, ended: bool) -> str:
+        """Take in new tokens; returns the text that has become certain."""
+        self.tokens = len(sequence.logprobs)
+        ids = sequence.tokens[: self.tokens]
+        if ids and ids[-1] in self._request.stop_tokens:
+            ids = ids[:-1]
+        known = self._decode(ids[self._start : self._read])
+        whole = self._decode(ids[self._start :])
+        if ended or not whole.endswith("\ufffd"):
+            self._text += whole[len(known) :]
+            self._start, self._read = self._read, len(ids)
+        return self._certain(ended)
+
+    def _certain(self, ended: bool) -> str:
+        text, stops = self._text, self._request.stop_strings
+        ends = [text.find(stop) for stop in stops if stop in text]
+        # Text that may be the beginning of a stop string waits.
+        held = 0 if ended else max((len(stop) - 1 for stop in stops), default=0)
+        end = min(ends) if ends else len(text) - held
+        fresh = text[self._sent : end]
+        self._sent = max(self._sent, end)
+        return fresh
+
+    def _decode(self, ids: list[int]) -> str:
+        text: str = self._tokenizer.decode(ids, skip_special_tokens=True)
+        return text
+
+
+def chat_logprobs(tokenizer: Any, sequence: Sequence, start: int, end: int) -> dict[str, Any]:
+    """Return the log-probabilities of tokens `start` to `end` as a chat's choice has them."""
+    content = []
+    for place in range(start, end):
+        best = _best(sequence, place)
+        entry = _entry(tokenizer, sequence.tokens[place], sequence.logprobs[place])
+        entry["top_logprobs"] = [_entry(tokenizer, token, value) for token, value in best]
+        content.append(entry)
+    return {"content": content, "refusal": None}
+
+
+def completion_logprobs(tokenizer: Any, sequence: Sequence, start: int, end: int) -> dict[str, Any]:
+    """Return the log-probabilities of tokens `start` to `end` as a completion's choice has them."""
+    texts = [_text(tokenizer, token) for token in sequence.tokens[:end]]
+    offsets = [sum(map(len, texts[:place])) for place in range(start, end)]
+    return {
+        "tokens": texts[start:],
+        "token_logprobs": sequence.logprobs[start:end],
+        "top_logprobs": [
+            {_text(tokenizer, token): value for token, value in _best(sequence, place)}
+            for place in range(start, end)
+        ],
+        "text_offset": offsets,
+    }
+
+
+def _best(sequence: Sequence, place: int) -> list[tuple[int, float]]:
+    if not sequence.topk_ids:
+        return []
+    ids, values = sequence.topk_ids[place], sequence.topk_logprobs[place]
+    return list(zip(ids.tolist(), values.tolist(), strict=True))
+
+
+def _entry(tokenizer: Any, token: int, logprob: float) -> dict[str, Any]:
+    text = _text(tokenizer, token)
+    return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
+
+
+def _text(tokenizer: Any, token: int) -> str:
+    text: str = tokenizer.decode([token])
+    return text

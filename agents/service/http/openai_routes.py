@@ -1,0 +1,233 @@
+"""OpenAI's completions API, for harnesses that know no other: base models and `tinker://` paths."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from tokengym.agents.service.config import CHECKPOINT_SCHEME
+from tokengym.agents.service.engine.checkpoints import CheckpointPath
+from tokengym.agents.service.generation.adapter_cache import BASE
+from tokengym.agents.service.http.json_api import JSON_BYTES, Route, read_body, service_of
+from tokengym.agents.service.http.openai_api import (
+    Body,
+    ChatRequest,
+    CompletionRequest,
+    Reply,
+    chat_logprobs,
+    completion_logprobs,
+    sampling_requests,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from concurrent.futures import Future
+
+    from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult, Sequence
+    from tokengym.agents.service.state.service import Service
+
+# How often a handler looks whether its client is still there.
+CHECK_S = 1.0
+# How long a client may take to read a piece of a stream.
+WRITE_S = 60.0
+
+
+@dataclass
+class _Prompt:
+    """A prompt in progress: its request, its samples as they grow, and the text of each."""
+
+    request: SampleRequest
+    replies: list[Reply]
+    done: asyncio.Future[SampleResult] = field(init=False)
+    result: SampleResult | None = None
+
+
+class _Completion:
+    """One request in progress."""
+
+    def __init__(self, service: Service, body: Body) -> None:
+        if body.model.startswith(CHECKPOINT_SCHEME):
+            path = CheckpointPath.parse(body.model)
+            self.model, weights = service.model_of(path), path.uri
+        else:
+            self.model, weights = service.model(body.model), BASE
+        self.body = body
+        self.chat = isinstance(body, ChatRequest)
+        self.tokenizer = self.model.base_model.tokenizer
+        self.prompts = [
+            _Prompt(request, [Reply(self.tokenizer, request) for _ in range(request.count)])
+            for request in sampling_requests(body, weights, self.model.base_model)
+        ]
+        self.id = f"{'chatcmpl' if self.chat else 'cmpl'}-{secrets.token_hex(12)}"
+        self.created = int(time.time())
+        self._service = service
+        self._fresh = asyncio.Event()
+        self._started = ExitStack()
+
+    def __enter__(self) -> _Completion:
+        loop = asyncio.get_running_loop()
+        for prompt in self.prompts:
+
+            def grown(result: SampleResult, prompt: _Prompt = prompt) -> None:
+                prompt.result = result
+                loop.call_soon_threadsafe(self._fresh.set)
+
+            future: Future[SampleResult] = self._started.enter_context(
+                self._service.sampling(self.model, prompt.request, grown)
+            )
+            prompt.done = asyncio.wrap_future(future)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._started.close()
+
+    async def wait(self, request: web.Request, *, streaming: bool) -> bool:
+        """Wait for the end, or for new tokens; returns whether all prompts have ended.
+
+        Raises:
+            ConnectionResetError: if the client has gone.
+        """
+        ends = [prompt.done for prompt in self.prompts if not prompt.done.done()]
+        fresh = asyncio.ensure_future(self._fresh.wait())
+        try:
+            waits: list[asyncio.Future[Any]] = [*ends, fresh] if streaming else [*ends]
+            if waits:
+                await asyncio.wait(waits, timeout=CHECK_S, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            fresh.cancel()
+        self._fresh.clear()
+        if request.transport is None or request.transport.is_closing():
+            raise ConnectionResetError("the client has gone")
+        for prompt in self.prompts:
+            if prompt.done.done():
+                prompt.result = prompt.done.result()
+        return all(prompt.done.done() for prompt in self.prompts)
+
+    def choices(self, *, delta: bool) -> list[dict[str, Any]]:
+        """Return what has come since the last call, for each sequence that has news."""
+        found: list[dict[str, Any]] = []
+        for at, prompt in enumerate(self.prompts):
+            if prompt.result is None:
+                continue
+            ended = prompt.done.done()
+            for number, reply in enumerate(prompt.replies):
+                index = at * len(prompt.replies) + number
+                choice = self._choice(prompt, number, reply, ended=ended, delta=delta)
+                if choice is not None:
+                    found.append({"index": index, **choice})
+        return found
+
+    def _choice(
+        self, prompt: _Prompt, number: int, reply: Reply, *, ended: bool, delta: bool
+    ) -> dict[str, Any] | None:
+        assert prompt.result is not None, "it has grown"
+        sequence: Sequence = prompt.result.sequences[number]
+        start = reply.tokens
+        text = reply.grow(sequence, ended=ended)
+        if not (ended or reply.tokens > start):
+            return None
+        choice: dict[str, Any] = {"finish_reason": None, "logprobs": None}
+        if ended:
+            choice["finish_reason"] = "stop" if sequence.stopped else "length"
+        if self.chat:
+            name = "delta" if delta else "message"
+            choice[name] = {"role": "assistant", "content": text}
+        else:
+            choice["text"] = text
+            choice["prompt_token_ids"] = prompt.request.prompt.tolist()
+        if self.body.logprobs is not None and self.body.logprobs is not False:
+            tell = chat_logprobs if self.chat else completion_logprobs
+            choice["logprobs"] = tell(self.tokenizer, sequence, start, reply.tokens)
+        choice["token_ids"] = sequence.tokens[start : reply.tokens]
+        return choice
+
+    def usage(self) -> dict[str, int]:
+        """Return the number of tokens."""
+        prompts = sum(len(prompt.request.prompt) for prompt in self.prompts)
+        replies = sum(reply.tokens for prompt in self.prompts for reply in prompt.replies)
+        return {
+            "prompt_tokens": prompts,
+            "completion_tokens": replies,
+            "total_tokens": prompts + replies,
+        }
+
+    def envelope(self, choices: list[dict[str, Any]], *, streaming: bool) -> dict[str, Any]:
+        """Return an answer, or a piece of one."""
+        kind = "chat.completion" if self.chat else "text_completion"
+        found: dict[str, Any] = {
+            "id": self.id,
+            "object": f"{kind}.chunk" if streaming and self.chat else kind,
+            "created": self.created,
+            "model": self.body.model,
+            "choices": choices,
+        }
+        if self.chat:
+            found["prompt_token_ids"] = self.prompts[0].request.prompt.tolist()
+        return found
+
+
+async def _complete(request: web.Request, kind: type[Body]) -> web.StreamResponse:
+    service = service_of(request)
+    body: Body = await read_body(request, kind, JSON_BYTES)
+    with _Completion(service, body) as completion:
+        if body.stream:
+            return await _stream(request, completion)
+        while not await completion.wait(request, streaming=False):
+            pass
+        answer = completion.envelope(completion.choices(delta=False), streaming=False)
+        answer["usage"] = completion.usage()
+        return web.json_response(answer)
+
+
+async def _stream(request: web.Request, completion: _Completion) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+    try:
+        async for piece in _pieces(request, completion):
+            async with asyncio.timeout(WRITE_S):
+                await response.write(f"data: {piece}\n\n".encode())
+    except (ConnectionResetError, TimeoutError):
+        return response
+    except Exception as error:
+        # The status is sent already: the error is a piece of the stream.
+        message = {"error": {"message": str(error), "type": type(error).__name__}}
+        await response.write(f"data: {json.dumps(message)}\n\n".encode())
+    await response.write_eof()
+    return response
+
+
+async def _pieces(request: web.Request, completion: _Completion) -> AsyncIterator[str]:
+    ended = False
+    while not ended:
+        ended = await completion.wait(request, streaming=True)
+        choices = completion.choices(delta=True)
+        if choices:
+            yield json.dumps(completion.envelope(choices, streaming=True))
+    options = completion.body.stream_options
+    if options is not None and options.include_usage:
+        last = completion.envelope([], streaming=True)
+        yield json.dumps({**last, "usage": completion.usage()})
+    yield "[DONE]"
+
+
+async def _models(request: web.Request) -> web.StreamResponse:
+    models = [
+        {"id": model.name, "object": "model", "created": 0, "owned_by": "local"}
+        for model in service_of(request).models
+    ]
+    return web.json_response({"object": "list", "data": models})
+
+
+ROUTES: list[Route] = [
+    ("GET", "models", _models),
+    ("POST", "chat/completions", partial(_complete, kind=ChatRequest)),
+    ("POST", "completions", partial(_complete, kind=CompletionRequest)),
+]
