@@ -74,6 +74,11 @@ def main(arguments: list[str] | None = None) -> int:
         "--threads", type=int, default=0, help="torch threads, 0 for torch's default"
     )
     parser.add_argument(
+        "--deterministic",
+        action="store_true",
+        help="compute each sampled sequence by itself, so that no other changes a bit of it; slow",
+    )
+    parser.add_argument(
         "--max-body-mb", type=int, default=64, help="largest request accepted, in MiB (%(default)s)"
     )
     parser.add_argument(
@@ -106,6 +111,7 @@ def main(arguments: list[str] | None = None) -> int:
             precision=options.precision,
             memory_bytes=int(options.memory * GIBIBYTE),
             threads=options.threads,
+            deterministic=options.deterministic,
             max_body_bytes=options.max_body_mb * MEBIBYTE,
         )
         # Imported here because torch takes seconds, and neither --help nor a typo should wait. What

@@ -91,6 +91,8 @@ class LocalService:
         precision: `auto`, `float32`, `mixed` or `bfloat16`, as in `ServiceConfig`.
         memory: GiB to stay within, by splitting batches.
         threads: torch threads of the service; 0 keeps torch's default.
+        deterministic: whether samples are equal to the bit whatever else is sampled, as in
+            `ServiceConfig`.
         log_path: where the child's log goes.
         startup_s: seconds to wait until it is ready.
 
@@ -112,6 +114,7 @@ class LocalService:
         precision: str = "auto",
         memory: float = 4.0,
         threads: int = 0,
+        deterministic: bool = False,
         log_path: str | Path | None = None,
         startup_s: float = 300.0,
     ) -> None:
@@ -121,6 +124,7 @@ class LocalService:
         self.log_path = Path(log_path) if log_path else self.state_dir / "service.log"
         self.base_url = ""
         self.model_name = ""
+        self._deterministic = deterministic
         self._options = {
             "--model": str(self.model_dir),
             "--state-dir": str(self.state_dir),
@@ -166,6 +170,7 @@ class LocalService:
         self.state_dir.mkdir(parents=True, exist_ok=True)
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         arguments = [word for pair in self._options.items() for word in pair]
+        arguments += ["--deterministic"] * self._deterministic
         # The key goes through the environment: a command line is visible to every user.
         environment = {**os.environ, KEY_VARIABLE: self.api_key}
         with self.log_path.open("ab") as log:

@@ -41,6 +41,8 @@ class ServiceConfig:
         memory_bytes: what the process shall hold at most; kept by splitting batches, so less than
             the weights and a little more cannot be kept.
         threads: torch threads; 0 keeps torch's default.
+        deterministic: whether samples and scores are equal to the bit whatever else is computed at
+            the time; each sequence is then computed by itself, which takes several times as long.
         max_body_bytes: largest request body accepted, in bytes.
         max_queued_samples: sequences queued or running before further requests get a 429.
         resident_adapters: adapters for sampling held in memory; older ones are spilled to disk.
@@ -60,6 +62,7 @@ class ServiceConfig:
     precision: str = "auto"
     memory_bytes: int = 4 * GIBIBYTE
     threads: int = 0
+    deterministic: bool = False
     max_body_bytes: int = 64 * MEBIBYTE
     max_queued_samples: int = 8192
     resident_adapters: int = 8

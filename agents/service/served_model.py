@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec, LoraWeights
@@ -24,6 +25,7 @@ from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.prompt_sharing import supports_shared_prompts
 from tokengym.agents.service.generation.sampler import Sampler
+from tokengym.agents.service.generation.solo_decoder import SoloDecoder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +42,8 @@ class ServedModel:
         self.base_model = base = load_base_model(directory, config.device, config.precision)
         self.name = base.name
         self._checkpoints = checkpoints
-        self._prefixes = PrefixCache(config.prefix_cache_bytes)
+        self._deterministic = config.deterministic
+        self._prefixes = PrefixCache(config.prefix_cache_bytes, whole=config.deterministic)
         free = config.memory_bytes - resident_bytes() - config.prefix_cache_bytes
         budget = MemoryBudget.of(free // len(config.models))
         scoring = packed_forward(base.sampled, base.device, share=True, memory=budget.batch)
@@ -61,6 +64,9 @@ class ServedModel:
             config.spilled_adapters,
             self._prefixes.forget,
         )
+        if config.deterministic:
+            # Each sequence in a batch of its own.
+            scoring = dataclasses.replace(scoring, share=False, memory=1)
         self.sampler = Sampler(
             scoring,
             self._new_decoder,
@@ -147,6 +153,11 @@ class ServedModel:
         }
 
     def _new_decoder(self, weights: str) -> Decoder:
+        if self._deterministic:
+            return SoloDecoder(partial(self._batch_decoder, weights))
+        return self._batch_decoder(weights)
+
+    def _batch_decoder(self, weights: str) -> Decoder:
         if self.shares:
             return SharedPromptDecoder(self.base_model.sampled, self._prefixes, weights)
         return PlainDecoder(self.base_model.sampled)

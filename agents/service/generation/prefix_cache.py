@@ -60,10 +60,16 @@ class Prefix:
 
 
 class PrefixCache:
-    """Prefixes by (weights, tokens), up to a number of bytes; evicts the least recently used."""
+    """Prefixes by (weights, tokens), up to a number of bytes; evicts the least recently used.
 
-    def __init__(self, capacity: int) -> None:
+    Args:
+        capacity: bytes.
+        whole: whether only whole prompts are found, and never the beginning of one.
+    """
+
+    def __init__(self, capacity: int, whole: bool = False) -> None:
         self._capacity = capacity
+        self._whole = whole
         self._held: OrderedDict[tuple[str, bytes], Prefix] = OrderedDict()
         self._lengths: dict[str, dict[int, int]] = {}
         self.nbytes = 0
@@ -80,6 +86,8 @@ class PrefixCache:
         for length in sorted(lengths, reverse=True):
             if length > len(tokens) or length < MIN_REUSED:
                 continue
+            if self._whole and length < len(tokens):
+                break
             key = (weights, tokens[:length].tobytes())
             found = self._held.get(key)
             if found is None or (length == len(tokens) and found.logits is None):
