@@ -5,9 +5,12 @@ from typing import Annotated
 
 import typer
 
+from tokengym.agents.cli.extras import require_extra
+
 
 def report(run: Annotated[Path, typer.Argument(help="the folder of a finished run")]) -> None:
     """Write the report of a finished run into its folder again."""
+    require_extra("tinker", "the report of a run")
     from tokengym.agents.analysis.run_report import write_report
     from tokengym.agents.training.job import Job
     from tokengym.agents.training.run import Run

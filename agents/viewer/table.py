@@ -11,8 +11,18 @@ from tokengym.envs.core.errors import UnknownWorldError
 from tokengym.envs.registry import spec
 
 COLUMNS = (
-    *("group", "member", "step", "world", "level", "role", "index", "fingerprint", "return"),
-    *("advantage", "stop", "turns", "malformed", "cut_off", "violation", "said_tokens", "tie"),
+    *("group", "member", "step", "world", "level", "role", "policy", "index", "fingerprint"),
+    *(
+        "return",
+        "advantage",
+        "stop",
+        "turns",
+        "malformed",
+        "cut_off",
+        "violation",
+        "said_tokens",
+        "tie",
+    ),
     *("dead", "said"),
 )
 """Names of the columns.
@@ -98,6 +108,7 @@ def _row(record: RolloutRecord, tie: int, dead: int) -> dict[str, Any]:
         "world": record.world,
         "level": record.level,
         "role": record.role,
+        "policy": record.origin.policy,
         "index": record.index,
         "fingerprint": record.fingerprint,
         "return": record.total,

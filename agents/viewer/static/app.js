@@ -20,7 +20,7 @@ class App {
   }
 
   noFilters() {
-    return {segment: "", world: "", level: "", role: "", stop: "", flags: new Set(), low: null, high: null, found: null};
+    return {segment: "", world: "", level: "", role: "", policy: "", stop: "", flags: new Set(), low: null, high: null, found: null};
   }
 
   async start() {
@@ -162,7 +162,10 @@ class App {
     if (this.curves.hidden) return;
     replace(this.curves, drawCharts(shown, step ? Number(step[1]) : null, (title, at) => {
       this.filters = {...this.noFilters(), segment: `train_${String(at).padStart(6, "0")}`};
-      if (title === "Ties" && this.rows.some((row) => row.segment === this.filters.segment && row.dead)) this.filters.flags.add("dead");
+      // The step's rollouts may not be there yet: the curve knows whether any group is dead.
+      const there = this.rows.filter((row) => row.segment === this.filters.segment);
+      const dead = (this.run.curves.series["dead groups"] || [])[this.run.curves.steps.indexOf(at)] > 0;
+      if (title === "Ties" && (there.length ? there.some((row) => row.dead) : dead)) this.filters.flags.add("dead");
       if (title === "Replies") this.filters.flags.add("malformed");
       this.charts();
       this.choices();
@@ -186,6 +189,7 @@ class App {
       h("input", {type: "search", name: "words", placeholder: "Search what was read and said", "aria-label": "Search", value: words,
         oninput: (event) => this.search(event.target.value)}),
       pick("segment", "all steps", segmentTitle), pick("world", "all worlds"), pick("level", "all levels"), pick("role", "all roles"),
+      this.rows.every((row) => row.step === null) && pick("policy", "all policies"),
       pick("stop", "any end", (value) => value.replaceAll("_", " ")),
       h("span", {class: "bounds"}, bound("low", "return from"), bound("high", "to")),
       h("span", {class: "flags"}, FLAGS.filter((flag) => this.rows.some(flag.has)).map((flag) => h("label", {class: "flag"},

@@ -49,7 +49,7 @@ function chart(runs, title, names, share, chosen, choose) {
   }
   let place = Infinity;
   for (const [name, level] of lines.sort((a, b) => a[1] - b[1])) {
-    place = Math.min(y(level) + 3, place - 9);
+    place = Math.min(y(level) + 3, place - 11);
     svg.append(s("line", {class: "reference", x1: left, x2: width - right, y1: y(level), y2: y(level)}),
       s("text", {class: "tick", x: width - right + 4, y: place}, name));
   }

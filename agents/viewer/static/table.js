@@ -7,8 +7,9 @@ const COLUMNS = [
   {name: "place", title: "where", get: (row) => row.order, text: (row) => `${segmentTitle(row.segment)} · ${row.group}.${row.member}`},
   {name: "role", title: "role", get: (row) => row.role},
   {name: "level", title: "level", get: (row) => row.level},
+  {name: "policy", title: "policy", get: (row) => row.policy},
   {name: "index", title: "Task", number: true, get: (row) => row.index},
-  {name: "return", title: "return", number: true, get: (row) => row.return, text: (row) => show(row.return)},
+  {name: "return", title: "return", number: true, get: (row) => row.return, text: (row) => row.return.toFixed(3)},
   {name: "advantage", title: "advantage", number: true, get: (row) => row.advantage, text: (row) => show(row.advantage)},
   {name: "tie", title: "ties", number: true, get: (row) => row.tie, text: (row) => row.dead ? "all" : row.tie || ""},
   {name: "stop", title: "ended", get: (row) => row.stop.replaceAll("_", " ")},
@@ -44,10 +45,10 @@ function rowsOf(tables) {
   return rows;
 }
 
-// filters: {segment, world, level, role, stop, flags: Set, low, high, found: Map or null}
+// filters: {segment, world, level, role, policy, stop, flags: Set, low, high, found: Map or null}
 function filterRows(rows, filters) {
   const flags = FLAGS.filter((flag) => filters.flags.has(flag.name));
-  const exact = ["segment", "world", "level", "role", "stop"].filter((name) => filters[name]);
+  const exact = ["segment", "world", "level", "role", "policy", "stop"].filter((name) => filters[name]);
   return rows.filter((row) =>
     exact.every((name) => row[name] === filters[name])
     && flags.every((flag) => flag.has(row))
@@ -71,6 +72,15 @@ function sortRows(rows, sort) {
   });
 }
 
+const OPTIONAL = ["role", "level", "policy", "advantage", "tie", "turns", "said_tokens", "flags"];
+
+// A column in which all rows are alike; and the policy of a training run, which is always its own.
+function saysNothing(column, rows) {
+  if (!OPTIONAL.includes(column.name)) return false;
+  if (column.name === "policy" && rows.some((row) => row.step !== null)) return true;
+  return rows.every((row) => column.get(row) === column.get(rows[0]));
+}
+
 class RolloutTable {
   // open(row) shows a rollout; sorted(name) asks for another order.
   constructor(open, sorted) {
@@ -88,14 +98,11 @@ class RolloutTable {
     window.addEventListener("afterprint", () => this.draw());
   }
 
-  // Columns in which all rows are alike say nothing: they are left out.
+  // all: every row there is, where they have changed; columns that say nothing are left out.
   set(rows, sort, all) {
     this.rows = rows;
     this.selected = Math.min(this.selected, Math.max(rows.length - 1, 0));
-    if (all) {
-      this.hidden = new Set(COLUMNS.filter((column) => ["role", "level", "advantage", "turns", "said_tokens", "flags"].includes(column.name)
-        && (all.length === 0 || all.every((row) => column.get(row) === column.get(all[0])))).map((column) => column.name));
-    }
+    if (all) this.hidden = new Set(COLUMNS.filter((column) => saysNothing(column, all)).map((column) => column.name));
     this.shown = COLUMNS.filter((column) => !this.hidden.has(column.name));
     this.view.classList.toggle("sorted", Boolean(sort.name));
     replace(this.head, this.shown.map((column) => h("div", {class: this.kind(column), role: "columnheader",
