@@ -145,7 +145,8 @@ def _progress() -> "Progress":
 def _folder_of(config: EvaluationConfig) -> Path:
     """Return a folder named after what is asked, so that the same command finds it again."""
     worlds = "-".join(world.name for world in config.worlds[:3])
-    policies = "-".join(Path(policy).name for policy in config.policies[:3])
+    named = [policy.partition("@http")[0] for policy in config.policies[:3]]
+    policies = "-".join(Path(policy).name for policy in named)
     name = "".join("_" if letter in _UNNAMED else letter for letter in f"{worlds}-{policies}")
     return Path("evaluations") / f"{name[:80]}-{config.key}"
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 from tokengym.agents.rollouts import Exchange, Origin, RolloutRecord, record_episode
 from tokengym.envs.core.errors import OptionError, TokengymError
@@ -53,28 +54,35 @@ class EndpointName(NamedTuple):
         """
         rest = policy.removeprefix(PREFIX)
         model, at, url = rest.rpartition("@")
-        if at and url.startswith(("http://", "https://")) and model:
+        named = urlsplit(url)
+        if at and model and named.scheme in ("http", "https") and named.netloc:
             return cls(model, url)
         if not rest or "://" in rest:
             raise OptionError(f"an endpoint is openai:MODEL@URL, got {policy!r}")
         return cls(rest, None)
 
 
-def connect(name: EndpointName) -> "AsyncOpenAI":
-    """Return a client of an endpoint; its key is in `OPENAI_API_KEY`, if it needs one.
+def require_endpoint(name: EndpointName) -> None:
+    """Refuse an endpoint that cannot be asked from here.
 
     Raises:
         OptionError: if the client is not installed, or it has neither address nor key.
     """
     if importlib.util.find_spec("openai") is None:
         raise OptionError("endpoints need the openai client: pip install 'tokengym[openai]'")
+    if name.url is None and not os.environ.get(KEY_VARIABLE):
+        raise OptionError(f"openai:{name.model} without @URL needs {KEY_VARIABLE} to be set")
+
+
+def connect(name: EndpointName) -> "AsyncOpenAI":
+    """Return a client of an endpoint; its key is in `OPENAI_API_KEY`, if it needs one."""
     from openai import AsyncOpenAI
 
-    key = os.environ.get(KEY_VARIABLE)
-    if name.url is None and not key:
-        raise OptionError(f"openai:{name.model} without @URL needs {KEY_VARIABLE} to be set")
     return AsyncOpenAI(
-        base_url=name.url, api_key=key or "none", max_retries=_RETRIES, timeout=_SECONDS
+        base_url=name.url,
+        api_key=os.environ.get(KEY_VARIABLE) or "none",
+        max_retries=_RETRIES,
+        timeout=_SECONDS,
     )
 
 

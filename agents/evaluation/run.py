@@ -12,7 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
-from tokengym.agents.evaluation.endpoint import PREFIX, EndpointName, EndpointPlayer, connect
+from tokengym.agents.evaluation.endpoint import (
+    PREFIX,
+    EndpointName,
+    EndpointPlayer,
+    connect,
+    require_endpoint,
+)
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.players import Player, ScriptedPlayer
 from tokengym.agents.evaluation.results import PolicyResult, Results, policy_result, returns_of
@@ -134,7 +140,7 @@ def _check(policy: str, config: EvaluationConfig) -> None:
         OptionError: naming who there is.
     """
     if policy.startswith(PREFIX):
-        EndpointName.parse(policy)
+        require_endpoint(EndpointName.parse(policy))
         return
     without = [world.name for world in config.worlds if policy not in baselines(world.world)]
     if not without:

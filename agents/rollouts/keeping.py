@@ -60,10 +60,7 @@ class TrainRollouts:
     def write(self, step: int, records: Sequence[RolloutRecord]) -> None:
         """Append records of a step, as long as there is room for them."""
         used = sum(one.size for one in self._log.segments() if one.step is not None)
-        room = self.most_bytes - used
-        size = sum(len(record.to_json().encode("utf-8", "replace")) + 1 for record in records)
-        if records and size <= room:
-            self._log.append(train_segment(step), records)
+        self._log.append(train_segment(step), records, room=self.most_bytes - used)
 
     def seal(self, step: int) -> None:
         """Put the rollouts of a completed step in order."""

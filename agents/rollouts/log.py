@@ -8,9 +8,9 @@ the order of its Tasks, whichever ended first, so that equal runs have equal fil
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tokengym.agents.rollouts.record import RolloutRecord
 from tokengym.envs.core.errors import DataError
@@ -78,15 +78,25 @@ class RolloutLog:
         """Return the file of a segment."""
         return self.folder / f"{segment}{_SUFFIX}"
 
-    def append(self, segment: str, records: Iterable[RolloutRecord]) -> None:
-        """Add records to a segment; a line that a killed process left half written is cut off."""
+    def append(
+        self, segment: str, records: Iterable[RolloutRecord], room: int | None = None
+    ) -> None:
+        """Add records to a segment; a line that a killed process left half written is cut off.
+
+        Args:
+            segment: its name.
+            records: what to add.
+            room: most bytes that may be added: records that need more are left out, all of them.
+        """
+        lines = "".join(f"{record.to_json()}\n" for record in records).encode("utf-8", "replace")
+        if not lines or (room is not None and len(lines) > room):
+            return
         self.folder.mkdir(parents=True, exist_ok=True)
-        lines = "".join(f"{record.to_json()}\n" for record in records)
         path = self.path(segment)
         if path.exists():
             _cut_torn_line(path)
         with path.open("ab") as file:
-            file.write(lines.encode("utf-8", "replace"))
+            file.write(lines)
 
     def read(self, segment: str | None = None) -> Iterator[RolloutRecord]:
         """Yield the records of one segment, or of all.
@@ -107,9 +117,8 @@ class RolloutLog:
         """Put a complete segment in the order of its Tasks; of equal places the last one stays."""
         path = self.path(segment)
         if path.is_file():
-            by_place = {record.place: record for record in self._read_file(path)}
-            lines = "".join(f"{by_place[place].to_json()}\n" for place in sorted(by_place))
-            data = lines.encode("utf-8", "replace")
+            by_place = {_place(data): line for line, data in self._lines(path)}
+            data = b"".join(by_place[place] for place in sorted(by_place))
             if data != path.read_bytes():
                 new = path.with_name(f"{path.name}.new")
                 new.write_bytes(data)
@@ -122,15 +131,31 @@ class RolloutLog:
                 segment.path.unlink()
 
     def _read_file(self, path: Path) -> Iterator[RolloutRecord]:
+        for number, (_, data) in enumerate(self._lines(path), 1):
+            try:
+                yield RolloutRecord.from_dict(data)
+            except DataError as error:
+                raise DataError(f"{path}, line {number}: {error}") from error
+
+    def _lines(self, path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
+        """Yield the lines of a file, each as it stands and as the object that it holds."""
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n"):
                     self.notes.append(f"{path}: the last line was torn and is left out")
                     return
                 try:
-                    yield RolloutRecord.from_dict(json.loads(line))
-                except (ValueError, AttributeError) as error:
+                    data = json.loads(line)
+                except ValueError as error:
                     raise DataError(f"{path}, line {number}: {error}") from error
+                if not isinstance(data, dict):
+                    raise DataError(f"{path}, line {number}: expected an object")
+                yield line, data
+
+
+def _place(data: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return where a record belongs among the rollouts of its segment."""
+    return tuple(data.get(name) or 0 for name in ("step", "group", "member")), str(data.get("role"))
 
 
 def _cut_torn_line(path: Path) -> None:

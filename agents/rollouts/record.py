@@ -156,11 +156,6 @@ class RolloutRecord:
         """What the world reported at the end of the episode."""
         return self.turns[-1].metrics if self.turns else {}
 
-    @property
-    def place(self) -> tuple[int, str, str, int, int]:
-        """Where it belongs among the rollouts of its segment."""
-        return (self.origin.step or 0, self.world, self.role, self.origin.group, self.origin.member)
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values, named as `docs/rollouts.md` documents them."""
         return {

@@ -145,3 +145,4 @@ def test_without_address_a_key_is_needed(tmp_path: Path, monkeypatch: pytest.Mon
     config = EvaluationConfig((WorldLevel.parse("forecast"),), ("openai:gpt",), tasks=2)
     with pytest.raises(OptionError, match="OPENAI_API_KEY"):
         run_evaluation(config, EvaluationFolder(tmp_path), 1, lambda *_: None)
+    assert list(tmp_path.iterdir()) == []
