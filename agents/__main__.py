@@ -10,7 +10,10 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 50)
     atexit.register(gc.freeze)
     from tokengym.agents.cli import run
+    from tokengym.agents.cli.failures import end_as_interrupted, write_anything
 
+    write_anything()
+    end_as_interrupted()
     run()
 
 

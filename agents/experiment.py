@@ -6,7 +6,9 @@ from dataclasses import replace
 from tokengym.agents.analysis.run_report import write_report
 from tokengym.agents.evaluation.held_out import evaluate_roles, reference_lines
 from tokengym.agents.training.connection import Connection
+from tokengym.agents.training.environment import describe_environment
 from tokengym.agents.training.job import Job
+from tokengym.agents.training.mending import mend_run
 from tokengym.agents.training.outcome import Evaluation, Outcome, References
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.run import Run
@@ -23,25 +25,32 @@ def run_experiment(job: Job, run: Run, progress: Progress) -> Outcome:
         progress: where to show how it goes.
 
     Raises:
-        OptionError: if an override does not fit the trainer, or another process trains the run.
+        OptionError: if an override does not fit the trainer, another process trains the run, or
+            its files are damaged.
         ServiceDiedError: if the local service ended by itself; the run can be resumed.
         ServiceRefusedError: if the service answered with an error.
     """
     check_overrides(job)
     with run.lock():
+        for notice in mend_run(job, run):
+            progress.say(notice)
         run.write_config(job.config)
         progress.say(f"run folder: {run.folder}")
-        with Connection.open(job.target, run.service_folder) as connection, run.console():
+        opened = Connection.open(job.target, run.service_folder, job.config.seed)
+        with opened as connection, run.console():
             return asyncio.run(_connected(job, run, progress, connection))
 
 
 async def _connected(job: Job, run: Run, progress: Progress, connection: Connection) -> Outcome:
+    if run.write_environment(describe_environment(connection, job.config)):
+        progress.say("this is not where the run began: figures may differ, see environment.json")
     async with Session.open(job, connection) as session:
         return await _experiment(session, run, progress)
 
 
 async def _experiment(session: Session, run: Run, progress: Progress) -> Outcome:
     job, guard = session.job, session.connection.guard
+    await asyncio.to_thread(lambda: job.evaluated.held_out)  # drawing a Task may take a solver
     start = session.start(state=False)
     references, before = await guard(_measured_before(session, run, start))
     progress.say(f"before: {before.returns} on {len(job.held_out)} held-out Tasks")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tinker_cookbook.completers import TinkerTokenCompleter
 from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import TrajectoryGroup
 
@@ -14,7 +15,7 @@ from tokengym.agents.analysis.ties import Effort, TieStudy, require_sizes, study
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.run import Run
-from tokengym.agents.training.sampling import PromptSampler
+from tokengym.agents.training.sampling import SeededRollouts
 from tokengym.agents.training.session import Session
 from tokengym.envs.core.task import Task
 from tokengym.rewards.control import SAFE_RETURN
@@ -83,13 +84,14 @@ async def _sample(
     role = job.roles[0]
     async with Session.open(job, connection) as session:
         sampler = await session.sampler(weights)
-        policy = PromptSampler(sampler, job.max_tokens, job.config.temperature)
+        policy = TinkerTokenCompleter(sampler, job.max_tokens, job.config.temperature)
+        strategy = SeededRollouts(("ties", job.config.seed))
         gate = asyncio.Semaphore(GROUPS_AT_ONCE)
 
         async def play(task: Task) -> TrajectoryGroup:
             async with gate:
                 builder = job.group(task, size, role, session.opponents[role])
-                return await do_group_rollout(builder, policy)
+                return await do_group_rollout(builder, policy, strategy)
 
         begun = time.perf_counter()
         groups = await asyncio.gather(*(play(task) for task in tasks))

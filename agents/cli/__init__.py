@@ -11,6 +11,7 @@ from tokengym.agents.cli.compare import compare
 from tokengym.agents.cli.data import data
 from tokengym.agents.cli.evaluate import evaluate
 from tokengym.agents.cli.export import export
+from tokengym.agents.cli.failures import describe
 from tokengym.agents.cli.models import models
 from tokengym.agents.cli.play import play
 from tokengym.agents.cli.report import report
@@ -67,6 +68,6 @@ def run() -> None:
     """Run the command line; a mistake of the caller's is one line and exit status 2."""
     try:
         app()
-    except TokengymError as error:
-        print(f"tokengym: {error}", file=sys.stderr)
+    except (TokengymError, OSError, MemoryError) as error:
+        print(f"tokengym: {describe(error)}", file=sys.stderr)
         sys.exit(2)

@@ -14,7 +14,7 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 from tokengym.rewards.clustered import holm, paired_comparison
 
-_TEST = ("world", "level", "options", "evaluation_tasks", "temperature", "max_tokens")
+_TEST = ("world", "level", "options", "evaluation_tasks", "model", "temperature", "max_tokens")
 """Settings of a run that make up its test."""
 
 
@@ -24,6 +24,7 @@ def compare(
     """Compare finished runs on the same Tasks: what each way of training added."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     read = [(Run(folder), *_finished(Run(folder))) for folder in runs]
     _require_one_test([config for _, config, _ in read])
@@ -33,7 +34,7 @@ def compare(
             before, after = (found.of(role).returns for found in (outcome.before, outcome.after))
             skill = outcome.skill(role).after
             cells = (str(before), str(after), str(skill), str(after.samples))
-            table.add_row(run.name, method(config), role, *cells)
+            table.add_row(Text(run.name), Text(method(config)), role, *cells)
     table.add_section()
     shown: set[tuple[str, str]] = set()
     for _, _, outcome in read:
@@ -94,7 +95,7 @@ def _finished(run: Run) -> tuple[TrainConfig, Outcome]:
 
 
 def _require_one_test(several: list[TrainConfig]) -> None:
-    """Refuse runs whose held-out returns are not of the same Tasks and opponents.
+    """Refuse runs whose held-out returns are not of the same Tasks, opponents and sampling.
 
     A Task is the same in another wording: models of different sizes get different prompts. How
     replies are sampled belongs to the test: the same policy earns more at a low temperature.

@@ -1,5 +1,6 @@
 """`tokengym train`: train a policy on a world, on this laptop or on a Tinker service."""
 
+import shlex
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tokengym.agents.cli.extras import require_extra
+from tokengym.agents.cli.failures import describe
 from tokengym.agents.cli.options import name_texts, name_values
 from tokengym.agents.training.config import TrainConfig, preset
 from tokengym.agents.training.run import Run, is_run
@@ -41,6 +43,10 @@ def train(
     max_tokens: Annotated[int | None, typer.Option(help="most tokens of a reply")] = None,
     temperature: Annotated[float | None, typer.Option(help="of sampling")] = None,
     model: Annotated[str | None, typer.Option(help="model directory or hosted model")] = None,
+    trust_remote_code: Annotated[
+        bool,
+        typer.Option("--trust-remote-code", help="run code that comes with the model"),
+    ] = False,
     renderer: Annotated[str | None, typer.Option(help="a cookbook renderer's name")] = None,
     system: Annotated[
         str | None, typer.Option(help="a system text before every conversation")
@@ -159,6 +165,7 @@ def train(
             max_tokens=max_tokens,
             temperature=temperature,
             model=model,
+            trust_remote_code=trust_remote_code or None,
             renderer=renderer,
             system=system,
             base_url=base_url,
@@ -219,16 +226,25 @@ def _train(config: TrainConfig, run: Run, progress: "Progress", *, ask: bool) ->
             typer.confirm("start?", abort=True)
     try:
         outcome = run_experiment(job, run, progress)
-    except (ServiceDiedError, ServiceRefusedError, KeyboardInterrupt) as error:
-        asked = isinstance(error, KeyboardInterrupt)
-        progress.say(
-            f"{'stopped' if asked else error}\n"
-            f"Every completed step is kept: tokengym train --resume {run.folder}"
-        )
-        raise typer.Exit(_INTERRUPTED if asked else 1) from error
+    except KeyboardInterrupt as error:
+        progress.say(f"stopped\n{_way_on(job, run)}")
+        raise typer.Exit(_INTERRUPTED) from error
+    except (ServiceDiedError, ServiceRefusedError, OSError, MemoryError) as error:
+        progress.say(f"{describe(error)}\n{_way_on(job, run)}")
+        raise typer.Exit(1) from error
     _summarise(job, run, outcome, progress)
     if outcome.collapse is not None:
         raise typer.Exit(COLLAPSED)
+
+
+def _way_on(job: "Job", run: Run) -> str:
+    """Say what is kept of an interrupted run, and how to go on."""
+    from tokengym.agents.training.mending import saved_steps
+
+    saved = saved_steps(job, run)
+    days = "" if job.target.local else ", and the service keeps it for 30 days"
+    kept = f"The state after step {saved} is saved{days}" if saved else "No step is saved yet"
+    return f"{kept}; go on by: tokengym train --resume {shlex.quote(str(run.folder))}"
 
 
 def _summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -> None:
@@ -243,6 +259,10 @@ def _summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -
     width = max(map(len, lines)) + 2
     before, after = outcome.before.returns, outcome.after.returns
     progress.say(f"held-out return before {before}, after {after} (95 % intervals)")
+    progress.say(
+        f"(at temperature {job.config.temperature:g}, at most {job.max_tokens} tokens a reply, "
+        f"model {job.config.model})"
+    )
     for name, value in sorted(lines.items(), key=lambda item: -item[1].value):
         progress.say(f"  {name:<{width}}{value}")
     exact = outcome.before.expected, outcome.after.expected

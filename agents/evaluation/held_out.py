@@ -65,7 +65,12 @@ async def _evaluate(
     job = session.job.evaluated
     player = await ModelPlayer.open(replace(session, job=job), role, path)
     records = await play_all_of(player, job.held_out, 1, log, segment, session.episodes)
-    return summarise(records, job.world.spec)
+    conditions: dict[str, str | float] = {
+        "model": job.config.model,
+        "temperature": job.config.temperature,
+        "max_tokens": job.max_tokens,
+    }
+    return replace(summarise(records, job.world.spec), conditions=conditions)
 
 
 def summarise(records: Sequence[RolloutRecord], spec: WorldSpec) -> Evaluation:

@@ -7,6 +7,7 @@ from tinker_cookbook.rl.rollouts import do_group_rollout
 
 from tokengym.agents.rollouts import Origin, RolloutRecord
 from tokengym.agents.training.opponents import names
+from tokengym.agents.training.sampling import SeededRollouts
 from tokengym.agents.training.session import Session
 from tokengym.envs.core.task import Task
 
@@ -60,6 +61,8 @@ class ModelPlayer:
         played: list[RolloutRecord] = []
         group = self.session.job.group(task, 1, self.role, self.session.opponents[self.role])
         recorded = replace(group, origin=origin, record=played.extend)
-        await do_group_rollout(recorded, self.completer)
+        # The same seeds for all weights: what differs between them is due to the weights.
+        strategy = SeededRollouts(("evaluation", origin.seed or 0, origin.member))
+        await do_group_rollout(recorded, self.completer, strategy)
         (record,) = played
         return replace(record, origin=origin)

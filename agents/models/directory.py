@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tokengym.agents.models.errors import ModelError
+from tokengym.agents.remote_code import REFUSAL, find_remote_code
 
 INDEX = "model.safetensors.index.json"
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
@@ -46,36 +47,16 @@ def check_model_directory(directory: Path, *, trust_remote_code: bool = False) -
 def check_no_code(directory: Path) -> None:
     """Check that no configuration in `directory` names code for transformers to run.
 
-    `auto_map` names Python files beside the configuration; an attention implementation with a
-    slash in its name is a kernel that is fetched from the hub.
-
     Raises:
-        ModelError: if one does.
+        ModelError: if one does, or is damaged.
     """
     for path in sorted(directory.glob("*config.json")):
-        found = _code_entry(_read(path))
-        if found is not None:
-            raise ModelError(
-                f"{str(path)!r} asks to run code that comes with the model ({found}); "
-                "it is not run without trust_remote_code"
-            )
-
-
-def _code_entry(value: Any) -> str | None:
-    """Return the first entry that makes transformers run foreign code, at any depth."""
-    if isinstance(value, list):
-        return next((found for found in map(_code_entry, value) if found), None)
-    if not isinstance(value, dict):
-        return None
-    for key, entry in value.items():
-        if key == "auto_map" and entry:
-            return "auto_map"
-        if key.endswith("attn_implementation") and "/" in str(entry):
-            return str(key)
-        found = _code_entry(entry)
-        if found is not None:
-            return found
-    return None
+        _read(path)
+    found = find_remote_code(directory)
+    if found is not None:
+        raise ModelError(
+            f"{str(directory)!r} asks to run code that comes with the model ({found}); {REFUSAL}"
+        )
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -79,6 +79,17 @@ def main(arguments: list[str] | None = None) -> int:
         help="compute each sampled sequence by itself, so that no other changes a bit of it; slow",
     )
     parser.add_argument(
+        "--seed",
+        type=int,
+        help="seed of what no client seeds: new adapters, sampling requests, names of sessions "
+        "(random by default)",
+    )
+    parser.add_argument(
+        "--trust-remote-code",
+        action="store_true",
+        help="run Python code that comes with a model (never otherwise)",
+    )
+    parser.add_argument(
         "--max-body-mb", type=int, default=64, help="largest request accepted, in MiB (%(default)s)"
     )
     parser.add_argument(
@@ -100,7 +111,7 @@ def main(arguments: list[str] | None = None) -> int:
     key = os.environ.get(KEY_VARIABLE)
     try:
         for model in options.model:
-            check_model_directory(Path(model))
+            check_model_directory(Path(model), trust_remote_code=options.trust_remote_code)
         config = ServiceConfig(
             models=tuple(Path(model) for model in options.model),
             state_dir=Path(options.state_dir),
@@ -112,6 +123,8 @@ def main(arguments: list[str] | None = None) -> int:
             memory_bytes=int(options.memory * GIBIBYTE),
             threads=options.threads,
             deterministic=options.deterministic,
+            seed=options.seed,
+            trust_remote_code=options.trust_remote_code,
             max_body_bytes=options.max_body_mb * MEBIBYTE,
         )
         # Imported here because torch takes seconds, and neither --help nor a typo should wait. What

@@ -93,6 +93,8 @@ class LocalService:
         threads: torch threads of the service; 0 keeps torch's default.
         deterministic: whether samples are equal to the bit whatever else is sampled, as in
             `ServiceConfig`.
+        seed: of what no client seeds, as in `ServiceConfig`; random if `None`.
+        trust_remote_code: run Python code that comes with the model.
         log_path: where the child's log goes.
         startup_s: seconds to wait until it is ready.
 
@@ -115,6 +117,8 @@ class LocalService:
         memory: float = 4.0,
         threads: int = 0,
         deterministic: bool = False,
+        seed: int | None = None,
+        trust_remote_code: bool = False,
         log_path: str | Path | None = None,
         startup_s: float = 300.0,
     ) -> None:
@@ -125,6 +129,8 @@ class LocalService:
         self.base_url = ""
         self.model_name = ""
         self._deterministic = deterministic
+        self.precision = ""
+        self.threads = 0
         self._options = {
             "--model": str(self.model_dir),
             "--state-dir": str(self.state_dir),
@@ -135,6 +141,9 @@ class LocalService:
             "--threads": str(threads),
             "--parent": str(os.getpid()),
         }
+        if seed is not None:
+            self._options["--seed"] = str(seed)
+        self._trust_remote_code = trust_remote_code
         self._startup_s = startup_s
         self._process: ServiceProcess | None = None
         self._stopping = threading.Event()
@@ -171,6 +180,8 @@ class LocalService:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         arguments = [word for pair in self._options.items() for word in pair]
         arguments += ["--deterministic"] * self._deterministic
+        if self._trust_remote_code:
+            arguments.append("--trust-remote-code")
         # The key goes through the environment: a command line is visible to every user.
         environment = {**os.environ, KEY_VARIABLE: self.api_key}
         with self.log_path.open("ab") as log:
@@ -178,6 +189,8 @@ class LocalService:
         line = self._ready_line(self._process)
         self.base_url = line["url"]
         self.model_name = line["models"][0]
+        self.precision = line["precision"]
+        self.threads = line["threads"]
         self._watcher = threading.Thread(target=self._watch, name="service-watch", daemon=True)
         self._watcher.start()
 

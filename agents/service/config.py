@@ -7,6 +7,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tokengym.agents.remote_code import REFUSAL, find_remote_code
 from tokengym.agents.service.errors import BadRequestError, ModelDirectoryError
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ class ServiceConfig:
         threads: torch threads; 0 keeps torch's default.
         deterministic: whether samples and scores are equal to the bit whatever else is computed at
             the time; each sequence is then computed by itself, which takes several times as long.
+        trust_remote_code: run Python code that comes with a model; none is run otherwise.
+        seed: of what no client seeds: new adapters, sampling requests, names of sessions; random if
+            `None`.
         max_body_bytes: largest request body accepted, in bytes.
         max_queued_samples: sequences queued or running before further requests get a 429.
         resident_adapters: adapters for sampling held in memory; older ones are spilled to disk.
@@ -63,6 +67,8 @@ class ServiceConfig:
     memory_bytes: int = 4 * GIBIBYTE
     threads: int = 0
     deterministic: bool = False
+    seed: int | None = None
+    trust_remote_code: bool = False
     max_body_bytes: int = 64 * MEBIBYTE
     max_queued_samples: int = 8192
     resident_adapters: int = 8
@@ -88,8 +94,12 @@ class ServiceConfig:
                 raise BadRequestError(f"{name} must not be negative, got {getattr(self, name)}")
 
 
-def check_model_directory(directory: Path) -> None:
-    """Raise `ModelDirectoryError` if `directory` cannot hold a model, without loading torch."""
+def check_model_directory(directory: Path, *, trust_remote_code: bool = False) -> None:
+    """Check that `directory` may hold a model, and no code to run, without loading torch.
+
+    Raises:
+        ModelDirectoryError: if it holds no model, or code that is not trusted.
+    """
     if not directory.is_dir():
         raise ModelDirectoryError(f"model must be a directory, got {str(directory)!r}")
     path = directory / "config.json"
@@ -105,6 +115,14 @@ def check_model_directory(directory: Path) -> None:
         raise ModelDirectoryError(
             "model directory must hold a causal language model and its tokenizer, the config.json "
             f"of {str(directory)!r} names no model_type"
+        )
+    try:
+        code = None if trust_remote_code else find_remote_code(directory)
+    except (ValueError, RecursionError) as error:
+        raise ModelDirectoryError(f"a configuration of {str(directory)!r} is damaged") from error
+    if code is not None:
+        raise ModelDirectoryError(
+            f"{str(directory)!r} asks to run code that comes with the model ({code}); {REFUSAL}"
         )
 
 

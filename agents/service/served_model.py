@@ -12,8 +12,7 @@ from tokengym.agents.service.engine.checkpoints import (
     CheckpointInfo,
     CheckpointPath,
     CheckpointStore,
-    expiry,
-    now,
+    checked_ttl,
 )
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.memory import MemoryBudget, cache_bytes, resident_bytes
@@ -28,6 +27,7 @@ from tokengym.agents.service.generation.sampler import Sampler
 from tokengym.agents.service.generation.solo_decoder import SoloDecoder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tokengym.agents.service.config import ServiceConfig
@@ -37,9 +37,15 @@ class ServedModel:
     """A base model, its training runs and its sampler. Compute thread only, once constructed."""
 
     def __init__(
-        self, directory: Path, config: ServiceConfig, checkpoints: CheckpointStore
+        self,
+        directory: Path,
+        config: ServiceConfig,
+        checkpoints: CheckpointStore,
+        new_seed: Callable[[], int],
     ) -> None:
-        self.base_model = base = load_base_model(directory, config.device, config.precision)
+        self.base_model = base = load_base_model(
+            directory, config.device, config.precision, config.trust_remote_code
+        )
         self.name = base.name
         self._checkpoints = checkpoints
         self._deterministic = config.deterministic
@@ -49,7 +55,7 @@ class ServedModel:
         scoring = packed_forward(base.sampled, base.device, share=True, memory=budget.batch)
         self.shares = supports_shared_prompts(base, scoring)
         scoring = dataclasses.replace(scoring, share=self.shares)
-        self.adapters = LoraAdapters(base.trained)
+        self.adapters = LoraAdapters(base.trained, new_seed)
         self.trainer = Trainer(
             self.adapters,
             dataclasses.replace(scoring, model=base.trained),
@@ -95,9 +101,8 @@ class ServedModel:
             fingerprint=self.base_model.fingerprint,
             lora=run.spec.as_json(),
             has_optimizer=training,
-            created=now().isoformat(),
-            expires=expiry(ttl_seconds),
             user_metadata=user_metadata,
+            ttl_seconds=checked_ttl(ttl_seconds),
         )
         self._checkpoints.save(path, tensors, info, overwrite=overwrite)
         self.adapter_cache.drop(path.uri)

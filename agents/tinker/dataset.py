@@ -1,6 +1,7 @@
 """TaskDataset and its builder: Tasks in batches of groups, as datasets of tinker-cookbook."""
 
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any, overload
@@ -63,6 +64,7 @@ class TaskDataset(RLDataset):
         tasks: the Tasks, in order; may be lazy, as only those of the requested batch are read.
         groups_per_batch: groups in a batch, `n` above, at least 1.
         group: everything about a group but its Task.
+        prefetch: draw the Tasks of the next batch in a thread while one is played.
         rollouts: keeps the groups' rollouts, of a batch as those of a training step.
 
     Raises:
@@ -75,6 +77,8 @@ class TaskDataset(RLDataset):
         groups_per_batch: int,
         group: TaskGroupBuilder,
         rollouts: TrainRollouts | None = None,
+        *,
+        prefetch: bool = False,
     ) -> None:
         if groups_per_batch < 1 or not len(tasks):
             raise OptionError(
@@ -85,6 +89,8 @@ class TaskDataset(RLDataset):
         self._groups_per_batch = groups_per_batch
         self._group = group
         self._rollouts = rollouts
+        self._drawer = ThreadPoolExecutor(1, "draw-tasks") if prefetch else None
+        self._ahead: tuple[int, Future[list[Task]]] | None = None
 
     def __len__(self) -> int:
         """Return the number of batches."""
@@ -99,8 +105,11 @@ class TaskDataset(RLDataset):
         if not 0 <= index < len(self):
             raise IndexError(f"batches are 0 to {len(self) - 1}, got {index}")
         start = index * self._groups_per_batch
-        tasks = self._tasks[start : start + self._groups_per_batch]
-        groups = [replace(self._group, task=task, groups_in_batch=len(tasks)) for task in tasks]
+        tasks = self._draw(index)
+        groups = [
+            replace(self._group, task=task, groups_in_batch=len(tasks), number=start + place)
+            for place, task in enumerate(tasks)
+        ]
         if self._rollouts is None:
             return groups
         record = partial(self._rollouts.write, index)
@@ -110,6 +119,19 @@ class TaskDataset(RLDataset):
             for group, origin in zip(groups, origins, strict=False)
         ]
         return [*kept, *groups[len(kept) :]]
+
+    def _draw(self, index: int) -> list[Task]:
+        """Return the Tasks of a batch; drawing may run a solver, so the next ones are begun."""
+        ahead, self._ahead = self._ahead, None
+        ready = ahead is not None and ahead[0] == index
+        tasks = ahead[1].result() if ahead is not None and ready else self._drawn(index)
+        if self._drawer is not None and index + 1 < len(self):
+            self._ahead = index + 1, self._drawer.submit(self._drawn, index + 1)
+        return tasks
+
+    def _drawn(self, index: int) -> list[Task]:
+        start = index * self._groups_per_batch
+        return list(self._tasks[start : start + self._groups_per_batch])
 
 
 @chz.chz
@@ -164,6 +186,11 @@ class TaskDatasetBuilder(RLDatasetBuilder):
         default=None, doc="Keeps the training rollouts as records, see `docs/rollouts.md`."
     )
 
+    prefetch: bool = chz.field(
+        default=False,
+        doc="Draw the Tasks of the next batch in a thread while one is played.",
+    )
+
     def codec_name(self) -> str:
         """Return the name of the codec.
 
@@ -199,6 +226,7 @@ class TaskDatasetBuilder(RLDatasetBuilder):
             self.groups_per_batch,
             self._group(codec, tasks, self.group_size),
             self.rollouts,
+            prefetch=self.prefetch,
         )
         if self.test_size == 0:
             return training, None

@@ -18,6 +18,7 @@ from tinker_cookbook.rl.types import StopReason as TinkerStop
 
 from tokengym.agents.rollouts import is_malformed
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Opponent
+from tokengym.agents.tinker.pacing import take_turn
 from tokengym.agents.tinker.prompt import Prompt
 from tokengym.envs.core.errors import EpisodeStateError
 from tokengym.envs.core.task import Task
@@ -86,6 +87,7 @@ class Member(Env):
         Raises:
             EpisodeStateError: on a second call.
         """
+        await take_turn()
         await self.coordinator.join(self.role)
         episode = self.coordinator.episode
         turn = episode.turn
@@ -116,6 +118,7 @@ class Member(Env):
         if self._over:
             raise EpisodeStateError(f"{self.world.spec.id}: the episode is over; start a new one")
         sampling_stop = None if extra is None else extra.get("stop_reason")
+        await take_turn()
         logs: Logs = {"read": self._read}
         exchange = await self.coordinator.play(self.role, list(action), sampling_stop)
         episode = self.coordinator.episode

@@ -10,6 +10,7 @@ from tokengym.agents.rollouts import Origin, RolloutRecord
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Opponent
 from tokengym.agents.tinker.env import Member
 from tokengym.agents.tinker.group_records import group_records
+from tokengym.agents.tinker.pacing import take_turn
 from tokengym.agents.tinker.role_baselines import ELIGIBLE, role_rewards
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.task import Task
@@ -51,6 +52,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
         max_trajectory_tokens: see `TinkerEnv`.
         max_turn_tokens: see `TinkerEnv`.
         groups_in_batch: number of groups in this one's batch, for the count of eligible groups.
+        number: of the group in its dataset, where a Task may come up several times.
         reply_timeout: see `Coordinator`.
         origin: what the group is played for; goes into its records.
         record: takes the records of the group's rollouts when it is complete, if they are kept.
@@ -69,6 +71,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
     max_trajectory_tokens: int | None = None
     max_turn_tokens: int | None = None
     groups_in_batch: int = 1
+    number: int = 0
     reply_timeout: float = REPLY_TIMEOUT
     origin: Origin | None = None
     record: Callable[[Sequence[RolloutRecord]], None] | None = None
@@ -87,6 +90,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
             OptionError: if the world does not take an option.
             RoleError: if a role has nobody to play it, or no baseline has the given name.
         """
+        await take_turn()
         task = self.task
         opponents = {role: self._opponent(given) for role, given in self.opponents.items()}
         world = make_world(task.world, task.level, **self.options)

@@ -1,4 +1,4 @@
-"""Loading a tokenizer as the cookbook does, without the modelling code of transformers."""
+"""Loading a tokenizer as the cookbook does, but for what it would run or import to do so."""
 
 import json
 from functools import cache, partial
@@ -11,21 +11,32 @@ from tinker_cookbook.tokenizer_utils import (
     register_tokenizer,
 )
 
+from tokengym.agents.models.directory import check_no_code
+
 
 def load_tokenizer(name: str) -> Any:
     """Return the tokenizer that the cookbook's `get_tokenizer` knows by a name or a directory.
 
-    The cookbook asks `AutoTokenizer`, which imports the modelling code of transformers to find the
-    tokenizer's class; that takes seconds. A directory whose `tokenizer_config.json` names the
+    The cookbook runs code that lies in a directory; here none is run, unless `trust_tokenizer` was
+    called. And it asks `AutoTokenizer`, which imports the modelling code of transformers to find
+    the tokenizer's class; that takes seconds. A directory whose `tokenizer_config.json` names the
     common class of fast tokenizers is loaded by that class, which is what `AutoTokenizer` would
     come to. It is registered with the cookbook, so that its trainer gets the same object.
 
     Raises:
         OSError, ValueError: if there is no such tokenizer.
+        ModelError: if it is code.
     """
-    if not is_tokenizer_registered(name) and _is_fast(Path(name)):
-        register_tokenizer(name, cache(partial(_load_fast, name)))
+    directory = Path(name)
+    if not is_tokenizer_registered(name) and directory.is_dir():
+        load = _load_fast if _is_fast(directory) else partial(_load, trust_remote_code=False)
+        register_tokenizer(name, cache(partial(load, name)))
     return get_tokenizer(name)
+
+
+def trust_tokenizer(directory: str) -> None:
+    """Let the code that comes with a directory's tokenizer run when it is loaded."""
+    register_tokenizer(directory, cache(partial(_load, directory, trust_remote_code=True)))
 
 
 def _is_fast(directory: Path) -> bool:
@@ -41,3 +52,13 @@ def _load_fast(directory: str) -> Any:
     from transformers.tokenization_utils_tokenizers import TokenizersBackend
 
     return TokenizersBackend.from_pretrained(directory)
+
+
+def _load(directory: str, *, trust_remote_code: bool) -> Any:
+    from transformers.models.auto.tokenization_auto import AutoTokenizer
+
+    if not trust_remote_code:
+        check_no_code(Path(directory))
+    return AutoTokenizer.from_pretrained(
+        directory, local_files_only=True, trust_remote_code=trust_remote_code
+    )

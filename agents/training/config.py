@@ -1,9 +1,11 @@
 """What a user asks a training job to be: plain data that a run folder holds as JSON."""
 
+import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.algorithm import (
@@ -19,6 +21,9 @@ from tokengym.rewards.advantages import MINIMUM_SPREAD
 
 Mode = Literal["sync", "stream", "async"]
 Loop = Literal["auto", "cookbook", "own"]
+
+MOST_RANK = 1024
+"""Largest rank of an adapter."""
 
 TOY_MODEL = "tokengym-start"
 """Name of the small model that comes with the package."""
@@ -41,6 +46,7 @@ class TrainConfig:
             scripted policies.
         temperature: of sampling.
         model: a local model directory, a hosted model's name, or `tokengym-start`.
+        trust_remote_code: run Python code that comes with the model; none is run otherwise.
         renderer: a cookbook renderer's name.
         system: a text that precedes every conversation as the system's; none if empty.
         base_url: address of a Tinker service; `None` for the local one, or the hosted one if a key
@@ -92,6 +98,7 @@ class TrainConfig:
     max_tokens: int | None = None
     temperature: float = 1.0
     model: str = TOY_MODEL
+    trust_remote_code: bool = False
     renderer: str = "qwen3_instruct"
     system: str = ""
     base_url: str | None = None
@@ -128,11 +135,17 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise OptionError(f"{name} must be at least 1, got {value}")
+        if self.lora_rank > MOST_RANK:
+            raise OptionError(f"lora_rank must be at most {MOST_RANK}, got {self.lora_rank}")
         if self.group_size < 2:
             raise OptionError(f"group_size must be at least 2, got {self.group_size}")
         if self.learning_rate is not None and self.learning_rate <= 0:
             raise OptionError(f"learning_rate must be positive, got {self.learning_rate}")
-        for name in ("warm_start", "kl", "patience", "rollout_bytes"):
+        for name in ("temperature", "learning_rate", "kl", "bar"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise OptionError(f"{name} must be a finite number, got {value}")
+        for name in ("temperature", "seed", "warm_start", "kl", "patience", "rollout_bytes"):
             if not getattr(self, name) >= 0:
                 raise OptionError(f"{name} must be at least 0, got {getattr(self, name)}")
         if not 0.0 <= self.rollout_share <= 1.0:
@@ -150,6 +163,26 @@ class TrainConfig:
         self._check_roles(row.id, row.roles)
         if self.credit == "exact":
             object.__setattr__(self, "options", {**self.options, "credit": True})
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read what was written of a configuration.
+
+        Raises:
+            OptionError: if a field is unknown, missing, of a wrong type or not allowed.
+        """
+        from pydantic import TypeAdapter, ValidationError
+
+        unknown = sorted(set(data) - {item.name for item in fields(cls)})
+        if unknown:
+            raise OptionError(f"unknown settings {unknown}")
+        try:
+            read = TypeAdapter(cls).validate_json(json.dumps(data), strict=True)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise OptionError(f"{where}: {first['msg']}" if where else first["msg"]) from error
+        return replace(read, overrides=tuple(read.overrides), curriculum=tuple(read.curriculum))
 
     @property
     def algorithm(self) -> Algorithm:
@@ -170,7 +203,10 @@ class TrainConfig:
     @property
     def own_loop(self) -> bool:
         """Whether the job runs in our own loop, which also counts what a filter drops, and why."""
-        needed = self.separate or self.sft or self.curriculum or self.algorithm != Algorithm()
+        # The cookbook's loop in mode async depends on time: which Tasks a step trains on, and how
+        # many steps there are.
+        needed = self.separate or self.sft or self.curriculum or self.mode == "async"
+        needed = needed or self.algorithm != Algorithm()
         return self.loop == "own" or (self.loop == "auto" and bool(needed))
 
     def _check_loop(self) -> None:
@@ -202,6 +238,9 @@ class TrainConfig:
         for role in [*self.opponents, *([self.role] if self.role else [])]:
             if role not in roles:
                 raise OptionError(f"{world} has the roles {list(roles)}, got {role!r}")
+        trained = self.role or roles[0]
+        if trained in self.opponents and not self.self_play:
+            raise OptionError(f"{trained} is trained and needs no opponent to play it")
         if self.self_play and len(roles) < 2:
             raise OptionError(f"self_play needs several roles, {world} has {list(roles)}")
         if self.self_play and self.role is not None:

@@ -34,11 +34,13 @@ class ServiceTarget:
             tokenizer's name or directory too.
         base_url: address of the service; `None` for the hosted one's own, or for a local one.
         local: whether the job starts a service of its own.
+        trust_remote_code: whether code that comes with the model may run.
     """
 
     model: str
     base_url: str | None
     local: bool
+    trust_remote_code: bool = False
 
     @classmethod
     def resolve(cls, config: TrainConfig) -> Self:
@@ -59,9 +61,13 @@ class ServiceTarget:
                 )
             return cls(str(MODEL_DIR.resolve()), address, local)
         if not local:
-            return cls(config.model, address, local)
-        model = resolve_model(config.model, progress=partial(print, file=sys.stderr))
-        return cls(str(model.directory), address, local)
+            return cls(config.model, address, local, config.trust_remote_code)
+        model = resolve_model(
+            config.model,
+            trust_remote_code=config.trust_remote_code,
+            progress=partial(print, file=sys.stderr),
+        )
+        return cls(str(model.directory), address, local, config.trust_remote_code)
 
 
 @dataclass(frozen=True)
@@ -90,12 +96,15 @@ class Connection:
 
     @classmethod
     @contextlib.contextmanager
-    def open(cls, target: ServiceTarget, state_dir: Path) -> Iterator["Connection"]:
+    def open(
+        cls, target: ServiceTarget, state_dir: Path, seed: int | None = None
+    ) -> Iterator["Connection"]:
         """Start a local service if one is wanted, and stop it afterwards.
 
         Args:
             target: the service.
             state_dir: where a local service keeps its weights and log.
+            seed: of a local service; random if `None`.
 
         Raises:
             ServiceRefusedError: from what is done within, in place of the SDK's own errors.
@@ -105,8 +114,13 @@ class Connection:
                 yield cls(target.model, target.base_url, None)
             return
         with (
-            LocalService(target.model, state_dir=state_dir) as service,
-            _environment(KEY_VARIABLE, service.api_key),
+            LocalService(
+                target.model,
+                state_dir=state_dir,
+                seed=seed,
+                trust_remote_code=target.trust_remote_code,
+            ) as service,
+            environment_variable(KEY_VARIABLE, service.api_key),
             _refusals(service.base_url),
         ):
             yield cls(service.model_name, service.base_url, service)
@@ -124,8 +138,8 @@ def _refusals(address: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _environment(name: str, value: str) -> Iterator[None]:
-    """Set a variable that the client reads, and put back what was there."""
+def environment_variable(name: str, value: str) -> Iterator[None]:
+    """Set a variable of the process, and put back what was there."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:

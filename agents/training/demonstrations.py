@@ -76,7 +76,9 @@ class Demonstrations:
     async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> Batch:
         """Return a step's examples; `samplers` are not asked."""
         first = step * self.tasks_per_batch
-        tasks = [self.tasks[first + place] for place in range(self.tasks_per_batch)]
+        last = first + self.tasks_per_batch
+        # In a thread: drawing a Task may take a solver.
+        tasks = await asyncio.to_thread(lambda: list(self.tasks[first:last]))
         data: dict[str, list[tinker.Datum]] = {}
         for role in self.opponents:
             examples = await asyncio.gather(*(self._example(role, task) for task in tasks))

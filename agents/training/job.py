@@ -1,8 +1,10 @@
 """A Job: a configuration with all its names resolved, once, before anything is started."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import chz
 
@@ -10,6 +12,7 @@ from tokengym.agents.rollouts import TrainRollouts
 from tokengym.agents.tinker.codec import codec_name, codec_named
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
+from tokengym.agents.tinker.tokenizer_loading import trust_tokenizer
 from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import ServiceTarget
@@ -75,16 +78,25 @@ class Job:
         """
         if config.tensorboard:
             require_tensorboard()
-        world = make_world(config.world, config.level, **config.options)
+        try:
+            world = make_world(config.world, config.level, **config.options)
+        except OptionError as error:
+            if config.credit != "exact":
+                raise
+            raise OptionError(f"credit='exact' is not known here: {error}") from error
         row = world.spec
         roles = row.roles if config.self_play else (config.role or row.roles[0],)
         target = target or ServiceTarget.resolve(config)
+        if target.trust_remote_code and Path(target.model).is_dir():
+            trust_tokenizer(target.model)
         codec = codec_named(codec_name(config.renderer, target.model, system=config.system))
         known = baselines(row.id)
         levels = [make_world(row.id, level, **config.options) for level in config.curriculum]
         max_tokens = config.max_tokens or max(
             longest_reply(one, known, codec) for one in (*levels, world)
         )
+        if target.local:
+            _check_context(target.model, max_tokens)
         rate = config.learning_rate or scaled_learning_rate(target.model)
         imitated = config.demonstrations
         if imitated is not None and imitated not in known:
@@ -201,14 +213,31 @@ class Job:
             opponents={} if config.self_play else dict(opponents[self.roles[0]]),
             max_turn_tokens=self.max_tokens,
             rollouts=rollouts,
+            prefetch=True,
         )
 
     def further_dataset(self, dataset: TaskDatasetBuilder) -> TaskDatasetBuilder:
         """Return what builds groups one by one, of Tasks that no step starts with."""
         first = self.first_task + _TASKS_A_SEED - _FURTHER_TASKS
-        return chz.replace(dataset, first_task=first, n_batches=_FURTHER_TASKS, groups_per_batch=1)
+        return chz.replace(
+            dataset, first_task=first, n_batches=_FURTHER_TASKS, groups_per_batch=1, prefetch=False
+        )
 
     @property
     def first_task(self) -> int:
         """Index of the first training Task; jobs of different seeds share none."""
         return self.config.seed * _TASKS_A_SEED
+
+
+def _check_context(model: str, max_tokens: int) -> None:
+    """Refuse replies that the model of a local service cannot hold.
+
+    Raises:
+        OptionError: if there are.
+    """
+    config = json.loads((Path(model) / "config.json").read_bytes())
+    context = config.get("max_position_embeddings")
+    if isinstance(context, int) and max_tokens >= context:
+        raise OptionError(
+            f"max_tokens must be below the model's context of {context} tokens, got {max_tokens}"
+        )

@@ -81,7 +81,7 @@ class Learners:
 
     @classmethod
     async def open(
-        cls, service: tinker.ServiceClient, config: Config, runs: Mapping[str, Run]
+        cls, service: tinker.ServiceClient, config: Config, runs: Mapping[str, Run], seed: int
     ) -> "Learners":
         """Return the policies of a run, as they were at their last checkpoint or as they start.
 
@@ -89,6 +89,7 @@ class Learners:
             service: where they are trained.
             config: model, rank, what to start from, how often to save.
             runs: by policy where its checkpoints are recorded; folders are made.
+            seed: of new adapters.
         """
         states = {}
         for name, run in runs.items():
@@ -98,7 +99,10 @@ class Learners:
         start = max(set.intersection(*(set(found) for found in states.values())), default=0)
         for run in runs.values():
             run.forget_checkpoints_after(start)
-        clients = {name: await _client(service, config, states[name].get(start)) for name in runs}
+        clients = {
+            name: await _client(service, config, states[name].get(start), seed + place)
+            for place, name in enumerate(runs)
+        }
         return cls(clients, runs, start, service, config)
 
     async def samplers(self) -> dict[str, tinker.SamplingClient]:
@@ -176,7 +180,7 @@ class Learners:
 
 
 async def _client(
-    service: tinker.ServiceClient, config: Config, state: str | None
+    service: tinker.ServiceClient, config: Config, state: str | None, seed: int
 ) -> tinker.TrainingClient:
     metadata: dict[str, str] = {}
     checkpoint_utils.add_renderer_name_to_user_metadata(metadata, config.renderer_name)
@@ -189,5 +193,5 @@ async def _client(
             config.load_checkpoint_path, user_metadata=metadata
         )
     return await service.create_lora_training_client_async(
-        config.model_name, rank=config.lora_rank, user_metadata=metadata
+        config.model_name, rank=config.lora_rank, seed=seed, user_metadata=metadata
     )

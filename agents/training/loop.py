@@ -68,7 +68,9 @@ class BatchSource(Protocol):
         ...
 
 
-async def train(config: Config, source: BatchSource, policies: Mapping[str, Run]) -> None:
+async def train(
+    config: Config, source: BatchSource, policies: Mapping[str, Run], seed: int = 0
+) -> None:
     """Train policies on the batches of a source, as `tinker_cookbook.rl.train.main` would.
 
     The run folder is the cookbook's: `config.json`, `metrics.jsonl`, `checkpoints.jsonl` (of each
@@ -88,6 +90,7 @@ async def train(config: Config, source: BatchSource, policies: Mapping[str, Run]
         config: as for the cookbook's loop; its dataset is not looked at.
         source: of the batches.
         policies: by name, the run in which each policy's checkpoints are recorded.
+        seed: of new adapters.
 
     Raises:
         OptionError: if the configuration asks for what only the cookbook's loop does.
@@ -106,7 +109,7 @@ async def train(config: Config, source: BatchSource, policies: Mapping[str, Run]
         config=config,
     )
     async with training_session(config) as service:
-        learners = await Learners.open(service, config, policies)
+        learners = await Learners.open(service, config, policies, seed)
         steps = range(learners.start, min(len(source), config.max_steps or len(source)))
         logger.info("%s: steps %d to %d", run, steps.start, steps.stop)
         reference = await _reference(service, config)

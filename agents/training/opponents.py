@@ -142,9 +142,13 @@ def saved_model(who: str, own: SavedModel, rule: str) -> SavedModel:
         OptionError: if `who` is neither.
     """
     if who.startswith(CHECKPOINT_SCHEME):
+        if len(who.removeprefix(CHECKPOINT_SCHEME).split("/")) != 3:
+            raise OptionError(f"{rule} a path like tinker://run/sampler_weights/name, got {who!r}")
         return SavedModel(own.codec, own.max_tokens, own.temperature, who)
     if not is_run(who):
         raise OptionError(f"{rule} a run folder or a {CHECKPOINT_SCHEME} path, got {who!r}")
+    if Run(Path(who)).weights.sampler is None:
+        raise OptionError(f"{who} has saved no weights yet")
     config = Run(Path(who)).config
     return SavedModel(
         codec_of(config), config.max_tokens or own.max_tokens, config.temperature, who

@@ -24,6 +24,8 @@ class Evaluation:
         expected_by_task: what the replies on each Task earn in expectation over outcomes; none
             where their probabilities are unknown.
         others: where several roles are trained, the evaluations of all but the first by role.
+        conditions: what the returns depend on beside the weights: `model`, `temperature` and
+            `max_tokens` of a reply.
     """
 
     returns_by_task: Sequence[float]
@@ -32,6 +34,7 @@ class Evaluation:
     replies: Sequence[str] = ()
     expected_by_task: Sequence[float] = ()
     others: Mapping[str, "Evaluation"] = field(default_factory=dict)
+    conditions: Mapping[str, str | float] = field(default_factory=dict)
 
     @property
     def returns(self) -> Estimate:
@@ -56,6 +59,7 @@ class Evaluation:
             "replies": list(self.replies),
             "expected_by_task": list(self.expected_by_task),
             "others": {role: found.to_dict() for role, found in self.others.items()},
+            "conditions": dict(self.conditions),
         }
 
     @classmethod
@@ -68,6 +72,7 @@ class Evaluation:
             tuple(data["replies"]),
             tuple(data["expected_by_task"]),
             {role: cls.from_dict(found) for role, found in data["others"].items()},
+            data["conditions"],
         )
 
 

@@ -76,7 +76,7 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Write a line."""
-        self._console.print(text)
+        self._console.print(text, markup=False)  # a path may look like markup
 
     @contextmanager
     def steps(self, total: int, done: Sequence[StepRow]) -> Iterator[Bar]:

@@ -3,19 +3,19 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 import tinker
-from tinker_cookbook.completers import TokenCompleter
+from tinker_cookbook.completers import TinkerTokenCompleter
 from tinker_cookbook.rl.metric_util import compute_trajectory_metrics
-from tinker_cookbook.rl.rollout_strategy import RolloutResult, RolloutStrategy
-from tinker_cookbook.rl.rollouts import do_group_rollout, do_single_rollout
+from tinker_cookbook.rl.rollout_strategy import FailFast
+from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.train import Config
 from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset, TrajectoryGroup
 from tinker_cookbook.utils import logtree, trace
 
 from tokengym.agents.rollouts import Origin, RolloutRecord, TrainRollouts
-from tokengym.agents.tinker.env import Member
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.role_baselines import split_roles
 from tokengym.agents.training.algorithm import Algorithm
@@ -31,7 +31,7 @@ from tokengym.agents.training.filtering import (
 )
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.sampling import PromptSampler
+from tokengym.agents.training.sampling import PolicySampler, SeededRollouts
 from tokengym.agents.training.updates import Loss
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
@@ -86,23 +86,6 @@ class _RoleGroup:
 
 
 @dataclass(frozen=True)
-class _ByRole(RolloutStrategy):
-    """Samples each member from the policy of its role; any error ends the group."""
-
-    samplers: Mapping[str, TokenCompleter]
-
-    async def execute(
-        self, env_group_builder: EnvGroupBuilder, policy: TokenCompleter
-    ) -> RolloutResult:
-        """Roll a group out; `policy` is not asked."""
-        members = [env for env in await env_group_builder.make_envs() if isinstance(env, Member)]
-        rollouts = await asyncio.gather(
-            *(do_single_rollout(self.samplers[member.role], member) for member in members)
-        )
-        return RolloutResult(list(rollouts), members, [])
-
-
-@dataclass(frozen=True)
 class RolloutCollector:
     """A source of batches: rollouts of a dataset's groups, with advantages.
 
@@ -112,6 +95,7 @@ class RolloutCollector:
         dataset: the groups of every step.
         spare: groups one at a time, for `filter="resample"`.
         policies: by role the name of its policy; empty where one policy plays them all.
+        seed: of the replies.
         kept: keeps the rollouts; `None` to keep none.
 
     Raises:
@@ -123,6 +107,7 @@ class RolloutCollector:
     dataset: RLDataset
     spare: RLDataset | None = None
     policies: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
     kept: TrainRollouts | None = None
     on_policy = True
 
@@ -150,9 +135,10 @@ class RolloutCollector:
             step: the step.
             samplers: of each policy.
         """
-        builders = list(self.dataset.get_batch(step))
+        # In a thread: drawing a Task may take a solver.
+        builders = list(await asyncio.to_thread(self.dataset.get_batch, step))
         async with trace.scope_span("sampling"):
-            own = await self._roll(builders, samplers)
+            own = await self._roll(builders, samplers, (self.seed, step))
             further, budget_ended = await self._replace(step, own, samplers)
         groups = [part for group in own for part in group.by_role()]
         first = len(groups)
@@ -210,7 +196,8 @@ class RolloutCollector:
         A Task is replaced if it is dead in every role.
         """
         further: list[_TaskGroup] = []
-        if self.algorithm.filter != "resample" or self.spare is None:
+        spare = self.spare
+        if self.algorithm.filter != "resample" or spare is None:
             return further, False
         budget = self.algorithm.resample_tokens
         if budget is None:
@@ -222,9 +209,10 @@ class RolloutCollector:
             if not count:
                 return further, True
             first = step * _SPARES_A_STEP + len(further)
-            places = [place % len(self.spare) for place in range(first, first + count)]
-            builders = [one for place in places for one in self.spare.get_batch(place)]
-            new = await self._roll(builders, samplers)
+            places = [place % len(spare) for place in range(first, first + count)]
+            batches = chain.from_iterable(map(spare.get_batch, places))
+            builders = await asyncio.to_thread(list, batches)
+            new = await self._roll(builders, samplers, (self.seed, step, "further", first))
             further += new
             live += self._live_tasks(new)
             most = max(most, *(group.cost for group in new))
@@ -237,51 +225,57 @@ class RolloutCollector:
         self,
         builders: Sequence[EnvGroupBuilder],
         samplers: Mapping[str, tinker.SamplingClient],
+        key: tuple[str | int, ...],
     ) -> list[_TaskGroup]:
-        sampling = self._completers(samplers, self.config.temperature)
-        greedy = self._completers(samplers, 0.0)
+        sampling = self._samplers(samplers, self.config.temperature)
+        greedy = self._samplers(samplers, 0.0)
 
-        async def roll(builder: EnvGroupBuilder) -> _TaskGroup:
+        async def roll(builder: EnvGroupBuilder, number: int) -> _TaskGroup:
             records: list[RolloutRecord] = []
             recorded = builder
             if self.kept is not None and isinstance(builder, TaskGroupBuilder):
                 recorded = replace(builder, origin=self.kept.origin, record=records.extend)
-            rolled = await self._play(recorded, sampling)
+            rolled = await self._play(recorded, sampling, (*key, number))
             self._require_credit(rolled)
             return _TaskGroup(builder, rolled, records, tokens_of(rolled))
 
-        async def roll_with_greedy(builder: EnvGroupBuilder) -> _TaskGroup:
+        async def roll_with_greedy(builder: EnvGroupBuilder, number: int) -> _TaskGroup:
             if not isinstance(builder, TaskGroupBuilder):
                 raise OptionError(
                     "estimator='remax' plays a Task once more, greedily, and needs groups of one "
                     f"Task, got {type(builder).__name__}"
                 )
             group, alone = await asyncio.gather(
-                roll(builder), self._play(replace(builder, group_size=1), greedy)
+                roll(builder, number), self._play(replace(builder, group_size=1), greedy, key)
             )
             return replace(group, greedy=alone, greedy_tokens=tokens_of(alone))
 
         how = roll_with_greedy if self.algorithm.estimator == "remax" else roll
-        return list(await asyncio.gather(*(how(builder) for builder in builders)))
+        return list(await asyncio.gather(*map(how, builders, range(len(builders)))))
 
-    def _completers(
+    def _samplers(
         self, samplers: Mapping[str, tinker.SamplingClient], temperature: float
-    ) -> dict[str, TokenCompleter]:
-        return {
-            name: PromptSampler(client, self.config.max_tokens, temperature)
+    ) -> dict[str, PolicySampler]:
+        """Return what samples the replies of each role, or of all of them under one policy."""
+        found = {
+            name: PolicySampler(TinkerTokenCompleter(client, self.config.max_tokens, temperature))
             for name, client in samplers.items()
         }
+        return {role: found[name] for role, name in self.policies.items()} or found
 
     async def _play(
-        self, builder: EnvGroupBuilder, completers: Mapping[str, TokenCompleter]
+        self,
+        builder: EnvGroupBuilder,
+        samplers: Mapping[str, PolicySampler],
+        key: tuple[str | int, ...],
     ) -> TrajectoryGroup:
         strategy = self.config.effective_rollout_strategy()
-        if self.policies:
-            strategy = _ByRole({role: completers[name] for role, name in self.policies.items()})
+        if self.policies or isinstance(strategy, FailFast | SeededRollouts):
+            strategy = SeededRollouts(key, samplers)
         with logtree.optional_enable_logging(False):
             return await do_group_rollout(
                 builder,
-                next(iter(completers.values())),
+                next(iter(samplers.values())).completer,
                 strategy=strategy,
                 termination=self.config.effective_termination(),
             )

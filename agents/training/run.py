@@ -3,6 +3,7 @@
 | file | contents |
 |---|---|
 | `settings.json` | the `TrainConfig`, and the version of this layout |
+| `environment.json` | versions, processor, threads, precision, git state, by start |
 | `config.json`, `metrics.jsonl`, `console.log` | what the trainer logs |
 | `checkpoints.jsonl` | saved weights; in a folder of each role where each has its own policy |
 | `rollouts/` | what was read and said in training and evaluations, see `RolloutLog` |
@@ -15,10 +16,9 @@
 """
 
 import contextlib
-import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +26,14 @@ from filelock import FileLock, Timeout
 
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.files import (
+    keep_lines,
+    mend_lines,
+    read_json,
+    read_lines,
+    read_result,
+    write_json,
+)
 from tokengym.agents.training.monitor import StepLog, StepRow
 from tokengym.agents.training.outcome import Evaluation, Outcome, References
 from tokengym.envs.core.errors import OptionError
@@ -37,11 +45,13 @@ _CONFIG = "settings.json"
 _METRICS = "metrics.jsonl"
 _ROLLOUTS = "rollouts"
 _CHECKPOINTS = "checkpoints.jsonl"
+_TIMING = "timing_spans.jsonl"
 _BEFORE = "evaluation_before.json"
 _WARM = "evaluation_warm.json"
 _WARM_START = "warm-start"
 _REFERENCES = "references.json"
 _OUTCOME = "outcome.json"
+_ENVIRONMENT = "environment.json"
 
 
 class Weights(NamedTuple):
@@ -103,24 +113,30 @@ class Run:
             OptionError: if there is none, it is damaged, or of another version of the layout.
         """
         path = self.folder / _CONFIG
-        data = _read_json(path)
+        data = read_json(path)
         version = data.pop("schema_version", None)
         if version != SCHEMA_VERSION:
             raise OptionError(
                 f"{path} has schema_version {version!r}; this version of Tokengym reads and "
                 f"writes {SCHEMA_VERSION}"
             )
-        unknown = sorted(set(data) - {item.name for item in fields(TrainConfig)})
-        if unknown:
-            raise OptionError(f"{path} has unknown settings {unknown}")
-        return TrainConfig(
-            **{**data, **{name: tuple(data.get(name, ())) for name in ("overrides", "curriculum")}}
-        )
+        try:
+            return TrainConfig.from_json(data)
+        except OptionError as error:
+            raise OptionError(f"{path} is damaged: {error}") from error
 
     def write_config(self, config: TrainConfig) -> None:
         """Make the folder if need be, and record what the run is."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        _write_json(self.folder / _CONFIG, {"schema_version": SCHEMA_VERSION, **asdict(config)})
+        write_json(self.folder / _CONFIG, {"schema_version": SCHEMA_VERSION, **asdict(config)})
+
+    def write_environment(self, described: Mapping[str, Any]) -> bool:
+        """Record where the run is trained; returns whether it was trained elsewhere before."""
+        path = self.folder / _ENVIRONMENT
+        known = read_json(path).get("environments", []) if path.exists() else []
+        if not known or known[-1] != described:
+            write_json(path, {"environments": [*known, described]})
+        return bool(known) and known[-1] != described
 
     # While it is trained
 
@@ -175,6 +191,21 @@ class Run:
         """What was read and said in training and in evaluations."""
         return RolloutLog(self.folder / _ROLLOUTS)
 
+    def mend(self) -> list[str]:
+        """Cut off what a killed process left half written; returns what was lost, for people."""
+        return [
+            f"{path.name}: {lost} damaged {'line was' if lost == 1 else 'lines were'} cut off"
+            for name in (_METRICS, _CHECKPOINTS, _TIMING)
+            if (lost := mend_lines(path := self.folder / name))
+        ]
+
+    @property
+    def steps_done(self) -> int:
+        """How many steps were completed, be they saved or not."""
+        rows = read_lines(self.folder / _METRICS)
+        steps = [row["step"] for row in rows if "progress/batch" in row]
+        return max((step + 1 for step in steps if isinstance(step, int)), default=0)
+
     # Checkpoints
 
     def of_role(self, role: str) -> "Run":
@@ -187,10 +218,8 @@ class Run:
 
     def checkpoints(self) -> list[dict[str, Any]]:
         """Return the records of saved weights, oldest first; see `tinker_cookbook`."""
-        path = self.folder / _CHECKPOINTS
-        if not path.is_file():
-            return []
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        rows = read_lines(self.folder / _CHECKPOINTS)
+        return [row for row in rows if isinstance(row.get("batch"), int) and "name" in row]
 
     @property
     def weights(self) -> Weights:
@@ -212,7 +241,7 @@ class Run:
 
     def forget_checkpoints_after(self, step: int) -> None:
         """Forget checkpoints taken after `step` steps, so that a resume starts from there."""
-        self._keep_checkpoints(lambda row: row["batch"] <= step)
+        self._keep_checkpoints(lambda row: row.get("batch", 0) <= step)
 
     def forget_deleted_checkpoints(self) -> None:
         """Forget rolling checkpoints that the trainer deleted when it saved its final one.
@@ -222,26 +251,26 @@ class Run:
         final = max(
             (row["batch"] for row in self.checkpoints() if row["name"] == "final"), default=-1
         )
-        self._keep_checkpoints(lambda row: not row.get("rolling") or row["batch"] > final)
+        self._keep_checkpoints(lambda row: not row.get("rolling") or row.get("batch", 0) > final)
+
+    def forget_steps_from(self, step: int) -> None:
+        """Forget that steps were completed, so that they can be done again."""
+        for name in (_METRICS, _TIMING):
+            keep_lines(self.folder / name, lambda row: not _from(row, step))
 
     def _keep_checkpoints(self, wanted: Callable[[Mapping[str, Any]], bool]) -> None:
-        records = self.checkpoints()
-        kept = [row for row in records if wanted(row)]
-        if len(kept) < len(records):
-            lines = "".join(f"{json.dumps(row)}\n" for row in kept)
-            _write_whole(self.folder / _CHECKPOINTS, lines)
+        keep_lines(self.folder / _CHECKPOINTS, wanted)
 
     # What it came to
 
     @property
     def evaluation_before(self) -> Evaluation | None:
         """The policy as it was before the first step; `None` if it was not evaluated yet."""
-        path = self.folder / _BEFORE
-        return Evaluation.from_dict(_read_json(path)) if path.is_file() else None
+        return read_result(self.folder / _BEFORE, Evaluation.from_dict)
 
     def write_evaluation_before(self, evaluation: Evaluation) -> None:
         """Record the policy as it was before the first step."""
-        _write_json(self.folder / _BEFORE, evaluation.to_dict())
+        write_json(self.folder / _BEFORE, evaluation.to_dict())
 
     @property
     def warm_start(self) -> "Run":
@@ -251,34 +280,34 @@ class Run:
     @property
     def evaluation_warm(self) -> Evaluation | None:
         """The policy after its warm start; `None` if it was not evaluated yet."""
-        path = self.folder / _WARM
-        return Evaluation.from_dict(_read_json(path)) if path.is_file() else None
+        return read_result(self.folder / _WARM, Evaluation.from_dict)
 
     def write_evaluation_warm(self, evaluation: Evaluation) -> None:
         """Record the policy after its warm start."""
-        _write_json(self.folder / _WARM, evaluation.to_dict())
+        write_json(self.folder / _WARM, evaluation.to_dict())
 
     @property
     def references(self) -> Mapping[str, References]:
         """By trained role, scripted policies on the held-out Tasks; empty if not measured yet."""
-        path = self.folder / _REFERENCES
-        found = _read_json(path) if path.is_file() else {}
-        return {role: References.from_dict(data) for role, data in found.items()}
+
+        def read(found: Mapping[str, Any]) -> dict[str, References]:
+            return {role: References.from_dict(data) for role, data in found.items()}
+
+        return read_result(self.folder / _REFERENCES, read) or {}
 
     def write_references(self, references: Mapping[str, References]) -> None:
         """Record what scripted policies earn on the held-out Tasks."""
         data = {role: found.to_dict() for role, found in references.items()}
-        _write_json(self.folder / _REFERENCES, data)
+        write_json(self.folder / _REFERENCES, data)
 
     @property
     def outcome(self) -> Outcome | None:
         """What the run came to; `None` while it is not finished."""
-        path = self.folder / _OUTCOME
-        return Outcome.from_dict(_read_json(path)) if path.is_file() else None
+        return read_result(self.folder / _OUTCOME, Outcome.from_dict)
 
     def write_outcome(self, outcome: Outcome) -> None:
         """Record what the run came to."""
-        _write_json(self.folder / _OUTCOME, outcome.to_dict())
+        write_json(self.folder / _OUTCOME, outcome.to_dict())
 
 
 def is_run(name: str) -> bool:
@@ -286,22 +315,7 @@ def is_run(name: str) -> bool:
     return Run(Path(name)).exists
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise OptionError(f"{path} cannot be read: {error}") from error
-    if not isinstance(data, dict):
-        raise OptionError(f"{path} must hold a JSON object, got {type(data).__name__}")
-    return data
-
-
-def _write_json(path: Path, data: Mapping[str, Any]) -> None:
-    _write_whole(path, json.dumps(data, indent=2, sort_keys=True) + "\n")
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all: a run may be killed at any moment."""
-    new = path.with_name(f"{path.name}.new")
-    new.write_text(text, encoding="utf-8")
-    new.replace(path)
+def _from(row: Mapping[str, Any], step: int) -> bool:
+    """Return whether a line is about a step or one after it."""
+    found = row.get("step")
+    return isinstance(found, int) and found >= step

@@ -1,56 +1,163 @@
-"""Sampling by prompt: rollouts that ask about the same tokens at once share one request."""
+"""Sampling the rollouts of a group: each reply with a seed of its own, the openings together.
+
+A seed is a hash of the job's seed, the group, the episode, the role and the turn. So a reply does
+not depend on which of the others is asked for first, and a run can be repeated.
+"""
 
 import asyncio
 import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import tinker
-from tinker_cookbook.completers import StopCondition, TokenCompleter, TokensWithLogprobs
+from tinker_cookbook.completers import (
+    StopCondition,
+    TinkerTokenCompleter,
+    TokenCompleter,
+    TokensWithLogprobs,
+)
+from tinker_cookbook.rl.rollout_strategy import RolloutResult, RolloutStrategy
+from tinker_cookbook.rl.rollouts import do_single_rollout
+from tinker_cookbook.rl.types import Env, EnvGroupBuilder
+
+from tokengym.agents.tinker.env import Member
+from tokengym.agents.tinker.groups import TaskGroupBuilder
 
 REQUESTS_AT_ONCE = 256
+_SEEDS = 2**31  # what every service takes
 
 
-@dataclass(frozen=True)
-class _Question:
-    """A prompt and who waits for a sample of it."""
-
-    prompt: tinker.ModelInput
-    stop: StopCondition
-    max_tokens: int
-    askers: list[asyncio.Future[TokensWithLogprobs]] = field(default_factory=list)
-
-
-class PromptSampler(TokenCompleter):
-    """Samples replies, one request for all rollouts that ask the same thing at the same time.
-
-    Questions asked in one turn of the event loop are sent together at its end. Members of a group
-    open with the same observation and are asked for side by side: the first turn of a group of G is
-    one request for G samples, whose prompt a service reads once. Later turns share a request only
-    where observations still coincide. Nobody waits for anybody else's episode.
-
-    Use it within one event loop.
+class PolicySampler:
+    """Samples seeded replies of one policy. Use it within one event loop.
 
     Args:
-        client: samples.
-        max_tokens: most tokens of one reply.
-        temperature: of sampling.
+        completer: the policy, its temperature and most tokens of one reply.
         requests_at_once: bound on the requests under way, at least 1.
     """
 
     def __init__(
-        self,
-        client: tinker.SamplingClient,
-        max_tokens: int,
-        temperature: float = 1.0,
-        requests_at_once: int = REQUESTS_AT_ONCE,
+        self, completer: TinkerTokenCompleter, requests_at_once: int = REQUESTS_AT_ONCE
     ) -> None:
-        self._client = client
-        self._max_tokens = max_tokens
-        self._temperature = temperature
+        self.completer = completer
         self._gate = asyncio.Semaphore(requests_at_once)
-        self._asked: dict[tuple[object, ...], _Question] = {}
-        self._under_way: set[asyncio.Task[None]] = set()
+
+    def limit(self, max_tokens: int | None) -> int:
+        """Return the tokens of a reply that is to have at most `max_tokens`."""
+        most = self.completer.max_tokens
+        return most if max_tokens is None else min(max_tokens, most)
+
+    async def sample(
+        self, prompt: tinker.ModelInput, stop: StopCondition, limit: int, count: int, seed: int
+    ) -> list[TokensWithLogprobs]:
+        """Sample `count` replies of at most `limit` tokens to a prompt."""
+        async with self._gate:
+            found = await self.completer.sampling_client.sample_async(
+                prompt=prompt,
+                num_samples=count,
+                sampling_params=tinker.SamplingParams(
+                    stop=stop, max_tokens=limit, temperature=self.completer.temperature, seed=seed
+                ),
+            )
+        return [_completion(one) for one in found.sequences]
+
+
+@dataclass(frozen=True)
+class SeededRollouts(RolloutStrategy):
+    """Rolls a group out with seeds; any error ends the group.
+
+    Attributes:
+        key: what sets these rollouts apart from all others of the job, its seed first.
+        samplers: by role what samples its replies, the first for roles that are not named; empty
+            where the policy does, which must be a `TinkerTokenCompleter`.
+    """
+
+    key: tuple[str | int, ...]
+    samplers: Mapping[str, PolicySampler] = field(default_factory=dict)
+
+    async def execute(
+        self, env_group_builder: EnvGroupBuilder, policy: TokenCompleter
+    ) -> RolloutResult:
+        """Roll a group out."""
+        envs = await env_group_builder.make_envs()
+        key = (*self.key, *_name(env_group_builder))
+        group = GroupSampler(key, _episodes(envs))
+        first = next(iter(self.samplers.values()), None) or _sampler_of(policy)
+        members = [
+            _MemberSampler(group, self.samplers.get(_role(env), first), episode, _role(env))
+            for env, episode in zip(envs, group.episodes, strict=True)
+        ]
+        rollouts = await asyncio.gather(*map(do_single_rollout, members, envs))
+        return RolloutResult(list(rollouts), envs, [])
+
+    def to_dict(self) -> dict[str, list[str | int]]:
+        """Return JSON values, for the cookbook's `config.json` of a run."""
+        return {"key": list(self.key)}
+
+
+class GroupSampler:
+    """What the members of a group share: the replies that open their episodes.
+
+    Args:
+        key: of the group.
+        episodes: of each member, the number of its episode.
+    """
+
+    def __init__(self, key: tuple[str | int, ...], episodes: Sequence[int]) -> None:
+        self.episodes = episodes
+        self._key = key
+        self._begun: set[int] = set()
+        self._opening: tuple[object, ...] = ()
+        self._replies: asyncio.Task[list[TokensWithLogprobs]] | None = None
+
+    def seed(self, *who: str | int) -> int:
+        """Return the seed of one reply."""
+        text = "\n".join(map(str, (*self._key, *who)))
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()) % _SEEDS
+
+    def begins(self, episode: int) -> bool:
+        """Return whether nobody has replied in an episode; from now on somebody has."""
+        begins = episode not in self._begun
+        self._begun.add(episode)
+        return begins
+
+    async def opening(
+        self,
+        sampler: PolicySampler,
+        episode: int,
+        prompt: tinker.ModelInput,
+        stop: StopCondition,
+        limit: int,
+    ) -> TokensWithLogprobs | None:
+        """Return the reply that opens an episode; `None` if the others open otherwise.
+
+        The first who asks has the replies of all sampled in one request: a service reads the prompt
+        once.
+        """
+        asked = (tuple(prompt.to_ints()), tuple(stop), limit)
+        if self._replies is None:
+            self._opening = asked
+            count = len(set(self.episodes))
+            request = sampler.sample(prompt, stop, limit, count, self.seed("opening"))
+            self._replies = asyncio.ensure_future(request)
+        if asked != self._opening:
+            return None
+        # Who stops waiting takes nothing from the others.
+        return (await asyncio.shield(self._replies))[episode]
+
+
+class _MemberSampler(TokenCompleter):
+    """Samples the replies of one member."""
+
+    def __init__(
+        self, group: GroupSampler, sampler: PolicySampler, episode: int, role: str
+    ) -> None:
+        self._group = group
+        self._sampler = sampler
+        self._episode = episode
+        self._role = role
+        self._turn = 0
 
     async def __call__(
         self,
@@ -60,45 +167,45 @@ class PromptSampler(TokenCompleter):
         max_tokens: int | None = None,
     ) -> TokensWithLogprobs:
         """Sample one reply to a prompt of text; see `TokenCompleter`."""
-        limit = self._max_tokens if max_tokens is None else min(max_tokens, self._max_tokens)
-        loop = asyncio.get_running_loop()
-        if not self._asked:
-            loop.call_soon(self._send)
-        key = (tuple(model_input.to_ints()), tuple(stop), limit)
-        question = self._asked.setdefault(key, _Question(model_input, stop, limit))
-        asker: asyncio.Future[TokensWithLogprobs] = loop.create_future()
-        question.askers.append(asker)
-        return await asker
+        limit = self._sampler.limit(max_tokens)
+        turn, self._turn = self._turn, self._turn + 1
+        if self._group.begins(self._episode):
+            opening = await self._group.opening(
+                self._sampler, self._episode, model_input, stop, limit
+            )
+            if opening is not None:
+                return opening
+        seed = self._group.seed(self._episode, self._role, turn)
+        (reply,) = await self._sampler.sample(model_input, stop, limit, 1, seed)
+        return reply
 
-    def _send(self) -> None:
-        """Send all that was asked since the last time."""
-        asked, self._asked = self._asked, {}
-        for question in asked.values():
-            request = asyncio.get_running_loop().create_task(self._answer(question))
-            self._under_way.add(request)
-            request.add_done_callback(self._under_way.discard)
 
-    async def _answer(self, question: _Question) -> None:
-        try:
-            async with self._gate:
-                found = await self._client.sample_async(
-                    prompt=question.prompt,
-                    num_samples=len(question.askers),
-                    sampling_params=tinker.SamplingParams(
-                        stop=question.stop,
-                        max_tokens=question.max_tokens,
-                        temperature=self._temperature,
-                    ),
-                )
-        except Exception as error:
-            # It belongs to those who asked: each raises it where it waits.
-            for asker in question.askers:
-                if not asker.done():
-                    asker.set_exception(error)
-            return
-        for asker, sequence in zip(question.askers, found.sequences, strict=True):
-            if not asker.done():
-                asker.set_result(_completion(sequence))
+def _sampler_of(policy: TokenCompleter) -> PolicySampler:
+    if not isinstance(policy, TinkerTokenCompleter):
+        raise TypeError(f"policy must be a TinkerTokenCompleter, got {type(policy).__name__}")
+    return PolicySampler(policy)
+
+
+def _name(builder: EnvGroupBuilder) -> tuple[str | int, ...]:
+    """Return what tells a group from the others of its dataset."""
+    if not isinstance(builder, TaskGroupBuilder):
+        return ()
+    return (builder.number, builder.task.fingerprint)
+
+
+def _role(env: Env) -> str:
+    return env.role if isinstance(env, Member) else ""
+
+
+def _episodes(envs: Sequence[Env]) -> list[int]:
+    """Return the number of the episode that each env is a part of."""
+    numbers: dict[int, int] = {}
+    return [
+        numbers.setdefault(
+            id(env.coordinator) if isinstance(env, Member) else id(env), len(numbers)
+        )
+        for env in envs
+    ]
 
 
 def _completion(sequence: tinker.SampledSequence) -> TokensWithLogprobs:

@@ -8,13 +8,16 @@ from typing import Any
 
 import chz
 import chz.blueprint
+import tinker_cookbook
 from tinker_cookbook.rl import train as cookbook
+from tinker_cookbook.rl.rollout_presets import default_rollout_strategy_for_model
+from tinker_cookbook.rl.rollout_strategy import FailFast
 from tinker_cookbook.rl.types import RLDataset
 
 from tokengym.agents.rollouts import Origin, TrainRollouts
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder, TaskRange
 from tokengym.agents.training.collapse import Collapse, find_collapse
-from tokengym.agents.training.connection import Connection
+from tokengym.agents.training.connection import Connection, ServiceTarget, environment_variable
 from tokengym.agents.training.curriculum import Curriculum, Stage
 from tokengym.agents.training.demonstrations import Demonstrations
 from tokengym.agents.training.job import Job
@@ -24,6 +27,7 @@ from tokengym.agents.training.opponents import Opponents
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.rollouts import RolloutCollector
 from tokengym.agents.training.run import Run, Weights
+from tokengym.agents.training.sampling import SeededRollouts
 from tokengym.agents.training.session import Session
 from tokengym.agents.training.tensorboard import TensorBoardLog
 from tokengym.envs.core.errors import OptionError
@@ -31,7 +35,7 @@ from tokengym.envs.core.errors import OptionError
 _POLL_SECONDS = 0.3
 _SAVE_EVERY = 20
 _ASYNC_LOSS = "ppo"
-_ROLLING_SECONDS = 30 * 24 * 3600  # a job stopped on Friday can go on after a holiday
+_DAY = 24 * 3600
 _NO_SUCH_SETTING = (
     ValueError,
     chz.blueprint.ConstructionException,
@@ -61,15 +65,22 @@ async def train_job(session: Session, run: Run, progress: Progress) -> Collapse 
     config = trainer_config(job, run.folder, session.connection, dataset, start)
     if job.config.own_loop:
         named = {job.policies.get(role, POLICY): policies[role] for role in job.roles}
-        work = train(config, await _source(session, config, dataset, run, rollouts), named)
+        source = await _source(session, config, dataset, run, rollouts)
+        work = train(config, source, named, job.config.seed)
     else:
         run.forget_deleted_checkpoints()
         work = cookbook.main(config)
-    training = asyncio.ensure_future(work)
-    try:
-        collapse = await session.connection.guard(_watch(training, job, run, rollouts, progress))
-    finally:
-        await _cancelled(training)
+    # The cookbook looks for a repository around itself, and would write the changes in it to the
+    # run folder: an environment may lie within somebody's own project.
+    package = Path(tinker_cookbook.__file__).resolve().parent
+    with environment_variable("GIT_CEILING_DIRECTORIES", str(package.parent)):
+        training = asyncio.ensure_future(work)
+        try:
+            collapse = await session.connection.guard(
+                _watch(training, job, run, rollouts, progress)
+            )
+        finally:
+            await _cancelled(training)
     if collapse is not None:
         for policy in policies.values():
             policy.forget_checkpoints_after(collapse.since)
@@ -144,7 +155,9 @@ async def _source(
         ]
         last = Stage.measured(job.world, job.roles[0], groups)
         groups = Curriculum([*stages, last], run.step_log().current, job.config.bar)
-    return RolloutCollector(config, job.algorithm, groups, spare, job.policies, rollouts)
+    return RolloutCollector(
+        config, job.algorithm, groups, spare, job.policies, job.config.seed, rollouts
+    )
 
 
 async def _watch(
@@ -182,6 +195,19 @@ async def _cancelled(training: "asyncio.Future[None]") -> None:
         training.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await training
+
+
+def save_interval(target: ServiceTarget) -> int:
+    """Return how many steps there are from one saved state to the next."""
+    return 1 if target.local else _SAVE_EVERY
+
+
+def kept_seconds(target: ServiceTarget) -> int:
+    """Return how long a state is kept to go on from.
+
+    What lies in the run folder stays; a hosted service keeps it over a holiday.
+    """
+    return (3650 if target.local else 30) * _DAY
 
 
 def check_overrides(job: Job) -> None:
@@ -230,13 +256,15 @@ def trainer_config(
         "base_url": connection.base_url,
         "eval_every": 0,
         "save_every": _SAVE_EVERY,
-        "rolling_save_every": 1 if connection.service is not None else _SAVE_EVERY,
-        "rolling_ttl_seconds": _ROLLING_SECONDS,
+        "rolling_save_every": save_interval(job.target),
+        "rolling_ttl_seconds": kept_seconds(job.target),
         "num_groups_to_log": 0,
         "rollout_json_export": False,
         "ttl_seconds": None,
         "remove_constant_reward_groups": config.filter == "drop" and not config.own_loop,
     }
+    if isinstance(default_rollout_strategy_for_model(connection.model), FailFast):
+        fields["rollout_error_tolerance"] = SeededRollouts((config.seed,))
     if config.mode == "stream":
         fields["stream_minibatch_config"] = cookbook.StreamMinibatchConfig(
             groups_per_batch=config.groups_per_batch, num_minibatches=2

@@ -14,14 +14,22 @@ Source = str | Path
 """The path of a file."""
 
 
-def read_text(path: Source) -> str:
+MOST_WHOLE = 1_000_000
+"""Largest whole number in a table, unless a column has a bound of its own."""
+
+
+def read_text(path: Source, *, damaged: str = "strict") -> str:
     """Return the text of a file in UTF-8, without its byte order mark.
+
+    Args:
+        path: the file.
+        damaged: what becomes of bytes that are no text, as `bytes.decode` has it.
 
     Raises:
         DataError: if it cannot be read.
     """
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        return Path(path).read_text(encoding="utf-8-sig", errors=damaged)
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
 
@@ -71,8 +79,8 @@ class Row(NamedTuple):
             raise DataError(f"{self.place}: {column} is empty")
         return self.cells[column]
 
-    def whole(self, column: str, least: int) -> int:
-        """Return the cell under `column` as a whole number of at least `least`."""
+    def whole(self, column: str, least: int, most: int = MOST_WHOLE) -> int:
+        """Return the cell under `column` as a whole number from `least` to `most`."""
         cell = self.cells[column]
         try:
             value = int(cell)
@@ -80,6 +88,8 @@ class Row(NamedTuple):
             value = least - 1
         if value < least:
             raise DataError(f"{self.place}: {column} is {cell!r}, no whole number >= {least}")
+        if value > most:
+            raise DataError(f"{self.place}: {column} is {cell[:20]}, more than {most}")
         return value
 
     def number(self, column: str) -> float:

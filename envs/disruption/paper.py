@@ -1,6 +1,7 @@
 """The record of a paper: its text, what was known at publication, and its scores and labels."""
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -14,6 +15,9 @@ from tokengym.envs.disruption.labels import (
 )
 
 LabelRule = Literal["threshold", "percentile"]
+LAST_YEAR = 9999
+MOST_CITATIONS = 2**31 - 1
+_NO_TEXT = re.compile("[\ud800-\udfff]")
 LABEL_RULES: tuple[LabelRule, ...] = get_args(LabelRule)
 
 
@@ -89,20 +93,36 @@ class Paper:
 
     def __post_init__(self) -> None:
         """Refuse values out of range and labels that disagree with the scores."""
-        if self.cited_by_count < 0:
-            raise self._error(f"cited_by_count must be >= 0, got {self.cited_by_count}")
+        self._check_types()
         if self.label_rule not in LABEL_RULES:
             raise self._error(f"label_rule must be one of {LABEL_RULES}, got {self.label_rule!r}")
-        for facts in (self.references, self.first_year):
-            for name in facts.__slots__ if facts is not None else ():
-                if getattr(facts, name) < 0:
-                    raise self._error(f"{name} must be >= 0, got {getattr(facts, name)}")
         self._check_disruption()
         self._check_novelty()
 
     def labels(self) -> dict[Target, str | None]:
         """The label of each target."""
         return {"disruption": self.disruption_label, "novelty": self.novelty_label}
+
+    def _check_types(self) -> None:
+        for name in ("openalex_id", "title", "abstract", "primary_field"):
+            value = getattr(self, name)
+            if not isinstance(value, str) or _NO_TEXT.search(value):
+                raise self._error(f"{name} must be text in UTF-8, got {_quoted(value)}")
+        self._check_count("publication_year", self.publication_year, LAST_YEAR)
+        for facts in (self.references, self.first_year):
+            for name in facts.__slots__ if facts is not None else ():
+                self._check_count(name, getattr(facts, name), MOST_CITATIONS)
+        self._check_count("cited_by_count", self.cited_by_count, MOST_CITATIONS)
+        for name in ("cd_index", "novelty_score", "conventionality_score", "field_median"):
+            value = getattr(self, name)
+            if value is not None and (
+                isinstance(value, bool) or not isinstance(value, int | float)
+            ):
+                raise self._error(f"{name} must be a number or null, got {_quoted(value)}")
+
+    def _check_count(self, name: str, value: object, most: int) -> None:
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+            raise self._error(f"{name} must be a whole number >= 0, got {_quoted(value)}")
 
     def _check_disruption(self) -> None:
         score, label = self.cd_index, self.disruption_label
@@ -146,4 +166,9 @@ class Paper:
             )
 
     def _error(self, what: str) -> DataError:
-        return DataError(f"paper {self.openalex_id}: {what}")
+        return DataError(f"paper {_quoted(self.openalex_id)}: {what}")
+
+
+def _quoted(value: object) -> str:
+    """Return the start of a value, for an error."""
+    return (value if isinstance(value, str) else repr(value))[:60]

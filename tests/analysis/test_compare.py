@@ -88,8 +88,9 @@ def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
     [
         (replace(RL, level="L1"), "one level"),
         (replace(RL, evaluation_tasks=9), "one evaluation_tasks"),
-        (replace(RL, temperature=0.3), "one temperature"),
+        (replace(RL, temperature=0.3), "one temperature, got 1.0 and 0.3"),
         (replace(RL, max_tokens=7), "one max_tokens"),
+        (replace(RL, model="other"), "one model"),
         (replace(RL, options={**RL.options, "target": "novelty"}), "one options"),
         (replace(RL, opponents={"challenger": "noisy"}), "opponents of predictor"),
         (preset("forecast", evaluation_tasks=8), "one world"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from datetime import timedelta
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,9 +15,8 @@ from tokengym.agents.service.engine.checkpoints import (
     CheckpointInfo,
     CheckpointPath,
     CheckpointStore,
+    checked_ttl,
     copy_checkpoint,
-    expiry,
-    now,
 )
 from tokengym.agents.service.errors import (
     BadRequestError,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 RUN = "0a1b-2c3d:train:0"
 PATH = CheckpointPath(RUN, "weights", "step-1")
-INFO = CheckpointInfo("model", "f00d", {"rank": 4}, True, now().isoformat())
+INFO = CheckpointInfo("model", "f00d", {"rank": 4}, True)
 
 # Forks a writer for each kill. Prints the value that survived each.
 KILLER = f"""
@@ -41,7 +40,7 @@ from tokengym.agents.service.engine.checkpoints import *
 root, run = Path("checkpoints"), {RUN!r}
 torch.set_num_threads(1)
 path = CheckpointPath(run, "weights", "step-1")
-info = CheckpointInfo("model", "f00d", {{}}, True, now().isoformat())
+info = CheckpointInfo("model", "f00d", {{}}, True)
 for kill in range(12):
     started, told = os.pipe()
     child = os.fork()
@@ -134,9 +133,12 @@ def test_a_taken_name_is_refused_unless_overwriting(tmp_path: Path) -> None:
 
 def test_an_expired_checkpoint_cannot_be_loaded_and_leaves_the_list(tmp_path: Path) -> None:
     store = CheckpointStore(tmp_path)
-    past = (now() - timedelta(seconds=1)).isoformat()
-    old = dataclasses.replace(INFO, expires=past)
-    store.save(PATH, {"x": torch.zeros(1)}, old, overwrite=False)
+    store.save(
+        PATH, {"x": torch.zeros(1)}, dataclasses.replace(INFO, ttl_seconds=3600), overwrite=False
+    )
+    (file,) = tmp_path.rglob("*.safetensors")
+    past = time.time() - 3601
+    os.utime(file, (past, past))
     with pytest.raises(UnknownResourceError, match="expired"):
         store.load(PATH)
     assert store.listing(RUN) == []
@@ -156,7 +158,7 @@ def test_a_time_to_live_can_be_set_and_removed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seconds", [-1, 0, 3599, 10**10])
 def test_a_time_to_live_out_of_range_is_refused(seconds: int) -> None:
     with pytest.raises(BadRequestError, match=str(seconds)):
-        expiry(seconds)
+        checked_ttl(seconds)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ def test_a_copy_is_a_checkpoint_of_another_store(tmp_path: Path) -> None:
         copy_checkpoint(PATH.uri, here, there)
     theirs, store = CheckpointStore(there), CheckpointStore(here)
     store.save(PATH, {"x": torch.ones(2)}, INFO, overwrite=False)
-    store.write_run(RUN, {"training_run_id": RUN, "created": INFO.created})
+    store.write_run(RUN, {"training_run_id": RUN})
     copy_checkpoint(PATH.uri, here, there)
     loaded, info = theirs.load(PATH)
     assert info == INFO

@@ -14,7 +14,7 @@ from tests.service.toy import VOCABULARY
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.forward import packed_forward
-from tokengym.agents.service.engine.memory import LEAST_BATCH, MemoryBudget
+from tokengym.agents.service.engine.memory import LEAST_BATCH, STEP, MemoryBudget
 from tokengym.agents.service.generation.decoder import SharedPromptDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.sampler import Sampler, SampleRequest, SampleResult
@@ -31,7 +31,11 @@ def base_model(model_dir: Path) -> BaseModel:
 
 def test_a_little_memory_is_always_there() -> None:
     assert MemoryBudget.of(-5) == MemoryBudget(LEAST_BATCH, LEAST_BATCH)
-    assert MemoryBudget.of(6 * LEAST_BATCH) == MemoryBudget(3 * LEAST_BATCH, 3 * LEAST_BATCH)
+    assert MemoryBudget.of(2 * STEP) == MemoryBudget(STEP, STEP)
+
+
+def test_what_a_process_holds_at_first_does_not_change_its_batches() -> None:
+    assert len({MemoryBudget.of(3 * STEP - few) for few in range(1, STEP, STEP // 7)}) == 1
 
 
 def _sampler(base_model: BaseModel, capacity: int) -> Sampler:

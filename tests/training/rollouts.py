@@ -57,11 +57,13 @@ class Scripted:
     Attributes:
         says: the reply, from the prompt's text, the sample's number and the temperature.
         asked: number of samples of each request, in order.
+        by_seed: whether the reply begins with the request's seed.
         busiest: most requests that were under way at once.
     """
 
     says: Callable[[str, int, float], str]
     asked: list[int] = field(default_factory=list)
+    by_seed: bool = False
     busiest: int = 0
     _now: int = 0
 
@@ -80,6 +82,8 @@ class Scripted:
         sequences = []
         for number in range(num_samples):
             said = self.says(text, number, float(sampling_params.temperature))
+            if self.by_seed:
+                said = f"{sampling_params.seed} {said}"
             said_tokens = [*said.encode(), *(int(stop) for stop in sampling_params.stop or [])]
             said_tokens = said_tokens[: sampling_params.max_tokens]
             sequences.append(

@@ -1,112 +1,141 @@
-"""Laws of sampling by prompt: who asks the same shares a request, and nobody waits for others."""
+"""Laws of sampling a group: seeds by who asks and when, one request for the openings."""
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import cast
 
 import pytest
 import tinker
-from tinker_cookbook.completers import TokensWithLogprobs
+from tinker_cookbook.completers import TinkerTokenCompleter, TokensWithLogprobs
+from tinker_cookbook.rl.rollouts import do_group_rollout
+from tinker_cookbook.rl.types import Env, EnvGroupBuilder, StepResult, Trajectory
 
 from tests.training.rollouts import Scripted
-from tokengym.agents.training.sampling import PromptSampler
+from tokengym.agents.tinker.dataset import TaskDatasetBuilder
+from tokengym.agents.tinker.groups import TaskGroupBuilder
+from tokengym.agents.training.sampling import GroupSampler, PolicySampler, SeededRollouts
 
 
-def ask(
-    script: Scripted, prompts: Sequence[Sequence[int]], at_once: int = 8
-) -> list[TokensWithLogprobs]:
-    async def all_at_once() -> list[TokensWithLogprobs]:
-        sampler = PromptSampler(
-            cast(tinker.SamplingClient, script), max_tokens=8, requests_at_once=at_once
-        )
-        return await asyncio.gather(
-            *(sampler(tinker.ModelInput.from_ints(list(prompt)), [256]) for prompt in prompts)
-        )
+@dataclass
+class Parrot(Env):
+    """Opens with a text, answers with the reply, and ends after two turns."""
 
-    return asyncio.run(all_at_once())
+    opening: bytes
+    wait: float = 0.0
+    turns: int = 0
 
+    async def initial_observation(self) -> tuple[tinker.ModelInput, list[int]]:
+        await asyncio.sleep(self.wait)
+        return tinker.ModelInput.from_ints(list(self.opening)), [256]
 
-def numbered() -> Scripted:
-    return Scripted(lambda text, number, temperature: f"{text}{number}")
-
-
-def said(reply: TokensWithLogprobs) -> str:
-    return bytes(reply.tokens[:-1]).decode()
+    async def step(self, action: Sequence[int], *, extra: object = None) -> StepResult:
+        self.turns += 1
+        await asyncio.sleep(self.wait)
+        seen = tinker.ModelInput.from_ints([*self.opening, *action])
+        return StepResult(0.0, self.turns == 2, seen, [256])
 
 
-def test_one_request_for_every_prompt_and_one_sample_for_everyone() -> None:
-    script = numbered()
-    replies = ask(script, [b"a", b"b", b"a", b"a"])
-    assert sorted(script.asked) == [1, 3]
-    assert sorted(map(said, replies)) == ["a0", "a1", "a2", "b0"]
-    assert all(len(reply.logprobs) == len(reply.tokens) for reply in replies)
+@dataclass(frozen=True)
+class Parrots(EnvGroupBuilder):
+    openings: tuple[bytes, ...]
+    waits: tuple[float, ...]
+
+    async def make_envs(self) -> Sequence[Env]:
+        return [Parrot(*both) for both in zip(self.openings, self.waits, strict=True)]
+
+
+def seeded() -> Scripted:
+    """Replies with the seed of the request and the number of the sample."""
+    return Scripted(lambda text, number, temperature: f"{number}", by_seed=True)
+
+
+def completer(script: Scripted, max_tokens: int = 64) -> TinkerTokenCompleter:
+    return TinkerTokenCompleter(cast(tinker.SamplingClient, script), max_tokens)
+
+
+def roll(builder: EnvGroupBuilder, script: Scripted, *key: int) -> list[Trajectory]:
+    strategy = SeededRollouts(key or (0,))
+    return asyncio.run(do_group_rollout(builder, completer(script), strategy)).trajectories_G
+
+
+def said(rollouts: Sequence[Trajectory]) -> list[list[str]]:
+    return [[bytes(step.ac.tokens[:-1]).decode() for step in one.transitions] for one in rollouts]
+
+
+def test_replies_do_not_depend_on_who_asks_first() -> None:
+    waits = [(0.0, 0.0, 0.0), (0.03, 0.0, 0.015), (0.0, 0.03, 0.015)]
+    found = [said(roll(Parrots((b"a",) * 3, wait), seeded())) for wait in waits]
+    assert found[0] == found[1] == found[2]
+    replies = [reply for one in found[0] for reply in one]
+    assert len(set(replies)) == len(replies) == 6
+
+
+def test_the_openings_of_a_group_are_one_request() -> None:
+    script = seeded()
+    roll(Parrots((b"a",) * 4, (0.0,) * 4), script)
+    assert script.asked == [4, 1, 1, 1, 1]
+
+
+def test_who_opens_otherwise_has_a_request_of_its_own() -> None:
+    script = seeded()
+    roll(Parrots((b"a", b"a", b"b"), (0.0, 0.0, 0.01)), script)
+    assert sorted(script.asked) == [1, 1, 1, 1, 3]
+
+
+def test_another_key_task_or_number_gives_other_replies() -> None:
+    dataset, _ = asyncio.run(
+        TaskDatasetBuilder(world="forecast", codec="byte", groups_per_batch=2, group_size=2)()
+    )
+    one, two = dataset.get_batch(0)
+    later = dataset.get_batch(1)[0]
+    assert [one.number, two.number, later.number] == [0, 1, 2]
+    builders: list[TaskGroupBuilder] = [one, two, replace(one, number=2)]
+    found = [said(roll(builder, seeded())) for builder in builders]
+    found.append(said(roll(one, seeded(), 1)))
+    assert len({str(replies) for replies in found}) == 4
+    assert said(roll(one, seeded())) == found[0]
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_no_more_requests_are_under_way_than_allowed(at_once: int) -> None:
-    script = numbered()
-    ask(script, [bytes([97 + number]) for number in range(9)], at_once)
+    script = seeded()
+
+    async def ask() -> None:
+        sampler = PolicySampler(completer(script), at_once)
+        prompts = [tinker.ModelInput.from_ints([97 + number]) for number in range(9)]
+        await asyncio.gather(*(sampler.sample(prompt, [256], 8, 1, 0) for prompt in prompts))
+
+    asyncio.run(ask())
     assert script.busiest == at_once
     assert len(script.asked) == 9
 
 
-def test_a_tighter_bound_on_a_reply_is_another_question() -> None:
-    script = numbered()
-
-    async def both() -> tuple[TokensWithLogprobs, TokensWithLogprobs]:
-        sampler = PromptSampler(cast(tinker.SamplingClient, script), max_tokens=8)
-        prompt = tinker.ModelInput.from_ints(list(b"abcd"))
-        return await asyncio.gather(
-            sampler(prompt, [256], max_tokens=2), sampler(prompt, [256], max_tokens=100)
-        )
-
-    short, long = asyncio.run(both())
-    assert script.asked == [1, 1]
-    assert (len(short.tokens), len(long.tokens)) == (2, 6)
+def test_a_tighter_bound_on_a_reply_holds() -> None:
+    sampler = PolicySampler(completer(seeded(), 8))
+    assert [sampler.limit(bound) for bound in (None, 2, 100)] == [8, 2, 8]
 
 
-def test_an_error_reaches_everyone_who_asked_and_nobody_else() -> None:
+def test_an_error_of_the_openings_reaches_everyone() -> None:
     def says(text: str, number: int, temperature: float) -> str:
-        if text == "bad":
-            raise ValueError("no such prompt")
-        return text
+        raise ValueError("no such prompt")
 
-    async def all_at_once() -> list[TokensWithLogprobs | BaseException]:
-        sampler = PromptSampler(cast(tinker.SamplingClient, Scripted(says)), max_tokens=8)
-        prompts = (b"bad", b"good", b"bad")
-        return await asyncio.gather(
-            *(sampler(tinker.ModelInput.from_ints(list(prompt)), [256]) for prompt in prompts),
-            return_exceptions=True,
+    with pytest.raises(ValueError, match="no such prompt"):
+        roll(Parrots((b"a",) * 2, (0.0, 0.01)), Scripted(says))
+
+
+def test_a_member_that_ends_early_takes_nothing_from_the_others() -> None:
+    async def one_leaves() -> TokensWithLogprobs | None:
+        group, sampler = GroupSampler((0,), [0, 1]), PolicySampler(completer(seeded()))
+        prompt = tinker.ModelInput.from_ints([97])
+        leaving, staying = (
+            asyncio.ensure_future(group.opening(sampler, episode, prompt, [256], 64))
+            for episode in range(2)
         )
-
-    first, good, last = asyncio.run(all_at_once())
-    assert isinstance(first, ValueError)
-    assert isinstance(last, ValueError)
-    assert isinstance(good, TokensWithLogprobs)
-
-
-def test_who_stops_waiting_takes_nothing_from_the_others() -> None:
-    script = numbered()
-
-    async def one_leaves() -> TokensWithLogprobs:
-        sampler = PromptSampler(cast(tinker.SamplingClient, script), max_tokens=8)
-        prompt = tinker.ModelInput.from_ints(list(b"a"))
-        leaving, staying = (asyncio.ensure_future(sampler(prompt, [256])) for _ in range(2))
         await asyncio.sleep(0)
         leaving.cancel()
         return await staying
 
-    assert said(asyncio.run(one_leaves())) == "a1"
-
-
-def test_what_is_asked_later_is_sent_later() -> None:
-    script = numbered()
-
-    async def twice() -> None:
-        sampler = PromptSampler(cast(tinker.SamplingClient, script), max_tokens=8)
-        prompt = tinker.ModelInput.from_ints(list(b"a"))
-        await asyncio.gather(sampler(prompt, [256]), sampler(prompt, [256]))
-        await sampler(prompt, [256])
-
-    asyncio.run(twice())
-    assert script.asked == [2, 1]
+    reply = asyncio.run(one_leaves())
+    assert reply is not None
+    assert bytes(reply.tokens[:-1]).decode().endswith(" 1")

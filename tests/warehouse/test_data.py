@@ -225,3 +225,20 @@ def test_an_order_no_trip_can_carry_is_refused_with_its_line(tmp_path: Path) -> 
     heavy = write(tmp_path, "orders.csv", orders_csv(30) + "X,0,9,nut,7,2\n")
     with pytest.raises(DataError, match=r"orders.csv, line 42: the order has 7 units"):
         make_world("warehouse", "pick", data=[heavy, slots])
+
+
+@pytest.mark.parametrize("quantity", ["1000000000", "10001", "9" * 400, "9" * 5000])
+def test_a_quantity_that_no_memory_holds_is_refused(tmp_path: Path, quantity: str) -> None:
+    path = write(tmp_path, "demand.csv", f"period,sku,qty\n1,nut,3\n2,nut,{quantity}\n")
+    with pytest.raises(DataError, match="line 3: qty is") as caught:
+        read_demand(path)
+    assert "10000" in str(caught.value) or "no whole number" in str(caught.value)
+
+
+def test_an_order_worth_more_than_numbers_hold_is_refused(tmp_path: Path) -> None:
+    slots = write(tmp_path, "slots.csv", SLOTS)
+    orders = write(
+        tmp_path, "orders.csv", "order_id,release_min,due_min,sku,qty,value\nW,0,9,nut,1,1e308\n"
+    )
+    with pytest.raises(DataError, match="worth more than"):
+        read_orders(orders, slots)

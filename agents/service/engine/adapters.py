@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import secrets
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,12 +16,17 @@ from tokengym.agents.service.engine.linear import Adapter, LoraLinear, classify_
 from tokengym.agents.service.errors import BadRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 # The hosted service's alpha, as the cookbook's learning-rate rule and exported adapters have it:
 # the update is scaled by 32 / rank, so a learning rate means the same at every rank.
 LORA_ALPHA = 32
 MAX_RANK = 1024
+
+
+def random_seed() -> int:
+    """Return a random seed of 63 bits."""
+    return secrets.randbits(63)
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,15 @@ class LoraWeights:
         scaling = self.spec.scaling
         return {module: Adapter(a, b, scaling) for module, (a, b) in self.tensors.items()}
 
+    @cached_property
+    def digest(self) -> str:
+        """Hash of the matrices: equal weights have equal digests, wherever they come from."""
+        digest = hashlib.blake2b(digest_size=16)
+        for name, tensor in self.to_tensors().items():
+            digest.update(name.encode())
+            digest.update(tensor.contiguous().numpy().data)
+        return digest.hexdigest()
+
     def to_tensors(self) -> dict[str, torch.Tensor]:
         """Return the matrices as named tensors, as a checkpoint holds them."""
         found: dict[str, torch.Tensor] = {}
@@ -98,9 +114,15 @@ class LoraWeights:
 
 
 class LoraAdapters:
-    """All adapters of one base model. Compute thread only."""
+    """All adapters of one base model. Compute thread only.
 
-    def __init__(self, model: nn.Module) -> None:
+    Args:
+        model: the base model.
+        new_seed: gives the seed of an adapter whose specification names none.
+    """
+
+    def __init__(self, model: nn.Module, new_seed: Callable[[], int] = random_seed) -> None:
+        self._new_seed = new_seed
         self._parts = dict(classify_modules(model))
         self._layers = lora_layers(model)
         self._held: dict[str, dict[str, Adapter]] = {}
@@ -114,7 +136,7 @@ class LoraAdapters:
                 f"the model has no linear module to train for {sorted(spec.parts)}; "
                 f"it has {sorted(set(self._parts.values()))}"
             )
-        seed = secrets.randbits(63) if spec.seed is None else spec.seed % (1 << 63)
+        seed = self._new_seed() if spec.seed is None else spec.seed % (1 << 63)
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             self._held[name] = {

@@ -58,20 +58,24 @@ class BaseModel:
     fingerprint: str
 
 
-def load_base_model(directory: Path, device: str = "auto", precision: str = "auto") -> BaseModel:
-    """Read the model in `directory`.
+def load_base_model(
+    directory: Path, device: str = "auto", precision: str = "auto", trust_remote_code: bool = False
+) -> BaseModel:
+    """Read the model in `directory`: its safetensors weights, and no code unless it is trusted.
 
     Raises:
         ModelDirectoryError: if the directory is missing or does not hold a causal language model
             and its tokenizer.
     """
-    check_model_directory(directory)
+    check_model_directory(directory, trust_remote_code=trust_remote_code)
     where = torch.device(
         ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     )
     try:
-        tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
-        model = _read_model(directory)
+        tokenizer = AutoTokenizer.from_pretrained(
+            directory, local_files_only=True, trust_remote_code=trust_remote_code
+        )
+        model = _read_model(directory, trust_remote_code)
     except (OSError, ValueError, KeyError, ImportError) as error:
         reason = " ".join(str(error).split())[:300]
         raise ModelDirectoryError(
@@ -152,11 +156,16 @@ class _LayersOutput:
         return None
 
 
-def _read_model(directory: Path) -> Any:
+def _read_model(directory: Path, trust_remote_code: bool) -> Any:
     for attention in ("sdpa", "eager"):
         try:
             return AutoModelForCausalLM.from_pretrained(
-                directory, local_files_only=True, dtype=torch.float32, attn_implementation=attention
+                directory,
+                local_files_only=True,
+                dtype=torch.float32,
+                attn_implementation=attention,
+                trust_remote_code=trust_remote_code,
+                use_safetensors=True,
             )
         except ValueError as error:
             # An architecture without sdpa says so with a ValueError that names it.

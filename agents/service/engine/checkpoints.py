@@ -2,7 +2,8 @@
 
 A file is written under a temporary name, flushed to disk and renamed, so a process killed at any
 moment leaves either the old checkpoint or the new one. Metadata is in the file's own header, so a
-name and its contents cannot disagree.
+name and its contents cannot disagree. No time is in it, so that equal runs write equal files: a
+checkpoint was created when its file was last modified.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import logging
 import os
 import re
 import secrets
+import shutil
+import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -98,18 +101,28 @@ class CheckpointInfo:
         fingerprint: hash of that model's weights.
         lora: the adapter's specification as plain data.
         has_optimizer: whether optimizer state is in it.
-        created: ISO 8601 time.
-        expires: ISO 8601 time, or None for never.
         user_metadata: what the caller attached.
+        ttl_seconds: its time to live, or None for ever.
+        created_at: when the file was written, in seconds since 1970; not part of the file.
     """
 
     base_model: str
     fingerprint: str
     lora: dict[str, Any]
     has_optimizer: bool
-    created: str
-    expires: str | None = None
     user_metadata: dict[str, str] | None = None
+    ttl_seconds: float | None = None
+    created_at: float = field(default=0.0, compare=False)
+
+    @property
+    def created(self) -> str:
+        """When it was created, as ISO 8601 text."""
+        return _text(self.created_at)
+
+    @property
+    def expires(self) -> str | None:
+        """When it expires, as ISO 8601 text, or None for never."""
+        return None if self.ttl_seconds is None else _text(self.created_at + self.ttl_seconds)
 
     @property
     def damaged(self) -> bool:
@@ -119,7 +132,8 @@ class CheckpointInfo:
     @property
     def expired(self) -> bool:
         """Whether its time to live is over."""
-        return self.expires is not None and datetime.fromisoformat(self.expires) <= now()
+        ttl = self.ttl_seconds
+        return ttl is not None and self.created_at + ttl <= time.time()
 
 
 class CheckpointStore:
@@ -149,7 +163,9 @@ class CheckpointStore:
             raise ConflictingNameError(
                 f"checkpoint name must be new unless overwrite is set, {path.uri} exists"
             )
-        text = json.dumps(asdict(info))
+        fields = asdict(info)
+        del fields["created_at"]
+        text = json.dumps(fields)
         header = {"checkpoint": text, "checksum": _checksum(text, tensors)}
         write_atomically(target, save(dict(tensors), metadata=header))
 
@@ -178,7 +194,8 @@ class CheckpointStore:
             _sound(f"checkpoint {path.uri}"),
             safe_open(target, framework="pt") as opened,
         ):
-            found = CheckpointInfo(**json.loads(opened.metadata()["checkpoint"]))
+            fields = json.loads(opened.metadata()["checkpoint"])
+            found = CheckpointInfo(**fields, created_at=target.stat().st_mtime)
         if found.expired and not allow_expired:
             raise UnknownResourceError(f"checkpoint {path.uri} expired at {found.expires}")
         return found
@@ -186,7 +203,7 @@ class CheckpointStore:
     def set_ttl(self, path: CheckpointPath, seconds: int | None) -> None:
         """Change or remove the expiry of a checkpoint."""
         tensors, info = self.load(path)
-        self.save(path, tensors, replace(info, expires=expiry(seconds)), overwrite=True)
+        self.save(path, tensors, replace(info, ttl_seconds=checked_ttl(seconds)), overwrite=True)
 
     def delete(self, path: CheckpointPath) -> None:
         """Remove a checkpoint.
@@ -215,11 +232,12 @@ class CheckpointStore:
                 self.delete(path)
             else:
                 found.append((path, info))
-        return sorted(found, key=lambda item: item[1].created, reverse=True)
+        return sorted(found, key=lambda item: item[1].created_at, reverse=True)
 
     def _damaged(self, path: CheckpointPath, error: DamagedFileError) -> CheckpointInfo:
-        written = datetime.fromtimestamp(self._file(path).stat().st_mtime, UTC).isoformat()
-        return CheckpointInfo("", "", {}, False, written, user_metadata={DAMAGED: str(error)})
+        written = self._file(path).stat().st_mtime
+        damage = {DAMAGED: str(error)}
+        return CheckpointInfo("", "", {}, False, user_metadata=damage, created_at=written)
 
     def size(self, path: CheckpointPath) -> int:
         """Return a checkpoint's size on disk in bytes."""
@@ -286,7 +304,10 @@ def copy_checkpoint(uri: str, source: Path, target: Path) -> None:
         raise UnknownResourceError(f"checkpoint {path.uri} does not exist below {source}")
     record = _run_folder(source, path.run_id) / RECORD
     for file in (_checkpoint_file(source, path), record):
-        write_atomically(target / file.relative_to(source), file.read_bytes())
+        copied = target / file.relative_to(source)
+        write_atomically(copied, file.read_bytes())
+        # It was created, and expires, when the original was and does.
+        shutil.copystat(file, copied)
 
 
 def _run_folder(root: Path, run_id: str) -> Path:
@@ -302,7 +323,7 @@ def _record(file: Path) -> dict[str, Any]:
         record: dict[str, Any] = json.loads(file.read_bytes())
         if "training_run_id" not in record:
             raise ValueError("it names no training run")
-        return record
+        return {**record, "created": _text(file.stat().st_mtime)}
 
 
 @contextmanager
@@ -324,24 +345,19 @@ def _checksum(text: str, tensors: Mapping[str, torch.Tensor]) -> str:
     return digest.hexdigest()
 
 
-def now() -> datetime:
-    """Return the current time, in UTC."""
-    return datetime.now(UTC)
-
-
-def expiry(ttl_seconds: int | None) -> str | None:
-    """Return when something created now expires, as ISO 8601 text, or None for never.
+def checked_ttl(seconds: float | None) -> float | None:
+    """Return a checkpoint's time to live, None for ever.
 
     Raises:
-        BadRequestError: if the time to live is not between one hour and ten years.
+        BadRequestError: if it is not between one hour and ten years.
     """
-    if ttl_seconds is None:
-        return None
-    if not MIN_TTL <= ttl_seconds <= MAX_TTL:
-        raise BadRequestError(
-            f"ttl_seconds must be between {MIN_TTL} and {MAX_TTL}, got {ttl_seconds}"
-        )
-    return (now() + timedelta(seconds=ttl_seconds)).isoformat()
+    if seconds is not None and not MIN_TTL <= seconds <= MAX_TTL:
+        raise BadRequestError(f"ttl_seconds must be between {MIN_TTL} and {MAX_TTL}, got {seconds}")
+    return seconds
+
+
+def _text(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def write_atomically(target: Path, content: bytes) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 PROBE_TOKENS = 64
 # Larger batches are no faster, and less than this is not worth splitting for.
 MOST_BATCH, LEAST_BATCH = 1 << 30, 1 << 26
+# What a process holds at first varies by a few MiB; batches, and sums, should not vary with it.
+STEP = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class MemoryBudget:
     @classmethod
     def of(cls, free: int) -> MemoryBudget:
         """Divide what is free; a little is always there, so that work can be split but not fail."""
-        half = max(LEAST_BATCH, free // 2)
+        half = max(LEAST_BATCH, free // STEP * STEP // 2)
         return cls(min(half, MOST_BATCH), half)
 
 

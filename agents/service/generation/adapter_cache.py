@@ -81,6 +81,10 @@ class AdapterCache:
         self._pins[key] += 1
         self._trim()
 
+    def lineage(self, key: str) -> str:
+        """Return what identifies the weights under `key` by their values."""
+        return BASE if key == BASE else self._adapter(key).digest
+
     def release(self, key: str) -> None:
         """Unpin the weights under `key`: a request for them has ended."""
         self._pins[key] -= 1

@@ -114,6 +114,7 @@ class Job:
     def __post_init__(self) -> None:
         """Create the empty sequences."""
         seed = self.request.sampling.seed
+        assert seed is not None, "the service seeds what the client did not"
         count = self.request.count
         self.result = SampleResult([Sequence(sequence_key(seed, i)) for i in range(count)])
         self.open = count

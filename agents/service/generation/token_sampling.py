@@ -29,13 +29,13 @@ class TokenSampling:
     """How the tokens of a sequence are sampled.
 
     Attributes:
-        seed: 64-bit seed of the request.
+        seed: 64-bit seed of the request; `None` until the service has chosen one.
         temperature: 0 takes the likeliest token.
         top_k: keep this many tokens; 0 or less keeps all.
         top_p: keep the likeliest tokens that together have this probability.
     """
 
-    seed: int
+    seed: int | None
     temperature: float = 1.0
     top_k: int = -1
     top_p: float = 1.0

@@ -38,7 +38,8 @@ def serve(
     """Serve models over the Tinker protocol until SIGTERM or SIGINT.
 
     Once the service listens, it writes one line of JSON to `ready`:
-    `{"event": "ready", "url": ..., "pid": ..., "models": [...]}`, with `"api_key"` if `show_key`.
+    `{"event": "ready", "url": ..., "pid": ..., "models": [...], "precision": ..., "threads": ...}`,
+    with `"api_key"` if `show_key`.
 
     Args:
         config: the service's options.
@@ -71,7 +72,15 @@ async def _run(service: Service, parent: int | None, ready: TextIO, key: dict[st
     address = runner.addresses[0]
     url = f"http://{address[0]}:{address[1]}"
     names = [model.name for model in service.models]
-    line = {"event": "ready", "url": url, "pid": os.getpid(), "models": names, **key}
+    line = {
+        "event": "ready",
+        "url": url,
+        "pid": os.getpid(),
+        "models": names,
+        "precision": service.models[0].base_model.precision,
+        "threads": torch.get_num_threads(),
+        **key,
+    }
     ready.write(json.dumps(line) + "\n")
     ready.flush()
     log.info("serving %s at %s", ", ".join(names), url)

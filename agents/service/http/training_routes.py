@@ -10,7 +10,7 @@ from aiohttp import web
 from tinker import types
 
 from tokengym.agents.service.engine.adapters import LoraSpec
-from tokengym.agents.service.engine.checkpoints import CheckpointPath, expiry
+from tokengym.agents.service.engine.checkpoints import CheckpointPath, checked_ttl
 from tokengym.agents.service.engine.trainer import AdamStep
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 from tokengym.agents.service.http.json_api import (
@@ -147,7 +147,7 @@ async def _save_weights_for_sampler(request: web.Request) -> web.StreamResponse:
     body = await read_body(request, types.SaveWeightsForSamplerRequest)
     service = service_of(request)
     if body.path is None and body.sampling_session_seq_id is not None:
-        expiry(body.ttl_seconds)
+        checked_ttl(body.ttl_seconds)
         return pending(
             service.save_unnamed(body.model_id, body.seq_id, body.sampling_session_seq_id)
         )

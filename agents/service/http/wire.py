@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import secrets
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,7 +133,7 @@ def sample_request(sent: types.SampleRequest, weights: str, base_model: BaseMode
         prompt=prompt,
         count=sent.num_samples,
         sampling=TokenSampling(
-            seed=secrets.randbits(64) if params.seed is None else params.seed,
+            seed=params.seed,
             temperature=float(params.temperature),
             top_k=params.top_k,
             top_p=float(params.top_p),

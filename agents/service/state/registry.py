@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,8 @@ from tokengym.agents.service.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tokengym.agents.service.served_model import ServedModel
 
 # The SDK sends a heartbeat every ten seconds; a laptop may sleep for a while.
@@ -52,9 +53,14 @@ class RunRecord:
 
 
 class Registry:
-    """All sessions, training runs and samplers of this process, by id."""
+    """All sessions, training runs and samplers of this process, by id.
 
-    def __init__(self) -> None:
+    Args:
+        new_id: makes the id of a session.
+    """
+
+    def __init__(self, new_id: Callable[[], str]) -> None:
+        self._new_id = new_id
         self._sessions: dict[str, Session] = {}
         self._finished: dict[str, str] = {}
         self.runs: dict[str, RunRecord] = {}
@@ -62,7 +68,7 @@ class Registry:
 
     def open_session(self, metadata: dict[str, Any] | None, name: str | None) -> Session:
         """Open a new session."""
-        session = Session(str(uuid.uuid4()), metadata, name)
+        session = Session(self._new_id(), metadata, name)
         self._sessions[session.id] = session
         return session
 

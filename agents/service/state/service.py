@@ -7,12 +7,13 @@ import logging
 import time
 from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tokengym.agents.service.engine.adapters import LoraSpec
-from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore, now
+from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.service.engine.compute_thread import ComputeThread
 from tokengym.agents.service.errors import (
     BadRequestError,
@@ -24,6 +25,7 @@ from tokengym.agents.service.served_model import ServedModel
 from tokengym.agents.service.state.futures import FutureStore
 from tokengym.agents.service.state.ordering import Ordering
 from tokengym.agents.service.state.registry import Registry, RunRecord, SamplerRecord
+from tokengym.agents.service.state.seeds import SeedSource
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -42,11 +44,15 @@ class Service:
     def __init__(self, config: ServiceConfig) -> None:
         self.config = config
         self.checkpoints = CheckpointStore(config.state_dir)
-        self.models = [ServedModel(path, config, self.checkpoints) for path in config.models]
+        self.seeds = SeedSource.open(config.seed, config.state_dir)
+        self.models = [
+            ServedModel(path, config, self.checkpoints, self.seeds.adapter)
+            for path in config.models
+        ]
         self.compute = ComputeThread()
         self.futures = FutureStore()
         self.ordering = Ordering(self.futures)
-        self.registry = Registry()
+        self.registry = Registry(self.seeds.session_id)
         self._samples: dict[str, Future[SampleResult]] = {}
         self._creations: dict[str, str] = {}
         self._queued = 0
@@ -172,6 +178,7 @@ class Service:
 
         def submit() -> None:
             try:
+                seeded = self._seeded(model, request)
                 model.adapter_cache.acquire(request.weights)
             except Exception as error:
                 with suppress(InvalidStateError):
@@ -180,7 +187,7 @@ class Service:
             future.add_done_callback(
                 lambda _: self.compute.post(partial(model.adapter_cache.release, request.weights))
             )
-            model.sampler.submit(request, future, on_tokens)
+            model.sampler.submit(seeded, future, on_tokens)
 
         self.compute.post(submit)
         try:
@@ -273,6 +280,16 @@ class Service:
             f"{info.base_model!r} with other weights"
         )
 
+    def _seeded(self, model: ServedModel, request: SampleRequest) -> SampleRequest:
+        """Return a request with a seed; one that the client gave stays."""
+        if request.sampling.seed is not None:
+            return request
+        # Hashing weights takes time, and random seeds need none.
+        fixed = self.config.seed is not None
+        lineage = model.adapter_cache.lineage(request.weights) if fixed else ""
+        seed = self.seeds.request(lineage, request)
+        return replace(request, sampling=replace(request.sampling, seed=seed))
+
     def _write_run(self, run_id: str, model: ServedModel, spec: LoraSpec, metadata: Any) -> None:
         self.checkpoints.write_run(
             run_id,
@@ -281,7 +298,6 @@ class Service:
                 "base_model": model.name,
                 "lora": spec.as_json(),
                 "user_metadata": metadata,
-                "created": now().isoformat(),
             },
         )
 

@@ -6,10 +6,13 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
+
+MOST_BYTES = 1 << 26
+"""Longest line: a compressed file may hold one that no memory does."""
 
 
 class Line(NamedTuple):
@@ -43,13 +46,16 @@ def read_lines(path: Path, skipped: list[str] | None = None) -> Iterator[Line]:
     number = 0
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
+            for number, line in enumerate(_bounded_lines(file), start=1):
                 where = f"{path}:{number}"
+                if line is None:
+                    refuse(f"{where}: the line is longer than {MOST_BYTES >> 20} MiB", skipped)
+                    continue
                 if not line.strip():
                     continue
                 try:
                     fields = json.loads(line)
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     refuse(f"{where}: not JSON: {error}", skipped, error)
                     continue
                 if not isinstance(fields, dict):
@@ -58,6 +64,17 @@ def read_lines(path: Path, skipped: list[str] | None = None) -> Iterator[Line]:
                 yield Line(where, fields)
     except (OSError, EOFError, zlib.error) as error:
         refuse(f"{path}: unreadable after line {number}: {error}", skipped, error)
+
+
+def _bounded_lines(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes | None]:
+    """Yield the lines of a file, `None` for one that is too long to hold."""
+    while line := file.readline(MOST_BYTES):
+        if len(line) < MOST_BYTES or line.endswith(b"\n"):
+            yield line
+            continue
+        while (more := file.readline(MOST_BYTES)) and not more.endswith(b"\n"):
+            pass
+        yield None
 
 
 def read_papers(path: Path | str, skipped: list[str] | None = None) -> Iterator[Paper]:
@@ -76,7 +93,7 @@ def read_papers(path: Path | str, skipped: list[str] | None = None) -> Iterator[
                 if fields.get(name) is not None:
                     fields[name] = kind(**fields[name])
             yield Paper(**fields)
-        except (DataError, TypeError) as error:
+        except (DataError, TypeError, OverflowError) as error:
             refuse(f"{where}: {error}", skipped, error)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.data.jsonl import read_lines, refuse
+from tokengym.envs.disruption.paper import LAST_YEAR, MOST_CITATIONS
 
 _WORK_ID = re.compile(r"W([0-9]{1,18})")
 
@@ -116,7 +117,14 @@ def read_works(
         for where, fields in read_lines(part, skipped):
             try:
                 work = _parse_work(fields, merged)
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
+            except (
+                KeyError,
+                TypeError,
+                ValueError,
+                AttributeError,
+                OverflowError,
+                RecursionError,
+            ) as error:
                 refuse(f"{where}: not a work: {error!r}", skipped, error)
                 continue
             if work is not None and work.id not in seen and work.id not in merged:
@@ -133,8 +141,12 @@ def read_merged_ids(root: Path, skipped: list[str] | None = None) -> dict[str, s
     step: dict[str, str] = {}
     for path in find_merged_ids(root):
         try:
-            with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-                for row in csv.DictReader(file):
+            with gzip.open(path, "rt", encoding="utf-8", errors="replace", newline="") as file:
+                rows = csv.DictReader(file)
+                for row in rows:
+                    if None in (row["id"], row["merge_into_id"]):
+                        refuse(f"{path}, line {rows.line_num}: cells are missing", skipped)
+                        continue
                     step[shorten_id(row["id"])] = shorten_id(row["merge_into_id"])
         except (OSError, EOFError, zlib.error, KeyError, csv.Error) as error:
             refuse(f"{path}: not a list of merged ids: {error!r}", skipped, error)
@@ -174,14 +186,17 @@ def _parse_work(fields: Mapping[str, Any], merged: Mapping[str, str]) -> Work | 
     topic = fields.get("primary_topic") or {}
     field = topic.get("field") or {}
     references = map(shorten_id, fields.get("referenced_works") or ())
+    year, cited = int(fields["publication_year"]), int(fields.get("cited_by_count") or 0)
+    if not (0 <= year <= LAST_YEAR and 0 <= cited <= MOST_CITATIONS):
+        raise ValueError(f"publication_year or cited_by_count out of range: {year}, {cited}")
     return Work(
         id=shorten_id(fields["id"]),
         title=fields.get("title") or fields.get("display_name") or "",
         abstract=rebuild_abstract(fields.get("abstract_inverted_index") or {}),
-        year=int(fields["publication_year"]),
+        year=year,
         type=fields.get("type") or "",
         venue=shorten_id(source.get("id") or ""),
         field=field.get("display_name") or "",
-        cited_by_count=int(fields.get("cited_by_count") or 0),
+        cited_by_count=cited,
         references=tuple(merged.get(short, short) for short in references),
     )

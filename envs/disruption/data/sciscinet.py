@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.data.jsonl import refuse
 from tokengym.envs.disruption.data.openalex import parse_work_id, shorten_id
+from tokengym.envs.disruption.paper import LAST_YEAR
 
 _SCORES = ("paperid", "year", "Atyp_10pct_Z", "Atyp_Median_Z")
 _CITATIONS = ("citing_paperid", "cited_paperid")
@@ -68,6 +69,8 @@ def read_scores(
         number = parse_work_id(short)
         if number is None:
             refuse(f"{path}: not the id of a work: {short!r}", skipped)
+        elif not 0 <= year <= LAST_YEAR:
+            refuse(f"{path}: not the year of a work: {year!r} of {short}", skipped)
         elif tenth is not None and median is not None and tenth <= median:
             yield Scores(number, int(year), float(tenth), float(median))
         else:

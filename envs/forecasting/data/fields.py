@@ -16,7 +16,10 @@ _OUTCOMES = {"yes": 1, "no": 0, "true": 1, "false": 0, "1": 1, "0": 0}
 
 def quoted(value: object) -> str:
     """Return the start of a value, for an error."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        text = f"a {type(value).__name__} nested too deep"
     return text if len(text) <= _QUOTED_CHARACTERS else text[:_QUOTED_CHARACTERS] + "..."
 
 
@@ -74,13 +77,17 @@ def moment(row: Row, name: str) -> datetime:
 
 
 def end_of(row: Row, name: str) -> datetime:
-    """Return a time, a bare date meaning the end of that day: the latest it can have been."""
+    """Return a time, a bare date meaning the end of that day: the latest it can have been.
+
+    Raises:
+        RowError: if it is none, or beyond the calendar.
+    """
     time = moment(row, name)
     try:
         date.fromisoformat(str(row.get(name)).strip())
     except ValueError:
         return time
-    return time + timedelta(days=1)
+    return _next_day(time, name)
 
 
 def rounded_up(time: datetime) -> date:
@@ -88,9 +95,20 @@ def rounded_up(time: datetime) -> date:
 
     The hour a question was scheduled for would tell more than a date does, and rounding down would
     promise an answer before it can be out.
+
+    Raises:
+        RowError: if it is beyond the calendar.
     """
     day = time.date()
-    return day if time == datetime(day.year, day.month, day.day, tzinfo=UTC) else day + timedelta(1)
+    begins = time == datetime(day.year, day.month, day.day, tzinfo=UTC)
+    return day if begins else _next_day(time, "time").date()
+
+
+def _next_day(time: datetime, name: str) -> datetime:
+    try:
+        return time + timedelta(days=1)
+    except OverflowError as error:
+        raise RowError(f"{name!r} must be before the year 10000, got {time.isoformat()}") from error
 
 
 def yes_or_no(value: object, name: str) -> int:
@@ -141,7 +159,7 @@ def literal(row: Row, name: str) -> object:
     cell = text(row, name)
     try:
         return json.loads(cell)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     try:
         return ast.literal_eval(cell)
@@ -151,6 +169,10 @@ def literal(row: Row, name: str) -> object:
 
 def finite(value: object) -> float | None:
     """Return a finite number as a float, or `None` for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

@@ -1,6 +1,7 @@
 """Reading files into rows with their line numbers: CSV, JSON lines, or one JSON document."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -8,6 +9,8 @@ from typing import NamedTuple
 from tokengym.envs.core.tables import csv_rows, read_text
 from tokengym.envs.forecasting.data.fields import quoted
 
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_MOST_DIGITS = 300
 _LISTS = ("questions", "results", "resolutions")
 """Keys under which a JSON document may hold its rows."""
 
@@ -32,7 +35,7 @@ def read_rows(path: Path) -> Iterator[Found]:
     Raises:
         DataError: if the file cannot be read as text.
     """
-    content = read_text(path)
+    content = read_text(path, damaged="surrogateescape")  # a damaged row is one row
     start = content.lstrip()[:1]
     if start == "[":
         return _array(content, content.index("["))
@@ -46,7 +49,7 @@ def _csv(content: str) -> Iterator[Found]:
     _, header = next(rows, (0, []))
     for line, cells in rows:
         if len(cells) == len(header):
-            yield Found(line, dict(zip(header, cells, strict=True)))
+            yield _found(line, dict(zip(header, cells, strict=True)))
         else:
             yield Found(line, None, f"{len(cells)} cells where the header has {len(header)}")
 
@@ -55,7 +58,7 @@ def _object(content: str) -> Iterator[Found]:
     """Read JSON lines, or a document that holds its rows in a list."""
     try:
         document = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _lines(content)
     for name in _LISTS:
         if isinstance(document.get(name), list):
@@ -79,7 +82,7 @@ def _lines(content: str) -> Iterator[Found]:
 
 def _array(content: str, start: int, common: dict[str, object] | None = None) -> Iterator[Found]:
     """Walk a JSON array item by item, so that each has its line."""
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(parse_int=_whole)
     at = start + 1
     line = content.count("\n", 0, at) + 1
     while True:
@@ -89,11 +92,30 @@ def _array(content: str, start: int, common: dict[str, object] | None = None) ->
             return
         try:
             value, at = decoder.raw_decode(content, begin)
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            yield Found(line, None, "nested too deep")
+            at = _after(content, begin)
+        except ValueError as error:
             yield Found(line, None, f"not JSON, and nothing after it can be read: {error}")
             return
-        yield _found(line, value, common)
+        else:
+            yield _found(line, value, common)
         line += content.count("\n", begin, at)
+
+
+def _whole(digits: str) -> float:
+    """Read a whole number; one that no field can take is infinite."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else float("inf")
+
+
+def _after(content: str, begin: int) -> int:
+    """Return where the value ends that begins with a bracket at `begin`."""
+    depth = 0
+    for found in _BRACKETS.finditer(content, begin):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+        if depth <= 0:
+            return found.end()
+    return len(content)
 
 
 def _skip(content: str, at: int) -> int:
@@ -104,5 +126,12 @@ def _skip(content: str, at: int) -> int:
 
 def _found(line: int, value: object, common: dict[str, object] | None = None) -> Found:
     if isinstance(value, dict):
-        return Found(line, {**(common or {}), **value})
+        row = {**(common or {}), **value}
+        try:
+            json.dumps(row, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            return Found(line, None, "not UTF-8 text")
+        except RecursionError:
+            return Found(line, None, "nested too deep")
+        return Found(line, row)
     return Found(line, None, f"a row must be an object, got {quoted(value)}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError, TaskError
-from tokengym.envs.core.tables import Row, Source, Table, column_name, read_text
+from tokengym.envs.core.tables import MOST_WHOLE, Row, Source, Table, column_name, read_text
 from tokengym.envs.warehouse.data.records import OrderBook, Records, SalesHistory
 from tokengym.envs.warehouse.layout import AisleLayout, Cell, Layout, MapLayout
 from tokengym.envs.warehouse.orders import Order
@@ -20,6 +20,8 @@ from tokengym.envs.warehouse.orders import Order
 SLOTS = ("sku", "aisle", "row", "qty")
 ORDERS = ("order_id", "release_min", "due_min", "sku", "qty", "value")
 DEMAND = ("period", "sku", "qty")
+MOST_UNITS = 10_000
+"""Largest demand for an article in a period: its distribution is listed unit by unit."""
 
 
 class Slot(NamedTuple):
@@ -156,6 +158,8 @@ def _order(order_id: str, rows: Sequence[Row], slots: Mapping[str, Slot]) -> Ord
             raise DataError(f"{row.place}: order {order_id!r} asks for {row.text('sku')!r} twice")
         units[slot.name] = row.whole("qty", 1)
     value = sum(row.positive("value") for row in rows)
+    if value > MOST_WHOLE:
+        raise DataError(f"{rows[0].place}: order {order_id!r} is worth more than {MOST_WHOLE}")
     return Order(order_id, value, due, release, tuple(units.items()), sum(units.values()))
 
 
@@ -175,7 +179,7 @@ def read_demand(path: Source) -> SalesHistory:
         period = row.whole("period", 0)
         if period in periods:
             raise DataError(f"{row.place}: period {period} of {row.text('sku')!r} comes twice")
-        periods[period] = row.whole("qty", 0)
+        periods[period] = row.whole("qty", 0, MOST_UNITS)
     first = min(min(periods) for periods in asked.values())
     last = max(max(periods) for periods in asked.values())
     for sku, periods in asked.items():

@@ -97,6 +97,6 @@ def _price(question: Row) -> tuple[float, float] | None:
     value = question.get("freeze_datetime_value")
     try:
         price = float(value) if isinstance(value, str | int | float) else -1.0
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return (1.0 - price, price) if 0.0 <= price <= 1.0 else None

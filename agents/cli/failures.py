@@ -1,0 +1,33 @@
+"""What goes wrong outside the program: signals, streams and files, in a sentence each."""
+
+import signal
+import sys
+from io import TextIOWrapper
+
+_ENDING = ("SIGTERM", "SIGHUP")
+
+
+def describe(error: BaseException) -> str:
+    """Return an error as a sentence, that of the operating system with the file's name."""
+    if isinstance(error, MemoryError):
+        return "there is too little memory"
+    if isinstance(error, OSError) and error.strerror:
+        reason = error.strerror[:1].lower() + error.strerror[1:]
+        return reason if error.filename is None else f"{error.filename}: {reason}"
+    return str(error)
+
+
+def end_as_interrupted() -> None:
+    """Let a signal that ends the process end it as Ctrl-C does; one that is ignored stays so."""
+    for name in _ENDING:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            # By the signal and not by an exception: an event loop knows how to end on it.
+            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+
+
+def write_anything() -> None:
+    """Let standard output and errors replace what their encoding cannot say."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")

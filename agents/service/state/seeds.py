@@ -1,0 +1,95 @@
+"""Seeds for whatever a client leaves unseeded: random, or hashed from the service's own seed.
+
+With a seed, a service that gets the same requests gives the same answers: the seed of a sampling
+request is a hash of the service's seed, the weights, the request, and how often it came before.
+Requests in progress at once may arrive in any order; those that are equal then swap their samples.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import uuid
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from tokengym.agents.service.engine.adapters import random_seed
+from tokengym.agents.service.engine.checkpoints import write_atomically
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tokengym.agents.service.generation.sampler import SampleRequest
+
+# Requests that are remembered to have come before; one takes about 200 bytes.
+REMEMBERED = 1 << 16
+_STARTS = "starts"
+
+
+class SeedSource:
+    """Where the seeds of one service process come from.
+
+    Args:
+        seed: of the service; `None` for random seeds.
+        start: how often the service was started on its state directory before; ids of sessions
+            differ from start to start, as checkpoints bear them.
+    """
+
+    def __init__(self, seed: int | None, start: int = 0) -> None:
+        self._seed = seed
+        self._start = start
+        self._sessions = 0
+        self._adapters = 0
+        self._asked: OrderedDict[bytes, int] = OrderedDict()
+
+    @classmethod
+    def open(cls, seed: int | None, state_dir: Path) -> SeedSource:
+        """Return the source of a service that starts now on `state_dir`."""
+        if seed is None:
+            return cls(None)
+        file = state_dir / _STARTS
+        start = int(file.read_text()) if file.exists() else 0
+        write_atomically(file, str(start + 1).encode())
+        return cls(seed, start)
+
+    def session_id(self) -> str:
+        """Return the id of a new session."""
+        if self._seed is None:
+            return str(uuid.uuid4())
+        self._sessions += 1
+        return str(uuid.UUID(bytes=self._hash("session", self._start, self._sessions), version=4))
+
+    def adapter(self) -> int:
+        """Return the seed of a new adapter, 63 bits."""
+        if self._seed is None:
+            return random_seed()
+        self._adapters += 1
+        return int.from_bytes(self._hash("adapter", self._adapters)) >> 65
+
+    def request(self, lineage: str, request: SampleRequest) -> int:
+        """Return the seed of a sampling request, 64 bits.
+
+        Args:
+            lineage: hash of the weights that are sampled from.
+            request: what is asked.
+        """
+        if self._seed is None:
+            return secrets.randbits(64)
+        key = self._hash(
+            lineage,
+            request.prompt.tobytes().hex(),
+            request.count,
+            request.sampling,
+            request.max_tokens,
+            sorted(request.stop_tokens),
+            request.stop_strings,
+        )
+        times = self._asked.pop(key, 0)
+        self._asked[key] = times + 1
+        if len(self._asked) > REMEMBERED:
+            self._asked.popitem(last=False)
+        return int.from_bytes(self._hash(key.hex(), times)) >> 64
+
+    def _hash(self, *key: object) -> bytes:
+        text = "\n".join(map(str, (self._seed, *key)))
+        return hashlib.blake2b(text.encode(), digest_size=16).digest()

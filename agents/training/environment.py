@@ -1,0 +1,96 @@
+"""Where a run is trained, and what of it another run cannot be promised to repeat."""
+
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.connection import Connection
+
+_LIBRARIES = (
+    "tokengym",
+    "gymnasium",
+    "numpy",
+    "scipy",
+    "tinker",
+    "tinker-cookbook",
+    "tokenizers",
+    "torch",
+    "transformers",
+)
+
+
+def describe_environment(connection: Connection, config: TrainConfig) -> dict[str, Any]:
+    """Return versions, processor, threads, precision and git state as JSON values.
+
+    Args:
+        connection: to the service that the run trains on.
+        config: of the run.
+    """
+    service = connection.service
+    return {
+        "versions": {name: _version(name) for name in _LIBRARIES},
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": None if service is None else service.threads,
+        "precision": None if service is None else service.precision,
+        "git": _git(Path(__file__).resolve().parents[2]),
+        "not_promised": _not_promised(connection, config),
+    }
+
+
+def _not_promised(connection: Connection, config: TrainConfig) -> list[str]:
+    """Return in sentences what may make an equal command give other figures."""
+    found = [
+        "Other versions of these libraries, another processor or another number of threads round "
+        "sums otherwise; then replies may differ, and all that follows."
+    ]
+    if connection.service is None:
+        found.append(
+            "The service is not the run's own: it decides whether equal requests get equal answers."
+        )
+    if config.mode != "sync" and not config.own_loop:
+        found.append(
+            f"mode={config.mode!r} in the cookbook's loop trains on groups in the order in which "
+            "they end, which depends on time."
+        )
+    return found
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    """Return the processor's name, as Linux tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
+
+
+def _git(root: Path) -> dict[str, Any] | None:
+    """Return commit and state of the checkout that Tokengym runs from; `None` if installed."""
+    # Only its own repository: an environment may lie within another one.
+    if not (root / ".git").exists():
+        return None
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(root), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    changes = ("status", "--porcelain", "--untracked-files=no")
+    try:
+        return {"commit": git("rev-parse", "HEAD"), "modified": bool(git(*changes))}
+    except (OSError, subprocess.CalledProcessError):
+        return None

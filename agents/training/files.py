@@ -1,0 +1,121 @@
+"""The JSON files of a run folder: written whole or not at all, read with a sentence for damage."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tokengym.envs.core.errors import OptionError
+
+T = TypeVar("T")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        OptionError: if the file cannot be read or holds something else.
+    """
+    try:
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise OptionError(f"{path} cannot be read: {error}") from error
+    except RecursionError:
+        raise OptionError(f"{path} cannot be read: it is nested too deep") from None
+    if not isinstance(data, dict):
+        raise OptionError(f"{path} must hold a JSON object, got {type(data).__name__}")
+    return data
+
+
+def read_result(path: Path, convert: Callable[[dict[str, Any]], T]) -> T | None:
+    """Read a result, a JSON object, as something made of it; `None` if there is no file.
+
+    Raises:
+        OptionError: if the file cannot be read, or nothing can be made of it.
+    """
+    if not path.exists():
+        return None
+    remedy = "a resumed run makes it anew once it is deleted"
+    try:
+        return convert(read_json(path))
+    except OptionError as error:
+        raise OptionError(f"{error}; {remedy}") from error
+    except KeyError as error:
+        raise OptionError(f"{path} is damaged: {error} is missing; {remedy}") from error
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        raise OptionError(f"{path} is damaged: {error}; {remedy}") from error
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Write a JSON object, unless the file holds it already."""
+    text = json.dumps(data, indent=2, sort_keys=True) + "\n"
+    if not path.is_file() or path.read_bytes() != text.encode():
+        write_whole(path, text.encode())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file as a whole or not at all: a run may be killed, or a disk full, at any moment."""
+    new = path.with_name(f"{path.name}.new")
+    try:
+        with new.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Read the JSON objects of a file, one a line; lines that hold none are passed over.
+
+    Raises:
+        OptionError: if the file cannot be read.
+    """
+    return [row for _, row in _lines(path) if row is not None]
+
+
+def mend_lines(path: Path) -> int:
+    """Cut lines off that hold no JSON object, and end the last one; returns how many went.
+
+    A process that is killed leaves half a line, and the next one would append to it.
+
+    Raises:
+        OptionError: if the file cannot be read.
+    """
+    return keep_lines(path, lambda _: True)
+
+
+def keep_lines(path: Path, wanted: Callable[[Mapping[str, Any]], bool]) -> int:
+    """Keep the lines of a file that hold a wanted JSON object; returns how many went.
+
+    Raises:
+        OptionError: if the file cannot be read.
+    """
+    lines = _lines(path)
+    kept = [line for line, row in lines if row is not None and wanted(row)]
+    content = b"".join(line + b"\n" for line in kept)
+    if lines and content != path.read_bytes():
+        write_whole(path, content)
+    return len(lines) - len(kept)
+
+
+def _lines(path: Path) -> list[tuple[bytes, dict[str, Any] | None]]:
+    """Return the lines of a file that are not empty, each with the object it holds."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise OptionError(f"{path} cannot be read: {error.strerror}") from error
+    return [(line, _object(line)) for line in content.split(b"\n") if line]
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None

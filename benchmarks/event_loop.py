@@ -1,0 +1,132 @@
+"""How long the event loop is held up by thousands of live episodes, and what an episode takes.
+
+All worlds at once: each group's members open together, a sampler that costs nothing answers in
+bursts, and ended groups make place for new ones, whose Tasks are drawn meanwhile as training draws
+them. A stall is the processor time of one pass of the loop. Run it with
+`python benchmarks/event_loop.py`; it takes about two minutes and exits with 1 if a bound is missed.
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from time import perf_counter, thread_time
+
+import numpy as np
+import tinker
+from tinker_cookbook.completers import StopCondition, TokenCompleter, TokensWithLogprobs
+from tinker_cookbook.rl.rollouts import do_group_rollout
+
+from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder
+from tokengym.envs.registry import baselines, make_world
+
+LEVELS = (
+    ("forecast", "easy"),
+    ("energy", "small"),
+    ("energy", "genset"),
+    ("warehouse", "pick_small"),
+    ("warehouse", "pick_large"),
+    ("warehouse", "stock"),
+    ("disruption", "L2"),
+)
+MOST_STALL_S = 0.010
+MOST_BYTES = 64 << 10
+GROUP_SIZE = 16
+BURSTS_S = 0.25
+
+
+class Bursts(TokenCompleter):
+    """Answers every quarter of a second all that was asked, with tokens that are no good reply."""
+
+    def __init__(self, reply: Sequence[int]) -> None:
+        self._reply = list(reply)
+        self._asked: list[asyncio.Future[None]] = []
+
+    async def __call__(
+        self,
+        model_input: tinker.ModelInput,
+        stop: StopCondition,
+        *,
+        max_tokens: int | None = None,
+    ) -> TokensWithLogprobs:
+        """Wait for the next burst."""
+        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asked.append(answered)
+        await answered
+        return TokensWithLogprobs(list(self._reply), [-1.0] * len(self._reply), "stop")
+
+    async def answer(self) -> None:
+        """Answer in bursts, for ever."""
+        while True:
+            await asyncio.sleep(BURSTS_S)
+            asked, self._asked = self._asked, []
+            for future in asked:
+                if not future.done():
+                    future.set_result(None)
+
+
+async def measure(episodes: int, seconds: float) -> list[float]:
+    """Return the processor time of every pass of the loop."""
+    passes: list[float] = []
+
+    async def beat() -> None:
+        while True:
+            begun = thread_time()
+            await asyncio.sleep(0)
+            passes.append(thread_time() - begun)
+
+    worlds = [await _dataset(*level) for level in LEVELS]
+    sampler = Bursts(b"7")
+    background = [asyncio.ensure_future(one) for one in (sampler.answer(), beat())]
+    groups = episodes // GROUP_SIZE
+    places = [(worlds[place % len(worlds)], place) for place in range(groups)]
+    end = perf_counter() + seconds
+    players = [asyncio.ensure_future(_play(world, place, sampler, end)) for world, place in places]
+    await asyncio.gather(*players)
+    for one in background:
+        one.cancel()
+    return passes
+
+
+async def _dataset(world: str, level: str) -> TaskDataset:
+    row = make_world(world, level).spec
+    others = {role: "null" for role in row.roles[1:] if "null" in baselines(row.id)}
+    builder = TaskDatasetBuilder(
+        world=world,
+        level=level,
+        codec="byte",
+        n_batches=1 << 20,
+        groups_per_batch=1,
+        group_size=GROUP_SIZE,
+        opponents=others,
+    )
+    return (await builder())[0]
+
+
+async def _play(dataset: TaskDataset, place: int, sampler: Bursts, end: float) -> None:
+    while perf_counter() < end:
+        (group,) = await asyncio.to_thread(dataset.get_batch, place)
+        await do_group_rollout(group, sampler)
+        place += 4096
+
+
+def main() -> int:
+    """Run the benchmark; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--episodes", type=int, default=4096)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    options = parser.parse_args()
+    passes = np.sort(asyncio.run(measure(options.episodes, options.seconds)))
+    # Passes in which nothing happened are left out: they would hide the others.
+    busy = passes[passes > 1e-4]
+    p99, worst = float(np.quantile(busy, 0.99)), float(busy[-1])
+    print(
+        f"{options.episodes} episodes, {len(busy)} busy passes of the loop: "
+        f"p50 {np.median(busy) * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms (at most "
+        f"{MOST_STALL_S * 1e3:.0f}), longest {worst * 1e3:.0f} ms"
+    )
+    return int(p99 > MOST_STALL_S)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""One damaged line of papers is one refused line, or one that is skipped; bounds are stated."""
+
+import dataclasses
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.disruption.literature_files import as_openalex, literature, write_part
+from tests.disruption.test_sources import PAPER
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.disruption.data import jsonl
+from tokengym.envs.disruption.data.jsonl import read_lines, read_papers
+from tokengym.envs.disruption.data.openalex import read_merged_ids, read_works
+
+GOOD = dataclasses.asdict(PAPER)
+DEEP = "[" * 100_000 + "]" * 100_000
+HUGE = int("1" + "0" * 400)
+
+DAMAGED: list[bytes] = [
+    json.dumps({**GOOD, "publication_year": HUGE}).encode(),
+    json.dumps({**GOOD, "publication_year": float("inf")}).encode(),
+    json.dumps({**GOOD, "cited_by_count": float("nan")}).encode(),
+    json.dumps({**GOOD, "novelty_score": float("inf")}).encode(),
+    json.dumps({**GOOD, "cd_index": "high"}).encode(),
+    json.dumps({**GOOD, "title": None}).encode(),
+    json.dumps({**GOOD, "title": "\ud83d"}).encode(),
+    json.dumps({**GOOD, "references": [1, 2]}).encode(),
+    json.dumps({**GOOD, "references": {**GOOD["references"], "count": "9"}}).encode(),
+    json.dumps({"openalex_id": "W1"}).encode(),
+    f'{{"openalex_id": {DEEP}}}'.encode(),
+    b'{"openalex_id": "W\xff"}',
+]
+
+
+@pytest.mark.parametrize("line", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_paper_is_refused_by_its_line_or_skipped(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "papers.jsonl"
+    path.write_bytes(b"\n".join([json.dumps(GOOD).encode(), line, json.dumps(GOOD).encode()]))
+    with pytest.raises(DataError, match=r"papers\.jsonl:2: "):
+        list(read_papers(path))
+    skipped: list[str] = []
+    assert list(read_papers(path, skipped)) == [PAPER, PAPER]
+    assert len(skipped) == 1
+    assert len(skipped[0]) < 400
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"publication_year": float("inf")},
+        {"publication_year": HUGE},
+        {"cited_by_count": HUGE},
+        {"abstract_inverted_index": {"we": 3}},
+        {"referenced_works": [None]},
+    ],
+    ids=range(5),
+)
+def test_a_damaged_work_is_skipped(tmp_path: Path, change: dict[str, Any]) -> None:
+    works = [as_openalex(work) for work in literature(3)]
+    works[1] |= change
+    part = tmp_path / "part.gz"
+    write_part(part, [json.dumps(work) for work in works])
+    skipped: list[str] = []
+    assert len(list(read_works([part], skipped=skipped))) == 2
+    assert len(skipped) == 1
+
+
+def test_a_short_row_of_merged_ids_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "merged_ids" / "works" / "2024.csv.gz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(gzip.compress(b"merge_date,id,merge_into_id\n,W1,W2\n,W3\n,W\xff,W5\n"))
+    skipped: list[str] = []
+    assert read_merged_ids(tmp_path, skipped)["W1"] == "W2"
+    assert len(skipped) == 1
+
+
+def test_a_line_longer_than_the_bound_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonl, "MOST_BYTES", 1 << 20)
+    path = tmp_path / "bomb.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"a": 1}\n{"b": "' + b"x" * (3 << 20) + b'"}\n{"c": 2}\n'))
+    skipped: list[str] = []
+    assert [line.fields for line in read_lines(path, skipped)] == [{"a": 1}, {"c": 2}]
+    assert skipped == [f"{path}:2: the line is longer than 1 MiB"]

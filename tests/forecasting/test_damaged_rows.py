@@ -1,0 +1,70 @@
+"""One damaged row is one rejected row, whatever is wrong with it; the file is read on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.forecasting.questions_file import plain
+from tokengym.envs.forecasting.data.reading import Reading
+
+DEEP = "[" * 100_000 + "]" * 100_000
+HUGE = "1" + "0" * 400
+ENDLESS = "1" + "0" * 5000
+
+
+def encoded(**changes: Any) -> bytes:
+    return json.dumps(plain(7, **changes)).encode()
+
+
+def written(name: str, text: str) -> bytes:
+    """A row with a text for the value of a field, whatever JSON makes of it."""
+    return encoded(**{name: 77777}).replace(b"77777", text.encode())
+
+
+DAMAGED: dict[str, bytes] = {
+    "last day": encoded(resolves_at="9999-12-31"),
+    "last hour": encoded(resolves_at="9999-12-31T23:00:00Z", closed_at="9999-12-30"),
+    "before the calendar": encoded(asked_at="0001-01-01T00:00:00+14:00"),
+    "400 digits in time": written("asked_at", HUGE),
+    "400 digits in outcome": written("outcome", HUGE),
+    "400 digits in price": written("price", HUGE),
+    "5000 digits": written("outcome", ENDLESS),
+    "infinity": encoded(asked_at=float("inf")),
+    "not a number": encoded(price=float("nan")),
+    "deep": written("sources", DEEP),
+    "bad bytes": encoded(question="Will x?").replace(b"Will x?", b"Will \xff\xfe?"),
+    "half a character": encoded(question="Will \ud83d rise?"),
+}
+
+
+def read(path: Path, content: bytes) -> Reading:
+    path.write_bytes(content)
+    reading = Reading()
+    reading.read(path)
+    assert len(reading.usable()) == 2
+    return reading
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_row_is_rejected_with_its_line(tmp_path: Path, name: str) -> None:
+    rows = [json.dumps(plain(1)).encode(), DAMAGED[name], json.dumps(plain(2)).encode()]
+    for first in (rows, rows[::-1], [rows[1], rows[0], rows[2]]):
+        reading = read(tmp_path / "rows.jsonl", b"\n".join(first))
+        (rejected,) = reading.rejected
+        assert rejected.line == first.index(rows[1]) + 1
+        assert len(str(rejected)) < 300
+    (rejected,) = read(tmp_path / "rows.json", b"[" + b",\n".join(rows) + b"]").rejected
+    assert rejected.line == 2
+
+
+def test_a_damaged_row_of_a_table_is_rejected(tmp_path: Path) -> None:
+    fields = ["id", "question", "asked_at", "resolves_at", "outcome"]
+    rows = [",".join(str(plain(number)[name]) for name in fields).encode() for number in (1, 2)]
+    bad = rows[0].replace(b"river", b"\xffiver")
+    short = b"only,two"
+    reading = read(
+        tmp_path / "rows.csv", b"\n".join([",".join(fields).encode(), bad, *rows, short])
+    )
+    assert [rejected.line for rejected in reading.rejected] == [2, 5]

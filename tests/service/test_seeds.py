@@ -1,0 +1,67 @@
+"""A service with a seed seeds alike what no client seeds; without one, at random."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+
+from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
+from tokengym.agents.service.generation.sampler import SampleRequest
+from tokengym.agents.service.generation.token_sampling import TokenSampling
+from tokengym.agents.service.state.seeds import SeedSource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REQUEST = SampleRequest(
+    "key", np.arange(5, dtype=np.int32), 2, TokenSampling(None), 8, frozenset([3, 1])
+)
+
+
+def _all(source: SeedSource) -> list[object]:
+    requests = [source.request("w", REQUEST) for _ in range(3)]
+    return [source.session_id(), source.session_id(), source.adapter(), source.adapter(), *requests]
+
+
+def test_equal_seeds_give_equal_seeds_and_no_two_of_them_alike() -> None:
+    first = _all(SeedSource(5))
+    assert first == _all(SeedSource(5))
+    assert (
+        len({*first, *_all(SeedSource(6)), *_all(SeedSource(None)), *_all(SeedSource(None))}) == 28
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(REQUEST, prompt=np.arange(6, dtype=np.int32)),
+        replace(REQUEST, count=3),
+        replace(REQUEST, max_tokens=9),
+        replace(REQUEST, stop_tokens=frozenset([3])),
+        replace(REQUEST, stop_strings=("x",)),
+        replace(REQUEST, sampling=TokenSampling(None, temperature=0.5)),
+    ],
+)
+def test_the_seed_of_a_request_depends_on_all_that_is_asked(other: SampleRequest) -> None:
+    source = SeedSource(5)
+    assert len({source.request("w", REQUEST), source.request("w", other)}) == 2
+
+
+def test_the_seed_of_a_request_is_that_of_its_weights_and_not_of_their_name() -> None:
+    by_name = replace(REQUEST, weights="another name")
+    assert SeedSource(5).request("w", REQUEST) == SeedSource(5).request("w", by_name)
+    assert SeedSource(5).request("w", REQUEST) != SeedSource(5).request("v", REQUEST)
+    spec, a, b = LoraSpec(2), torch.ones(2, 3), torch.zeros(3, 2)
+    weights = LoraWeights(spec, {"m": (a, b)})
+    assert weights.digest == LoraWeights(spec, {"m": (a.clone(), b.clone())}).digest
+    assert weights.digest != LoraWeights(spec, {"m": (a, b + 1)}).digest
+
+
+def test_sessions_of_a_later_start_have_other_ids(tmp_path: Path) -> None:
+    ids = [SeedSource.open(5, tmp_path).session_id() for _ in range(3)]
+    assert len(set(ids)) == 3
+    assert ids[0] == SeedSource(5).session_id()

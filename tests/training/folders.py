@@ -1,0 +1,73 @@
+"""Comparing run folders: what of them differs beyond times, addresses and names."""
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from safetensors.numpy import load_file
+
+VARYING = {"console.log", "logs.log", "run.lock", "service.log", "timing_spans.jsonl", "starts"}
+"""Files that hold times, and what libraries print. Adapters in `unnamed` die with a service."""
+_NAMED = {"log_path", "session_name", "base_url"}
+"""Fields of `config.json` that name a folder or an address."""
+_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Id of a session of a service, which a service without a seed makes up."""
+_LASTED = re.compile(r"in [\d,]+ s;")
+"""How long a run took, in its report."""
+ROUNDING = 1e-3
+"""How far numbers may lie apart where the sums of a batch depend on who else is in it."""
+
+
+def differences(one: Path, two: Path, tolerance: float = 0.0) -> list[str]:
+    """Return the files that differ between two run folders.
+
+    Args:
+        one: a run folder.
+        two: another one.
+        tolerance: largest difference of numbers in JSON lines and tensors that counts as none.
+    """
+    first, second = _files(one), _files(two)
+    both = sorted(first.keys() & second.keys())
+    different = [name for name in both if not _equal(first[name], second[name], tolerance)]
+    return sorted(first.keys() ^ second.keys()) + different
+
+
+def _files(folder: Path) -> dict[str, Any]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        _SESSION.sub("ID", str(path.relative_to(folder))): _content(path, folder)
+        for path in files
+        if path.name not in VARYING and "unnamed" not in path.parts
+    }
+
+
+def _content(path: Path, folder: Path) -> Any:
+    if path.suffix == ".safetensors":
+        return {name: tensor.ravel().tolist() for name, tensor in load_file(path).items()}
+    if path.suffix == ".png":
+        return path.read_bytes()
+    text = _LASTED.sub("in SECONDS;", _SESSION.sub("ID", path.read_text()))
+    text = text.replace(str(folder), "FOLDER")
+    if path.suffix not in (".json", ".jsonl"):
+        return text
+    rows = [text] if path.suffix == ".json" else text.splitlines()
+    return [
+        {
+            name: value
+            for name, value in json.loads(row).items()
+            if not name.startswith("time/") and name not in _NAMED
+        }
+        for row in rows
+    ]
+
+
+def _equal(one: Any, two: Any, tolerance: float) -> bool:
+    if isinstance(one, float) and isinstance(two, float):
+        return math.isclose(one, two, rel_tol=0.0, abs_tol=tolerance)
+    if isinstance(one, dict) and isinstance(two, dict):
+        return one.keys() == two.keys() and all(_equal(one[k], two[k], tolerance) for k in one)
+    if isinstance(one, list) and isinstance(two, list):
+        return len(one) == len(two) and all(map(_equal, one, two, [tolerance] * len(one)))
+    return bool(one == two)

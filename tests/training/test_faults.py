@@ -1,0 +1,189 @@
+"""What goes wrong around a run is said in a sentence and loses nothing: docs/reliability.md.
+
+Each row of the first table of the page is a fault made here. Where the page says something else,
+the test shows the row that belongs there.
+"""
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from tests.analysis.test_compare import finished
+from tests.training.test_monitor import line
+from tokengym.agents.cli import app
+from tokengym.agents.cli.failures import describe, write_anything
+from tokengym.agents.training.config import preset
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.mending import mend_run
+from tokengym.agents.training.progress import Progress
+from tokengym.agents.training.run import SCHEMA_VERSION, Run
+
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+CONFIG = preset("forecast", evaluation_tasks=8, max_tokens=16)
+STATES = [
+    {"name": f"00000{step}", "batch": step, "state_path": f"tinker://s:train:0/weights/{step}"}
+    for step in (1, 2, 3)
+]
+
+
+class Fault(NamedTuple):
+    """What is done to the folder of a run, and the command that meets it.
+
+    Attributes:
+        done: in words.
+        make: does it.
+        meet: returns or raises what is said.
+        lost: in words.
+    """
+
+    done: str
+    make: Callable[[Path], object]
+    meet: Callable[[Path], str]
+    lost: str = "nothing"
+
+
+def lines(rows: object) -> str:
+    return "".join(f"{json.dumps(row)}\n" for row in rows)  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A finished run of three steps."""
+    found = finished(tmp_path / "run", CONFIG, 0.1, 0.6)
+    steps = [{**json.loads(line(step)), "progress/batch": step} for step in range(3)]
+    (found / "metrics.jsonl").write_text(lines(steps))
+    (found / "checkpoints.jsonl").write_text(lines(STATES))
+    return found
+
+
+def resume(folder: Path) -> str:
+    run = Run(folder)
+    with run.lock():
+        said = mend_run(Job.resolve(run.config), run)
+        assert run.evaluation_before is None
+    # Mended once, there is nothing more to say, and a next row stands on a line of its own.
+    assert mend_run(Job.resolve(run.config), run) == []
+    for name in ("metrics.jsonl", "checkpoints.jsonl"):
+        rows = (folder / name).read_text()
+        assert rows.endswith("\n")
+        assert [json.loads(row) for row in rows.splitlines()]
+    return "; ".join(said)
+
+
+def compare(folder: Path) -> str:
+    shown = CliRunner().invoke(app, ["compare", str(folder)], catch_exceptions=False)
+    return shown.output
+
+
+def append(name: str, text: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text((folder / name).read_text() + text)
+
+
+def write(name: str, text: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text(text)
+
+
+def put_directory(name: str) -> Callable[[Path], object]:
+    def make(folder: Path) -> None:
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).mkdir()
+
+    return make
+
+
+def without_outcome(make: Callable[[Path], object]) -> Callable[[Path], object]:
+    def unfinished(folder: Path) -> None:
+        (folder / "outcome.json").unlink()
+        make(folder)
+
+    return unfinished
+
+
+FAULTS = [
+    Fault(
+        "half a line at the end of `metrics.jsonl`",
+        append("metrics.jsonl", '{"step": 3, "pr'),
+        resume,
+    ),
+    Fault(
+        "half a line at the end of `checkpoints.jsonl`",
+        append("checkpoints.jsonl", '{"name": "0000'),
+        resume,
+    ),
+    Fault(
+        "two rows glued together in `metrics.jsonl`",
+        append("metrics.jsonl", '{"step": 3{"step": 3}\n'),
+        resume,
+    ),
+    Fault(
+        "a kill after a step, before it is saved",
+        write("checkpoints.jsonl", lines(STATES[:2])),
+        resume,
+        "the step, which is done again",
+    ),
+    Fault(
+        "a `checkpoints.jsonl` of 0 bytes", without_outcome(write("checkpoints.jsonl", "")), resume
+    ),
+    Fault(
+        "a damaged `evaluation_before.json`",
+        write("evaluation_before.json", '{"returns_by_task": 3}'),
+        resume,
+    ),
+    Fault("half an `outcome.json`, in `compare`", write("outcome.json", '{"before": {'), compare),
+    Fault(
+        "a foreign `outcome.json`, in `compare`",
+        write("outcome.json", '{"state": "completed"}'),
+        compare,
+    ),
+    Fault(
+        "`steps: null` in `settings.json`",
+        write(
+            "settings.json",
+            json.dumps({**asdict(CONFIG), "schema_version": SCHEMA_VERSION, "steps": None}),
+        ),
+        resume,
+    ),
+    Fault("a `settings.json` nested 100,000 deep", write("settings.json", "[" * 100_000), resume),
+    Fault("a directory called `metrics.jsonl`", put_directory("metrics.jsonl"), resume),
+    Fault("a directory called `run.lock`", put_directory("run.lock"), resume),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.done for fault in FAULTS])
+def test_the_page_says_what_is_said(folder: Path, fault: Fault) -> None:
+    fault.make(folder)
+    try:
+        said = fault.meet(folder)
+    except Exception as error:
+        said = describe(error)
+    assert "Traceback" not in said
+    assert "\n" not in said
+    row = f"| {fault.done} | {said.replace(str(folder.parent) + '/', '')} | {fault.lost} |"
+    assert row in PAGE.read_text().splitlines(), f"the row of {PAGE.name} would be\n{row}"
+    if fault.lost == "nothing" and (folder / "metrics.jsonl").is_file():
+        assert Run(folder).steps_done == 3
+
+
+def test_a_path_that_looks_like_markup_is_shown_as_it_is(tmp_path: Path) -> None:
+    named = finished(tmp_path / "a[bold]b[", CONFIG, 0.1, 0.6)
+    assert "a[bold]b[" in compare(named)
+    shown = io.StringIO()
+    Progress(Console(file=shown, soft_wrap=True)).say("run folder: x[/y] run[bold]")
+    assert shown.getvalue() == "run folder: x[/y] run[bold]\n"
+
+
+def test_an_output_that_cannot_say_it_says_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output, encoding="ascii"))
+    write_anything()
+    print("0.5 ± 0.1")
+    sys.stdout.flush()
+    assert output.getvalue() == b"0.5 ? 0.1\n"

@@ -1,0 +1,48 @@
+"""What cannot be is refused before there is a run folder or a service."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tokengym.agents.cli import app
+from tokengym.agents.training.config import preset
+from tokengym.agents.training.run import Run
+from tokengym.envs.core.errors import TokengymError
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("forecast --level nosuch", "has the levels"),
+        ("forecast --option label=x", "label must be"),
+        ("forecast --data nowhere.jsonl", "nowhere.jsonl"),
+        ("forecast --temperature -1", "temperature must be at least 0, got -1"),
+        ("forecast --temperature nan", "temperature must be a finite number"),
+        ("forecast --learning-rate inf", "learning_rate must be a finite number"),
+        ("forecast --bar nan", "bar must be a finite number"),
+        ("forecast --seed -1", "seed must be at least 0"),
+        ("forecast --rank 5000", "lora_rank must be at most 1024"),
+        ("forecast --max-tokens 100000", "below the model's context of"),
+        ("forecast --renderer nosuch", "nosuch"),
+        ("forecast --opponent forecaster=null", "forecaster is trained"),
+        ("disruption --opponent predictor=null", "predictor is trained"),
+        ("disruption --opponent challenger=tinker://x", "a path like tinker://"),
+        ("disruption --opponent challenger=unsaved", "has saved no weights yet"),
+        ("disruption --start unsaved", "has saved no weights yet"),
+        ("disruption --credit exact", "credit='exact' is not known here"),
+        ("energy --level genset --credit exact", "credit='exact' is not known here"),
+        ("forecast --set nosuch=1", "do not fit the trainer"),
+    ],
+)
+def test_what_cannot_be_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Run(tmp_path / "unsaved").write_config(preset("disruption"))
+    ended = CliRunner().invoke(app, ["train", *typed.split(), "--run", "run", "--yes"])
+    assert isinstance(ended.exception, TokengymError)
+    assert said in str(ended.exception)
+    assert not Path("run").exists()

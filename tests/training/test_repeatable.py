@@ -1,0 +1,53 @@
+"""The same job twice leaves the same run folder, also when it is interrupted and goes on."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training.folders import ROUNDING, differences
+from tests.training.jobs import run_job
+from tokengym.agents.training.config import TrainConfig, preset
+from tokengym.agents.training.progress import Bar
+from tokengym.agents.training.run import Run
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+TINY: dict[str, Any] = {"groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2, "steps": 2}
+FORECAST = preset("forecast", **TINY, loop="own")
+KINDS: dict[str, TrainConfig] = {
+    "rewards": replace(FORECAST, loop="auto", mode="async", estimator="remax"),
+    "self-play": preset("disruption", **TINY, max_tokens=32, self_play=True, separate=True),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_job_twice_leaves_the_same_folder(
+    tmp_path: Path, served: dict[str, Any], kind: str
+) -> None:
+    config = replace(KINDS[kind], **served)
+    one, two = tmp_path / "a" / "run", tmp_path / "b" / "run"
+    for folder in (one, two):
+        run_job(config, folder)
+    assert differences(one, two, ROUNDING) == []
+
+
+def test_an_interrupted_run_ends_as_one_that_was_not(
+    tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(FORECAST, **served, steps=3, overrides=("rolling_save_every=1",))
+    whole, broken = tmp_path / "a" / "run", tmp_path / "b" / "run"
+    run_job(config, whole)
+    shown = Bar.show
+    monkeypatch.setattr(Bar, "show", _interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_job(config, broken)
+    assert 1 <= Run(broken).steps_done < 3
+    monkeypatch.setattr(Bar, "show", shown)
+    run_job(config, broken)
+    assert differences(whole, broken, ROUNDING) == []
+
+
+def _interrupt(bar: Bar, row: object) -> None:
+    raise KeyboardInterrupt
