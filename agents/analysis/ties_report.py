@@ -7,7 +7,7 @@ import numpy as np
 
 from tokengym.agents.analysis.report import Picture, Report, Table
 from tokengym.agents.analysis.ties import TieStudy
-from tokengym.rewards.estimates import Estimate
+from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,8 +26,7 @@ def ties_report(study: TieStudy) -> Report:
     lines = (
         study.verdict,
         _recommendation(study),
-        f"Mean reward {study.mean_reward:.4f}, correct (above {study.threshold:g}) "
-        f"{study.correct_rate:.1%}.",
+        _means(study),
         f"{study.rollouts_per_second:,.1f} rollouts/s, {study.tokens_per_second:,.0f} tokens/s "
         f"({effort.codec}): {effort.tokens_per_rollout:,.1f} tokens a rollout, "
         f"{effort.written_per_rollout:,.1f} of them written by the policy.",
@@ -39,6 +38,20 @@ def ties_report(study: TieStudy) -> Report:
         Table(("", "rate"), _rows(study), "At any group size", _INTERVALS),
     )
     return Report(title, lines, parts)
+
+
+def _means(study: TieStudy) -> str:
+    """State the mean reward and the share of correct rollouts, with intervals over groups."""
+    rewards = np.array(study.rewards)
+    mean = mean_estimate(rewards.mean(axis=1).tolist())
+    correct = (rewards > study.threshold).mean(axis=1)
+    share = mean_estimate(correct.tolist())
+    if share.low < 0.0 or share.high > 1.0 or share.low == share.high:
+        share = share_estimate(float(correct.sum()), len(correct))
+    return (
+        f"Mean reward {mean.value:.4f} ({mean.low:.4f} to {mean.high:.4f}), correct (above "
+        f"{study.threshold:g}) {share.value:.1%} ({share.low:.1%} to {share.high:.1%})."
+    )
 
 
 def _recommendation(study: TieStudy) -> str:
