@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.agents.analysis.evaluate import play_all, play_group, well_formed
+from tokengym.agents.analysis.evaluate import evaluate, play_all, play_group, well_formed
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import Policy, Record
 from tokengym.envs.core.seeding import SPLITS, generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
+from tokengym.envs.registry import load
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
 from tokengym.rewards.bounds import GRID, Range
@@ -73,6 +74,8 @@ class Certificate:
         declared: lowest and highest return the world declares.
         observed: lowest and highest return any policy got.
         returns: what each scripted policy earns.
+        blind: what the best policy earns that ignores the Task, on these Tasks; `null` where the
+            world names none.
         optimum: mean over the Tasks of the best expected return.
         exact: whether that is the optimum, rather than a bound of it, on every Task.
         grouped: the policy whose rollouts make the groups: `noisy`, or `random` without one.
@@ -92,6 +95,7 @@ class Certificate:
     declared: tuple[float, float]
     observed: tuple[float, float]
     returns: Mapping[str, Estimate]
+    blind: Estimate
     optimum: Estimate
     exact: bool
     grouped: str
@@ -107,6 +111,7 @@ class Certificate:
         """Return plain JSON values; estimates and intervals as mappings."""
         return asdict(self) | {
             "returns": {name: value._asdict() for name, value in self.returns.items()},
+            "blind": self.blind._asdict(),
             "optimum": self.optimum._asdict(),
             "ties": {name: value._asdict() for name, value in self.ties.items()},
             "episode_bytes": self.episode_bytes._asdict(),
@@ -186,6 +191,7 @@ def check(
         declared=(declared.low, declared.high),
         observed=(float(everything.min()), float(everything.max())),
         returns={name: mean_estimate(values.tolist()) for name, values in earned.items()},
+        blind=_best_blind(world, tested, policies["null"], seed),
         optimum=mean_estimate(limit_T.tolist()),
         exact=all(limit.exact for limit in limits),
         grouped=grouped,
@@ -199,6 +205,17 @@ def check(
         ),
         broken={contract: what for contract, what in found.items() if what},
     )
+
+
+def _best_blind(world: World, tasks: Sequence[Task], null: Policy, seed: int) -> Estimate:
+    """Return what the best of the world's blind policies earns; nobody argues with it."""
+    role, silent = world.spec.roles[0], dict.fromkeys(world.spec.roles, null)
+    policies = load(world.spec.blind)(world) if world.spec.blind else {"null": null}
+    played = (
+        evaluate(world, tasks, silent | {role: policy}, role=role, seed=seed)
+        for policy in policies.values()
+    )
+    return max(played, key=lambda found: found.value)
 
 
 def random_bytes(world: World, turn: Turn, rng: np.random.Generator) -> str:

@@ -26,6 +26,10 @@ LEVELS_HEADER = (
     "malformed",
     "bytes",
 )
+HEADROOM_HEADER = (
+    *("world", "level", "Tasks", "best blind policy", "best simple rule", "best honest rule"),
+    *("optimum", "closed by the simple rule", "closed by the honest rule"),
+)
 WORLDS_HEADER = ("world", "what a policy does", "null", "random", "best rule", "optimum")
 
 
@@ -40,9 +44,15 @@ def worlds_table(certificates: Sequence[Found]) -> str:
     return markdown_table(WORLDS_HEADER, [_world_row(found) for found in firsts])
 
 
+def headroom_table(certificates: Sequence[Found]) -> str:
+    """Return how far rules go from the best blind policy to the optimum, by level."""
+    return markdown_table(HEADROOM_HEADER, [_headroom_row(found) for found in certificates])
+
+
 BLOCKS: Mapping[str, Callable[[Sequence[Found]], str]] = {
     "tokengym check, by level": levels_table,
     "tokengym check, by world": worlds_table,
+    "tokengym check, headroom": headroom_table,
 }
 """Blocks of pages that are made of certificates, by name."""
 
@@ -77,6 +87,23 @@ def _world_row(found: Found) -> Sequence[str]:
         _mean(found["returns"]["random"]),
         _best_rule(found, _mean),
         f"{_mean(found['optimum'])}{'' if found['exact'] else ' (bound)'}",
+    )
+
+
+def _headroom_row(found: Found) -> Sequence[str]:
+    planners = spec(found["world"]).planners
+    rules = {
+        name: value for name, value in found["returns"].items() if name not in ("oracle", "noisy")
+    }
+    simple = {name: value for name, value in rules.items() if name not in planners}
+    best = [max(some, key=lambda name: some[name]["value"]) for some in (simple, rules)]
+    blind, optimum = found["blind"]["value"], found["optimum"]["value"]
+    return (
+        *(spec(found["world"]).short_name, f"`{found['level']}`", str(found["tasks"])),
+        _mean(found["blind"]),
+        *(f"{_mean(rules[name])} `{name}`" for name in best),
+        f"{optimum:.3f}{'' if found['exact'] else ' (bound)'}",
+        *(f"{(rules[name]['value'] - blind) / (optimum - blind):.0%}" for name in best),
     )
 
 

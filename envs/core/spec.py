@@ -37,6 +37,7 @@ class WorldSpec:
         blind: `module:function` from World to policies by name that ignore the Task. The best of
             them on given Tasks is what a learner reaches without reading; empty if there are none.
         blind_name: what reports call the best of them.
+        planners: baselines that plan or were fitted: no simple rules, but honest ones.
         training: fields of a training configuration, such as `max_tokens`, where this world starts
             from other values than the trainer's defaults. `max_tokens` and the option `prompt` are
             those of the toy model.
@@ -73,6 +74,7 @@ class WorldSpec:
     demonstrations: str = ""
     blind: str = ""
     blind_name: str = "best blind"
+    planners: tuple[str, ...] = ()
     training: Mapping[str, Any] = field(default_factory=dict)
     opponents: Mapping[str, str] = field(default_factory=dict)
     evaluation: Mapping[str, Any] = field(default_factory=dict)

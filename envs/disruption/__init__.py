@@ -16,6 +16,7 @@ SPEC = WorldSpec(
     demonstrations="tokengym.envs.disruption.demonstrations:labelled",
     metrics="tokengym.envs.disruption.report:METRICS",
     blind="tokengym.envs.disruption.blind:blind",
+    planners=("logistic",),
     training={
         "options": {"prompt": "terse", "label": "expected"},
         "max_tokens": 96,

@@ -27,6 +27,7 @@ SPEC = WorldSpec(
     render="tokengym.envs.energy.render:render_episode",
     metrics="tokengym.envs.energy.report:METRICS",
     blind="tokengym.envs.energy.blind:blind",
+    planners=("mpc",),
     training={
         "options": {"prompt": "terse"},
         "max_tokens": 10,

@@ -29,6 +29,7 @@ SPEC = WorldSpec(
     render="tokengym.envs.warehouse.render:render_episode",
     metrics="tokengym.envs.warehouse.report:METRICS",
     blind="tokengym.envs.warehouse.blind:blind",
+    planners=("replan",),
     training={
         "options": {"prompt": "terse"},
         "max_tokens": 48,
