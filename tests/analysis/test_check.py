@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from tests.analysis.digits import POLICIES, SPEC, Digits
 from tokengym.agents.analysis.check import Certificate, Contract, check
+from tokengym.agents.analysis.check_tables import headroom_table
 from tokengym.agents.analysis.evaluate import evaluate
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError
@@ -207,7 +208,8 @@ def test_certificates_come_out_as_json_and_the_exit_status_says_all_contracts_ar
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "certificates.json"
-    call = ["check", "forecast", "--level", "easy", "--tasks", "8", "--json", str(out)]
+    exact = ["--option", "label=expected"]
+    call = ["check", "forecast", "--level", "easy", "--tasks", "8", *exact, "--json", str(out)]
     result = CliRunner().invoke(app, call)
     assert result.exit_code == 0, result.output
     (found,) = json.loads(out.read_text())
@@ -215,6 +217,12 @@ def test_certificates_come_out_as_json_and_the_exit_status_says_all_contracts_ar
     assert found["returns"]["oracle"]["value"] > found["returns"]["null"]["value"] == 0.0
     assert found["malformed"] == 1.0
     assert found["broken"] == {}
+    row = headroom_table([found]).splitlines()[-1]
+    returns = {name: found["returns"][name]["value"] for name in ("empirical", "oracle")}
+    blind, optimum = found["blind"]["value"], found["optimum"]["value"]
+    assert returns["empirical"] < optimum
+    closed = (returns["empirical"] - blind) / (optimum - blind)
+    assert f"| {returns['empirical']:.3f} `empirical` | {optimum:.3f} | {closed:.0%} |" in row
     assert "all kept" in result.output
 
 
