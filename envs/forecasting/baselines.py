@@ -73,7 +73,10 @@ def _write(forecast: Forecast, question: Question, *, decimals: int = 3) -> str:
 
 
 def constants(world: World) -> Mapping[str, Policy]:
-    """Return by reply the policies that state k/40, k = 1 to 39, to every question."""
+    """Return by reply the policies that state k/40, k = 1 to 39, to every yes/no question.
+
+    Of several outcomes they state equal probabilities.
+    """
     replies = [f"Probability: {share / 40:.3f}" for share in range(1, 40)]
     return {reply: _always(reply) for reply in replies}
 
@@ -85,7 +88,11 @@ def base_rate(world: World) -> Forecast:
 
 
 def _always(reply: str) -> Policy:
-    return lambda world, turn, rng: reply
+    def state(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+        question = _question(world)
+        return _write(_uniform(question), question) if question.options else reply
+
+    return state
 
 
 def _informed(world: World) -> Forecast:
