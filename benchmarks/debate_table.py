@@ -57,7 +57,8 @@ def measure(level: str, target: str, challenger: str, count: int) -> dict[str, C
         earned = mean_estimate([record.returns[PREDICTOR] for record in records])
         malformed = 1 - statistics.fmean(well_formed(records, PREDICTOR))
         returns[name] = f"{earned}, {malformed:.0%}"
-    bounds = [exact.optimum(task)[PREDICTOR].value for task in tasks]
+    rescored = [exact.adopt(task) for task in tasks]
+    bounds = [exact.optimum(task)[PREDICTOR].value for task in rescored]
     groups = [play_group(world, task, sides["noisy"], max(GROUP_SIZES)) for task in tasks[:GROUPS]]
     whole = np.array([[run.returns[PREDICTOR] for run in group] for group in groups])
     right = np.array(
@@ -71,7 +72,7 @@ def measure(level: str, target: str, challenger: str, count: int) -> dict[str, C
         for size in GROUP_SIZES
     }
     played = {
-        name: np.array([run.returns[PREDICTOR] for run in play_all(exact, tasks, roles)])
+        name: np.array([run.returns[PREDICTOR] for run in play_all(exact, rescored, roles)])
         for name, roles in sides.items()
     }
     above = sum(int((earned > np.array(bounds) + 1e-4).sum()) for earned in played.values())

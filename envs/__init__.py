@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tokengym.envs.adapters.gymnasium_env import TextEnv
     from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
     from tokengym.envs.adapters.pettingzoo_parallel import TextParallelEnv
+    from tokengym.envs.adapters.rollouts import Rollout, Rollouts, is_complete
     from tokengym.envs.adapters.vector_env import TextVectorEnv
 
 __all__ = [
@@ -51,6 +52,8 @@ __all__ = [
     "Record",
     "ReplyForm",
     "RoleError",
+    "Rollout",
+    "Rollouts",
     "StopReason",
     "Task",
     "TaskError",
@@ -66,6 +69,7 @@ __all__ = [
     "WorldSpec",
     "baselines",
     "complaint",
+    "is_complete",
     "last_match",
     "make_world",
     "play",
@@ -78,10 +82,13 @@ __getattr__ = lazy_attributes(
     __name__,
     {
         "ExactCredit": "tokengym.envs.adapters.exact_credit",
+        "Rollout": "tokengym.envs.adapters.rollouts",
+        "Rollouts": "tokengym.envs.adapters.rollouts",
         "TextAECEnv": "tokengym.envs.adapters.pettingzoo_aec",
         "TextEnv": "tokengym.envs.adapters.gymnasium_env",
         "TextParallelEnv": "tokengym.envs.adapters.pettingzoo_parallel",
         "TextVectorEnv": "tokengym.envs.adapters.vector_env",
+        "is_complete": "tokengym.envs.adapters.rollouts",
     },
 )
 

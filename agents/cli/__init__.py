@@ -17,6 +17,7 @@ from tokengym.agents.cli.play import play
 from tokengym.agents.cli.report import report
 from tokengym.agents.cli.rollouts import rollouts
 from tokengym.agents.cli.serve import PASS_THROUGH, serve
+from tokengym.agents.cli.serve_env import serve_env
 from tokengym.agents.cli.ties import ties
 from tokengym.agents.cli.train import train
 from tokengym.agents.cli.view import view
@@ -62,6 +63,7 @@ app.command()(report)
 app.add_typer(data, name="data")
 app.add_typer(models, name="models")
 app.command(context_settings=PASS_THROUGH)(serve)
+app.command()(serve_env)
 
 
 def run() -> None:

@@ -7,6 +7,7 @@ from tokengym.envs.core.errors import OptionError
 _MODULES = {
     "tinker": ("tinker", "tinker_cookbook", "torch", "transformers"),
     "data": ("httpx", "pyarrow"),
+    "openenv": ("openenv",),
 }
 """By extra, modules that come with it."""
 

@@ -12,6 +12,7 @@ from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, policy, scripted_opponent, spec
 from tokengym.envs.rendering import has_picture, require_picture
 from tokengym.envs.tokens.codec import Codec, Reply, TokenArray, resolve
@@ -21,7 +22,8 @@ Observation = TokenArray | str
 Mode = Literal["tokens", "text"]
 
 _MODES = ("tokens", "text")
-_TASK_INDICES = 2**31
+TASK_INDICES = 2**31
+"""Tasks are drawn at indices below it where they never run out."""
 
 
 class EnvConfig:
@@ -107,9 +109,7 @@ class EnvConfig:
             return task
         split, index = options.get("split", self.split), options.get("index")
         if index is None:
-            size = self.world.size(split)
-            # An empty split is refused by `task`, which knows why it is empty.
-            index = int(rng.integers(_TASK_INDICES if size is None else max(size, 1)))
+            index = task_index(self.world, split, rng)
         return self.world.task(split, index)
 
     def start(self, task: Task) -> tuple[Episode | None, Turn]:
@@ -147,15 +147,30 @@ class EnvConfig:
         return Reply(text, complete=True), answer
 
 
+def task_index(world: World, split: str, rng: np.random.Generator) -> int:
+    """Draw the index of a Task of `split`.
+
+    Raises:
+        OptionError: if the split is unknown.
+    """
+    size = world.size(split)
+    # An empty split is refused by `task`, which knows why it is empty.
+    return int(rng.integers(TASK_INDICES if size is None else max(size, 1)))
+
+
 def opponents_of_one(
-    world: str, opponents: Mapping[str, Policy | str] | None
+    world: str, opponents: Mapping[str, Policy | str] | None, played: str | None = None
 ) -> dict[str, Policy | str]:
     """Return opponents that leave one role to play: `opponents` and, for the others, the usual one.
 
-    The first role that `opponents` does not name is the one to play.
+    Args:
+        world: id or short name of the world.
+        opponents: by role a policy or a baseline's name.
+        played: the role to play; the first that `opponents` does not name if `None`.
     """
     named = dict(opponents or {})
-    others = [role for role in spec(world).roles if role not in named][1:]
+    left = [role for role in spec(world).roles if role not in named]
+    others = left[1:] if played is None else [role for role in left if role != played]
     return {**named, **{role: scripted_opponent(world, role) for role in others}}
 
 

@@ -10,13 +10,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Self
 
 from tokengym.envs.core.display import html_fields, shorten
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
 
-_FIELDS = ("world", "level", "split", "index", "instance", "answer")
+_NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+_FIELDS = ("world", "level", "split", "index", "options", "instance", "answer")
 
 
 def canonical_json(value: object) -> str:
@@ -40,6 +42,8 @@ class Task(Immutable):
         index: position within (world, level, split), `>= 0`.
         instance_json: canonical JSON of what defines the problem.
         answer_json: canonical JSON of what is known but never shown to a policy.
+        options_json: canonical JSON of the options by which replies to it are scored, where they
+            are not the world's defaults. A world with other ones refuses the Task.
     """
 
     world: str
@@ -48,6 +52,7 @@ class Task(Immutable):
     index: int
     instance_json: str
     answer_json: str
+    options_json: str = "{}"
 
     @classmethod
     def create(
@@ -59,13 +64,15 @@ class Task(Immutable):
         index: int,
         instance: Mapping[str, Any],
         answer: Mapping[str, Any],
+        options: Mapping[str, Any] = _NO_OPTIONS,
     ) -> Self:
         """Build a Task from plain JSON mappings.
 
         Raises:
             TaskError: if a value is not finite plain JSON.
         """
-        return cls(world, level, split, index, canonical_json(instance), canonical_json(answer))
+        parts = (canonical_json(dict(part)) for part in (instance, answer, options))
+        return cls(world, level, split, index, *parts)
 
     @cached_property
     def instance(self) -> Mapping[str, Any]:
@@ -78,6 +85,11 @@ class Task(Immutable):
         return _mapping(json.loads(self.answer_json), "answer")
 
     @cached_property
+    def options(self) -> Mapping[str, Any]:
+        """Options by which replies are scored, other than the defaults. Treat as read-only."""
+        return _mapping(json.loads(self.options_json), "options")
+
+    @cached_property
     def fingerprint(self) -> str:
         """32 hexadecimal digits that name the instance, whatever its split, level or index."""
         return fingerprint(self.world, self.instance_json)
@@ -85,7 +97,8 @@ class Task(Immutable):
     def to_json(self) -> str:
         """Return the Task as one line of JSON; `from_json` gives an equal Task back."""
         head = {"world": self.world, "level": self.level, "split": self.split, "index": self.index}
-        return canonical_json({**head, "instance": self.instance, "answer": self.answer})
+        parts = {"options": self.options, "instance": self.instance, "answer": self.answer}
+        return canonical_json({**head, **parts})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -114,17 +127,19 @@ class Task(Immutable):
             index=index,
             instance=_mapping(fields["instance"], "instance"),
             answer=_mapping(fields["answer"], "answer"),
+            options=_mapping(fields["options"], "options"),
         )
 
     def __repr__(self) -> str:
         """Name the Task; its contents are in `instance` and `answer`."""
+        options = f", options={dict(self.options)}" if self.options else ""
         return (
             f"Task({self.world!r}, level={self.level!r}, split={self.split!r}, "
-            f"index={self.index}, fingerprint={self.fingerprint!r})"
+            f"index={self.index}, fingerprint={self.fingerprint!r}{options})"
         )
 
     def _repr_html_(self) -> str:
-        head = {"level": self.level, "split": self.split, "index": self.index}
+        head = {"level": self.level, "split": self.split, "index": self.index, **self.options}
         shown = {**head, "fingerprint": self.fingerprint, **self.instance}
         return html_fields(self.world, {name: shorten(str(shown[name]), 400) for name in shown})
 

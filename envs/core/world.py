@@ -8,6 +8,7 @@ splits and indices of Tasks, the compiled Tasks, the reward grid and the declare
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar, Generic, NamedTuple, Self, cast
 
@@ -123,6 +124,11 @@ class World(ABC, Generic[Compiled]):
         """What a well-formed reply of the role to speak looks like; by default, the example."""
         return ReplyForm(self.expected_form, "\n" not in self.expected_form)
 
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options by which this world scores replies, where they are not the defaults."""
+        return self._scoring_options()
+
     # Tasks
 
     def size(self, split: str = "train") -> int | None:
@@ -165,6 +171,7 @@ class World(ABC, Generic[Compiled]):
             index=index,
             instance=instance,
             answer=answer,
+            options=self.options,
         )
 
     def _draw_task(self, split: str, index: int) -> Task:
@@ -210,6 +217,14 @@ class World(ABC, Generic[Compiled]):
         """
         return instance
 
+    def adopt(self, task: Task) -> Task:
+        """Return `task` as this world scores it, to compare options on the same Task."""
+        return replace(task, options_json=canonical_json(dict(self.options)))
+
+    def _scoring_options(self) -> Mapping[str, Any]:
+        """Options, where not the defaults, that change what a reply to a given Task earns."""
+        return {}
+
     def _drawing_options(self) -> tuple[object, ...]:
         """Options that change which Tasks are drawn; each combination has streams of its own."""
         return ()
@@ -246,8 +261,15 @@ class World(ABC, Generic[Compiled]):
         """Return what an episode of `task` needs, worked out once and shared by all episodes.
 
         Raises:
-            TaskError: if the Task belongs to another world or its contents are damaged.
+            TaskError: if the Task belongs to another world, is scored by other options, or its
+                contents are damaged.
         """
+        options = canonical_json(dict(self.options))
+        if task.world == self.spec.id and task.options_json != options:
+            raise TaskError(
+                f"{self.spec.id}: the Task is scored by the options {task.options_json}, this "
+                f"world by {options}; `adopt(task)` returns the Task as this world scores it"
+            )
         compiled: Compiled = _compile(type(self), self.spec.id, task, self._compile_options())
         return compiled
 
@@ -282,9 +304,9 @@ class World(ABC, Generic[Compiled]):
         """Open an episode of `task`; any episode under way is dropped.
 
         Raises:
-            TaskError: if the Task belongs to another world or its contents are damaged.
+            TaskError: as `compile` does.
         """
-        self._compiled = _compile(type(self), self.spec.id, task, self._compile_options())
+        self._compiled = self.compile(task)
         self._returns = dict.fromkeys(self.spec.roles, 0.0)
         turn = self._begin(task)
         self._role = turn.role

@@ -39,6 +39,13 @@ from tokengym.rewards.bounds import Range, dyadic
 
 PREDICTOR = "predictor"
 CHALLENGER = "challenger"
+_USUAL: Mapping[str, Any] = {
+    "target": "disruption",
+    "single_turn": False,
+    "label": "outcome",
+    "challenger": "adversary",
+    "bounded": False,
+}
 TARGETS: Mapping[str, tuple[Target, ...]] = {
     "disruption": ("disruption",),
     "novelty": ("novelty",),
@@ -142,6 +149,7 @@ class DisruptionWorld(World[CompiledTask]):
             unit = {PREDICTOR: Range(0.0, 1.0), CHALLENGER: spec.step_range[CHALLENGER]}
             spec = replace(spec, step_range=unit, return_range=unit)
         super().__init__(spec, level, prompt=prompt)
+        self.target = target
         self.targets = TARGETS[target]
         self.single_turn = single_turn
         self.label = label
@@ -195,6 +203,16 @@ class DisruptionWorld(World[CompiledTask]):
         instance = instance_of(evidence_of_paper(paper, self.level))
         answer = {"source": paper.openalex_id, "labels": labels}
         return self._new_task(split, index, instance, answer)
+
+    def _scoring_options(self) -> Mapping[str, Any]:
+        given = {
+            "target": self.target,
+            "single_turn": self.single_turn,
+            "label": self.label,
+            "challenger": self.challenger,
+            "bounded": self.bounded,
+        }
+        return {name: value for name, value in given.items() if value != _USUAL[name]}
 
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
         """Return bounds of the best expected returns.

@@ -159,6 +159,10 @@ class EnergyWorld(World[CompiledTask]):
         drawn = draw(rng, level, series.hours(level, start), series.days(level, start))
         return {**drawn, "source": f"{series.digest}:{start}"}
 
+    def _scoring_options(self) -> Mapping[str, Any]:
+        given = {"terminate_on_violation": self._terminates, "flat_floor": self._flat}
+        return {name: True for name, value in given.items() if value}
+
     def _drawing_options(self) -> tuple[object, ...]:
         return () if self._series is None else (self._series.digest,)
 

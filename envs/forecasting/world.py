@@ -194,6 +194,11 @@ class ForecastWorld(World[CompiledTask]):
         instance = instance_of(record, show_prices=self._show_prices)
         return self._new_task(split, index, instance, answer_of(record))
 
+    def _scoring_options(self) -> Mapping[str, Any]:
+        given = {"score": self.score, "label": self.label}
+        usual = {"score": "brier", "label": "outcome"}
+        return {name: value for name, value in given.items() if value != usual[name]}
+
     def _drawing_options(self) -> tuple[object, ...]:
         return () if self.families == LEVELS[self.level].families else self.families
 

@@ -29,8 +29,8 @@ def test_energys_rule_pays_what_its_option_pays(level: str) -> None:
     for index in range(4):
         task = graded.task("test", index)
         rewards = [
-            np.array([run.returns["operator"] for run in play_group(world, task, policy, 6)])
-            for world in (graded, flat)
+            np.array([run.returns["operator"] for run in play_group(world, shared, policy, 6)])
+            for world, shared in ((graded, task), (flat, flat.adopt(task)))
         ]
         assert floor_of("tokengym/Energy-v0").flattened(rewards[0]).tolist() == rewards[1].tolist()
 

@@ -130,9 +130,8 @@ def test_the_axes_hold_the_series_of_the_day() -> None:
 
 def test_an_episode_that_ends_at_a_violation_is_drawn_as_far_as_it_went(tmp_path: Path) -> None:
     world = make_world("energy", "day", terminate_on_violation=True)
-    record = play(
-        world, task_of("energy", "day"), baselines("energy")["random"], np.random.default_rng(0)
-    )
+    task = world.adopt(task_of("energy", "day"))
+    record = play(world, task, baselines("energy")["random"], np.random.default_rng(0))
     shown = energy.replay_day(world, record)
     assert len(shown.done) == len(record.replies) < shown.plant.steps
     save_picture(world, record, tmp_path / "episode.png")

@@ -293,7 +293,7 @@ def test_a_calibrated_report_is_worth_stating(level: str, least: float) -> None:
         even = "\n".join([label, "P 0.333 0.333 0.333", *claims])
         honest = returns(world, task, first, challenge, final)
         worth.append(honest - returns(world, task, even, challenge, even))
-        chance.append(returns(drawn, task, first, challenge, final) - honest)
+        chance.append(returns(drawn, drawn.adopt(task), first, challenge, final) - honest)
     assert np.mean(worth) > least * np.std(chance)
 
 

@@ -204,7 +204,7 @@ def test_expected_labels_pay_the_mean_over_outcomes(target: str) -> None:
             play(world, relabelled(task, **outcome), *replies)
             for role in mean:
                 mean[role] += chance * world.returns[role]
-        play(expected, task, *replies)
+        play(expected, expected.adopt(task), *replies)
         assert expected.returns == pytest.approx(mean, abs=1e-4)
 
 
@@ -386,7 +386,7 @@ def test_a_damaged_or_unfit_task_is_refused() -> None:
         with pytest.raises(TaskError, match="damaged"):
             world.start(damaged)
     with pytest.raises(TaskError, match="posterior"):
-        make(label="expected").start(make().task_from_paper(PAPER))
+        make(label="expected").start(make(label="expected").task_from_paper(PAPER))
     with pytest.raises(EpisodeStateError, match="call start"):
         _ = make().compiled
 

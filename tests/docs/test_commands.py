@@ -38,7 +38,7 @@ CUT = ["--max-tokens", "16"]
 SHARING = {"debate", "design", "evaluation", "measured", "study", "training", "viewer", "worlds"}
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""
 HOSTED = re.compile(r"[A-Z]\w*/[\w.-]+")
-SHOWN_ONLY = {"text", "csv", "json", "jsonl"}
+SHOWN_ONLY = {"text", "csv", "json", "jsonl", "toml"}
 
 
 class Reader:
@@ -271,9 +271,20 @@ def install(reader: Reader, arguments: list[str]) -> str:
     return ""
 
 
+def serve_env(reader: Reader, arguments: list[str]) -> str:
+    """What to install, where OpenEnv is not; where it is, `tests/neighbours` serves."""
+    package = [*arguments, "--package", "package"]
+    if importlib.util.find_spec("openenv") is not None:
+        return reader.run_tokengym("serve-env", *package)
+    shown = reader.run_tokengym("serve-env", *package, status=2)
+    assert "pip install 'tokengym[openenv]'" in shown
+    return ""
+
+
 RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "train"): train,
     ("tokengym", "serve"): serve,
+    ("tokengym", "serve-env"): serve_env,
     ("tokengym", "worlds"): lambda reader, rest: reader.run(BIN / "tokengym", "worlds", *rest),
     ("tokengym", "compare"): lambda reader, rest: reader.run_tokengym("compare", *rest),
     ("tokengym", "evaluate"): evaluate,

@@ -104,5 +104,6 @@ def test_termination_does_not_dilute_malformed_replies(
 ) -> None:
     world = world_of("small", terminate_on_violation=True)
     for index in range(TASKS):
-        record = play(world, task_of("small", index), always(reply), np.random.default_rng(0))
+        task = world.adopt(task_of("small", index))
+        record = play(world, task, always(reply), np.random.default_rng(0))
         assert record.returns["operator"] == record.turns[-1].terms["operator"]["form"] < 0.045

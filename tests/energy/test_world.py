@@ -91,7 +91,7 @@ def test_the_flat_floor_pays_every_violation_nothing_and_safe_episodes_the_same(
     replies = [command("small", power) for power in powers]
     graded, flat = world_of("small"), world_of("small", flat_floor=True)
     play(graded, task_of("small", index), replies)
-    play(flat, task_of("small", index), replies)
+    play(flat, flat.adopt(task_of("small", index)), replies)
     earned = graded.returns["operator"]
     assert flat.returns["operator"] == (earned if earned >= SAFE_RETURN else 0.0)
 
@@ -103,7 +103,7 @@ def test_termination_ends_the_first_violation_and_pays_no_more_than_going_on_vio
 ) -> None:
     replies = [command("small", power) for power in powers]
     world = world_of("small", terminate_on_violation=True)
-    turns = play(world, task_of("small", index), replies)
+    turns = play(world, world.adopt(task_of("small", index)), replies)
     full = play(world_of("small"), task_of("small", index), replies)
     first = full[-1].metrics.get("first_violation_step")
     if first is None:

@@ -105,9 +105,21 @@ def test_a_replay_label_averages_the_first_outcomes() -> None:
 
 
 @pytest.mark.parametrize("label", ["outcome", "expected", "replay:8"])
-def test_the_label_changes_the_reward_and_not_the_task(label: str) -> None:
+def test_the_label_changes_the_reward_and_not_the_problem(label: str) -> None:
     world, plain = forecast_world("hard", label=label), forecast_world("hard")
-    assert world.task("train", 7) == plain.task("train", 7)
+    task = plain.task("train", 7)
+    assert world.task("train", 7) == world.adopt(task)
+    assert world.adopt(task).options == ({} if label == "outcome" else {"label": label})
+    assert world.adopt(task).fingerprint == task.fingerprint
+
+
+def test_a_task_is_scored_by_the_options_it_was_drawn_with() -> None:
+    task = forecast_world(label="expected").task()
+    with pytest.raises(TaskError, match=r'by the options \{"label":"expected"\}, this'):
+        forecast_world().start(task)
+    with pytest.raises(TaskError, match="adopt"):
+        forecast_world(score="log").optimum(task)
+    assert forecast_world(label="expected", prompt="terse").start(task)
 
 
 def test_labels_agree_in_the_mean() -> None:
@@ -126,7 +138,7 @@ def test_more_replays_bring_the_reward_nearer_the_noise_free_one() -> None:
     for count in (1, 4, 16, OUTCOMES):
         drawn = forecast_world(label=f"replay:{count}")
         gaps = (
-            earned(drawn, t, "empirical", rng) - earned(expected, t, "empirical", rng)
+            earned(drawn, drawn.adopt(t), "empirical", rng) - earned(expected, t, "empirical", rng)
             for t in tasks
         )
         errors.append(fmean(map(abs, gaps)))

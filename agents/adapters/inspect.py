@@ -1,0 +1,181 @@
+"""Every world and level as an Inspect task: it plays turns and scores return, skill and form."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ChatMessageUser
+from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+from tokengym.agents.evaluation.yardstick import yardstick_on
+from tokengym.envs.adapters.rollouts import Rollout, Rollouts
+from tokengym.envs.core.seeding import generator
+from tokengym.rewards.skill import Yardstick
+
+_REPLIES = "tokengym_replies"
+
+
+def world_task(
+    world: str,
+    level: str | None = None,
+    *,
+    split: str = "test",
+    samples: int = 100,
+    role: str | None = None,
+    opponents: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Task:
+    """Return a world as an Inspect task; each sample is a Task of the world.
+
+    Args:
+        world: id or short name of the world.
+        level: one of the world's levels; the first one if `None`.
+        split: where the Tasks are from.
+        samples: number of Tasks, the first ones.
+        role: the role to play, see `Rollouts`.
+        opponents: baselines' names of the other roles.
+        **options: options of the world.
+    """
+    rollouts = Rollouts(world, level, role=role, opponents=opponents, **options)
+    tasks = rollouts.world.first_tasks(split, samples)
+    yardstick = yardstick_on(rollouts.world, tasks, rollouts.role, rollouts.opponents)
+    rows = [
+        Sample(
+            id=one.fingerprint,
+            input=[ChatMessageUser(content=rollouts.start(one).text)],
+            metadata={"split": split, "index": one.index, "blind": blind, "oracle": oracle},
+        )
+        for one, blind, oracle in zip(tasks, yardstick.blind_T, yardstick.oracle_T, strict=True)
+    ]
+    name = f"{rollouts.world.spec.short_name}-{rollouts.world.level}"
+    return Task(
+        dataset=MemoryDataset(rows, name=name),
+        solver=play_turns(rollouts),
+        scorer=score_episode(rollouts),
+        name=name,
+        metadata={"blind policy": yardstick.blind_name, "role": rollouts.role},
+    )
+
+
+@solver
+def play_turns(rollouts: Rollouts) -> Solver:
+    """Let the model reply until the episode is over.
+
+    Args:
+        rollouts: the world and the role to play.
+    """
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        rollout = _start(rollouts, state)
+        replies: list[list[str]] = []
+        while not rollout.done and not state.completed:
+            state = await generate(state)
+            replies.append([state.output.completion, state.output.stop_reason])
+            state.store.set(_REPLIES, list(replies))
+            rollout.say(*replies[-1])
+            state.messages.append(ChatMessageUser(content=rollout.text))
+        return state
+
+    return solve
+
+
+def _start(rollouts: Rollouts, state: TaskState) -> Rollout:
+    """Start a rollout of a sample's Task, with a world of its own."""
+    where = state.metadata
+    return rollouts.start(rollouts.world.task(where["split"], where["index"]))
+
+
+def _figures(scores: list[SampleScore], name: str) -> list[float]:
+    """Return one figure of each sample's score."""
+    return [float((one.score.metadata or {})[name]) for one in scores]
+
+
+@metric(name="return")
+def mean_return() -> Metric:
+    """Mean return of the role."""
+
+    def compute(scores: list[SampleScore]) -> float:
+        return float(np.mean([one.score.as_float() for one in scores]))
+
+    return compute
+
+
+@metric
+def skill() -> Metric:
+    """0 for the best policy that ignores the Task, 1 for the oracle, on the same Tasks."""
+
+    def compute(scores: list[SampleScore]) -> float:
+        ends = tuple(_figures(scores, "blind")), tuple(_figures(scores, "oracle"))
+        returns = [one.score.as_float() for one in scores]
+        return Yardstick(*ends, "").skill(returns, generator("skill", len(scores))).value
+
+    return compute
+
+
+@metric
+def well_formed() -> Metric:
+    """Share of the replies that were in form, by sample."""
+
+    def compute(scores: list[SampleScore]) -> float:
+        return float(np.mean(_figures(scores, "well_formed")))
+
+    return compute
+
+
+@scorer(metrics=[mean_return(), skill(), well_formed()])
+def score_episode(rollouts: Rollouts) -> Scorer:
+    """Play the replies of a sample again and score them; a log can be scored again.
+
+    Args:
+        rollouts: the world and the role to play.
+    """
+
+    async def score(state: TaskState, target: Target) -> Score:
+        rollout = _start(rollouts, state)
+        for text, reason in state.store.get(_REPLIES, []):
+            rollout.say(text, reason)
+        rollout.stop()  # a limit of Inspect's ended it: the rest counts as empty replies
+        flags = rollout.well_formed
+        figures = {name: state.metadata[name] for name in ("blind", "oracle")}
+        return Score(
+            value=rollout.total,
+            explanation=f"rewards {rollout.rewards}, ended by {rollout.turn.stop_reason}",
+            metadata={**figures, "well_formed": float(np.mean(flags)), "rewards": rollout.rewards},
+        )
+
+    return score
+
+
+@task
+def forecast(
+    level: str | None = None, split: str = "test", samples: int = 100, **options: Any
+) -> Task:
+    """One question, one probability, scored by a strictly proper rule."""
+    return world_task("forecast", level, split=split, samples=samples, **options)
+
+
+@task
+def warehouse(
+    level: str | None = None, split: str = "test", samples: int = 100, **options: Any
+) -> Task:
+    """A shift lead batches orders, routes trips and reorders stock."""
+    return world_task("warehouse", level, split=split, samples=samples, **options)
+
+
+@task
+def energy(
+    level: str | None = None, split: str = "test", samples: int = 100, **options: Any
+) -> Task:
+    """Run a battery or a heat pump at least cost above a graded safety floor."""
+    return world_task("energy", level, split=split, samples=samples, **options)
+
+
+@task
+def disruption(
+    level: str | None = None, split: str = "test", samples: int = 100, **options: Any
+) -> Task:
+    """Predict whether a paper is disruptive, be challenged, and answer again."""
+    return world_task("disruption", level, split=split, samples=samples, **options)

@@ -1,0 +1,61 @@
+"""A world as a text environment of SkyRL-gym: `skyrl_gym.register(id, WorldEnv, kwargs)`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from skyrl_gym.envs.base_text_env import (
+    BaseTextEnv,
+    BaseTextEnvStepOutput,
+    ConversationType,
+)
+
+from tokengym.envs.adapters.rollouts import Rollout, Rollouts
+
+
+class WorldEnv(BaseTextEnv):
+    """One rollout: `init` starts the Task that the row's `extras` name, `step` plays a reply.
+
+    Args:
+        rollouts: the world and the role to play, shared by all environments.
+        extras: of the row of data; `split` and `index` name the Task.
+        env_config: SkyRL's settings, unused.
+    """
+
+    def __init__(
+        self, rollouts: Rollouts, extras: Mapping[str, Any], env_config: object = None
+    ) -> None:
+        super().__init__()
+        self.max_turns = rollouts.world.turn_limit
+        self._rollouts = rollouts
+        self._task = rollouts.world.task(str(extras["split"]), int(extras["index"]))
+        self._rollout: Rollout | None = None
+
+    def init(self, prompt: ConversationType) -> tuple[ConversationType, dict[str, Any]]:
+        """Start the rollout; returns the row's prompt with the world's first text after it."""
+        self._rollout = self._rollouts.start(self._task)
+        said = {"role": "user", "content": self._rollout.text}
+        return [*prompt, said], {"task_id": self._task.fingerprint}
+
+    def step(self, action: str) -> BaseTextEnvStepOutput:
+        """Play a reply; SkyRL does not say whether it was cut off."""
+        assert self._rollout is not None
+        self.turns += 1
+        turn = self._rollout.say(action)
+        said = [] if turn.done else [{"role": "user", "content": turn.text}]
+        return BaseTextEnvStepOutput(
+            observations=said,
+            reward=self._rollout.rewards[-1],
+            done=turn.done,
+            metadata={"terms": self._rollout.terms, "stop_reason": turn.stop_reason},
+        )
+
+    def get_metrics(self) -> dict[str, Any]:
+        """Return of the episode, and the share of replies in form."""
+        assert self._rollout is not None
+        flags = self._rollout.well_formed
+        formed = sum(flags) / len(flags) if flags else 0.0
+        return {"return": self._rollout.total, "well_formed": formed}
+
+    def close(self) -> None:
+        """Drop the rollout and its world."""
+        self._rollout = None

@@ -1,0 +1,158 @@
+"""A world in TRL's `GRPOTrainer`: a `rollout_func` in tokens, or an `environment_factory` of tools.
+
+The first keeps tokens as sampled: what the trainer trains on is what the model read and wrote. The
+second goes through the model's tool calls.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from datasets import Dataset
+from transformers import GenerationConfig
+from trl.models import unwrap_model_for_generation
+
+from tokengym.agents.adapters.token_record import TokenRecord
+from tokengym.envs.adapters.rollouts import Rollout, Rollouts
+from tokengym.envs.core.errors import OptionError
+
+RETURN = "tokengym_return"
+
+
+def task_rows(rollouts: Rollouts, split: str, count: int) -> Dataset:
+    """Return the first Tasks of a split as rows: `prompt` names the Task, one group per row.
+
+    The prompt is `split/index`; `rollout_func` writes the world's text in the model's own format.
+    """
+    indices = [task.index for task in rollouts.world.first_tasks(split, count)]
+    rows = {"prompt": [f"{split}/{index}" for index in indices], "index": indices}
+    return Dataset.from_dict({**rows, "split": [split] * len(indices)})
+
+
+def return_reward(completions: Sequence[Any], **fields: Any) -> list[float]:
+    """Return each rollout's return: the reward function that goes with `WorldRollouts`."""
+    returns: list[float] = fields[RETURN]
+    return returns
+
+
+class WorldRollouts:
+    """The `rollout_func`: plays one rollout for each prompt, all of them turn by turn in a batch.
+
+    Args:
+        rollouts: made with an append-only `codec` of the model's tokenizer.
+        max_reply_tokens: longest reply; one that reaches it is cut off and so malformed.
+
+    Raises:
+        OptionError: if the codec is missing, re-renders conversations, or stops at strings.
+    """
+
+    def __init__(self, rollouts: Rollouts, max_reply_tokens: int) -> None:
+        codec = rollouts.codec
+        if codec is None or isinstance(codec, str):
+            raise OptionError("WorldRollouts needs Rollouts(codec=...) of the model's tokenizer")
+        if not codec.append_only or not all(isinstance(one, int) for one in codec.stop):
+            raise OptionError(f"{codec.name} must only append, and stop at tokens")
+        self.rollouts = rollouts
+        self.max_reply_tokens = max_reply_tokens
+        self._stop = [int(token) for token in codec.stop]
+
+    def __call__(self, prompts: Sequence[str], trainer: Any) -> dict[str, list[Any]]:
+        """Return prompts, completions, log-probabilities, `env_mask` and returns, by rollout.
+
+        Args:
+            prompts: of `task_rows`, as often as there are rollouts in the group.
+            trainer: the `GRPOTrainer`.
+        """
+        recordings = [TokenRecord(self._start(prompt)) for prompt in prompts]
+        while active := [one for one in recordings if not one.rollout.done]:
+            sampled = self._sample([one.rollout.tokens for one in active], trainer)
+            for one, (tokens, logprobs) in zip(active, sampled, strict=True):
+                one.play(tokens, logprobs, "stop" if tokens[-1] in self._stop else "length")
+        return {
+            "prompt_ids": [one.prompt for one in recordings],
+            "completion_ids": [one.completion for one in recordings],
+            "logprobs": [one.logprobs for one in recordings],
+            "env_mask": [one.own for one in recordings],
+            RETURN: [one.rollout.total for one in recordings],
+        }
+
+    def _start(self, prompt: str) -> Rollout:
+        split, _, index = prompt.partition("/")
+        return self.rollouts.start(self.rollouts.world.task(split, int(index)))
+
+    def _sample(
+        self, conversations: list[list[int]], trainer: Any
+    ) -> list[tuple[list[int], list[float]]]:
+        """Sample one reply to each conversation, with the log-probability of each token."""
+        pad = trainer.processing_class.pad_token_id
+        width = max(map(len, conversations))
+        ids_BT = torch.tensor([[pad] * (width - len(row)) + row for row in conversations])
+        mask_BT = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in conversations])
+        settings = GenerationConfig(
+            max_new_tokens=self.max_reply_tokens,
+            do_sample=True,
+            temperature=trainer.temperature,
+            top_p=trainer.top_p,
+            top_k=trainer.top_k or 0,
+            eos_token_id=self._stop,
+            pad_token_id=pad,
+            output_logits=True,
+            return_dict_in_generate=True,
+        )
+        device = trainer.accelerator.device
+        with (
+            unwrap_model_for_generation(trainer.model_wrapped, trainer.accelerator) as model,
+            torch.no_grad(),
+        ):
+            made = model.generate(
+                ids_BT.to(device), attention_mask=mask_BT.to(device), generation_config=settings
+            )
+        new_BT = made.sequences[:, width:]
+        logits_BTV = torch.stack(made.logits, dim=1).float() / trainer.temperature
+        chosen_BT = logits_BTV.log_softmax(-1).gather(-1, new_BT[..., None])[..., 0]
+        replies = []
+        for tokens, logprobs in zip(new_BT.tolist(), chosen_BT.tolist(), strict=True):
+            end = next(
+                (i + 1 for i, token in enumerate(tokens) if token in self._stop), len(tokens)
+            )
+            replies.append((tokens[:end], logprobs[:end]))
+        return replies
+
+
+def environment_factory(rollouts: Rollouts) -> Callable[[], "WorldTools"]:
+    """Return what makes one environment per rollout; rows need `split` and `index`."""
+    return lambda: WorldTools(rollouts)
+
+
+class WorldTools:
+    """A world whose one tool is `reply`, for models that call tools."""
+
+    def __init__(self, rollouts: Rollouts) -> None:
+        self._rollouts = rollouts
+        self._rollout: Rollout | None = None
+
+    def reset(self, split: str, index: int, **row: Any) -> str:
+        """Start a rollout; returns the world's first text, which is added to the prompt."""
+        self._rollout = self._rollouts.start(self._rollouts.world.task(split, index))
+        return self._rollout.text
+
+    def reply(self, text: str) -> str:
+        """Reply to the world, in the form that it asks for.
+
+        Args:
+            text: The reply.
+
+        Returns:
+            What the world says next.
+        """
+        assert self._rollout is not None
+        if self._rollout.done:
+            return "The episode is over."
+        self._rollout.say(text)
+        return self._rollout.text or "The episode is over."
+
+    def get_reward(self) -> float:
+        """The return; where the model stopped early, the rest counts as empty replies."""
+        assert self._rollout is not None
+        self._rollout.stop()
+        return self._rollout.total

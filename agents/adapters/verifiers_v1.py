@@ -1,0 +1,140 @@
+"""A world as a taskset and an environment of verifiers 0.4: `Taskset.load`, `Env.run`."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import verifiers.v1 as vf
+from openai import AsyncOpenAI
+from verifiers.v1.dialects.chat import message_to_wire
+
+from tokengym.envs.adapters.rollouts import Rollouts
+
+
+class WorldData(vf.TaskData):
+    """Where a Task is found; the prompt is not among it, since the world opens the conversation."""
+
+    split: str
+    index: int
+
+
+class WorldTask(vf.Task[WorldData]):
+    """One Task."""
+
+    @property
+    def key(self) -> str:
+        """The fingerprint of the Task, whatever its place in the taskset."""
+        return self.data.id or super().key
+
+
+class WorldTasksetConfig(vf.TasksetConfig):
+    """Which world, and which Tasks of it.
+
+    Attributes:
+        world: id or short name of the world.
+        level: one of the world's levels; the first one if `None`.
+        role: the role to play, see `Rollouts`.
+        opponents: baselines' names of the other roles.
+        options: options of the world.
+        split: where the Tasks are from.
+        tasks: number of Tasks; `None` for all, without end where they are drawn.
+    """
+
+    world: str = "forecast"
+    level: str | None = None
+    role: str | None = None
+    opponents: dict[str, str] = {}
+    options: dict[str, Any] = {}
+    split: str = "train"
+    tasks: int | None = 512
+
+
+class WorldTaskset(vf.Taskset[WorldTask, WorldTasksetConfig]):
+    """The Tasks of a world.
+
+    Attributes:
+        rollouts: the world and the role to play.
+    """
+
+    def __init__(self, config: WorldTasksetConfig) -> None:
+        super().__init__(config)
+        self.rollouts = Rollouts(
+            config.world,
+            config.level,
+            role=config.role,
+            opponents=config.opponents,
+            **config.options,
+        )
+        size = self.rollouts.world.size(config.split)
+        self._count = size if config.tasks is None else min(config.tasks, size or config.tasks)
+        self._bounded = self._count is not None
+
+    def load(self) -> Iterator[WorldTask]:
+        """Yield the Tasks in order."""
+        world, split, index = self.rollouts.world, self.config.split, 0
+        while self._count is None or index < self._count:
+            name = f"{world.spec.short_name}-{world.level}-{split}-{index}"
+            task_id = world.task(split, index).fingerprint
+            data = WorldData(id=task_id, name=name, split=split, index=index)
+            yield WorldTask(data, self.config.task)
+            index += 1
+
+
+class ChatHarness(vf.Harness[vf.HarnessConfig]):
+    """A conversation without tools, held in this process: nothing is installed or started."""
+
+    APPENDS_SYSTEM_PROMPT = True
+    SUPPORTS_RESUME = True
+    EXECUTES_CODE = False
+    NEEDS_CONTAINER = False
+
+    async def launch(
+        self,
+        ctx: vf.ModelContext,
+        trace: vf.Trace,
+        runtime: vf.Runtime,
+        endpoint: str,
+        secret: str,
+        mcp_urls: dict[str, str],
+        data: vf.TaskData,
+    ) -> vf.ProgramResult:
+        """Ask the model for its next reply; the interception records it in the trace."""
+        system, prompt = self.resolve_prompt(data)
+        before = [{"role": "system", "content": system}] if system else []
+        said = (
+            [{"role": "user", "content": prompt}]
+            if isinstance(prompt, str)
+            else [message_to_wire(message) for message in prompt or []]
+        )
+        async with AsyncOpenAI(base_url=endpoint, api_key=secret, max_retries=0) as client:
+            messages: Any = [*before, *said]
+            await client.chat.completions.create(model=ctx.model, messages=messages)
+        return vf.ProgramResult(0, "", "")
+
+
+class WorldEnvConfig(vf.EnvConfig):
+    """The one role that is played."""
+
+    player: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
+
+
+class WorldEnv(vf.Env[WorldEnvConfig]):
+    """Each episode has a world of its own; the reward is the role's return."""
+
+    async def run(self, task: vf.Task[WorldData], agents: vf.Agents) -> None:
+        """Play one Task."""
+        taskset = self.taskset
+        assert isinstance(taskset, WorldTaskset)
+        world = taskset.rollouts.world
+        rollout = taskset.rollouts.start(world.task(task.data.split, task.data.index))
+        async with agents.player.interaction(task) as interaction:
+            trace = interaction.trace
+            while not rollout.done:
+                segment = await interaction.turn(rollout.text)
+                if segment.terminated:
+                    break
+                reply = next(m for m in reversed(segment.messages) if m.role == "assistant")
+                rollout.say(str(reply.content or ""), trace.calls[-1].finish_reason)
+        rollout.stop()  # a limit of the run's own ended it: the rest counts as empty replies
+        trace.record_reward("return", rollout.total)
+        flags = rollout.well_formed
+        trace.record_metric("well_formed", sum(flags) / len(flags) if flags else 0.0)

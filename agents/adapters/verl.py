@@ -1,0 +1,96 @@
+"""A world as an agent loop of verl: `agent_name: tokengym`, in tokens as sampled.
+
+The loop's settings are in the YAML that `actor_rollout_ref.rollout.agent.agent_loop_config_path`
+names; a row's `extra_info` has `split` and `index` of a Task.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+from uuid import uuid4
+
+from verl.experimental.agent_loop.agent_loop import (
+    AgentLoopBase,
+    AgentLoopMetrics,
+    AgentLoopOutput,
+    register,
+)
+
+from tokengym.agents.adapters.token_record import TokenRecord
+from tokengym.agents.tinker.codec import codec_named
+from tokengym.envs.adapters.rollouts import Rollouts
+from tokengym.envs.core.errors import OptionError
+
+
+@cache
+def _rollouts(world: str, codec: str, settings: str) -> Rollouts:
+    """Return the world of a loop's settings, made once per process: a loop is made per rollout."""
+    return Rollouts(world, codec=codec_named(codec), **json.loads(settings))
+
+
+@register("tokengym")
+class WorldAgentLoop(AgentLoopBase):
+    """Plays one rollout of the row's Task; the score is the role's return.
+
+    Args:
+        *arguments: of `AgentLoopBase`.
+        world: id or short name of the world.
+        level: one of the world's levels; the first one if `None`.
+        codec: name of a codec of the model's tokenizer, see `codec_named`.
+        max_reply_tokens: longest reply.
+        options: options of the world.
+        **settings: of `AgentLoopBase`.
+
+    Raises:
+        OptionError: if the codec re-renders conversations.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        world: str,
+        codec: str,
+        level: str | None = None,
+        max_reply_tokens: int = 512,
+        options: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(*arguments, **settings)
+        if not codec_named(codec).append_only:
+            raise OptionError(f"{codec} must only append")
+        budget = int(self.rollout_config.prompt_length) + int(self.rollout_config.response_length)
+        given = {"level": level, "max_tokens": budget - max_reply_tokens, **(options or {})}
+        self._rollouts = _rollouts(world, codec, json.dumps(given))
+        self._stop = codec_named(codec).stop
+        self._max_reply_tokens = max_reply_tokens
+
+    async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput:
+        """Play one Task.
+
+        Args:
+            sampling_params: of the trainer.
+            **row: of the data; `extra_info` names the Task.
+        """
+        where = row["extra_info"]
+        task = self._rollouts.world.task(str(where["split"]), int(where["index"]))
+        record = TokenRecord(self._rollouts.start(task))
+        rollout, request = record.rollout, uuid4().hex
+        settings = {**sampling_params, "max_tokens": self._max_reply_tokens}
+        while not rollout.done:
+            output = await self.server_manager.generate(
+                request_id=request, prompt_ids=rollout.tokens, sampling_params=settings
+            )
+            tokens = list(output.token_ids)
+            ended = bool(tokens) and tokens[-1] in self._stop
+            logprobs = output.log_probs or [0.0] * len(tokens)
+            record.play(tokens, logprobs, "stop" if ended else "length")
+        return AgentLoopOutput(
+            prompt_ids=record.prompt,
+            response_ids=record.completion,
+            response_mask=record.own,
+            response_logprobs=record.logprobs,
+            reward_score=rollout.total,
+            num_turns=2 * len(rollout.well_formed),
+            metrics=AgentLoopMetrics(),
+        )

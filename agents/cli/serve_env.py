@@ -1,0 +1,45 @@
+"""`tokengym serve-env`: a world as an OpenEnv server, until it is stopped."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tokengym.agents.cli.extras import require_extra
+from tokengym.agents.cli.options import name_texts, name_values
+from tokengym.envs.adapters.rollouts import Rollouts
+
+
+def serve_env(
+    world: Annotated[str, typer.Argument(help="id or short name, such as forecast")],
+    level: Annotated[str | None, typer.Option(help="level of the world")] = None,
+    role: Annotated[str | None, typer.Option(help="role to play; others are opponents")] = None,
+    opponent: Annotated[list[str] | None, typer.Option(help="role=baseline")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
+    split: Annotated[str, typer.Option(help="where a reset draws Tasks from")] = "train",
+    host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="port; 0 for any free one")] = 8000,
+    sessions: Annotated[int, typer.Option(help="most clients at once")] = 64,
+    package: Annotated[
+        Path | None,
+        typer.Option(help="write an OpenEnv package (openenv.yaml) to this folder instead"),
+    ] = None,
+) -> None:
+    """Serve a world to clients of OpenEnv, each with a world of its own."""
+    require_extra("openenv", "tokengym serve-env")
+    from tokengym.agents.adapters import openenv, openenv_package
+
+    settings = {
+        "role": role,
+        "opponents": name_texts(opponent or [], "--opponent"),
+        **name_values(option or [], "--option"),
+    }
+    rollouts = Rollouts(world, level, **settings)
+    if package is not None:
+        openenv_package.write_package(package, rollouts, settings)
+        typer.echo(f"wrote {package / 'openenv.yaml'}")
+        return
+    app = openenv.build_app(rollouts, split=split, sessions=sessions)
+    made = rollouts.world
+    typer.echo(f"{made.spec.id}, level {made.level}, role {rollouts.role}: {sessions} clients")
+    openenv.serve(app, host, port)

@@ -1,0 +1,243 @@
+"""Rollouts: one role's episodes of a world, as any trainer or evaluator plays them.
+
+Names are looked up once, every rollout has a world of its own, opponents reply by themselves, and
+whatever a sampler calls the end of a reply is understood.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tokengym.envs.adapters.config import opponents_of_one
+from tokengym.envs.core.errors import RoleError
+from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import StopReason, Turn
+from tokengym.envs.registry import make_world, policy
+from tokengym.envs.tokens.codec import Codec
+from tokengym.envs.tokens.episode import Episode
+
+_CUT_OFF = frozenset(
+    {
+        "abort",
+        "aborted",
+        "cancelled",
+        "content_filter",
+        "error",
+        "incomplete",
+        "length",
+        "max_length",
+        "max_output_tokens",
+        "max_tokens",
+        "model_context_window_exceeded",
+        "model_length",
+        "pause_turn",
+        "safety",
+        "timeout",
+        "truncated",
+    }
+)
+
+
+def is_complete(finish_reason: str | None) -> bool:
+    """Return whether a reply ended by itself, from what a sampler or an API calls its end.
+
+    Args:
+        finish_reason: such as `stop` or `length` (OpenAI, vLLM, Tinker), `end_turn` or `max_tokens`
+            (Anthropic), `STOP` or `MAX_TOKENS` (Google), `model_length` (Inspect); `None` if it is
+            not known. Only the known names of a reply that was cut off count as one.
+    """
+    return finish_reason is None or finish_reason.lower() not in _CUT_OFF
+
+
+class Rollouts:
+    """Starts rollouts of one world in which one role is played and opponents play the others.
+
+    It may be shared by threads and event loops: each rollout has a world of its own.
+
+    Args:
+        world: id or short name of the world.
+        level: one of the world's levels; the first one if `None`.
+        role: the role to play; the world's first that is no opponent's if `None`.
+        opponents: by role a scripted policy, or a baseline's name; for roles not named the world's
+            usual opponent, see `WorldSpec.opponents`.
+        codec: for rollouts in tokens; `None` for rollouts in text.
+        max_tokens: budget of a rollout's tokens, see `Episode`.
+        **options: options of the world.
+
+    Attributes:
+        world: the world that Tasks are drawn from: `rollouts.world.task("train", 7)`.
+        role: the role to play.
+        opponents: policies of the other roles.
+
+    Raises:
+        UnknownWorldError: if there is no such world.
+        OptionError: if the level, an option or a baseline's name is unknown.
+        RoleError: if a role is not the world's, or `role` is an opponent's.
+    """
+
+    def __init__(
+        self,
+        world: str,
+        level: str | None = None,
+        *,
+        role: str | None = None,
+        opponents: Mapping[str, Policy | str] | None = None,
+        codec: Codec | str | None = None,
+        max_tokens: int | None = None,
+        **options: Any,
+    ) -> None:
+        self.world = make_world(world, level, **options)
+        self.codec = codec
+        self.max_tokens = max_tokens
+        spec = self.world.spec
+        named = dict(opponents or {})
+        unknown = sorted({*named, *([] if role is None else [role])} - set(spec.roles))
+        left = [one for one in spec.roles if one not in named]
+        if unknown or not left or role in named:
+            raise RoleError(
+                f"{spec.id} has the roles {list(spec.roles)}, of which one is played and the "
+                f"others are opponents, got role={role!r} and opponents {sorted(named)}"
+            )
+        self.role = left[0] if role is None else role
+        others = opponents_of_one(spec.id, named, self.role)
+        self.opponents = {other: policy(spec.id, who) for other, who in others.items()}
+
+    def start(self, task: Task) -> "Rollout":
+        """Start a rollout of `task`, with a world of its own.
+
+        Raises:
+            TaskError: if the Task is not the world's.
+        """
+        return Rollout(self, task)
+
+
+class Rollout:
+    """One episode, played in one role; made by `Rollouts.start`.
+
+    Args:
+        rollouts: says the role, the opponents and the codec.
+        task: what to play.
+
+    Attributes:
+        task: the Task.
+        role: the role that is played.
+        episode: the episode; its tokens are those of the role, if there is a codec.
+        rewards: what each reply of the role earned, and what was left when `stop` was called. Their
+            sum is the role's return.
+        terms: the named parts of the last of them.
+        well_formed: for each reply whether it was in form.
+    """
+
+    def __init__(self, rollouts: Rollouts, task: Task) -> None:
+        self.task = task
+        self.role = rollouts.role
+        self.rewards: list[float] = []
+        self.terms: dict[str, float] = {}
+        self.well_formed: list[bool] = []
+        self._opponents = rollouts.opponents
+        # The same for all rollouts of a Task: members of a group meet the same opponents.
+        self._rngs: dict[str, np.random.Generator] = {
+            role: generator(task.fingerprint, role) for role in self._opponents
+        }
+        self._earned = 0.0
+        self.episode = Episode(
+            rollouts.world.fork(),
+            task,
+            "byte" if rollouts.codec is None else rollouts.codec,
+            roles=() if rollouts.codec is None else (self.role,),
+            max_tokens=rollouts.max_tokens,
+        )
+        self._play_opponents(self.episode.turn)
+
+    @property
+    def turn(self) -> Turn:
+        """The Turn to answer, or the last one."""
+        return self.episode.turn
+
+    @property
+    def text(self) -> str:
+        """What is new to the role; at the end, the world's last word."""
+        return self.episode.turn.text
+
+    @property
+    def done(self) -> bool:
+        """Whether the episode is over."""
+        return self.episode.done
+
+    @property
+    def total(self) -> float:
+        """The role's return so far."""
+        return sum(self.rewards)
+
+    @property
+    def tokens(self) -> list[int]:
+        """What the role has read and written so far, append-only if the codec is.
+
+        Raises:
+            RoleError: if the rollout is in text.
+        """
+        return self.episode.tokens_of(self.role)
+
+    def say(self, text: str, finish_reason: str | None = None) -> Turn:
+        """Play a reply in text.
+
+        Args:
+            text: the reply.
+            finish_reason: see `is_complete`; a reply that was cut off is malformed.
+
+        Returns:
+            the Turn that is the role's next to answer, or the last one.
+
+        Raises:
+            EpisodeStateError: after the end.
+        """
+        return self._answer(self.episode.say(text, complete=is_complete(finish_reason)))
+
+    def act(self, tokens: Sequence[int], finish_reason: str | None = None) -> Turn:
+        """Play a reply in tokens as sampled; see `say`.
+
+        Raises:
+            EpisodeStateError: after the end.
+            TokenError: if the tokens are not of the codec.
+            RoleError: if the rollout is in text.
+        """
+        cut = not is_complete(finish_reason)
+        reason = "length" if cut else None if finish_reason is None else "stop"
+        return self._answer(self.episode.act(tokens, reason))
+
+    def play(self, policy: Policy, rng: np.random.Generator) -> float:
+        """Play the rest with a scripted policy; returns the role's return."""
+        while not self.done:
+            self.say(policy(self.episode.world, self.turn, rng))
+        return self.total
+
+    def stop(self, reason: StopReason = StopReason.ABANDONED) -> Turn:
+        """End the rollout, if it is not over: what is left is played as empty replies and paid."""
+        if not self.done:
+            turn = self.episode.stop(reason)
+            self.rewards.append(turn.rewards.get(self.role, 0.0))
+            self.well_formed.append(False)
+        return self.turn
+
+    def _answer(self, turn: Turn) -> Turn:
+        self.terms = dict(turn.terms.get(self.role, {}))
+        self.well_formed.append(self.episode.answer.metrics["well_formed"] > 0.0)
+        self._play_opponents(turn)
+        self.rewards.append(self._earned)
+        self._earned = 0.0
+        return self.turn
+
+    def _play_opponents(self, turn: Turn) -> None:
+        """Let opponents reply until the role is next or the episode is over; add up its rewards."""
+        episode = self.episode
+        self._earned += turn.rewards.get(self.role, 0.0)
+        while not episode.done and episode.role != self.role:
+            other = episode.role
+            text = self._opponents[other](episode.world, episode.turn, self._rngs[other])
+            turn = episode.say(text)
+            self._earned += turn.rewards.get(self.role, 0.0)
+            for name, value in turn.terms.get(self.role, {}).items():
+                self.terms[name] = self.terms.get(name, 0.0) + value

@@ -1,0 +1,134 @@
+"""Rollouts: the same episode as the world's own, with opponents, in text and in tokens."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from tokengym.envs import (
+    Episode,
+    EpisodeStateError,
+    OptionError,
+    RoleError,
+    Rollout,
+    Rollouts,
+    baselines,
+    is_complete,
+    make_world,
+    play,
+)
+
+WORLDS = ("forecast", "warehouse", "energy", "disruption")
+
+
+def finish(rollout: Rollout, name: str, codec: bool = False) -> None:
+    """Play the rest with a baseline."""
+    policy = baselines(rollout.task.world)[name]
+    rng = np.random.default_rng(0)
+    while not rollout.done:
+        text = policy(rollout.episode.world, rollout.turn, rng)
+        if codec:
+            rollout.act(rollout.episode.codec.write(text), "stop")
+        else:
+            rollout.say(text, "stop")
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_rollout_earns_what_the_world_pays_in_text_and_in_tokens(name: str) -> None:
+    text, tokens = Rollouts(name), Rollouts(name, codec="byte")
+    task = text.world.task("test", 3)
+    for rollouts in (text, tokens):
+        rollout = rollouts.start(task)
+        finish(rollout, "noisy" if "noisy" in baselines(name) else "oracle", rollouts is tokens)
+        assert rollout.total == rollout.episode.world.returns[rollouts.role]
+        assert rollout.well_formed == [True] * len(rollout.rewards)
+    assert rollout.tokens[: len(tokens.start(task).tokens)] == tokens.start(task).tokens
+
+
+def test_opponents_are_the_same_for_all_rollouts_of_a_task() -> None:
+    for role in ("predictor", "challenger"):
+        rollouts = Rollouts(
+            "disruption",
+            role=role,
+            opponents={"predictor" if role == "challenger" else "challenger": "random"},
+        )
+        task = rollouts.world.task("train", 5)
+        first, second = rollouts.start(task), rollouts.start(task)
+        while not first.done:
+            assert first.text == second.text
+            first.say("nothing")
+            second.say("nothing")
+        assert first.rewards == second.rewards
+
+
+def test_a_role_is_played_against_the_usual_opponent_and_is_paid_what_the_game_pays() -> None:
+    rollouts = Rollouts("disruption", role="challenger", opponents={"predictor": "oracle"})
+    rollout = rollouts.start(rollouts.world.task("test", 0))
+    finish(rollout, "oracle")
+    both = play(
+        make_world("disruption"),
+        rollout.task,
+        baselines("disruption")["oracle"],
+        np.random.default_rng(0),
+    )
+    assert rollout.total == both.returns["challenger"]
+    assert Rollouts("disruption").opponents.keys() == {"challenger"}
+
+
+def test_rollouts_do_not_disturb_each_other() -> None:
+    rollouts = Rollouts("warehouse", "stock_small")
+    tasks = rollouts.world.first_tasks("train", 8)
+
+    def play_one(task: object) -> float:
+        rollout = rollouts.start(task)  # type: ignore[arg-type]
+        finish(rollout, "oracle")
+        return rollout.total
+
+    alone = [play_one(task) for task in tasks]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(play_one, tasks)) == alone
+
+
+@pytest.mark.parametrize("reason", ["length", "MAX_TOKENS", "max_tokens", "model_length", "abort"])
+def test_a_reply_that_was_cut_off_is_malformed_whatever_its_end_is_called(reason: str) -> None:
+    for codec in (None, "byte"):
+        rollouts = Rollouts("forecast", codec=codec)
+        rollout = rollouts.start(rollouts.world.task())
+        if codec is None:
+            rollout.say("Probability: 0.5", reason)
+        else:
+            rollout.act(rollout.episode.codec.write("Probability: 0.5"), reason)
+        assert rollout.well_formed == [False]
+    assert not is_complete(reason)
+
+
+@pytest.mark.parametrize("reason", [None, "stop", "STOP", "end_turn", "eos", "tool_calls"])
+def test_other_ends_are_complete(reason: str | None) -> None:
+    assert is_complete(reason)
+
+
+def test_wrong_roles_and_replies_after_the_end_are_refused() -> None:
+    for wrong in ({"role": "judge"}, {"role": "predictor", "opponents": {"predictor": "oracle"}}):
+        with pytest.raises(RoleError, match="of which one is played"):
+            Rollouts("disruption", **wrong)
+    with pytest.raises(OptionError, match="baselines"):
+        Rollouts("disruption", opponents={"challenger": "nobody"})
+    rollouts = Rollouts("forecast")
+    rollout = rollouts.start(rollouts.world.task())
+    with pytest.raises(RoleError):
+        rollout.act([1])
+    rollout.say("Probability: 0.5")
+    with pytest.raises(EpisodeStateError):
+        rollout.say("Probability: 0.5")
+
+
+def test_the_tokens_of_a_rollout_are_those_of_an_episode() -> None:
+    rollouts = Rollouts("energy", codec="byte")
+    task = rollouts.world.task("test", 1)
+    rollout, episode = rollouts.start(task), Episode(make_world("energy"), task)
+    while not rollout.done:
+        assert rollout.tokens == episode.observation.tolist()
+        action = episode.codec.write("BATTERY 0.5")
+        rollout.act(action)
+        episode.act(action)
+    assert rollout.rewards[-1] == episode.turn.rewards["operator"]

@@ -1,0 +1,122 @@
+"""Worlds as Inspect tasks: the same episodes, the scores, a log, and the cookbook's evaluator."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("inspect_ai", reason="needs the extra `inspect`")
+
+from inspect_ai import eval as inspect_eval
+from inspect_ai import score as score_again
+from inspect_ai.log import read_eval_log
+from inspect_ai.model import Model, ModelAPI, ModelOutput, StopReason, get_model, modelapi
+
+from tests.neighbours.reference import LEVELS, WORLDS, play_own, replies_by_text
+from tokengym.agents.adapters import inspect as adapter
+from tokengym.envs import baselines, make_world
+
+
+@modelapi("scripted")
+class Scripted(ModelAPI):
+    """Answers the last text. Inspect's own mock counts tokens with a file from the network."""
+
+    def __init__(
+        self, model_name: str, answer: Callable[[str], str], reason: StopReason, **_: Any
+    ) -> None:
+        super().__init__(model_name)
+        self._answer, self._reason = answer, reason
+
+    async def generate(self, input: Any, *_: Any, **__: Any) -> ModelOutput:
+        return ModelOutput.from_content(
+            "scripted", self._answer(input[-1].text), stop_reason=self._reason
+        )
+
+
+def model_that(answer: Callable[[str], str], reason: StopReason = "stop") -> Model:
+    """Return a model that answers the last text."""
+    return get_model("scripted/model", answer=answer, reason=reason, memoize=False)
+
+
+def evaluate(task: Any, model: Any, folder: Path, **settings: Any) -> Any:
+    """Run a task; returns its log."""
+    (log,) = inspect_eval(task, model=model, log_dir=str(folder), display="none", **settings)
+    assert log.status == "success", log.error
+    return log
+
+
+def metrics(log: Any) -> dict[str, float]:
+    """Return the metrics of a log's one scorer."""
+    (score,) = log.results.scores
+    return {name: metric.value for name, metric in score.metrics.items()}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_an_evaluation_plays_the_same_episodes(
+    world: str, tmp_path: Path, shows: Callable[[str, str], None]
+) -> None:
+    owns = [play_own(world, split="test", index=index) for index in range(2)]
+    answers: dict[str, str] = {}
+    for own in owns:
+        answers |= replies_by_text(own)
+    log = evaluate(
+        adapter.world_task(world, samples=2), model_that(answers.__getitem__), tmp_path, epochs=2
+    )
+    by_id = {own.task_id: own for own in owns}
+    assert len(log.samples) == 4
+    for sample in log.samples:
+        own = by_id[sample.id]
+        (score,) = sample.scores.values()
+        assert score.value == sum(own.rewards)
+        assert score.metadata["rewards"] == own.rewards
+        shown = [message.text for message in sample.messages if message.role == "user"]
+        assert shown == own.texts
+    found = metrics(log)
+    assert found["return"] == pytest.approx(sum(sum(own.rewards) for own in owns) / 2)
+    assert found["well_formed"] == 1.0
+    shows("plays", world)
+    shows("group", world)
+
+
+@pytest.mark.parametrize(("world", "level"), LEVELS)
+def test_every_level_is_a_task(world: str, level: str) -> None:
+    task = getattr(adapter, world)(level=level, samples=1)
+    (sample,) = task.dataset
+    first = make_world(world, level)
+    assert sample.id == first.task("test", 0).fingerprint
+    assert sample.input[0].text == first.start(first.task("test", 0)).text
+
+
+def test_the_oracle_has_skill_one_and_logs_are_read_and_scored_again(tmp_path: Path) -> None:
+    world = make_world("forecast", label="expected")
+    task = adapter.world_task("forecast", samples=4, label="expected")
+    oracle, replies = baselines("forecast")["oracle"], {}
+    for index in range(4):
+        turn = world.start(world.task("test", index))
+        replies[turn.text] = oracle(world, turn, None)  # type: ignore[arg-type]
+    log = evaluate(task, model_that(replies.__getitem__), tmp_path)
+    assert metrics(log)["skill"] == pytest.approx(1.0)
+    read = read_eval_log(log.location)
+    assert json.loads(read.model_dump_json())["eval"]["task"] == "forecast-easy"
+    again = score_again(read, scorers=task.scorer, action="overwrite", display="none")
+    assert metrics(again) == metrics(log)
+
+
+def test_a_reply_that_was_cut_off_is_malformed(tmp_path: Path) -> None:
+    model = model_that(lambda text: "Probability: 0.5", "max_tokens")
+    log = evaluate(adapter.world_task("forecast", samples=2), model, tmp_path)
+    assert metrics(log)["well_formed"] == 0.0
+
+
+def test_an_episode_that_inspect_ends_is_paid_as_if_the_rest_were_empty(tmp_path: Path) -> None:
+    task = adapter.world_task("energy", samples=1)
+    log = evaluate(task, model_that(lambda text: "BATTERY 0"), tmp_path, message_limit=4)
+    world = make_world("energy")
+    world.start(world.task("test", 0))
+    world.reply("BATTERY 0")
+    world.reply("BATTERY 0")
+    world.stop()
+    (score,) = log.samples[0].scores.values()
+    assert score.value == world.returns["operator"]

@@ -1,0 +1,211 @@
+"""Worlds behind an OpenEnv server, as retrain and other clients of its wire format see them."""
+
+import asyncio
+import contextlib
+import gc
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openenv", reason="needs the extra `openenv`")
+
+import uvicorn
+import websockets
+from openenv import GenericEnvClient
+
+from tests.neighbours.reference import LEVELS, WORLDS, play_own, task_of
+from tokengym.agents.adapters.openenv import build_app
+from tokengym.envs import Rollout, Rollouts
+
+SESSIONS = 64
+
+
+@contextlib.contextmanager
+def served(world: str, level: str | None = None, sessions: int = SESSIONS) -> Iterator[str]:
+    """Serve a world in a thread; yields `host:port`."""
+    app = build_app(Rollouts(world, level), sessions=sessions)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+async def ask(socket: Any, kind: str, **data: Any) -> dict[str, Any]:
+    """Send one message of the wire format and return the data of the answer."""
+    await socket.send(json.dumps({"type": kind, "data": data}))
+    answer = json.loads(await socket.recv())
+    assert answer["type"] == "observation", answer
+    return answer["data"]
+
+
+def get(address: str, path: str, body: dict[str, Any] | None = None) -> Any:
+    """GET a path, or POST a body to it."""
+    sent = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"}
+    asked = urllib.request.Request(f"http://{address}{path}", sent, headers)
+    with urllib.request.urlopen(asked) as answer:
+        return json.load(answer)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_client_of_the_wire_plays_the_same_episode(
+    world: str, shows: Callable[[str, str], None]
+) -> None:
+    own = play_own(world, index=2)
+
+    async def play(address: str) -> None:
+        schema = get(address, "/schema")["action"]
+        (field,) = schema["required"]
+        assert schema["properties"][field]["type"] == "string"
+        async with websockets.connect(f"ws://{address}/ws") as socket:
+            data = await ask(socket, "reset", split="test", index=2)
+            texts, rewards = [data["observation"]["text"]], []
+            assert data["reward"] is None
+            for reply in own.replies:
+                assert not data["done"]
+                data = await ask(socket, "step", **{field: reply})
+                texts.append(data["observation"]["text"])
+                rewards.append(data["reward"])
+                assert sum(data["metadata"]["terms"].values()) == rewards[-1]
+            assert data["done"]
+            assert data["observation"]["stop_reason"]
+            assert data["observation"]["task_id"] == own.task_id
+            assert (texts, rewards) == (own.texts, own.rewards)
+            again = await ask(socket, "reset", split="test", index=2)  # a group on one Task
+            assert again["observation"] == {**again["observation"], "task_id": own.task_id}
+            for reply, reward in zip(own.replies, own.rewards, strict=True):
+                assert (await ask(socket, "step", **{field: reply}))["reward"] == reward
+            await socket.send(json.dumps({"type": "state"}))
+            state = json.loads(await socket.recv())["data"]
+            assert state["total_reward"] == sum(own.rewards)
+            assert (state["split"], state["index"]) == ("test", 2)
+
+    with served(world) as address:
+        asyncio.run(play(address))
+    shows("plays", world)
+    shows("group", world)
+
+
+@pytest.mark.parametrize(("world", "level"), LEVELS)
+def test_every_level_is_reset_and_stepped_in_process(world: str, level: str) -> None:
+    from tokengym.agents.adapters.openenv import ReplyAction, WorldEnvironment
+
+    environment = WorldEnvironment(Rollouts(world, level))
+    observation = environment.reset(split="test", index=0)
+    assert observation.task_id == task_of(world, level).fingerprint
+    while not observation.done:
+        observation = environment.step(ReplyAction(text="", metadata={"finish_reason": "length"}))
+        assert observation.reward is not None
+
+
+def test_the_own_client_of_openenv_plays() -> None:
+    own = play_own("forecast", index=5)
+
+    async def play(address: str) -> float:
+        async with GenericEnvClient(base_url=f"http://{address}") as client:
+            result = await client.reset(split="test", index=5)
+            assert result.observation["text"] == own.texts[0]
+            return (await client.step({"text": own.replies[0]})).reward or 0.0
+
+    with served("forecast") as address:
+        assert asyncio.run(play(address)) == own.rewards[0]
+
+
+def test_many_clients_play_at_once_and_a_dropped_one_frees_its_world() -> None:
+    owns = [play_own("energy", index=index) for index in range(4)]
+
+    async def play(address: str) -> None:
+        url = f"ws://{address}/ws"
+        async with contextlib.AsyncExitStack() as open_sockets:
+            sockets = [
+                await open_sockets.enter_async_context(websockets.connect(url))
+                for _ in range(SESSIONS)
+            ]
+
+            async def episode(socket: Any, index: int) -> None:
+                await ask(socket, "reset", split="test", index=index)
+                for reply, reward in zip(owns[index].replies, owns[index].rewards, strict=True):
+                    assert (await ask(socket, "step", text=reply))["reward"] == reward
+
+            await asyncio.gather(*(episode(s, i % len(owns)) for i, s in enumerate(sockets)))
+            assert live_rollouts() == SESSIONS
+            async with websockets.connect(url) as refused:
+                assert json.loads(await refused.recv())["data"]["code"] == "CAPACITY_REACHED"
+            sockets[0].transport.abort()  # a client that dies sends no closing frame
+            for _ in range(200):
+                if live_rollouts() < SESSIONS:
+                    break
+                await asyncio.sleep(0.02)
+            assert live_rollouts() == SESSIONS - 1
+            async with websockets.connect(url) as welcome:
+                await ask(welcome, "reset")
+
+    with served("energy") as address:
+        asyncio.run(play(address))
+
+
+def live_rollouts() -> int:
+    gc.collect()
+    return sum(isinstance(one, Rollout) for one in gc.get_objects())
+
+
+def test_seeds_splits_and_indices_name_the_same_task() -> None:
+    async def resets(address: str, *asked: dict[str, Any]) -> list[str]:
+        async with websockets.connect(f"ws://{address}/ws") as socket:
+            return [
+                (await ask(socket, "reset", **data))["observation"]["task_id"] for data in asked
+            ]
+
+    with served("warehouse") as address:
+        same, again, other, third = asyncio.run(
+            resets(address, {"seed": 3}, {"seed": 3}, {"seed": 4}, {"split": "test", "index": 0})
+        )
+        assert same == again != other
+        assert third == task_of("warehouse").fingerprint
+        assert get(address, "/list_environments") == ["warehouse"]
+        splits = get(address, "/warehouse/splits")
+        assert [split["name"] for split in splits] == ["train", "validation", "test"]
+        assert get(address, "/warehouse/num_tasks", {"split": "test"})["num_tasks"] == 2**31
+        one = get(address, "/warehouse/task", {"split": "test", "index": 0})["task"]
+        assert one["id"] == third
+        some = {"split": "test", "start": 5, "stop": 7}
+        (first, _) = get(address, "/warehouse/task_range", some)["tasks"]
+        assert first == {"split": "test", "index": 5}
+        assert len(get(address, "/warehouse/tasks", {"split": "test"})["tasks"]) == 100
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            get(address, "/warehouse/task", {"split": "test", "index": -1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "wrong"),
+    [
+        ("reset", {"split": "exam"}, "exam"),
+        ("reset", {"level": "pick"}, "level"),
+        ("step", {"text": "BATTERY 1"}, "reset"),
+    ],
+)
+def test_a_wrong_message_is_answered_and_the_session_goes_on(
+    kind: str, data: dict[str, Any], wrong: str
+) -> None:
+    async def play(address: str) -> None:
+        async with websockets.connect(f"ws://{address}/ws") as socket:
+            await socket.send(json.dumps({"type": kind, "data": data}))
+            answer = json.loads(await socket.recv())
+            assert answer["type"] == "error"
+            assert wrong in answer["data"]["message"]
+            assert await ask(socket, "reset", seed=1)
+
+    with served("energy") as address:
+        asyncio.run(play(address))

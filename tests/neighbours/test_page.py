@@ -1,0 +1,49 @@
+"""The snippets of docs/neighbours.md run wherever the neighbour that they are for is installed."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, blocks
+
+SNIPPETS = {
+    block.name: block.text for block in blocks(ROOT / "docs" / "neighbours.md") if block.name
+}
+NEEDS = {
+    "with_verifiers.py": "verifiers.legacy",
+    "with_verifiers_v1.py": "verifiers.v1",
+    "with_trl.py": "trl",
+    "with_inspect_ai.py": "inspect_ai",
+    "with_skyrl_gym.py": "skyrl_gym",
+}
+
+
+def installed(module: str) -> bool:
+    """Whether a module is there; one that both generations of verifiers have counts for 0.4."""
+    if find_spec(module.partition(".")[0]) is None or find_spec(module) is None:
+        return False
+    return module != "verifiers.v1" or find_spec("verifiers.legacy") is None
+
+
+def test_every_snippet_is_known() -> None:
+    assert set(SNIPPETS) == set(NEEDS)
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_the_snippet_runs(name: str, tmp_path: Path) -> None:
+    if not installed(NEEDS[name]):
+        pytest.skip(f"needs {NEEDS[name]}")
+    (tmp_path / name).write_text(SNIPPETS[name])
+    path = os.pathsep.join([str(ROOT / ".ci" / "path"), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", name],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,54 @@
+"""Worlds as text environments of SkyRL-gym: the same episodes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("skyrl_gym", reason="needs the extra `skyrl`")
+
+import skyrl_gym
+from skyrl_gym.envs.registration import registry
+
+from tests.neighbours.reference import LEVELS, WORLDS, play_own, task_of
+from tokengym.agents.adapters.skyrl import WorldEnv
+from tokengym.envs import Rollouts
+
+
+def make(world: str, level: str | None = None, index: int = 0) -> Any:
+    """Make an environment as SkyRL's generator does: by an id, with the row's extras."""
+    name = f"tokengym-{world}-{level}"
+    if name not in registry:
+        skyrl_gym.register(name, WorldEnv, {"rollouts": Rollouts(world, level)})
+    extras = {"split": "test", "index": index}
+    return skyrl_gym.make(name, env_config=None, extras=extras)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_an_episode_of_skyrl_is_the_same_episode(
+    world: str, shows: Callable[[str, str], None]
+) -> None:
+    own = play_own(world, index=1)
+    for _ in range(3):  # a group on one Task
+        env = make(world, index=1)
+        messages, info = env.init([])
+        texts, rewards, done = [messages[-1]["content"]], [], False
+        assert info["task_id"] == own.task_id
+        for reply in own.replies:
+            assert not done
+            step = env.step(reply)
+            texts += [message["content"] for message in step["observations"]]
+            rewards.append(step["reward"])
+            done = step["done"]
+        assert done
+        assert (texts, rewards) == (own.texts[:-1], own.rewards)
+        assert env.get_metrics() == {"return": sum(own.rewards), "well_formed": 1.0}
+        env.close()
+    shows("plays", world)
+    shows("group", world)
+
+
+@pytest.mark.parametrize(("world", "level"), LEVELS)
+def test_every_level_starts(world: str, level: str) -> None:
+    _, info = make(world, level).init([{"role": "system", "content": "Be brief."}])
+    assert info["task_id"] == task_of(world, level).fingerprint

@@ -1,0 +1,138 @@
+"""Worlds in verifiers before 0.4, and in retrain as far as it goes without its trainer."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("verifiers.legacy", reason="needs the extra `verifiers` (verifiers<0.4)")
+
+import verifiers as vf
+
+from tests.neighbours.reference import LEVELS, WORLDS, play_own, replies_by_text
+from tests.neighbours.scripted_model import scripted_model
+from tokengym.envs import make_world
+
+ID = "tokengym-verifiers"
+
+
+def roll_out(env: Any, row: Any, url: str, count: int = 1, **sampling: Any) -> list[Any]:
+    """Play a row of the environment's data with the model at `url`."""
+    client = vf.ClientConfig(
+        client_type="openai_chat_completions", api_base_url=url, api_key_var="UNSET"
+    )
+    inputs = [{**row, "example_id": 0} for _ in range(count)]
+    played = env.generate_sync(
+        inputs, client, model="scripted", sampling_args=sampling, state_columns=["turn_rewards"]
+    )
+    return list(played["outputs"])
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_rollout_of_verifiers_is_the_same_episode(
+    world: str, shows: Callable[[str, str], None]
+) -> None:
+    own = play_own(world, split="test", index=1)
+    env = vf.load_environment(ID, world=world, tasks=1, evaluation_tasks=2)
+    row = env.get_eval_dataset()[1]
+    assert row["info"]["task_id"] == own.task_id
+    assert [message["content"] for message in row["prompt"]] == own.texts[:1]
+    answers = replies_by_text(own)
+    with scripted_model(lambda text: (answers[text], "stop")) as url:
+        outputs = roll_out(env, row, url, count=3)  # a group on one Task
+    for output in outputs:
+        assert output["reward"] == sum(own.rewards)
+        assert output["turn_rewards"] == own.rewards
+        shown = [m["content"] for m in output["completion"] if m["role"] == "user"]
+        assert shown == own.texts[1:]
+        assert output["metrics"]["_well_formed"] == 1.0
+    shows("plays", world)
+    shows("group", world)
+
+
+def test_a_reply_that_was_cut_off_is_malformed() -> None:
+    env = vf.load_environment(ID, world="forecast", tasks=1)
+    with scripted_model(lambda text: ("Probability: 0.5", "length")) as url:
+        (output,) = roll_out(env, env.get_dataset()[0], url)
+    assert output["metrics"]["_well_formed"] == 0.0
+
+
+@pytest.mark.parametrize(("world", "level"), LEVELS)
+def test_every_level_has_rows(world: str, level: str) -> None:
+    env = vf.load_environment(ID, world=world, level=level, tasks=1, evaluation_tasks=1)
+    task = make_world(world, level).task("train", 0)
+    (row,) = env.get_dataset()
+    assert row["info"] == {"split": "train", "index": 0, "task_id": task.fingerprint}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_retrain_loads_a_world_by_its_id_and_plays_a_group(
+    world: str, shows: Callable[[str, str], None]
+) -> None:
+    bridge = pytest.importorskip("retrain.verifiers_bridge", reason="retrain is not installed")
+    from retrain.config import TrainConfig
+
+    own = play_own(world, split="train", index=0)
+    config = TrainConfig()
+    config.environment_provider = "verifiers"
+    config.environment_id = ID
+    config.environment_args = f'{{"world": "{world}", "tasks": 2}}'
+    config.seed = -1
+    env = bridge.load_verifiers_environment(config)
+    assert bridge.is_multiturn_environment(env)
+    example = bridge.load_examples_from_environment(env, config)[0]
+    answers = replies_by_text(own)
+
+    class Characters:
+        """A tokenizer of one token a character."""
+
+        def encode(self, text: str) -> list[int]:
+            return list(map(ord, text))
+
+        def batch_decode(self, ids: list[list[int]], **_: Any) -> list[str]:
+            return ["".join(map(chr, row)) for row in ids]
+
+    class Helper:
+        """A sampler that plays the scripted episode."""
+
+        def sample(self, prompts: list[list[int]], *_: Any) -> list[Any]:
+            texts = Characters().batch_decode(prompts)
+            found = [
+                next(answers[text] for text in reversed(answers) if shown.endswith(text))
+                for shown in texts
+            ]
+            return [[(list(map(ord, reply)), [0.0] * len(reply))] for reply in found]
+
+    rewards, turns, _, turn_rewards, *_ = bridge.run_multiturn_group(
+        env,
+        helper=Helper(),
+        tokenizer=Characters(),
+        model_name="scripted",
+        prompt=example.prompt,
+        answer=example.reference,
+        task=example.task,
+        info=example.info,
+        num_rollouts=2,
+        max_tokens=512,
+        temperature=1.0,
+        top_p=1.0,
+    )
+    assert rewards == [sum(own.rewards)] * 2
+    assert turn_rewards == [own.rewards] * 2
+    for rollout in turns:
+        assert [turn.completion_text for turn in rollout] == own.replies
+    shows("retrain plays", world)
+    shows("retrain group", world)
+
+
+def test_a_rollout_that_verifiers_ends_is_paid_as_if_the_rest_were_empty() -> None:
+    env = vf.load_environment(ID, world="energy", tasks=1)
+    env.max_turns = 2
+    with scripted_model(lambda text: ("BATTERY 0", "stop")) as url:
+        (output,) = roll_out(env, env.get_dataset()[0], url)
+    world = make_world("energy")
+    world.start(world.task("train", 0))
+    world.reply("BATTERY 0")
+    world.reply("BATTERY 0")
+    world.stop()
+    assert output["reward"] == world.returns["operator"]

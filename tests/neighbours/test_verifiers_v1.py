@@ -1,0 +1,83 @@
+"""Worlds in verifiers 0.4: a taskset, an environment, and a harness that starts nothing."""
+
+import asyncio
+import importlib.metadata
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("verifiers.v1", reason="needs the extra `verifiers-v1` (verifiers 0.4)")
+if int(importlib.metadata.version("verifiers").split(".")[1]) < 4:
+    pytest.skip("needs the extra `verifiers-v1` (verifiers 0.4)", allow_module_level=True)
+
+import verifiers.v1 as vf
+from verifiers.v1.utils.loaders import environment_class, load_environment, taskset_config_type
+
+from tests.neighbours.reference import LEVELS, WORLDS, play_own, replies_by_text
+from tests.neighbours.scripted_model import scripted_model
+from tokengym.envs import make_world
+
+ID = "tokengym-verifiers"
+
+
+def environment(**settings: Any) -> Any:
+    """Make the environment as an entry point of verifiers does: by its id."""
+    taskset = taskset_config_type(ID)(id=ID, **settings)
+    config_class = environment_class(ID).__orig_bases__[0].__args__[0]
+    return load_environment(config_class(taskset=taskset))
+
+
+def run(env: Any, url: str, index: int, count: int = 1) -> list[Any]:
+    """Run episodes of one task with the model at `url`."""
+    client = vf.EvalClientConfig(base_url=url, api_key_var="UNSET")
+    context = vf.ModelContext(model="scripted", client=client)
+
+    async def play() -> list[Any]:
+        task = list(env.taskset)[index]
+        async with env.serving():
+            slots = env.slots(task, count)
+            return await asyncio.gather(*(env.run_slot(slot, context) for slot in slots))
+
+    return asyncio.run(play())
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_an_episode_of_verifiers_is_the_same_episode(
+    world: str, shows: Callable[[str, str], None]
+) -> None:
+    own = play_own(world, split="test", index=1)
+    answers = replies_by_text(own)
+    env = environment(world=world, split="test", tasks=2)
+    with scripted_model(lambda text: (answers[text], "stop")) as url:
+        episodes = run(env, url, 1, count=3)  # a group on one Task
+    for episode in episodes:
+        assert episode.ok, episode.errors
+        assert episode.task.key == own.task_id
+        (trace,) = episode.traces
+        assert trace.rewards["return"].score == sum(own.rewards)
+        assert trace.metrics["well_formed"] == 1.0
+        shown = [message.content for message in trace.messages if message.role == "user"]
+        assert shown == own.texts[:-1]
+        assert [message.content for message in trace.assistant_messages] == own.replies
+    shows("plays", world)
+    shows("group", world)
+
+
+def test_a_reply_that_was_cut_off_is_malformed() -> None:
+    env = environment(world="forecast", tasks=1)
+    with scripted_model(lambda text: ("Probability: 0.5", "length")) as url:
+        (episode,) = run(env, url, 0)
+    assert episode.traces[0].metrics["well_formed"] == 0.0
+
+
+@pytest.mark.parametrize(("world", "level"), LEVELS)
+def test_every_level_is_a_taskset(world: str, level: str) -> None:
+    (task,) = environment(world=world, level=level, tasks=1).taskset
+    assert task.key == make_world(world, level).task("train", 0).fingerprint
+
+
+def test_a_taskset_without_end_says_so() -> None:
+    taskset = environment(world="energy", tasks=None).taskset
+    assert not taskset.bounded
+    assert [task.data.index for task in taskset.take(3)] == [0, 1, 2]

@@ -1,0 +1,93 @@
+"""Worlds as agent loops of verl: the same episodes, token for token, without a GPU or a server."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("verl", reason="needs the extra `verl`")
+
+import hydra
+from omegaconf import OmegaConf
+from transformers import AutoTokenizer
+from verl.experimental.agent_loop.agent_loop import DictConfigWrap, ToolListWrap
+from verl.utils.dataset.rl_dataset import RLHFDataset
+from verl.workers.rollout.replica import TokenOutput
+
+from tests.neighbours.reference import WORLDS, play_own, task_of
+from tokengym.agents.tinker import codec_named
+from tokengym.agents.toy_model import MODEL_DIR
+from tokengym.envs import Episode, make_world
+
+CODEC = f"qwen3_instruct@{MODEL_DIR}"
+LENGTHS = {"prompt_length": 8192, "response_length": 16384}
+
+
+class Scripted:
+    """A server that gives the replies of a scripted episode in order, by request."""
+
+    def __init__(self, replies: list[str]) -> None:
+        self.replies = replies
+        self.asked: dict[str, list[list[int]]] = {}
+
+    async def generate(
+        self, *, request_id: str, prompt_ids: list[int], sampling_params: dict[str, Any]
+    ) -> TokenOutput:
+        seen = self.asked.setdefault(request_id, [])
+        tokens = list(codec_named(CODEC).write(self.replies[len(seen)]))
+        seen.append(prompt_ids)
+        return TokenOutput(token_ids=tokens, log_probs=[-float(len(seen))] * len(tokens))
+
+
+def loop_of(world: str, server: Scripted) -> Any:
+    """Make the agent loop as verl's worker does, from the YAML of its settings."""
+    data: dict[str, Any] = {}
+    config = OmegaConf.create({"actor_rollout_ref": {"rollout": LENGTHS}, "data": data})
+    return hydra.utils.instantiate(
+        config={
+            "_target_": "tokengym.agents.adapters.verl.WorldAgentLoop",
+            "world": world,
+            "codec": CODEC,
+        },
+        trainer_config=DictConfigWrap(config=config),
+        server_manager=server,
+        tokenizer=AutoTokenizer.from_pretrained(MODEL_DIR),
+        processor=None,
+        hf_model_type="qwen3",
+        dataset_cls=RLHFDataset,
+        data_config=DictConfigWrap(config.data),
+        tools=ToolListWrap([]),
+    )
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_an_agent_loop_is_the_same_episode_token_for_token(
+    world: str, shows: Callable[[str, str], None]
+) -> None:
+    own = play_own(world, index=1)
+    server = Scripted(own.replies)
+    where = {"split": "test", "index": 1}
+
+    async def group() -> list[Any]:
+        loops = [loop_of(world, server) for _ in range(3)]
+        return await asyncio.gather(*(one.run({}, extra_info=where) for one in loops))
+
+    outputs = asyncio.run(group())
+    made = make_world(world)
+    role = made.spec.roles[0]
+    for output in outputs:
+        assert output.reward_score == sum(own.rewards)
+        assert len(output.response_ids) == len(output.response_mask)
+        assert len(output.response_logprobs) == len(output.response_ids)
+    for asked, output in zip(server.asked.values(), outputs, strict=True):
+        assert asked[0] == output.prompt_ids
+        whole = output.prompt_ids + output.response_ids
+        assert all(prompt == whole[: len(prompt)] for prompt in asked)
+    if len(made.spec.roles) == 1:
+        episode = Episode(made, task_of(world, index=1), codec_named(CODEC))
+        for reply in own.replies:
+            episode.say(reply)
+        assert outputs[0].prompt_ids + outputs[0].response_ids == episode.tokens_of(role)
+    for what in ("plays", "group", "tokens"):
+        shows(what, world)
