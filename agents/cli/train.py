@@ -53,6 +53,10 @@ def train(
     ] = None,
     base_url: Annotated[str | None, typer.Option(help="address of a Tinker service")] = None,
     seed: Annotated[int | None, typer.Option(help="which training Tasks are drawn")] = None,
+    deterministic: Annotated[
+        bool,
+        typer.Option("--deterministic", help="equal runs are equal to the bit; slow"),
+    ] = False,
     mode: Annotated[str | None, typer.Option(help="sync, stream or async")] = None,
     evaluation_tasks: Annotated[int | None, typer.Option(help="held-out Tasks")] = None,
     role: Annotated[str | None, typer.Option(help="who is trained; the first role if none")] = None,
@@ -170,6 +174,7 @@ def train(
             system=system,
             base_url=base_url,
             seed=seed,
+            deterministic=deterministic or None,
             mode=mode,
             evaluation_tasks=evaluation_tasks,
             role=role,

@@ -52,6 +52,8 @@ class TrainConfig:
         base_url: address of a Tinker service; `None` for the local one, or the hosted one if a key
             is set.
         seed: which training Tasks are drawn, and in which order.
+        deterministic: have a local service compute each sequence by itself, so that equal runs are
+            equal to the bit; slow.
         mode: `sync`, `stream` (streaming minibatches) or `async` (off-policy).
         evaluation_tasks: held-out test Tasks played before and after.
         opponents: who plays roles other than the trained one, in training and evaluation: by role
@@ -103,6 +105,7 @@ class TrainConfig:
     system: str = ""
     base_url: str | None = None
     seed: int = 0
+    deterministic: bool = False
     mode: Mode = "sync"
     evaluation_tasks: int = 1024
     opponents: Mapping[str, str] = field(default_factory=dict)

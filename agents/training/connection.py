@@ -35,12 +35,14 @@ class ServiceTarget:
         base_url: address of the service; `None` for the hosted one's own, or for a local one.
         local: whether the job starts a service of its own.
         trust_remote_code: whether code that comes with the model may run.
+        deterministic: whether a local service computes each sequence by itself.
     """
 
     model: str
     base_url: str | None
     local: bool
     trust_remote_code: bool = False
+    deterministic: bool = False
 
     @classmethod
     def resolve(cls, config: TrainConfig) -> Self:
@@ -59,15 +61,17 @@ class ServiceTarget:
                     f"model={TOY_MODEL!r} is served by the local service only; name a model of "
                     f"the service at hand, or unset {KEY_VARIABLE}"
                 )
-            return cls(str(MODEL_DIR.resolve()), address, local)
+            return cls(str(MODEL_DIR.resolve()), address, local, deterministic=config.deterministic)
         if not local:
-            return cls(config.model, address, local, config.trust_remote_code)
+            return cls(config.model, address, local, config.trust_remote_code, config.deterministic)
         model = resolve_model(
             config.model,
             trust_remote_code=config.trust_remote_code,
             progress=partial(print, file=sys.stderr),
         )
-        return cls(str(model.directory), address, local, config.trust_remote_code)
+        return cls(
+            str(model.directory), address, local, config.trust_remote_code, config.deterministic
+        )
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,7 @@ class Connection:
                 state_dir=state_dir,
                 seed=seed,
                 trust_remote_code=target.trust_remote_code,
+                deterministic=target.deterministic,
             ) as service,
             environment_variable(KEY_VARIABLE, service.api_key),
             _refusals(service.base_url),

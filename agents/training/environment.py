@@ -54,6 +54,11 @@ def _not_promised(connection: Connection, config: TrainConfig) -> list[str]:
         found.append(
             "The service is not the run's own: it decides whether equal requests get equal answers."
         )
+    elif not config.deterministic:
+        found.append(
+            "Without --deterministic the last digits of a log-probability depend on what else the "
+            "service computes at the time, and weights with them."
+        )
     if config.mode != "sync" and not config.own_loop:
         found.append(
             f"mode={config.mode!r} in the cookbook's loop trains on groups in the order in which "

@@ -35,7 +35,17 @@ PORT = "8000"
 SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
 CUT = ["--max-tokens", "16"]
 """Cuts long replies off; who speaks second in a debate has its turn after a whole reply only."""
-SHARING = {"debate", "design", "evaluation", "measured", "study", "training", "viewer", "worlds"}
+SHARING = {
+    "debate",
+    "design",
+    "evaluation",
+    "measured",
+    "reliability",
+    "study",
+    "training",
+    "viewer",
+    "worlds",
+}
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""
 HOSTED = re.compile(r"[A-Z]\w*/[\w.-]+")
 SHOWN_ONLY = {"text", "csv", "json", "jsonl", "toml"}
