@@ -37,6 +37,23 @@ def test_the_best_honest_rule_closes_little_of_the_way_from_blind_to_optimum(nam
     assert blind < honest < blind + MOST_CLOSED * (optimum - blind)
 
 
+REACHABLE = {
+    **{("energy", level): False for level in ("small", "spot", "comfort")},
+    **{("warehouse", level): True for level in ("pick_small", "stock")},
+    **{("warehouse", level): False for level in ("pick_online", "full", "full_volatile")},
+    ("forecast", "easy"): True,
+    ("disruption", "L2"): False,
+}
+"""By world and level, whether a policy that knows only what is shown can earn the optimum."""
+
+
+@pytest.mark.parametrize("case", REACHABLE, ids="-".join)
+def test_exact_means_that_what_is_shown_suffices(case: tuple[str, str]) -> None:
+    world = make_world(*case)
+    optimum = world.optimum(world.task("test", 0))
+    assert optimum[spec(case[0]).roles[0]].exact is REACHABLE[case]
+
+
 def others(world: World, role: str) -> dict[str, Policy]:
     """Scripts in the other roles."""
     known = baselines(world.spec.id)
