@@ -1,0 +1,101 @@
+"""The files around the project agree with each other: versions, shortcuts, workflows."""
+
+import importlib.machinery
+import importlib.util
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.docs.pages import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+@pytest.fixture(scope="module")
+def start() -> ModuleType:
+    """The script `.ci/start` as a module."""
+    loader = importlib.machinery.SourceFileLoader("ci_start", str(ROOT / ".ci" / "start"))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    script = importlib.util.module_from_spec(spec)
+    loader.exec_module(script)
+    return script
+
+
+def requirements() -> Iterator[Requirement]:
+    """What `.ci/start` installs, as pyproject.toml asks for it."""
+    extras, groups = PROJECT["project"]["optional-dependencies"], PROJECT["dependency-groups"]
+    (everything,) = extras["all"]
+    lists = [extras[name] for name in sorted(Requirement(everything).extras)]
+    lists += [PROJECT["project"]["dependencies"], groups["dev"], groups["docs"]]
+    yield from (Requirement(line) for lines in lists for line in lines)
+
+
+def test_the_tested_versions_are_those_that_the_project_asks_for(start: ModuleType) -> None:
+    lines = (ROOT / ".ci" / "constraints.txt").read_text().splitlines()
+    pins = [Requirement(line) for line in lines if not line.startswith("#")]
+    tested = {
+        canonicalize_name(pin.name): str(pin.specifier).removeprefix("==")
+        for pin in pins
+        if pin.marker is None or pin.marker.evaluate()
+    }
+    tested["torch"] = start.TORCH
+    asked = [found for found in requirements() if found.marker is None or found.marker.evaluate()]
+    missing = [str(found) for found in asked if canonicalize_name(found.name) not in tested]
+    assert not missing, "renew .ci/constraints.txt as CONTRIBUTING.md says"
+    outside = [
+        f"{found}, tested with {tested[canonicalize_name(found.name)]}"
+        for found in asked
+        if not found.specifier.contains(tested[canonicalize_name(found.name)], prereleases=True)
+    ]
+    assert not outside
+
+
+def test_make_runs_what_start_runs(start: ModuleType) -> None:
+    rules = re.findall(r"^(\w+):\n\t(.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert [target for target, _ in rules] == ["train", "test", "check", "docs"]
+    for target, command in rules:
+        words = command.split()
+        assert words[:2] == ["python3", ".ci/start"]
+        assert words[2] == target
+        assert start.commands(words[2:])
+
+
+def test_the_workflow_calls_continuous_integration_on_every_version() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    assert "run: .ci/run\n" in workflow
+    declared = [
+        line.rpartition(" ")[2]
+        for line in PROJECT["project"]["classifiers"]
+        if re.search(r":: 3\.\d+$", line)
+    ]
+    assert f"python: {str(declared).replace(chr(39), chr(34))}" in workflow
+
+
+def test_the_hooks_run_tools_that_the_project_installs() -> None:
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    tools = re.findall(r"entry: \.venv/bin/([\w-]+)", hooks)
+    installed = {canonicalize_name(found.name) for found in requirements()}
+    assert tools
+    assert {{"lint-imports": "import-linter"}.get(tool, tool) for tool in tools} <= installed
+
+
+def test_only_one_file_states_the_version() -> None:
+    assert "version" in PROJECT["project"]["dynamic"]
+    source = ROOT / PROJECT["tool"]["hatch"]["version"]["path"]
+    assert re.search(r'^__version__ = "\d+\.\d+\.\d+"$', source.read_text(), re.MULTILINE)
+    assert "\nversion:" not in (ROOT / "CITATION.cff").read_text()
+
+
+def test_every_folder_that_contributors_read_of_exists() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    table = page.partition("| folder |")[2].partition("\n\n")[0]
+    named = re.findall(r"`([\w.]+/[\w/]*)`", table)
+    assert named
+    assert not [folder for folder in named if not (ROOT / Path(folder)).is_dir()]
