@@ -132,7 +132,12 @@ class EnvConfig:
             TokenError: if the tokens are not of the action space.
         """
         if episode is not None:
-            turn = episode.act(action)  # type: ignore[arg-type]
+            if isinstance(action, str):
+                raise OptionError(
+                    "in mode 'tokens' an action is an array of token ids, got a string; "
+                    'make the environment with mode="text" to reply with strings'
+                )
+            turn = episode.act(action)
             return episode.reply, turn
         if not isinstance(action, str):
             raise OptionError(f"in mode 'text' an action is a string, got {type(action).__name__}")

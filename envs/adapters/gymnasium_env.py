@@ -53,7 +53,7 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
     Args:
         world: id of the world.
         level: one of the world's levels; the first one if `None`.
-        mode: `tokens` or `text`.
+        mode: `text` for strings, or `tokens` for arrays of token ids.
         codec: `byte`, or a codec object.
         split: where `reset` draws Tasks from.
         max_tokens: budget of the conversation in tokens (characters in mode `text`).
@@ -79,7 +79,7 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         self,
         world: str,
         level: str | None = None,
-        mode: Mode = "tokens",
+        mode: Mode = "text",
         codec: Codec | str = "byte",
         split: str = "train",
         max_tokens: int = 32768,

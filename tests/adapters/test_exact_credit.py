@@ -22,7 +22,8 @@ Made = tuple[ExactCredit, World]
 
 def made(level: str, **options: Any) -> Made:
     """Energy-v0 around the wrapper, and its world."""
-    inner = gymnasium.make("tokengym.envs:tokengym/Energy-v0", level=level, **options)
+    energy = "tokengym.envs:tokengym/Energy-v0"
+    inner = gymnasium.make(energy, level=level, mode="tokens", **options)
     assert isinstance(inner.unwrapped, TextEnv)
     return ExactCredit(inner), inner.unwrapped.world
 

@@ -204,6 +204,9 @@ def test_a_callers_mistake_is_named(
         env.step(None)
     with pytest.raises((TokenError, OptionError)):
         env.step(np.array([[1.5]]))
+    if mode == "tokens":
+        with pytest.raises(OptionError, match='mode="text"'):
+            env.step("a string")
     with pytest.raises(OptionError, match="Task"):
         env.reset(options={"task": "no task"})
     mistakes: list[dict[str, Any]] = [

@@ -64,7 +64,12 @@ def test_an_env_returns_the_picture_of_the_episode_so_far(world_id: str, level: 
 
 def test_a_picture_shows_what_a_budget_left_undone() -> None:
     env = TextEnv(
-        "tokengym/Energy-v0", "small", max_tokens=1200, prompt="terse", render_mode="rgb_array"
+        "tokengym/Energy-v0",
+        "small",
+        mode="tokens",
+        max_tokens=1200,
+        prompt="terse",
+        render_mode="rgb_array",
     )
     with pytest.raises(EpisodeStateError, match="reset"):
         env.render()
