@@ -9,6 +9,7 @@ import importlib.machinery
 import importlib.util
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -36,15 +37,9 @@ SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tas
 CUT = ["--max-tokens", "16"]
 """Cuts long replies off; who speaks second in a debate has its turn after a whole reply only."""
 SHARING = {
-    "debate",
-    "design",
-    "evaluation",
-    "measured",
-    "reliability",
-    "study",
-    "training",
-    "viewer",
-    "worlds",
+    *("debate", "design", "evaluation", "export", "language_model", "laptop", "measured"),
+    *("quickstart", "read_rollouts", "reliability", "resume", "rollouts", "study", "training"),
+    *("viewer", "disruption", "energy", "forecast", "warehouse"),
 }
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""
 HOSTED = re.compile(r"[A-Z]\w*/[\w.-]+")
@@ -162,6 +157,10 @@ def ties(reader: Reader, arguments: list[str]) -> str:
     return reader.run_tokengym("ties", *arguments, *few, key=key)
 
 
+TRAINED: dict[tuple[str, ...], tuple[Path, str]] = {}
+"""Runs on the shared service with what they printed, by command: pages that repeat it get a copy."""
+
+
 def train(reader: Reader, arguments: list[str]) -> str:
     """One small step; a hosted model gets as far as one gets without a key."""
     if any(HOSTED.fullmatch(word) for word in arguments):
@@ -169,7 +168,8 @@ def train(reader: Reader, arguments: list[str]) -> str:
         assert "for hosted models set TINKER_API_KEY" in shown
         return shown
     if "--resume" in arguments:
-        return reader.run_tokengym("train", *arguments)
+        key = reader.service.api_key if reader.service is not None else ""
+        return reader.run_tokengym("train", *arguments, key=key)
     reader.jobs += 1
     run = [] if "--run" in arguments else ["--run", f"runs/job-{reader.jobs}"]
     cut = [] if reader.whole_replies else CUT
@@ -177,7 +177,13 @@ def train(reader: Reader, arguments: list[str]) -> str:
     words = ["train", *arguments, *SMALL, *cut, *warm, *run]
     if reader.service is not None and ("--model" not in arguments or str(MODEL_DIR) in arguments):
         words += ["--model", reader.service.model_name, "--base-url", reader.service.base_url]
+        folder = reader.folder / words[words.index("--run") + 1]
+        if (same := TRAINED.get(tuple(words))) is not None:
+            shutil.copytree(same[0], folder)
+            return same[1]
         shown = reader.run_tokengym(*words, key=reader.service.api_key)
+        if "--data" not in words and "--opponent" not in words:
+            TRAINED[tuple(words)] = folder, shown
     else:
         shown = reader.run_tokengym(*words)
     folder = reader.folder / [*arguments, *run][[*arguments, *run].index("--run") + 1]
