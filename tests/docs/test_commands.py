@@ -158,7 +158,7 @@ def ties(reader: Reader, arguments: list[str]) -> str:
 
 
 TRAINED: dict[tuple[str, ...], tuple[Path, str]] = {}
-"""Runs on the shared service with what they printed, by command: pages that repeat it get a copy."""
+"""Runs on the shared service and what they printed, by command: pages that repeat it get a copy."""
 
 
 def train(reader: Reader, arguments: list[str]) -> str:
