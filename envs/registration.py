@@ -79,7 +79,7 @@ def load_entry_points(*, named_by_id: bool = True) -> None:
 
     Args:
         named_by_id: load those too that are named by the id of their world; else only Gymnasium
-            is told of them.
+            learns of them.
     """
     with _lock:
         new = [point for point in entry_points(group=GROUP) if point not in _found]

@@ -103,7 +103,7 @@ def consistency(first: float, final: float) -> float:
 def reasoning(judge_loss: float) -> float:
     """Return the reward for claims, in [-0.375, 0.1875]: what they improve on the judge's prior.
 
-    Claims that tell the judge nothing earn nothing. The reward is affine in the loss: if it were
+    Claims that do not inform the judge earn nothing. The reward is affine in the loss: if it were
     clipped at the prior, cherry-picking claims for a random label would pay.
 
     Args:

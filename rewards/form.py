@@ -55,7 +55,7 @@ class FormAccount:
         return FORM_SHARE * max(0.0, 1.0 - self.lost / self.replies)
 
     def earned(self, value: float) -> float:
-        """Return what an episode worth `value` in [0, 1] earns beside its form, in [0, 0.95].
+        """Return what an episode worth `value` in [0, 1] earns without its form, in [0, 0.95].
 
         Each malformed reply costs the same share of it: none of it is left if all were malformed,
         so that leaving the decision to chance never beats trying.

@@ -222,7 +222,7 @@ def tie_study(
     Args:
         world: the level; an episode under way in it is dropped.
         tasks: one a group, at least one.
-        policies: scripted policies of the world; `null` speaks for the other roles.
+        policies: scripted policies of the world; `null` plays the other roles.
         name: the one that is studied.
         sizes: group sizes, each at least 2.
         threshold: a reward above it counts as correct; the middle of the declared range if `None`.

@@ -45,7 +45,7 @@ def _search(folder: Path, depth: int) -> list[Path]:
 
 
 def _names(folders: Sequence[Path]) -> dict[Path, str]:
-    """Name each folder by as much of the end of its path as tells it from the others."""
+    """Name each folder by the shortest end of its path that no other folder has."""
     shown = {one: one.parent if one.name == "rollouts" else one for one in folders}
     names: dict[Path, str] = {}
     for folder, at in shown.items():

@@ -23,7 +23,7 @@ class ExactCredit(gymnasium.Wrapper[Observation, Observation, Observation, Obser
         env: Energy-v0, made with `credit=True`.
 
     Raises:
-        OptionError: at a step, if the environment tells no credit.
+        OptionError: at a step, if the environment reports no credit.
     """
 
     def __init__(self, env: gymnasium.Env[Observation, Observation]) -> None:
@@ -42,7 +42,7 @@ class ExactCredit(gymnasium.Wrapper[Observation, Observation, Observation, Obser
         observation, reward, terminated, truncated, info = self.env.step(action)
         metrics = info["metrics"]
         if "credit" not in metrics:
-            raise OptionError("exact credit is told by Energy-v0 made with credit=True")
+            raise OptionError("exact credit needs Energy-v0 made with credit=True")
         earned = metrics["credit"]
         if terminated or truncated:
             earned = metrics["total_credit"] - self._paid

@@ -206,7 +206,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         assert self._turn is not None
         role = self._turn.role
         if action is None:
-            raise OptionError(f"{role!r} is still to speak, its action cannot be None")
+            raise OptionError(f"it is the turn of {role!r}, whose action cannot be None")
         reply, turn = self._config.reply(self._episode, action)
         self._replies.append(reply.text if reply.complete else "")
         self._transcript.append(f"{role}> {reply.text}")

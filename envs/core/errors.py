@@ -25,7 +25,7 @@ class EpisodeStateError(TokengymError, RuntimeError):
 
 
 class RoleError(TokengymError, ValueError):
-    """A role the world does not have, or one that is not to speak now."""
+    """A role that the world does not have, or one whose turn it is not."""
 
 
 class TokenError(TokengymError, ValueError):

@@ -26,8 +26,8 @@ class WorldSpec:
         summary: one sentence for people.
         entry_point: `module:class` of the world.
         baselines: `module:mapping` of the world's scripted policies by name.
-        roles: who speaks, in order of first speaking.
-        turn_limits: by level (the first level is the default), the most turns one role can speak.
+        roles: the roles, in order of their first turn.
+        turn_limits: by level (the first level is the default), the most turns of one role.
         step_range: by role, the range of one step's reward.
         return_range: by role, the range of a whole episode's return.
         render: `module:function` from (World, Record, title) to the matplotlib Figure of an
@@ -116,7 +116,7 @@ class WorldSpec:
 
     @property
     def turn_limit(self) -> int:
-        """The most turns one role can speak at any level."""
+        """The most turns that one role can have at any level."""
         return max(self.turn_limits.values())
 
     @property

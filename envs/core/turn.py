@@ -1,4 +1,4 @@
-"""A Turn: who speaks next, what is new to that role, what was earned, whether it is over."""
+"""A Turn: whose turn it is, the new text, the rewards, and whether the episode is over."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -37,7 +37,7 @@ class Turn(NamedTuple):
     """What a world says after a start or a reply.
 
     Attributes:
-        role: who is to speak; after the end, who spoke last.
+        role: whose turn it is; after the end, the role that replied last.
         text: only what is new to that role.
         rewards: reward of this step by role, multiples of 2⁻¹⁶; a role not named earned 0.
         terms: the named parts of each reward by role; they sum to the reward exactly.

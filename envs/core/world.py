@@ -111,7 +111,7 @@ class World(ABC, Generic[Compiled]):
 
     @property
     def turn_limit(self) -> int:
-        """The most turns one role can speak at this level."""
+        """The most turns that one role can have at this level."""
         return self.spec.turn_limits[self.level]
 
     @property
@@ -121,7 +121,7 @@ class World(ABC, Generic[Compiled]):
 
     @property
     def reply_form(self) -> ReplyForm:
-        """What a well-formed reply of the role to speak looks like; by default, the example."""
+        """The form of a well-formed reply of the current role; by default, the example."""
         return ReplyForm(self.expected_form, "\n" not in self.expected_form)
 
     @property

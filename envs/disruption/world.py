@@ -164,7 +164,7 @@ class DisruptionWorld(World[CompiledTask]):
 
     @property
     def turn_limit(self) -> int:
-        """The most turns one role can speak: 2 in a debate, 1 otherwise."""
+        """The most turns that one role can have: 2 in a debate, 1 otherwise."""
         return 1 if self.single_turn else self.spec.turn_limits[self.level]
 
     @property

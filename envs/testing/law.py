@@ -40,7 +40,7 @@ class TurnLaw(Enum):
     NO_REPLY_RAISES = "No reply raises an error, whatever its text, complete or cut off."
     TEXTS_ARE_STRINGS = "The text of a Turn is a string."
     ROLES_ARE_DECLARED = "A Turn asks and pays only roles that the spec declares."
-    TURN_LIMIT_HOLDS = "No role speaks more often than the level's turn limit."
+    TURN_LIMIT_HOLDS = "No role has more turns than the level's turn limit."
     REWARDS_LIE_IN_THEIR_RANGE = "Rewards and returns lie in the ranges that the spec declares."
     REWARDS_LIE_ON_THE_GRID = "A reward is a multiple of 2⁻¹⁶."
     TERMS_SUM_TO_THE_REWARD = "The terms of a reward sum to it exactly."

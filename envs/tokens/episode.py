@@ -95,7 +95,7 @@ class Episode:
 
     @property
     def role(self) -> str:
-        """Who is to speak."""
+        """The role whose turn it is."""
         return self.turn.role
 
     @property
@@ -105,7 +105,7 @@ class Episode:
 
     @property
     def observation(self) -> TokenArray:
-        """What the role to speak has read and written so far: 1-d `int64`, read-only."""
+        """The conversation so far of the role whose turn it is: 1-d `int64`, read-only."""
         return self.observation_of(self.turn.role)
 
     def observation_of(self, role: str) -> TokenArray:
@@ -133,7 +133,7 @@ class Episode:
         return tuple(self._transcript(role).conversation)
 
     def act(self, tokens: Sequence[int] | npt.NDArray[Any], stop_reason: str | None = None) -> Turn:
-        """Play the tokens of the role to speak.
+        """Play the tokens of the role whose turn it is.
 
         Args:
             tokens: one-dimensional integers in `[0, codec.vocab_size)`, any number of them.
@@ -205,7 +205,7 @@ class Episode:
         return self.turn
 
     def _show(self, turn: Turn) -> None:
-        """Put the Turn's text before the role that is to speak, or stop where it does not fit."""
+        """Append the Turn's text to the conversation of its role, or stop where it does not fit."""
         transcript = self._transcripts.get(turn.role)
         if transcript is None:
             return

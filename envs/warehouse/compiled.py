@@ -32,7 +32,7 @@ class CompiledPick:
         reference: value of first come, first served, one order at a time.
         optimum: value of the best plan.
         plan: the best plan, as replies.
-        prompt: how it is told.
+        prompt: writes the texts.
         replies: most replies.
     """
 
@@ -156,7 +156,7 @@ class CompiledStock:
         review: days between them.
         reference: minus the expected cost of the reference policy.
         optimum: minus the expected cost of the optimal policy.
-        prompt: how it is told.
+        prompt: writes the texts.
     """
 
     items: tuple[Item, ...]
@@ -229,7 +229,7 @@ class CompiledFull:
         reference: what lean reorders and first come, first served achieve.
         optimum: an upper bound of what any policy achieves.
         plan: a plan made in hindsight, as replies.
-        prompt: how it is told.
+        prompt: writes the texts.
     """
 
     shop: Shop
@@ -307,5 +307,5 @@ def compile_task(task: Task, prompt: str, replies: int) -> CompiledTask:
     Raises:
         TaskError, LookupError, TypeError, ValueError, AttributeError: if the Task is damaged.
     """
-    told = FullPrompt(task.fingerprint) if prompt == "full" else TersePrompt(task.fingerprint)
-    return MODES[task.instance["mode"]].of(task.instance, task.answer, told, replies)
+    written = FullPrompt(task.fingerprint) if prompt == "full" else TersePrompt(task.fingerprint)
+    return MODES[task.instance["mode"]].of(task.instance, task.answer, written, replies)

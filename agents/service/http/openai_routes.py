@@ -144,8 +144,8 @@ class _Completion:
             choice["text"] = text
             choice["prompt_token_ids"] = prompt.request.prompt.tolist()
         if self.body.logprobs is not None and self.body.logprobs is not False:
-            tell = chat_logprobs if self.chat else completion_logprobs
-            choice["logprobs"] = tell(self.tokenizer, sequence, start, reply.tokens)
+            report = chat_logprobs if self.chat else completion_logprobs
+            choice["logprobs"] = report(self.tokenizer, sequence, start, reply.tokens)
         choice["token_ids"] = sequence.tokens[start : reply.tokens]
         return choice
 
