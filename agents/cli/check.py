@@ -31,27 +31,31 @@ def check(
         str | None, typer.Argument(help="id or short name, such as forecast; not with --all")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="every level of every world")] = False,
-    level: Annotated[list[str] | None, typer.Option(help="a level; all of them if none")] = None,
+    level: Annotated[list[str] | None, typer.Option(help="a level (default: all)")] = None,
     tasks: Annotated[int, typer.Option(min=2, help="Tasks of each split")] = 40,
     without: Annotated[
-        list[str] | None, typer.Option(help="a baseline not to play, such as a slow one")
+        list[str] | None, typer.Option(help="a baseline to leave out, such as a slow one")
     ] = None,
     option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
-    seed: Annotated[int, typer.Option(help="of the policies' randomness")] = 0,
-    json_file: Annotated[Path | None, typer.Option("--json", help="write them here too")] = None,
+    seed: Annotated[int, typer.Option(help="seed of the policies")] = 0,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="also write the results to this file")
+    ] = None,
     markdown: Annotated[
         list[Path] | None,
-        typer.Option(help="with --all: a page whose tables of worlds are made of them"),
+        typer.Option(help="with --all: a page whose tables of worlds to rewrite"),
     ] = None,
     rollouts: Annotated[
         Path | None, typer.Option(help="a folder in which to keep every episode played")
     ] = None,
     search: Annotated[
         bool,
-        typer.Option("--search", help="look for exploits instead; of every world if none is named"),
+        typer.Option(
+            "--search", help="search for exploits instead; in every world if none is named"
+        ),
     ] = False,
     strategies: Annotated[
-        int, typer.Option(min=1, help="with --search: tried in a world")
+        int, typer.Option(min=1, help="with --search: attempts in each world")
     ] = 10_000,
 ) -> None:
     """Measure what each level pays, how often it ties and whether it keeps its contracts."""

@@ -44,7 +44,7 @@ def papers(
         typer.Option("--filter", help="openalex-api: first fetch the works that match"),
     ] = None,
     most_pages: Annotated[
-        int | None, typer.Option(min=1, help="openalex-api: most pages to fetch, of 100 works")
+        int | None, typer.Option(min=1, help="openalex-api: maximum pages to fetch, 100 works each")
     ] = None,
     address: Annotated[str | None, typer.Option(help="openalex-api: address of the API")] = None,
     on_corrupt: Annotated[
@@ -55,7 +55,9 @@ def papers(
         str, typer.Option(help="threshold (CD beyond 0.1), or percentile by field and year")
     ] = "threshold",
     share: Annotated[float, typer.Option(help="percentile: share of papers in either tail")] = 0.25,
-    window: Annotated[int, typer.Option(help="years after publication that citers count")] = 5,
+    window: Annotated[
+        int, typer.Option(help="years after publication in which citations count")
+    ] = 5,
     test_from: Annotated[
         int | None, typer.Option(help="first year of test (default: test gets about 15 %)")
     ] = None,
@@ -63,7 +65,7 @@ def papers(
         str, typer.Option(help="balance classes per field-year, per split, or not (none)")
     ] = "field-year",
     shuffles: Annotated[
-        int, typer.Option(help="shuffles behind novelty scores; 0 leaves novelty out")
+        int, typer.Option(help="shuffles for novelty scores; 0 skips novelty")
     ] = 20,
     seed: Annotated[int, typer.Option(help="seed of shuffles and random choices")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="worker processes")] = 1,

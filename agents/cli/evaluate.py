@@ -35,29 +35,31 @@ def evaluate(
     rollouts: Annotated[int, typer.Option(help="rollouts of each Task")] = 1,
     split: Annotated[str, typer.Option(help="train, validation or test")] = "test",
     option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
-    role: Annotated[str | None, typer.Option(help="who is evaluated; the first if none")] = None,
+    role: Annotated[
+        str | None, typer.Option(help="the role to evaluate (default: the first)")
+    ] = None,
     opponent: Annotated[
         list[str] | None, typer.Option(help="ROLE=BASELINE plays another role")
     ] = None,
     temperature: Annotated[
-        float | None, typer.Option(help="of models and endpoints; 1, or a run's own, if none")
+        float | None, typer.Option(help="of models and endpoints (default: 1, or the run's)")
     ] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="most tokens of a reply")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="token limit of a reply")] = None,
     system: Annotated[str, typer.Option(help="a system text before every conversation")] = "",
     model: Annotated[str | None, typer.Option(help="the model of a tinker:// path")] = None,
     base_url: Annotated[str | None, typer.Option(help="address of a Tinker service")] = None,
-    seed: Annotated[int, typer.Option(help="of the scripts' randomness")] = 0,
+    seed: Annotated[int, typer.Option(help="seed of scripted policies")] = 0,
     success_margin: Annotated[
-        float, typer.Option(help="how far below the oracle a rollout still succeeds")
+        float, typer.Option(help="largest shortfall from the oracle that counts as success")
     ] = 0.05,
     price_read: Annotated[
         float | None, typer.Option(help="dollars per million tokens read")
     ] = None,
     price_said: Annotated[
-        float | None, typer.Option(help="dollars per million tokens said")
+        float | None, typer.Option(help="dollars per million tokens written")
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="requests to an endpoint at once")] = 16,
-    out: Annotated[Path | None, typer.Option(help="the folder to make, or to go on in")] = None,
+    out: Annotated[Path | None, typer.Option(help="the folder to create or to resume")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
     verify_file: Annotated[
         Path | None,

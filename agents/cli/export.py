@@ -12,13 +12,11 @@ from tokengym.envs.core.errors import OptionError
 
 def export(
     run: Annotated[Path, typer.Argument(help="a run folder of `tokengym train`")],
-    folder: Annotated[Path, typer.Argument(help="the folder to make")],
+    folder: Annotated[Path, typer.Argument(help="the folder to create")],
     merged: Annotated[
         bool, typer.Option("--merged", help="the whole model, not the adapter alone")
     ] = False,
-    role: Annotated[
-        str | None, typer.Option(help="whose policy, where each role has its own")
-    ] = None,
+    role: Annotated[str | None, typer.Option(help="the role, if each has a policy")] = None,
 ) -> None:
     """Write the last weights of a run as a PEFT adapter, or as a model of transformers."""
     require_extra("tinker", "exporting weights")

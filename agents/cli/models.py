@@ -16,7 +16,7 @@ def fetch(
         typer.Argument(help="smollm2, a name of the Hugging Face hub, a .gguf file or a directory"),
     ],
     verify: Annotated[
-        bool, typer.Option("--verify", help="compare hashes; a damaged model is made anew")
+        bool, typer.Option("--verify", help="compare hashes, and replace a damaged model")
     ] = False,
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="accept a model that runs its own code")

@@ -32,7 +32,7 @@ def play(
     world: Annotated[str, typer.Argument(help="id or short name, such as forecast")],
     level: Annotated[str | None, typer.Option(help="level of the world")] = None,
     who: Annotated[str, typer.Option("--policy", help="a baseline's name, or human")] = HUMAN,
-    role: Annotated[str | None, typer.Option(help="the role to play; the first if none")] = None,
+    role: Annotated[str | None, typer.Option(help="the role to play (default: the first)")] = None,
     opponent: Annotated[
         list[str] | None,
         typer.Option(help="ROLE=WHO plays another role: a baseline's name, or human"),
@@ -40,12 +40,10 @@ def play(
     split: Annotated[str, typer.Option(help="train, validation or test")] = "train",
     index: Annotated[int, typer.Option(help="which Task of the split")] = 0,
     option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
-    rollouts: Annotated[
-        Path | None, typer.Option(help="a folder in which to keep the episode")
-    ] = None,
+    rollouts: Annotated[Path | None, typer.Option(help="a folder to save the episode in")] = None,
     picture: Annotated[
         Path | None,
-        typer.Option(help="draw the episode, if its world can; .png, .svg or .pdf"),
+        typer.Option(help="draw the episode, in worlds with pictures; .png, .svg or .pdf"),
     ] = None,
 ) -> None:
     """Play one Task, then see what the oracle would have replied and earned.

@@ -20,15 +20,15 @@ def rollouts(
     folder: Annotated[Path, typer.Argument(help="a run's folder, or an evaluation's")],
     write: Annotated[
         Literal["rollouts", "sft", "preferences"],
-        typer.Option("--as", help="whole records, chats to imitate, or pairs of replies"),
+        typer.Option("--as", help="whole records, chats, or preference pairs"),
     ] = "rollouts",
     kind: Annotated[str | None, typer.Option(help="train or evaluation")] = None,
     steps: Annotated[str | None, typer.Option(help="training steps, such as 0:9 or 12")] = None,
     level: Annotated[str | None, typer.Option(help="level of the world")] = None,
-    role: Annotated[str | None, typer.Option(help="whose rollouts")] = None,
-    policy: Annotated[str | None, typer.Option(help="who played")] = None,
-    stop: Annotated[str | None, typer.Option(help="why the episode ended")] = None,
-    least: Annotated[float | None, typer.Option("--min-return", help="least return")] = None,
+    role: Annotated[str | None, typer.Option(help="rollouts of this role")] = None,
+    policy: Annotated[str | None, typer.Option(help="rollouts of this policy")] = None,
+    stop: Annotated[str | None, typer.Option(help="reason the episode ended")] = None,
+    least: Annotated[float | None, typer.Option("--min-return", help="smallest return")] = None,
     most: Annotated[float | None, typer.Option("--max-return", help="largest return")] = None,
     malformed: Annotated[
         bool | None, typer.Option("--malformed/--well-formed", help="with a malformed reply or not")
@@ -36,11 +36,9 @@ def rollouts(
     cut_off: Annotated[
         bool | None, typer.Option("--cut-off/--whole", help="with a reply cut off or not")
     ] = None,
-    text: Annotated[str, typer.Option(help="text that was read or said")] = "",
-    margin: Annotated[float, typer.Option(help="least difference of the returns of a pair")] = 0.05,
-    out: Annotated[
-        Path | None, typer.Option(help="a file to write; standard output if none")
-    ] = None,
+    text: Annotated[str, typer.Option(help="text in a prompt or a reply")] = "",
+    margin: Annotated[float, typer.Option(help="smallest difference of return in a pair")] = 0.05,
+    out: Annotated[Path | None, typer.Option(help="output file (default: standard output)")] = None,
 ) -> None:
     """Choose rollouts and write them, or data to train on, as JSON lines."""
     log = RolloutLog(folder / _FOLDER)

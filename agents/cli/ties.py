@@ -36,7 +36,8 @@ def ties(
     ] = None,
     tasks: Annotated[int, typer.Option(min=1, help="groups, each of one test Task")] = 100,
     correct: Annotated[
-        float | None, typer.Option(help="rewards above it are correct; the middle if none")
+        float | None,
+        typer.Option(help="reward threshold of a correct rollout (default: midpoint of the range)"),
     ] = None,
     option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
     model: Annotated[
@@ -46,14 +47,16 @@ def ties(
         str | None, typer.Option(help="tinker://... weights of that model to sample from")
     ] = None,
     base_url: Annotated[str | None, typer.Option(help="address of a Tinker service")] = None,
-    temperature: Annotated[float | None, typer.Option(help="of sampling")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="most tokens of a reply")] = None,
+    temperature: Annotated[float | None, typer.Option(help="sampling temperature")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="token limit of a reply")] = None,
     renderer: Annotated[str | None, typer.Option(help="a cookbook renderer's name")] = None,
-    seed: Annotated[int, typer.Option(help="of a script's randomness and the intervals")] = 0,
+    seed: Annotated[int, typer.Option(help="seed of scripts and intervals")] = 0,
     yes: Annotated[bool, typer.Option("--yes", help="do not ask before using a key")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="write it here too")] = None,
-    png: Annotated[Path | None, typer.Option("--png", help="draw it here")] = None,
-    html: Annotated[Path | None, typer.Option("--html", help="write one page here")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="also write the result to this file")
+    ] = None,
+    png: Annotated[Path | None, typer.Option("--png", help="draw the result to this file")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="write a page to this file")] = None,
 ) -> None:
     """Study ties by group size, before a model is trained or a token is paid for.
 

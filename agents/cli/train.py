@@ -36,12 +36,12 @@ def train(
     option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
     data: Annotated[Path | None, typer.Option(help="a file of your own data")] = None,
     steps: Annotated[int | None, typer.Option(help="optimizer steps")] = None,
-    groups: Annotated[int | None, typer.Option(help="Tasks a step")] = None,
+    groups: Annotated[int | None, typer.Option(help="Tasks per step")] = None,
     group_size: Annotated[int | None, typer.Option(help="rollouts of each Task")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="of Adam")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="learning rate of Adam")] = None,
     rank: Annotated[int | None, typer.Option(help="rank of the LoRA adapter")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="most tokens of a reply")] = None,
-    temperature: Annotated[float | None, typer.Option(help="of sampling")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="token limit of a reply")] = None,
+    temperature: Annotated[float | None, typer.Option(help="sampling temperature")] = None,
     model: Annotated[str | None, typer.Option(help="model directory or hosted model")] = None,
     trust_remote_code: Annotated[
         bool,
@@ -52,14 +52,14 @@ def train(
         str | None, typer.Option(help="a system text before every conversation")
     ] = None,
     base_url: Annotated[str | None, typer.Option(help="address of a Tinker service")] = None,
-    seed: Annotated[int | None, typer.Option(help="which training Tasks are drawn")] = None,
+    seed: Annotated[int | None, typer.Option(help="seed of the training Tasks")] = None,
     deterministic: Annotated[
         bool,
         typer.Option("--deterministic", help="equal runs are equal to the bit; slow"),
     ] = False,
     mode: Annotated[str | None, typer.Option(help="sync, stream or async")] = None,
     evaluation_tasks: Annotated[int | None, typer.Option(help="held-out Tasks")] = None,
-    role: Annotated[str | None, typer.Option(help="who is trained; the first role if none")] = None,
+    role: Annotated[str | None, typer.Option(help="the role to train (default: the first)")] = None,
     agent: Annotated[
         list[str] | None,
         typer.Option(
@@ -87,7 +87,9 @@ def train(
     demonstrations: Annotated[
         str | None, typer.Option(help="the baseline that supervised steps imitate")
     ] = None,
-    kl: Annotated[float | None, typer.Option(help="weight of the KL penalty to RL's start")] = None,
+    kl: Annotated[
+        float | None, typer.Option(help="weight of the KL penalty to the initial policy")
+    ] = None,
     curriculum: Annotated[
         list[str] | None, typer.Option(help="a level to pass first; give several, easiest first")
     ] = None,
@@ -108,32 +110,30 @@ def train(
         str | None,
         typer.Option("--filter", help="keep, drop or resample groups without a spread"),
     ] = None,
-    min_spread: Annotated[
-        float | None, typer.Option(help="largest spread of a group that counts as none")
-    ] = None,
+    min_spread: Annotated[float | None, typer.Option(help="largest spread of a dead group")] = None,
     resample_tokens: Annotated[
-        int | None, typer.Option(help="most tokens a step spends on groups in place of others")
+        int | None, typer.Option(help="token budget of a step for replacement groups")
     ] = None,
     denominator: Annotated[
-        str | None, typer.Option(help="all or live: which groups a step's sum is over")
+        str | None, typer.Option(help="all or live: the groups that normalise the loss")
     ] = None,
     rollout_share: Annotated[
-        float | None, typer.Option(help="share of each step's groups whose rollouts are kept")
+        float | None, typer.Option(help="share of each step's groups to save")
     ] = None,
     rollout_bytes: Annotated[
-        int | None, typer.Option(help="most bytes of training rollouts that are kept")
+        int | None, typer.Option(help="limit on saved training rollouts, in bytes")
     ] = None,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="write the metrics for TensorBoard too")
+        bool, typer.Option("--tensorboard", help="also write the metrics for TensorBoard")
     ] = False,
     loop: Annotated[str | None, typer.Option(help="auto, cookbook or own")] = None,
     override: Annotated[
         list[str] | None,
         typer.Option("--set", help="name=value, any field of tinker_cookbook.rl.train.Config"),
     ] = None,
-    run: Annotated[Path | None, typer.Option(help="the run folder to make")] = None,
+    run: Annotated[Path | None, typer.Option(help="the run folder to create")] = None,
     resume: Annotated[
-        Path | None, typer.Option(help="a run folder to go on with, as far as --steps")
+        Path | None, typer.Option(help="a run folder to continue, up to --steps")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="do not ask before using a key")] = False,
 ) -> None:
