@@ -5,7 +5,9 @@ a checkout; their links are rewritten for the site. The page of commands is made
 line itself.
 """
 
+import inspect
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import typer
@@ -14,6 +16,12 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from typer.cli import get_docs_for_click
 from typer.main import get_command
+
+import tokengym
+from tokengym.agents.cli import app
+from tokengym.agents.cli.worlds import describe
+from tokengym.envs.registry import load
+from tokengym.rewards import Range
 
 ROOT = Path(__file__).resolve().parent.parent
 TOP = {
@@ -37,19 +45,69 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Write the name of a file above its block; name code of the checkout without a link."""
+    """Write the name of a file above its block, and what a world declares at its page's end.
+
+    Code of the checkout is named without a link.
+    """
+    if page.file.src_uri.startswith("worlds/"):
+        markdown += world_reference(Path(page.file.src_uri).stem)
     titled = _NAMED_FENCE.sub(r'```\1 title="\2"', markdown)
     return _CODE_LINK.sub(r"\1", titled)
 
 
 def command_reference() -> str:
     """Return every command with its arguments and options, from the application itself."""
-    from tokengym.agents.cli import app
-
     command = get_command(app)
     context = typer.Context(command, info_name="tokengym")
     text = get_docs_for_click(obj=command, ctx=context, name="tokengym")
     return re.sub(r"^#+ `tokengym`$", "# Command line", text, count=1, flags=re.MULTILINE)
+
+
+def world_reference(name: str) -> str:
+    """Return what a world declares: roles, levels, options, metrics and baselines."""
+    spec = tokengym.spec(name)
+    roles = [
+        (role, _reach(spec.step_range[role]), _reach(spec.return_range[role]))
+        for role in spec.roles
+    ]
+    options = [
+        (f"`{option}`", f"`{about['type']}`", f"`{about['default']!r}`")
+        for option, about in describe(spec)["options"].items()
+    ]
+    metrics = load(spec.metrics) if spec.metrics else {}
+    policies = tokengym.baselines(name)
+    return "\n".join(
+        (
+            f"\n## Reference\n\nMade from the declaration of `{spec.id}`.\n",
+            'Observations and actions are strings (`mode="text"`) or arrays of token ids',
+            '(`mode="tokens"`). Any content is a legal action.\n',
+            _table(("role", "reward of a step", "return"), roles),
+            _table(("level", "most turns of a role"), spec.turn_limits.items()),
+            _table(("option", "type", "default"), options),
+            _table(
+                ("metric", "unit", "meaning"),
+                [(f"`{key}`", about.unit, about.meaning) for key, about in metrics.items()],
+            ),
+            _table(
+                ("baseline", "what it does"),
+                [(f"`{key}`", _first_line(policy)) for key, policy in policies.items()],
+            ),
+        )
+    )
+
+
+def _reach(found: Range) -> str:
+    return f"{found.low:g} to {found.high:g}"
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
+    lines = [header, tuple("---" for _ in header), *rows]
+    cells = ([str(cell).replace("|", "\\|") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells) + "\n"
+
+
+def _first_line(policy: object) -> str:
+    return (inspect.getdoc(policy) or "").partition("\n")[0]
 
 
 def _in_docs(match: re.Match[str]) -> str:
