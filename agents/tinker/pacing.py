@@ -14,7 +14,7 @@ BUDGET_S = 0.003
 """Processor time that a pass of the loop may take, as long as one turn alone does not take more."""
 _FIRST_GUESS_S = 0.001
 _MOST_TURNS = 64
-_WEIGHT = 0.2
+_MEMORY = 0.95
 
 
 class Pacer:
@@ -66,7 +66,8 @@ class Pacer:
             return
         if self._given:
             each = (thread_time() - self._begun) / self._given
-            self._cost += _WEIGHT * (each - self._cost)
+            # Turns of worlds differ: what was dear a moment ago counts more than the mean.
+            self._cost = max(each, _MEMORY * self._cost)
         self._open_pass()
 
 

@@ -46,7 +46,7 @@ def run(tmp_path: Path, toy: Any) -> Run:
         for name, one in linear.items()
     }
     weights = LoraWeights(LoraSpec(2), matrices)
-    info = CheckpointInfo("toy", "", asdict(weights.spec), False, "2026-01-01T00:00:00+00:00")
+    info = CheckpointInfo("toy", "", asdict(weights.spec), False)
     found = Run(tmp_path / "run")
     found.write_config(preset("forecast"))
     store = CheckpointStore(found.service_folder)
