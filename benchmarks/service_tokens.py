@@ -1,14 +1,14 @@
 """Speed and memory of the local Tinker service's arithmetic, as ratios within one run.
 
-    python benchmarks/service_tokens.py [--part sampling ...] [--threads 2] [--turns 1]
+    python benchmarks/service_tokens.py [--part sampling ...] [--prompts 8] [--threads 2]
 
 Sampling: 8 prompts, 8 samples each, beside `transformers.generate` in float32 with the same model,
 prompts and tokens, and beside our decoder without shared prompts. Training: a step on the 64
 sequences beside plain peft in float32, and beside the matrix products alone. What is compared is
 run turn by turn; each ratio is the median of those of neighbours. Times are the processor's, which
 other work on the machine changes less; with idle threads asleep they are those of work done. The
-ratios hold on another machine, the seconds do not. The gap is the mean difference between the
-log-probabilities of sampled tokens and those that training computes for them, after a few steps.
+ratios hold on another machine, the seconds do not. The gap is the difference between the
+log-probability of a sampled token and the one that training computes for it, after a few steps.
 Memory is measured in processes of their own.
 """
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     Prompts = list[NDArray[np.int32]]
 
-GROUPS, SIZE, RANK = 8, 8, 16
+SIZE, RANK = 8, 16
 PLAIN_BATCH = 8
 PRECISIONS = ("float32", "mixed")
 PARTS = ("sampling", "training", "gap", "memory")
@@ -107,15 +107,15 @@ class Ours:
                 data.append(Datum(whole[:-1], inputs))
         return data
 
-    def train(self, data: list[Datum]) -> float:
-        """Add the gradients of a step; returns the mean gap of log-probabilities."""
+    def train(self, data: list[Datum]) -> NDArray[np.float32]:
+        """Add the gradients of a step; returns each token's gap of log-probabilities."""
         request = LossRequest(data, "importance_sampling")
         found = self.trainer.forward_backward("run", request).logprobs
         gaps = [
             np.abs(logprobs - datum.inputs["logprobs"])[datum.inputs["advantages"] != 0]
             for logprobs, datum in zip(found, data, strict=True)
         ]
-        return float(np.concatenate(gaps).mean())
+        return np.concatenate(gaps)
 
     def products(self, data: list[Datum]) -> None:
         """The products with the model's weights that `train` cannot do without."""
@@ -131,7 +131,10 @@ class Ours:
                     y = x @ weight.T
                     if layer is head:
                         y = y[: trained // len(rows)]
+                    narrow = self.base.precision == "mixed"
+                    torch.set_float32_matmul_precision("medium" if narrow else "highest")
                     y @ weight
+                    torch.set_float32_matmul_precision("highest")
 
 
 class Plain:
@@ -193,8 +196,7 @@ def compare(runs: Mapping[str, Callable[[], object]], pairs: list[tuple[str, str
             start = time.process_time()
             run()
             times[name].append(time.process_time() - start)
-    for name, spent in times.items():
-        print(f"  {name:44s} {statistics.median(spent):8.2f} s")
+            print(f"  {name:44s} {times[name][-1]:8.2f} s", flush=True)
     for first, second in pairs:
         ratios = [other / own for own, other in zip(times[first], times[second], strict=True)]
         spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
@@ -246,14 +248,17 @@ def compare_training(
 
 
 def measure_gap(ours: Mapping[str, Ours], prompts: Prompts, arguments: argparse.Namespace) -> None:
-    """Print the gap between the log-probabilities of sampling and those of training."""
-    print(f"mean gap of log-probabilities after {arguments.steps} steps:")
+    """Print how far log-probabilities of sampling and of training are apart, by quantiles."""
+    print("gap of log-probabilities: mean, root mean square, 99 %, most, share that is zero")
     for name, own in ours.items():
         own.trainer.run("run").reset_optimizer()
-        for _ in range(arguments.steps):
-            own.train(own.sample(prompts, arguments.tokens))
+        for steps in range(arguments.steps + 1):
+            gaps = own.train(own.sample(prompts, arguments.tokens))
             own.trainer.optim_step("run", AdamStep(5e-4))
-        print(f"  {name:44s} {own.train(own.sample(prompts, arguments.tokens)):8.5f}")
+            if steps in (0, arguments.steps):
+                figures = (gaps.mean(), np.sqrt(np.square(gaps).mean()), np.quantile(gaps, 0.99))
+                shown = " ".join(f"{one:.2g}" for one in (*figures, gaps.max(), (gaps == 0).mean()))
+                print(f"  {name}, {steps} steps, {len(gaps)} tokens: {shown}", flush=True)
 
 
 def main() -> None:
@@ -262,6 +267,7 @@ def main() -> None:
     parser.add_argument("--part", action="append", choices=PARTS, help="what to measure (all)")
     parser.add_argument("--model", default="smollm2", help="a name that `tokengym models` knows")
     parser.add_argument("--tokens", type=int, default=24, help="sampled tokens of each sequence")
+    parser.add_argument("--prompts", type=int, default=8, help="of 96 to 192 tokens")
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=5, help="training steps before the gap")
@@ -274,11 +280,12 @@ def main() -> None:
     vocabulary = ours["float32"].base.vocabulary
     prompts = [
         generator.integers(5, vocabulary, length).astype(np.int32)
-        for length in generator.integers(96, 193, GROUPS)
+        for length in generator.integers(96, 193, arguments.prompts)
     ]
     size = sum(parameter.numel() for parameter in plain.sampled.parameters())
     print(
-        f"{size / 1e6:.1f} M parameters, {GROUPS} prompts x {SIZE}, {arguments.tokens} tokens each"
+        f"{size / 1e6:.1f} M parameters, {arguments.prompts} prompts x {SIZE}, "
+        f"{arguments.tokens} tokens each"
     )
 
     parts = arguments.part or PARTS

@@ -215,6 +215,41 @@ def test_dpo_through_forward_backward_custom_prefers_the_chosen(run: Any, client
     assert losses[-1] < losses[0]
 
 
+def test_gspo_and_dro_are_their_formulas_of_whole_sequences(run: Any) -> None:
+    generator = np.random.default_rng(0)
+    tokens = [TALK, TALK[:17]]
+    plain = run.forward([_datum(one) for one in tokens], "cross_entropy").result()
+    own = [np.array(output["logprobs"].data) for output in plain.loss_fn_outputs]
+    data, expected = [], {"gspo": [], "dro": []}
+    # Both ratios are above the bound: the first is clipped, and only the second has a gradient.
+    for sign, one, p in zip((1.0, -1.0), tokens, own, strict=True):
+        n = len(one) - 1
+        q = (p - generator.normal(0.1, 0.1, n)).astype(np.float32)
+        advantage, mask = np.full(n, sign, np.float32), np.arange(n) > 4
+        advantage[:5] = 0.0
+        inputs = {"target_tokens": one[1:], "logprobs": q, "advantages": advantage}
+        data.append((one, inputs, mask.astype(np.float32)))
+        ratio = np.exp((p - q)[mask].mean())
+        clipped = np.clip(ratio, 0.9, 1.05)
+        expected["gspo"].append(-np.minimum(ratio * advantage, clipped * advantage))
+        expected["dro"].append(0.25 * (p - q) ** 2 - p * advantage)
+    for name, config in (
+        ("gspo", {"clip_low_threshold": 0.9, "clip_high_threshold": 1.05}),
+        ("dro", {"beta": 0.5}),
+    ):
+        sent = [
+            Datum(
+                model_input=ModelInput.from_ints(one[:-1]),
+                loss_fn_inputs=inputs | ({"sequence_ratio_mask": mask} if name == "gspo" else {}),
+            )
+            for one, inputs, mask in data
+        ]
+        result = run.forward_backward(sent, name, config).result()
+        for output, losses in zip(result.loss_fn_outputs, expected[name], strict=True):
+            np.testing.assert_allclose(output["elementwise_loss"].data, losses, atol=1e-4)
+        assert run.optim_step(STEP).result().metrics["optim/grad_norm"] > 0
+
+
 def test_training_clients_do_not_touch_each_other(client: Any, service: LocalService) -> None:
     one = client.create_lora_training_client(service.model_name, rank=4, seed=1).result()
     two = client.create_lora_training_client(service.model_name, rank=8, seed=2).result()
