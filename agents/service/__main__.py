@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
         default="auto",
         choices=PRECISIONS,
         help="float32; mixed: bfloat16 numbers where they change no log-probability by much; "
-        "bfloat16; auto: what suits the device and the model (%(default)s)",
+        "bfloat16; auto: bfloat16 on a GPU, else float32 (%(default)s)",
     )
     parser.add_argument(
         "--memory",

@@ -37,8 +37,7 @@ class ServiceConfig:
         port: TCP port; 0 takes a free one.
         device: `auto`, `cpu` or a torch device such as `cuda:0`.
         precision: `float32`; `mixed`, bfloat16 numbers in the products of the backward pass and of
-            the last layer; `bfloat16` throughout; or `auto`: bfloat16 on a GPU, on a CPU mixed for
-            models of 128 MiB if it has instructions for bfloat16, else float32.
+            the last layer; `bfloat16` throughout; or `auto`: bfloat16 on a GPU, float32 on a CPU.
         memory_bytes: what the process shall hold at most; kept by splitting batches, so less than
             the weights and a little more cannot be kept.
         threads: torch threads; 0 keeps torch's default.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 DEFAULT_CONTEXT = 4096
 FINGERPRINT_BYTES = 1 << 16
-# The products of a smaller model are too small for another type to pay.
-MIXED_BYTES = 1 << 27
 
 
 @dataclass
@@ -85,7 +83,7 @@ def load_base_model(
     model.eval().requires_grad_(False)
     fingerprint = _fingerprint(model)
     if precision == "auto":
-        precision = _best_precision(where, model)
+        precision = "float32" if where.type == "cpu" else "bfloat16"
     model.to(where, torch.bfloat16 if precision == "bfloat16" else torch.float32)
     replace_linear_layers(model, mixed=precision == "mixed")
     replace_norms(model)
@@ -101,14 +99,6 @@ def load_base_model(
         precision=precision,
         fingerprint=fingerprint,
     )
-
-
-def _best_precision(device: torch.device, model: nn.Module) -> str:
-    if device.type != "cpu":
-        return "bfloat16"
-    size = sum(parameter.nbytes for parameter in model.parameters())
-    narrow = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return "mixed" if narrow and size >= MIXED_BYTES else "float32"
 
 
 def served_name(directory: Path) -> str:
