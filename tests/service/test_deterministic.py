@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def served(model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> ServedModel:
     state = tmp_path_factory.mktemp("deterministic")
     config = ServiceConfig(models=(model_dir,), state_dir=state, deterministic=True)
-    return ServedModel(model_dir, config, CheckpointStore(state))
+    return ServedModel(model_dir, config, CheckpointStore(state), lambda: 1)
 
 
 def _request(number: int) -> SampleRequest:
