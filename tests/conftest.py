@@ -14,6 +14,7 @@ from tokengym.envs import registration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tokengym.agents.service import LocalService
 
@@ -78,3 +79,14 @@ def served(starting_service: LocalService, monkeypatch: pytest.MonkeyPatch) -> d
 
     monkeypatch.setenv(KEY_VARIABLE, starting_service.api_key)
     return {"model": starting_service.model_name, "base_url": starting_service.base_url}
+
+
+@pytest.fixture(scope="session")
+def reference_directory() -> Path:
+    """Return the directory of SmolLM2; skips where neither the hub nor the index serves it."""
+    from tokengym.agents.models import ModelUnavailableError, resolve_model
+
+    try:
+        return resolve_model("smollm2").directory
+    except ModelUnavailableError as error:
+        pytest.skip(str(error))

@@ -1,4 +1,4 @@
-"""A cache folder for each test, and the reference model where it can be had."""
+"""A cache folder for each test."""
 
 from pathlib import Path
 
@@ -14,14 +14,3 @@ def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     return home
-
-
-@pytest.fixture(scope="session")
-def reference_directory() -> Path:
-    """Return the directory of SmolLM2; skips where neither the hub nor the index serves it."""
-    from tokengym.agents.models import ModelUnavailableError, resolve_model
-
-    try:
-        return resolve_model("smollm2").directory
-    except ModelUnavailableError as error:
-        pytest.skip(str(error))
