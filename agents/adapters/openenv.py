@@ -205,4 +205,6 @@ def serve(app: FastAPI, host: str, port: int) -> None:
         host: address to listen on.
         port: port; 0 for any free one.
     """
-    _Server(uvicorn.Config(app, host=host, port=port, log_level="warning")).run()
+    # A trainer may keep its clients busy for long: only one that is silent for minutes is gone.
+    pings = {"ws_ping_interval": 30.0, "ws_ping_timeout": 180.0}
+    _Server(uvicorn.Config(app, host=host, port=port, log_level="warning", **pings)).run()

@@ -30,7 +30,7 @@ SESSIONS = 64
 def served(world: str, level: str | None = None, sessions: int = SESSIONS) -> Iterator[str]:
     """Serve a world in a thread; yields `host:port`."""
     app = build_app(Rollouts(world, level), sessions=sessions)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws_ping_interval=None))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -40,6 +40,11 @@ def served(world: str, level: str | None = None, sessions: int = SESSIONS) -> It
     finally:
         server.should_exit = True
         thread.join()
+
+
+def connect(url: str) -> Any:
+    """Open a connection that does not take a busy machine for a dead one."""
+    return websockets.connect(url, ping_interval=None)
 
 
 async def ask(socket: Any, kind: str, **data: Any) -> dict[str, Any]:
@@ -69,7 +74,7 @@ def test_a_client_of_the_wire_plays_the_same_episode(
         schema = get(address, "/schema")["action"]
         (field,) = schema["required"]
         assert schema["properties"][field]["type"] == "string"
-        async with websockets.connect(f"ws://{address}/ws") as socket:
+        async with connect(f"ws://{address}/ws") as socket:
             data = await ask(socket, "reset", split="test", index=2)
             texts, rewards = [data["observation"]["text"]], []
             assert data["reward"] is None
@@ -130,8 +135,7 @@ def test_many_clients_play_at_once_and_a_dropped_one_frees_its_world() -> None:
         url = f"ws://{address}/ws"
         async with contextlib.AsyncExitStack() as open_sockets:
             sockets = [
-                await open_sockets.enter_async_context(websockets.connect(url))
-                for _ in range(SESSIONS)
+                await open_sockets.enter_async_context(connect(url)) for _ in range(SESSIONS)
             ]
 
             async def episode(socket: Any, index: int) -> None:
@@ -141,7 +145,7 @@ def test_many_clients_play_at_once_and_a_dropped_one_frees_its_world() -> None:
 
             await asyncio.gather(*(episode(s, i % len(owns)) for i, s in enumerate(sockets)))
             assert live_rollouts() == SESSIONS
-            async with websockets.connect(url) as refused:
+            async with connect(url) as refused:
                 assert json.loads(await refused.recv())["data"]["code"] == "CAPACITY_REACHED"
             sockets[0].transport.abort()  # a client that dies sends no closing frame
             for _ in range(200):
@@ -149,7 +153,7 @@ def test_many_clients_play_at_once_and_a_dropped_one_frees_its_world() -> None:
                     break
                 await asyncio.sleep(0.02)
             assert live_rollouts() == SESSIONS - 1
-            async with websockets.connect(url) as welcome:
+            async with connect(url) as welcome:
                 await ask(welcome, "reset")
 
     with served("energy") as address:
@@ -163,7 +167,7 @@ def live_rollouts() -> int:
 
 def test_seeds_splits_and_indices_name_the_same_task() -> None:
     async def resets(address: str, *asked: dict[str, Any]) -> list[str]:
-        async with websockets.connect(f"ws://{address}/ws") as socket:
+        async with connect(f"ws://{address}/ws") as socket:
             return [
                 (await ask(socket, "reset", **data))["observation"]["task_id"] for data in asked
             ]
@@ -200,7 +204,7 @@ def test_a_wrong_message_is_answered_and_the_session_goes_on(
     kind: str, data: dict[str, Any], wrong: str
 ) -> None:
     async def play(address: str) -> None:
-        async with websockets.connect(f"ws://{address}/ws") as socket:
+        async with connect(f"ws://{address}/ws") as socket:
             await socket.send(json.dumps({"type": kind, "data": data}))
             answer = json.loads(await socket.recv())
             assert answer["type"] == "error"
