@@ -68,7 +68,7 @@ class SavedModel:
         kept = next((folder for folder in folders if folder.is_dir()), None)
         if connection.service is not None and kept is not None:
             try:
-                copy_checkpoint(path, kept, connection.service.state_dir)
+                path = copy_checkpoint(path, kept, connection.service.state_dir)
             except UnknownResourceError as error:
                 raise OptionError(f"{run} has lost its weights: {error}") from error
         return path

@@ -195,9 +195,15 @@ def test_a_copy_is_a_checkpoint_of_another_store(tmp_path: Path) -> None:
     theirs, store = CheckpointStore(there), CheckpointStore(here)
     store.save(PATH, {"x": torch.ones(2)}, INFO, overwrite=False)
     store.write_run(RUN, {"training_run_id": RUN})
-    copy_checkpoint(PATH.uri, here, there)
-    loaded, info = theirs.load(PATH)
+    copy = CheckpointPath.parse(copy_checkpoint(PATH.uri, here, there))
+    assert copy_checkpoint(PATH.uri, here, there) == copy.uri
+    loaded, info = theirs.load(copy)
     assert info == INFO
     assert loaded["x"].tolist() == [1.0, 1.0]
-    assert theirs.read_run(RUN) == store.read_run(RUN)
-    assert [path for path, _ in theirs.listing()] == [PATH]
+    assert theirs.read_run(copy.run_id) == {**store.read_run(RUN), "training_run_id": copy.run_id}
+    # Runs of equal seeds have equal ids: another one's checkpoint does not take the place.
+    store.save(PATH, {"x": torch.zeros(2)}, INFO, overwrite=True)
+    other = CheckpointPath.parse(copy_checkpoint(PATH.uri, here, there))
+    assert theirs.load(copy)[0]["x"].tolist() == [1.0, 1.0]
+    assert theirs.load(other)[0]["x"].tolist() == [0.0, 0.0]
+    assert {path for path, _ in theirs.listing()} == {copy, other}

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests.training.jobs import metrics, run_job
 from tests.warm import start_tokengym
+from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.training.config import TrainConfig, preset
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.run import Run
@@ -82,7 +84,11 @@ def test_supervised_then_reinforced_against_the_supervised(tmp_path: Path) -> No
     assert len(metrics(second)) == 1
     assert reinforced.references["predictor"].lines["oracle"].samples == 2
     config = json.loads((second / "config.json").read_text())
-    assert config["load_checkpoint_path"] == Run(first).weights.state
+    state, start = Run(first).weights.state, config["load_checkpoint_path"]
+    assert state is not None
+    kept, _ = CheckpointStore(Run(first).service_folder).load(CheckpointPath.parse(state))
+    loaded, _ = CheckpointStore(Run(second).service_folder).load(CheckpointPath.parse(start))
+    assert all(torch.equal(kept[name], loaded[name]) for name in kept)
     assert config["dataset_builder"]["opponents"]["challenger"]["name"] == str(first)
 
 

@@ -16,6 +16,7 @@ import re
 import secrets
 import shutil
 import time
+import uuid
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -284,15 +285,19 @@ class CheckpointStore:
         return _checkpoint_file(self._root, path)
 
 
-def copy_checkpoint(uri: str, source: Path, target: Path) -> None:
+def copy_checkpoint(uri: str, source: Path, target: Path) -> str:
     """Copy a checkpoint and its run's record from one state directory to another.
 
-    Services may be running on either.
+    Services may be running on either. Runs of equal seeds have equal ids, so that the copy's run
+    is named after what the checkpoint holds: no other one ever lies at its path.
 
     Args:
         uri: the checkpoint, `tinker://run/kind/name`.
         source: state directory to copy from.
         target: state directory to copy into.
+
+    Returns:
+        the copy's path, `tinker://run/kind/name`.
 
     Raises:
         BadRequestError: if `uri` is not a checkpoint path.
@@ -302,12 +307,19 @@ def copy_checkpoint(uri: str, source: Path, target: Path) -> None:
     source, target = source / "runs", target / "runs"
     if not _checkpoint_file(source, path).is_file():
         raise UnknownResourceError(f"checkpoint {path.uri} does not exist below {source}")
-    record = _run_folder(source, path.run_id) / RECORD
-    for file in (_checkpoint_file(source, path), record):
-        copied = target / file.relative_to(source)
-        write_atomically(copied, file.read_bytes())
-        # It was created, and expires, when the original was and does.
-        shutil.copystat(file, copied)
+    file, record = _checkpoint_file(source, path), _run_folder(source, path.run_id) / RECORD
+    content = file.read_bytes()
+    name = uuid.UUID(bytes=hashlib.blake2b(content, digest_size=16).digest(), version=4)
+    copy = replace(path, run_id=f"{name}:train:0")
+    described = {**json.loads(record.read_bytes()), "training_run_id": copy.run_id}
+    # Both were created, and expire, when the originals were and do.
+    copied = _checkpoint_file(target, copy), _run_folder(target, copy.run_id) / RECORD
+    for new, old, data in zip(
+        copied, (file, record), (content, json.dumps(described).encode()), strict=True
+    ):
+        write_atomically(new, data)
+        shutil.copystat(old, new)
+    return copy.uri
 
 
 def _run_folder(root: Path, run_id: str) -> Path:
