@@ -45,7 +45,7 @@ def test_the_tested_versions_are_those_that_the_project_asks_for(start: ModuleTy
         for pin in pins
         if pin.marker is None or pin.marker.evaluate()
     }
-    tested["torch"] = start.TORCH
+    tested[canonicalize_name("torch")] = start.TORCH
     asked = [found for found in requirements() if found.marker is None or found.marker.evaluate()]
     missing = [str(found) for found in asked if canonicalize_name(found.name) not in tested]
     assert not missing, "renew .ci/constraints.txt as CONTRIBUTING.md says"
