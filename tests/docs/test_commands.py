@@ -38,7 +38,7 @@ CUT = ["--max-tokens", "16"]
 """Cuts long replies off; who speaks second in a debate has its turn after a whole reply only."""
 SHARING = {
     *("debate", "design", "evaluation", "export", "language_model", "laptop", "measured"),
-    *("quickstart", "read_rollouts", "reliability", "resume", "rollouts", "study", "training"),
+    *("quickstart", "read_rollouts", "reliability", "resume", "study", "training"),
     *("viewer", "disruption", "energy", "forecast", "warehouse"),
 }
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""

@@ -28,5 +28,10 @@ def test_a_notebook_runs_from_top_to_bottom(path: Path, kernel: KernelManager) -
     shown = [bool(cell.get("outputs")) for cell in notebook.cells if cell.cell_type == "code"]
     assert any(shown), "a notebook is kept with its outputs"
     notebook.cells.insert(0, nbformat.v4.new_code_cell(RESET))
-    NotebookClient(notebook, km=kernel, timeout=300).execute()
+    client = NotebookClient(notebook, km=kernel, timeout=300)
+    try:
+        client.execute()
+    finally:
+        assert client.kc is not None
+        client.kc.stop_channels()  # it leaves those of a kernel that others use open
     assert any(cell.get("outputs") for cell in notebook.cells)
