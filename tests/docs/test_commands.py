@@ -71,7 +71,7 @@ class Reader:
         elif block.language == "python":
             return self.execute(page, block)
         elif block.language == "bash":
-            self.whole_replies = "--role" in block.text
+            self.whole_replies = self.whole_replies or "--role" in block.text
             return "".join([self.type(words) for words in block.commands()])
         else:
             assert block.language in SHOWN_ONLY, f"no rule for blocks of {block.language!r}"
