@@ -43,8 +43,8 @@ PAPER = Paper(
         ({"novelty_label": "fresh"}, "'fresh'"),
         ({"cited_by_count": -1}, "cited_by_count"),
         ({"label_rule": "guess"}, "label_rule"),
-        ({"references": ReferenceFacts(-1, 0, 0, 0)}, "count must be >= 0"),
-        ({"first_year": FirstYear(0, -2, 0)}, "n_j must be >= 0"),
+        ({"references": ReferenceFacts(-1, 0, 0, 0)}, "count must be a whole number >= 0, got -1"),
+        ({"first_year": FirstYear(0, -2, 0)}, "n_j must be a whole number >= 0, got -2"),
     ],
 )
 def test_a_record_that_contradicts_itself_is_refused(change: dict[str, Any], message: str) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tinker_cookbook.tokenizer_utils import get_tokenizer, is_tokenizer_registered
 from transformers import AutoTokenizer
 
+from tokengym.agents.models import ModelError
 from tokengym.agents.tinker.tokenizer_loading import load_tokenizer
 from tokengym.agents.tinker.tokenizing import FastTokenizer, PlainTokenizer, plain_tokenizer
 from tokengym.agents.toy_model import MODEL_DIR
@@ -111,9 +112,11 @@ def test_a_directory_gives_what_auto_tokenizer_would(
     assert found.chat_template == wanted.chat_template
 
 
-def test_a_directory_with_code_of_its_own_is_left_to_the_cookbook(tmp_path: Path) -> None:
+def test_a_directory_with_code_of_its_own_is_refused(tmp_path: Path) -> None:
     config = {"tokenizer_class": "TokenizersBackend", "auto_map": {"AutoTokenizer": ["a.B", None]}}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
-    with pytest.raises((OSError, ValueError)):
+    with pytest.raises(ModelError, match="auto_map"):
         load_tokenizer(str(tmp_path))
-    assert not is_tokenizer_registered(str(tmp_path))
+    # The cookbook's own trainer asks for it by the same name, and is refused as well.
+    with pytest.raises(ModelError, match="auto_map"):
+        get_tokenizer(str(tmp_path))

