@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
         def wait(self, timeout: float | None = None) -> int:
             """Wait until it ends; `subprocess.TimeoutExpired` after `timeout` seconds."""
+            ...
 
         def terminate(self) -> None:
             """Send SIGTERM."""

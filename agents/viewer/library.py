@@ -49,6 +49,7 @@ def _names(folders: Sequence[Path]) -> dict[Path, str]:
     shown = {one: one.parent if one.name == "rollouts" else one for one in folders}
     names: dict[Path, str] = {}
     for folder, at in shown.items():
+        name = str(at)
         for count in range(1, len(at.parts) + 1):
             name = "/".join(at.parts[-count:])
             if sum(other.parts[-count:] == at.parts[-count:] for other in shown.values()) == 1:

@@ -86,7 +86,7 @@ class Viewer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Viewer
+    server: Viewer  # pyright: ignore[reportIncompatibleVariableOverride]
     server_version = "tokengym"
     sys_version = ""
     protocol_version = "HTTP/1.1"

@@ -132,7 +132,9 @@ class _TreeAttention(torch.autograd.Function):
             out = _grouped(upstream[:, block.own], key)
             inner = (out @ _seen(value, block).transpose(1, 2)).view_as(weights)
             # The gradient through softmax.
-            inner = torch._softmax_backward_data(inner, weights, -1, weights.dtype)
+            inner = torch._softmax_backward_data(  # pyright: ignore[reportPrivateImportUsage]
+                inner, weights, -1, weights.dtype
+            )
             inner = _grouped(inner, key)
             mixed = inner @ _seen(key, block)
             grad_query[:, block.own] = mixed.view(len(query), -1, query.shape[-1]) * ctx.scale

@@ -13,8 +13,8 @@ _UNSTATED = (4.0, 2.0)
 
 
 def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
-    prior = tuple(rng.choice(_STATED, size=2).tolist()) if knobs.stated else _UNSTATED
-    support = rng.beta(*prior)
+    a, b = rng.choice(_STATED, size=2).tolist() if knobs.stated else _UNSTATED
+    support = rng.beta(a, b)
     asked = rng.integers(4, 10 * knobs.size, size=knobs.size)
     later = None
     if knobs.staged:
@@ -25,7 +25,7 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
         "for": rng.binomial(asked, support),
         "later": later,
         "voters": 2 * int(rng.integers(2, 60 * knobs.size)) + 1,
-        "prior": prior,
+        "prior": (a, b),
         "stated": knobs.stated,
     }
 

@@ -23,14 +23,14 @@ _STEPS = {1: (6, 12), 2: (8, 30), 3: (10, 40)}
 def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
     few, many = _STEPS[knobs.size]
     steps = int(rng.integers(few, many + 1))
-    prior = tuple(rng.choice(_STATED, size=2).tolist()) if knobs.stated else _UNSTATED
-    moves = rng.binomial(1, rng.beta(*prior), int(rng.integers(10, 25)))
+    a, b = rng.choice(_STATED, size=2).tolist() if knobs.stated else _UNSTATED
+    moves = rng.binomial(1, rng.beta(a, b), int(rng.integers(10, 25)))
     seen = "".join("-+"[move] for move in moves)
     drift = (seen.count("+") - seen.count("-")) / len(seen)
     goal = drift * steps + math.sqrt(steps) * float(rng.normal(0.5, 1.0 + 2.0 * knobs.tail))
     return {
         "seen": seen,
-        "prior": prior,
+        "prior": (a, b),
         "stated": knobs.stated,
         "rise": min(steps, max(1, round(goal))),
         "steps": steps,
