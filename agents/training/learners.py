@@ -41,7 +41,9 @@ async def service_session(
         with contextlib.suppress(Exception):
             await asyncio.wait_for(service.close("errored"), _CLOSING_SECONDS)
         raise
-    await service.close("success")
+    # All work is done and saved. The SDK's telemetry may lose its cancellation, and never end.
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(service.close("success"), _CLOSING_SECONDS)
 
 
 def training_session(

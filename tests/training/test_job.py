@@ -1,5 +1,6 @@
 """Laws of a training job: its run folder, modes, resume, death of the service, collapse."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -12,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tinker
 from filelock import FileLock
 
 from tests.training.folders import differences
 from tests.training.jobs import run_job
 from tokengym.agents.cli import run as command_line
 from tokengym.agents.service import ServiceDiedError
+from tokengym.agents.training import learners
 from tokengym.agents.training.config import preset
 from tokengym.agents.training.connection import KEY_VARIABLE, ServiceRefusedError
 from tokengym.agents.training.run import Run
@@ -199,3 +202,23 @@ def test_a_key_and_the_starting_policy_do_not_go_together(
 def test_settings_that_make_no_sense_are_refused_by_name(change: dict[str, object]) -> None:
     with pytest.raises(OptionError, match=next(iter(change))):
         replace(SMALL, **change)  # type: ignore[arg-type]
+
+
+def test_a_client_that_never_closes_holds_no_finished_run_up(
+    served: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closing: list[str] = []
+
+    def close(client: tinker.ServiceClient, status: str) -> asyncio.Future[None]:
+        closing.append(status)
+        return asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(tinker.ServiceClient, "close", close)
+    monkeypatch.setattr(learners, "_CLOSING_SECONDS", 0.05)
+
+    async def work() -> None:
+        async with learners.service_session(served["base_url"]):
+            pass
+
+    asyncio.run(work())
+    assert closing == ["success"]
