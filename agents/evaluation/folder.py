@@ -18,6 +18,7 @@ from typing import Any
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.rollouts import RolloutLog, evaluation_segment
+from tokengym.agents.whole_file import write_whole
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.task import Task
 from tokengym.rewards.skill import Yardstick
@@ -132,9 +133,7 @@ class EvaluationFolder:
             ],
             "results": None if results is None else results.to_dict(),
         }
-        new = self.file.with_name(f"{_FILE}.new")
-        new.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        new.replace(self.file)
+        write_whole(self.file, (json.dumps(data, indent=1, allow_nan=False) + "\n").encode())
 
 
 def _versions() -> dict[str, str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokengym.agents.rollouts.record import RolloutRecord
+from tokengym.agents.whole_file import write_whole
 from tokengym.envs.core.errors import DataError
 
 _SUFFIX = ".jsonl"
@@ -120,9 +121,7 @@ class RolloutLog:
             by_place = {_place(data): line for line, data in self._lines(path)}
             data = b"".join(by_place[place] for place in sorted(by_place))
             if data != path.read_bytes():
-                new = path.with_name(f"{path.name}.new")
-                new.write_bytes(data)
-                new.replace(path)
+                write_whole(path, data)
 
     def discard(self, wanted: Callable[[Segment], bool]) -> None:
         """Delete the segments that will be written anew."""

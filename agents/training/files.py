@@ -1,11 +1,11 @@
 """The JSON files of a run folder: written whole or not at all, read with a sentence for damage."""
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tokengym.agents.whole_file import write_whole
 from tokengym.envs.core.errors import OptionError
 
 T = TypeVar("T")
@@ -52,20 +52,6 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
     text = json.dumps(data, indent=2, sort_keys=True) + "\n"
     if not path.is_file() or path.read_bytes() != text.encode():
         write_whole(path, text.encode())
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file as a whole or not at all: a run may be killed, or a disk full, at any moment."""
-    new = path.with_name(f"{path.name}.new")
-    try:
-        with new.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

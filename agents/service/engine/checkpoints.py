@@ -33,6 +33,7 @@ from tokengym.agents.service.errors import (
     DamagedFileError,
     UnknownResourceError,
 )
+from tokengym.agents.whole_file import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -373,19 +374,10 @@ def _text(seconds: float) -> str:
 
 
 def write_atomically(target: Path, content: bytes) -> None:
-    """Write a file so that it holds either its old content or all of the new."""
+    """Write a file by `write_whole`, in a folder that is made if need be, and sync the folder."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}{PART}")
-    try:
-        with part.open("wb") as opened:
-            opened.write(content)
-            opened.flush()
-            os.fsync(opened.fileno())
-        part.replace(target)
-    except BaseException:
-        # What is left of it would keep a full disk full.
-        part.unlink(missing_ok=True)
-        raise
+    write_whole(target, content, part)
     _sync_directory(target.parent)
 
 
