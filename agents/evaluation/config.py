@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
 
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import baselines, scripted_opponent, spec
@@ -143,6 +144,15 @@ class EvaluationConfig:
                     f"{role} must be one of the baselines {sorted(known)}, got {name!r}"
                 )
         return found
+
+    def scripts_in(self, row: WorldSpec) -> dict[str, Policy]:
+        """Return by other role the policy that plays it.
+
+        Raises:
+            OptionError: as `opponents_in` does.
+        """
+        known = baselines(row.id)
+        return {role: known[name] for role, name in self.opponents_in(row).items()}
 
     def options_in(self, row: WorldSpec) -> dict[str, Any]:
         """Return a world's options: what its spec sets for evaluations, and those asked for."""

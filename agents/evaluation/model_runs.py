@@ -30,7 +30,6 @@ class ModelPolicy:
     Attributes:
         name: as the user named it.
         settings: fields of a training configuration: model, renderer, weights to start from.
-        service_folder: of a run's own service, whose weights are used where they are.
     """
 
     name: str

@@ -4,7 +4,7 @@ import asyncio
 import importlib.util
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +47,8 @@ class _Setting:
     world: World
     tasks: Sequence[Task]
     role: str
-    opponents: Mapping[str, str]
+    scripts: Mapping[str, Policy]
     yardstick: Yardstick
-
-    @property
-    def scripts(self) -> dict[str, Policy]:
-        """Who plays each other role."""
-        known = baselines(self.world.spec.id)
-        return {role: known[name] for role, name in self.opponents.items()}
 
 
 def run_evaluation(
@@ -122,15 +116,25 @@ def results_of(
 def _setting(world: WorldLevel, config: EvaluationConfig) -> _Setting:
     row = spec(world.world)
     made = make_world(world.world, world.level, **config.options_in(row))
-    role, opponents = config.role_in(row), config.opponents_in(row)
+    role, scripts = config.role_in(row), config.scripts_in(row)
     tasks = made.first_tasks(config.split, config.tasks)
     if len(tasks) < 2:
         raise OptionError(
             f"{world.name} has {len(tasks)} Tasks in {config.split!r}; an interval needs two"
         )
-    known = baselines(row.id)
-    scripts = {other: known[name] for other, name in opponents.items()}
-    return _Setting(made, tasks, role, opponents, yardstick_on(made, tasks, role, scripts))
+    return _Setting(made, tasks, role, scripts, yardstick_on(made, tasks, role, scripts))
+
+
+def _origin(policy: str, config: EvaluationConfig, setting: _Setting) -> Origin:
+    """Return what the rollouts of a policy in a world have in common, whoever samples them."""
+    row = setting.world.spec
+    return Origin(
+        "evaluation",
+        policy=policy,
+        opponents=config.opponents_in(row),
+        options=config.options_in(row),
+        seed=config.seed,
+    )
 
 
 def _check(policy: str, config: EvaluationConfig) -> None:
@@ -213,13 +217,7 @@ async def _scripts(
     play: Callable[..., Any],
 ) -> None:
     for world, setting in settings.items():
-        origin = Origin(
-            "evaluation",
-            policy=policy,
-            opponents=setting.opponents,
-            options=config.options_in(setting.world.spec),
-            seed=config.seed,
-        )
+        origin = _origin(policy, config, setting)
         played = {**setting.scripts, setting.role: baselines(world.world)[policy]}
         player = ScriptedPlayer(setting.world, setting.role, played, origin)
         await play(world, player, setting.tasks, asyncio.Semaphore(1))
@@ -236,14 +234,10 @@ async def _endpoint(
     temperature = 1.0 if config.temperature is None else config.temperature
     async with connect(name) as client:
         for world, setting in settings.items():
-            origin = Origin(
-                "evaluation",
-                policy=policy,
-                opponents=setting.opponents,
-                options=config.options_in(setting.world.spec),
+            origin = replace(
+                _origin(policy, config, setting),
                 temperature=temperature,
                 max_tokens=config.max_tokens or ENDPOINT_TOKENS,
-                seed=config.seed,
             )
             player = EndpointPlayer(
                 client,

@@ -12,7 +12,7 @@ from tokengym.envs.core.errors import TokengymError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import baselines, make_world, spec
+from tokengym.envs.registry import make_world, spec
 from tokengym.envs.tokens.codec import Reply
 from tokengym.rewards.skill import Yardstick
 
@@ -130,6 +130,5 @@ def replay(world: World, task: Task, record: RolloutRecord) -> RolloutRecord:
 
 
 def _yardstick(world: World, tasks: list[Task], config: EvaluationConfig) -> Yardstick:
-    known = baselines(world.spec.id)
-    scripts = {role: known[name] for role, name in config.opponents_in(world.spec).items()}
-    return yardstick_on(world, tasks, config.role_in(world.spec), scripts)
+    row = world.spec
+    return yardstick_on(world, tasks, config.role_in(row), config.scripts_in(row))

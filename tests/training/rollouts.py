@@ -8,9 +8,23 @@ import numpy as np
 import tinker
 from hypothesis import strategies as st
 from tinker_cookbook.completers import TokensWithLogprobs
+from tinker_cookbook.rl.train import Config
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup, Transition
 
+from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.envs.core.seeding import generator
+
+
+def collector_config(world: str) -> Config:
+    """Settings of a `RolloutCollector` whose replies a script samples."""
+    return Config(
+        learning_rate=1e-3,
+        dataset_builder=TaskDatasetBuilder(world=world, codec="byte"),
+        model_name="none",
+        recipe_name="test",
+        max_tokens=64,
+        log_path="none",
+    )
 
 
 def rollout(

@@ -12,9 +12,8 @@ from typing import cast
 import numpy as np
 import pytest
 import tinker
-from tinker_cookbook.rl.train import Config
 
-from tests.training.rollouts import Scripted
+from tests.training.rollouts import Scripted, collector_config
 from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder
 from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.learners import POLICY
@@ -46,14 +45,7 @@ def tasks(aim: str) -> TaskDataset:
 def collusion_after_training(aim: str, policies: Mapping[str, str]) -> float:
     """Return the probability of collusion after training, from one half."""
     logit = 0.0
-    config = Config(
-        learning_rate=1e-3,
-        dataset_builder=TaskDatasetBuilder(world="disruption", codec="byte"),
-        model_name="none",
-        recipe_name="test",
-        max_tokens=64,
-        log_path="none",
-    )
+    config = collector_config("disruption")
     source = RolloutCollector(config, Algorithm(), tasks(aim), None, policies)
     for step in range(STEPS):
         colludes = share(logit)

@@ -10,7 +10,7 @@ import pytest
 import tinker
 from tinker_cookbook.rl.train import Config
 
-from tests.training.rollouts import Scripted, noisy
+from tests.training.rollouts import Scripted, collector_config, noisy
 from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder
 from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.learners import POLICY
@@ -50,14 +50,7 @@ def drawn_from(
     script: Scripted | None = None,
     policies: dict[str, str] | None = None,
 ) -> Batch:
-    config = Config(
-        learning_rate=1e-3,
-        dataset_builder=TaskDatasetBuilder(world="forecast", codec="byte"),
-        model_name="none",
-        recipe_name="test",
-        max_tokens=64,
-        log_path="none",
-    )
+    config = collector_config("forecast")
     policies = policies or {}
     source = RolloutCollector(config, algorithm, tasks, dataset(500_000, 1), policies)
     client = cast(tinker.SamplingClient, script or Scripted(says))
