@@ -1,4 +1,4 @@
-"""How long the event loop is held up by thousands of live episodes, and what an episode takes.
+"""How long the event loop is held up by thousands of live episodes.
 
 All worlds at once: each group's members open together, a sampler that costs nothing answers in
 bursts, and ended groups make place for new ones, whose Tasks are drawn meanwhile as training draws
@@ -30,7 +30,6 @@ LEVELS = (
     ("disruption", "L2"),
 )
 MOST_STALL_S = 0.010
-MOST_BYTES = 64 << 10
 GROUP_SIZE = 16
 BURSTS_S = 0.25
 

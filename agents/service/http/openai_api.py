@@ -8,6 +8,7 @@ done is refused by name. Token ids go in the fields that vLLM has for them: `pro
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
 import pydantic
@@ -243,7 +244,7 @@ def chat_logprobs(tokenizer: Any, sequence: Sequence, start: int, end: int) -> d
 def completion_logprobs(tokenizer: Any, sequence: Sequence, start: int, end: int) -> dict[str, Any]:
     """Return the log-probabilities of tokens `start` to `end` as a completion's choice has them."""
     texts = [_text(tokenizer, token) for token in sequence.tokens[:end]]
-    offsets = [sum(map(len, texts[:place])) for place in range(start, end)]
+    offsets = list(accumulate(map(len, texts), initial=0))[start:end]
     return {
         "tokens": texts[start:],
         "token_logprobs": sequence.logprobs[start:end],
