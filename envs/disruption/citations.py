@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.disruption.array_files import map_array
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -150,7 +151,7 @@ class CitationGraph:
         """
         path = Path(folder)
         try:
-            arrays = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in _FILES}
+            arrays = {name: map_array(path / f"{name}.npy") for name in _FILES}
         except OSError as error:
             raise DataError(f"{path} holds no saved citation graph: {error}") from error
         return cls(**arrays, folder=path)

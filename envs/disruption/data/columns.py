@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tokengym.envs.disruption.array_files import map_array
 from tokengym.envs.disruption.data.jsonl import read_papers, refuse
 from tokengym.envs.disruption.data.openalex import (
     Work,
@@ -85,7 +86,7 @@ def read_numbered_works(path: Path, skipped: list[str] | None) -> Iterator[tuple
 
 def load_columns(folder: Path, *names: str) -> list[npt.NDArray[Any]]:
     """Map columns of a step's folder into memory."""
-    return [np.load(folder / f"{name}.npy", mmap_mode="r") for name in names]
+    return [map_array(folder / f"{name}.npy") for name in names]
 
 
 def save_columns(folder: Path, **columns: npt.ArrayLike) -> None:

@@ -80,7 +80,7 @@ def build_graph(
         tables: folders of `stage_citations`.
         folder: where the graph goes.
     """
-    ids = np.load(numbered / "id.npy")
+    (ids,) = load_columns(numbered, "id")
 
     def list_chunks() -> Iterator[tuple[IntArray, IntArray]]:
         references = _list_references(numbered, ids, works, merged)

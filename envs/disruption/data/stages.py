@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.disruption.array_files import map_array
 from tokengym.envs.disruption.citations import CitationGraph
 from tokengym.envs.disruption.data.columns import (
     PAPER_COLUMNS,
@@ -336,7 +337,7 @@ def _stage_texts(
     path: Path, selected: Path, labels: Sequence[Path], recipe: Recipe, folder: Path
 ) -> None:
     """Write the selected papers of a part, one file a split."""
-    rows = {row: tuple(rest) for row, *rest in np.load(selected).tolist()}
+    rows = {row: tuple(rest) for row, *rest in map_array(selected).tolist()}
     papers: dict[str, list[Paper]] = {split: [] for split in SPLITS}
     join = _join_papers if recipe.kind == "jsonl" else _join_works
     for split, paper in join(path, rows, labels, recipe):
