@@ -72,10 +72,13 @@ class FullSession:
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the days so far."""
+        books = self.compiled.shop.books
+        asked = sum(order.units for book in books for order in book)
         return {
             "refused": float(self._refused),
             "malformed_replies": float(self.malformed),
             "lost": float(self._lost),
+            "fill_rate": 1.0 - self._lost / asked if asked else 1.0,
         }
 
     def respond(self, text: str, complete: bool) -> Answer:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.warehouse.stock_model import StockModel, poisson
@@ -164,6 +166,26 @@ def reorder(
         else:
             units[number] = count
     return units, refusals
+
+
+def bullwhip(ordered: Sequence[Sequence[int]], asked: Sequence[Sequence[int]]) -> dict[str, float]:
+    """Return the bullwhip effect as a metric: the variance of what is ordered by that of demand.
+
+    Args:
+        ordered: units ordered at each review, by item.
+        asked: units asked for between the reviews, by item.
+
+    Returns:
+        its mean over the items whose demand varies; empty if there is none.
+
+    Source: Chen, Drezner, Ryan and Simchi-Levi, Management Science 46 (2000).
+    """
+    ratios = [
+        float(np.var(placed) / np.var(wanted))
+        for placed, wanted in zip(ordered, asked, strict=True)
+        if np.var(wanted) > 0.0
+    ]
+    return {"bullwhip": float(np.mean(ratios))} if ratios else {}
 
 
 def read_items(instance: Mapping[str, Any]) -> tuple[Item, ...]:

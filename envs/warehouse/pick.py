@@ -107,12 +107,15 @@ class PickSession:
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the shift so far."""
-        picking = self.picking
+        picking, state = self.picking, self.picking.state
+        missed = len(state.open) + state.late
         return {
             "refused": float(picking.refused),
             "malformed_replies": float(picking.malformed),
-            "walked": float(picking.state.walked),
-            "unshipped": float(len(picking.state.open)),
+            "walked": float(state.walked),
+            "unshipped": float(len(state.open)),
+            "tardiness": float(state.tardiness),
+            "on_time": 1.0 - missed / len(self.compiled.orders),
         }
 
     def respond(self, text: str, complete: bool) -> Answer:

@@ -28,7 +28,7 @@ class PickingState:
     """The state of picking a set of orders.
 
     Every decision is that of the picker who is free first. A refused trip costs that picker one
-    time unit.
+    time unit. `late` counts the orders shipped after they were due, `tardiness` by how much.
 
     Args:
         site: the site.
@@ -36,7 +36,17 @@ class PickingState:
         stock: units by slot, drawn down by trips; `None` if the slots never run out.
     """
 
-    __slots__ = ("_free", "_orders", "earned", "open", "site", "stock", "walked")
+    __slots__ = (
+        "_free",
+        "_orders",
+        "earned",
+        "late",
+        "open",
+        "site",
+        "stock",
+        "tardiness",
+        "walked",
+    )
 
     def __init__(
         self, site: Site, orders: Sequence[Order], stock: dict[str, int] | None = None
@@ -46,6 +56,8 @@ class PickingState:
         self.open: dict[str, Order] = {order.id: order for order in orders}
         self.earned = 0.0
         self.walked = 0
+        self.late = 0
+        self.tardiness = 0
         self._orders = orders
         self._free = [0] * site.pickers
 
@@ -116,6 +128,8 @@ class PickingState:
             name, value, late = order.id, order.value, finish - order.due
             if late > 0:
                 value *= math.exp(-late / self.site.decay)
+                self.late += 1
+                self.tardiness += late
             else:
                 late = 0
             total += value

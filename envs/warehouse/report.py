@@ -19,8 +19,15 @@ METRICS: Mapping[str, Metric] = {
     "unshipped": Metric(
         "Orders not shipped", "an episode", "Orders still open at the end; they earn nothing."
     ),
+    "on_time": Metric("Orders on time", "", "Share of the orders shipped by the time due."),
+    "tardiness": Metric(
+        "Tardiness", "an episode", "Time by which shipped orders were late, summed; 0 is best."
+    ),
     "lost": Metric("Units lost", "an episode", "Units asked for that could not be shipped."),
     "fill_rate": Metric("Fill rate", "", "Share of the demand that was met from stock."),
+    "bullwhip": Metric(
+        "Bullwhip", "", "Variance of what is ordered by that of demand; 1 passes demand on."
+    ),
     "total_cost": Metric(
         "Realised cost", "an episode", "Holding, lost sales and orders as it came; luck counts."
     ),

@@ -13,7 +13,7 @@ from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.compiled import CompiledStock
 from tokengym.envs.warehouse.grammar import read_reorder, reorder_nearness
-from tokengym.envs.warehouse.inventory import Inventory, reorder
+from tokengym.envs.warehouse.inventory import Inventory, bullwhip, reorder
 from tokengym.envs.warehouse.prompt import REORDER_WORDS, Answer, sales_line
 
 
@@ -41,6 +41,7 @@ class StockSession:
         self._cost = 0.0
         self._sold = 0
         self._lost = 0
+        self._placed: list[Sequence[int]] = []
 
     @property
     def objective(self) -> float:
@@ -58,14 +59,16 @@ class StockSession:
         return ReplyForm(REORDER_WORDS, single_line=False)
 
     def metrics(self) -> dict[str, float]:
-        """Return the metrics of the days so far: realised cost, share of demand served."""
+        """Return the metrics of the days so far: realised cost, fill rate, bullwhip effect."""
         asked = self._sold + self._lost
-        served = 1.0 - self._lost / asked if asked else 1.0
+        reviews = self.compiled.asked[: self.turns]
+        wanted = [[sum(days) for days in items] for items in zip(*reviews, strict=True)]
         return {
             "refused": float(self.refused),
             "malformed_replies": float(self.malformed),
             "total_cost": self._cost,
-            "fill_rate": served,
+            "fill_rate": 1.0 - self._lost / asked if asked else 1.0,
+            **bullwhip(list(zip(*self._placed, strict=True)), wanted),
         }
 
     def best_orders(self) -> list[tuple[str, int]]:
@@ -119,6 +122,7 @@ class StockSession:
             news.append(sales_line(inventory, sold, lost))
         self._regret, self._cost, self._sold, self._lost = regret, cost, total, missed
         self.turns += 1
+        self._placed.append(orders)
         if self.turns == compiled.reviews:
             for inventory in self.inventories:
                 self._cost += inventory.item.model.leftover * inventory.position

@@ -35,6 +35,7 @@ ROLE = "lead"
 Session = PickSession | StockSession | FullSession
 
 _LEAST_GAP = 0.05
+_MOST_DRAWS = 10_000
 _IN_FORM: Mapping[str, float] = MappingProxyType({"well_formed": 1.0, "form": 1.0})
 
 
@@ -86,7 +87,7 @@ class WarehouseWorld(World[CompiledTask]):
         else:
             self._records = read(data)
         if self._records is not None:
-            self._windows = self._records.windows(LEVELS[self.level])
+            self._entries = self._records.entries(LEVELS[self.level])
         self._session: Session | None = None
         self._account = FormAccount(1)
 
@@ -155,22 +156,31 @@ class WarehouseWorld(World[CompiledTask]):
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
         return draw(rng, LEVELS[self.level])
 
-    def _draw_window(self, rng: np.random.Generator, start: int) -> Mapping[str, Any]:
-        records = self._records
+    def _sizes(self) -> Mapping[str, int] | None:
+        if self._records is None:
+            return None
+        return {split: len(entries) for split, entries in self._entries.items()}
+
+    def _task_of_record(self, split: str, index: int) -> Task:
+        """Return the Task of a window; what a file does not have, such as costs, is drawn."""
+        records, entry = self._records, self._entries[split][index]
         assert records is not None
-        drawn = records.instance(rng, LEVELS[self.level], start)
-        return {**drawn, "source": records.digest, "window": start}
+        rng = generator(self.spec.id, split, self.level, index, *self._drawing_options())
+        for _ in range(_MOST_DRAWS):
+            drawn = records.instance(rng, LEVELS[self.level], entry)
+            instance = plain({**drawn, "source": records.digest, "window": entry.start})
+            answer = solve_instance(instance, rng, records.outcomes(entry.start, instance))
+            if answer is not None:
+                return self._new_task(split, index, instance, plain(_with_gap(answer)))
+        raise TaskError(
+            f"the window at entry {entry.start} leaves nothing to gain, whatever the costs"
+        )
 
     def _solve(
         self, instance: Mapping[str, Any], rng: np.random.Generator
     ) -> Mapping[str, Any] | None:
-        records = self._records
-        outcomes = None if records is None else records.outcomes(instance["window"], instance)
-        answer = solve_instance(instance, rng, outcomes)
-        if answer is None:
-            return None
-        gap = answer["optimum"] - answer["reference"]
-        return answer if gap >= _LEAST_GAP * max(1.0, answer["optimum"]) else None
+        answer = solve_instance(instance, rng, None)
+        return answer if answer is not None and _gap(answer) >= _least_gap(answer) else None
 
     def _compile_options(self) -> tuple[object, ...]:
         return (self.prompt, self.turn_limit)
@@ -212,3 +222,18 @@ class WarehouseWorld(World[CompiledTask]):
             **session.metrics(),
         }
         return self._end(ROLE, answer.text, {ROLE: terms}, answer.reason, metrics)
+
+
+def _gap(answer: Mapping[str, Any]) -> float:
+    return float(answer["optimum"]) - float(answer["reference"])
+
+
+def _least_gap(answer: Mapping[str, Any]) -> float:
+    return _LEAST_GAP * max(1.0, float(answer["optimum"]))
+
+
+def _with_gap(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an answer whose reference leaves something to gain, so that every window is used."""
+    if _gap(answer) >= _least_gap(answer):
+        return answer
+    return {**answer, "reference": answer["optimum"] - _least_gap(answer)}

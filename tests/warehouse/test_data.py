@@ -90,8 +90,7 @@ def test_a_user_s_orders_are_played_window_by_window(
     world = make_world("warehouse", level, data=files)
     seen: dict[str, set[int]] = {}
     for split in SPLITS:
-        for index in range(3):
-            task = world.task(split, index)
+        for task in world.first_tasks(split, 3):
             seen.setdefault(split, set()).add(task.instance["window"])
             record = play(world, task, baselines("warehouse")["oracle"], np.random.default_rng(0))
             assert record.returns["lead"] == pytest.approx(1.0, abs=1e-4)
@@ -177,10 +176,19 @@ def test_a_slot_off_the_map_is_refused(tmp_path: Path) -> None:
         ("W-0,0,12,nut,1,2", "orders.csv, line 5: order 'W-0' asks for 'nut' twice"),
     ],
 )
-def test_a_damaged_order_is_refused(tmp_path: Path, row: str, reason: str) -> None:
+def test_a_damaged_order_is_left_out_and_the_others_are_used(
+    tmp_path: Path, row: str, reason: str
+) -> None:
     slots = write(tmp_path, "slots.csv", SLOTS)
-    with pytest.raises(DataError, match=reason):
-        read_orders(write(tmp_path, "orders.csv", orders_csv(2) + row + "\n"), slots)
+    path = write(tmp_path, "orders.csv", orders_csv(2) + row + "\n")
+    with pytest.warns(UserWarning, match=rf"rows are left out: .*{reason}"):
+        book = read([path, slots])
+    assert isinstance(book, OrderBook)
+    (refusal,) = book.refused
+    assert re.search(reason, refusal.reason)
+    refused_id = row.split(",")[0]
+    assert {order.id for order in book.orders} == {"W-0", "W-1"} - {refused_id}
+    assert refusal.rows == (3 if refused_id == "W-0" else 1)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +196,6 @@ def test_a_damaged_order_is_refused(tmp_path: Path, row: str, reason: str) -> No
     [
         ("0,a,1\n0,a,2\n", "demand.csv, line 3: period 0 of 'a' comes twice"),
         ("0,a,1\n2,a,2\n", "'a' has no row for period 1"),
-        ("0,a,1\n1,a,1\n1,b,1\n", "'b' has no row for period 0"),
         ("0,a,-1\n", "demand.csv, line 2: qty is '-1'"),
         ("0,a,1.5\n", "demand.csv, line 2: qty is '1.5'"),
         ("", "at least one row"),
@@ -197,6 +204,73 @@ def test_a_damaged_order_is_refused(tmp_path: Path, row: str, reason: str) -> No
 def test_damaged_sales_are_refused(tmp_path: Path, rows: str, reason: str) -> None:
     with pytest.raises(DataError, match=reason):
         read_demand(write(tmp_path, "demand.csv", "period,sku,qty\n" + rows))
+
+
+@pytest.mark.parametrize(
+    ("periods", "missing"),
+    [
+        (["7", "8", "9"], "8"),
+        (["2024-W52", "2025-W01", "2025-W02"], "2025-W01"),
+        (["2020W52", "2020W53", "2021W01"], "2020-W53"),
+        (["2024-12-30", "2025-01-06", "2025-01-13"], "2025-01-06"),
+        (["2024-02-28", "2024-02-29", "2024-03-01"], "2024-02-29"),
+        (["2024-11", "2024-12", "2025-01"], "2024-12"),
+        (["2023-12-01", "2024-01-01", "2024-02-01"], "2024-01-01"),
+        (["2024-05-03 22:00", "2024-05-03 23:00", "2024-05-04T00:00"], "2024-05-03 23:00"),
+    ],
+)
+def test_periods_are_read_as_files_write_them(
+    tmp_path: Path, periods: list[str], missing: str
+) -> None:
+    rows = [f"{period},{sku},{n}" for n, period in enumerate(periods) for sku in ("a", "b")]
+    history = read_demand(write(tmp_path, "all.csv", "\n".join(["Week,Article,Quantity", *rows])))
+    assert history.demand == {"a": (0, 1, 2), "b": (0, 1, 2)}
+    del rows[3]
+    history = read_demand(write(tmp_path, "gap.csv", "\n".join(["period,sku,qty", *rows])))
+    assert history.demand == {"a": (0, 1, 2)}
+    (refusal,) = history.refused
+    assert refusal.rows == 2
+    assert f"'b' has no row for period {missing};" in refusal.reason
+
+
+def test_timestamps_of_orders_are_minutes_of_the_first_day(tmp_path: Path) -> None:
+    slots = write(tmp_path, "slots.csv", SLOTS)
+    rows = [
+        "order,release,due,sku,qty,value",
+        "A,2024-05-03 08:15,2024-05-03T09:00,nut,1,4",
+        "B,2024-05-04 00:05:59,2024-05-04 00:20,bolt,1,4",
+        "C,2024-05-03 10:00,yesterday,nut,1,4",
+        "D,610,700,nut,1,4",
+        "E,2024-05-03 10:00+02:00,2024-05-03 11:00+02:00,nut,1,4",
+        "F,2024-W18,2024-W19,nut,1,4",
+    ]
+    book = read_orders(write(tmp_path, "orders.csv", "\n".join(rows)), slots)
+    assert [(o.id, o.release, o.due) for o in book.orders] == [("A", 495, 540), ("B", 1445, 1460)]
+    reasons = [refusal.reason for refusal in book.refused]
+    assert "line 4: due_min: 'yesterday' is not a whole number, a time like" in reasons[0]
+    assert all("other times of the file are timestamps" in reason for reason in reasons[1:3])
+    assert "no time of a day" in reasons[3]
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (
+            "week,article,amount",
+            r"a file of demand has the columns period,sku,qty; missing: qty or",
+        ),
+        (
+            "order_id,release,sku,qty,value",
+            r"a file of orders has .*; missing: due_min or due; got",
+        ),
+        ("sku;aisle;row;qty", r"line 1: a file of"),
+    ],
+)
+def test_a_wrong_header_names_the_columns_expected(
+    tmp_path: Path, header: str, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        read(write(tmp_path, "file.csv", header + "\n1,2,3,4,5\n"))
 
 
 def test_data_that_do_not_suit_the_level_are_refused(tmp_path: Path) -> None:
@@ -220,11 +294,34 @@ def test_data_that_do_not_suit_the_level_are_refused(tmp_path: Path) -> None:
             make_world("warehouse", level, data=data)
 
 
-def test_an_order_no_trip_can_carry_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_an_order_larger_than_a_trip_becomes_several(tmp_path: Path) -> None:
     slots = write(tmp_path, "slots.csv", SLOTS)
-    heavy = write(tmp_path, "orders.csv", orders_csv(30) + "X,0,9,nut,7,2\n")
-    with pytest.raises(DataError, match=r"orders.csv, line 42: the order has 7 units"):
-        make_world("warehouse", "pick", data=[heavy, slots])
+    heavy = write(tmp_path, "orders.csv", orders_csv(9) + "X,0,9,nut,7,1\nX,0,9,bolt,7,1\n")
+    book = read_orders(heavy, slots)
+    parts = [order for order in book.trips(6) if order.id == "X"]
+    assert [order.lines for order in parts] == [
+        (("A1-1", 6),),
+        (("A1-1", 1), ("A3-1", 5)),
+        (("A3-1", 2),),
+    ]
+    assert [order.value for order in parts] == [0.86, 0.86, 0.28]
+    assert all(order.units == sum(n for _, n in order.lines) for order in parts)
+    world = make_world("warehouse", "pick_small", data=[heavy, slots])
+    orders = [order for task in world.first_tasks("train", 9) for order in task.instance["orders"]]
+    assert max(sum(n for _, n in order["lines"]) for order in orders) <= 3
+
+
+def test_size_counts_windows(tmp_path: Path) -> None:
+    slots = write(tmp_path, "slots.csv", SLOTS)
+    orders = write(tmp_path, "orders.csv", orders_csv(43))
+    world = make_world("warehouse", "pick_small", data=[orders, slots])
+    assert [world.size(split) for split in SPLITS] == [6, 2, 2]
+    windows = [t.instance["window"] for split in SPLITS for t in world.first_tasks(split, 99)]
+    assert windows == list(range(0, 40, 4))
+    demand = write(tmp_path, "demand.csv", demand_csv(LEAST_HISTORY + 35))
+    world = make_world("warehouse", "stock_small", data=demand)
+    assert [world.size(split) for split in SPLITS] == [2 * 3, 3, 3]
+    assert [t.instance["items"][0]["article"] for t in world.first_tasks("test", 9)] == [*"abc"]
 
 
 @pytest.mark.parametrize("quantity", ["1000000000", "10001", "9" * 400, "9" * 5000])
@@ -240,5 +337,5 @@ def test_an_order_worth_more_than_numbers_hold_is_refused(tmp_path: Path) -> Non
     orders = write(
         tmp_path, "orders.csv", "order_id,release_min,due_min,sku,qty,value\nW,0,9,nut,1,1e308\n"
     )
-    with pytest.raises(DataError, match="worth more than"):
+    with pytest.raises(DataError, match=r"no order is left: .*worth more than"):
         read_orders(orders, slots)

@@ -1,17 +1,16 @@
 """A user's own orders and sales: files, checked records, and the windows that levels play."""
 
-from tokengym.envs.warehouse.data.readers import (
-    read,
-    read_demand,
-    read_layout,
-    read_orders,
-    read_slots,
-)
+from tokengym.envs.warehouse.data.columns import Refusal
+from tokengym.envs.warehouse.data.floor import read_layout, read_slots
+from tokengym.envs.warehouse.data.orders_file import read_orders
+from tokengym.envs.warehouse.data.readers import read
 from tokengym.envs.warehouse.data.records import OrderBook, Records, SalesHistory
+from tokengym.envs.warehouse.data.sales_file import read_demand
 
 __all__ = [
     "OrderBook",
     "Records",
+    "Refusal",
     "SalesHistory",
     "read",
     "read_demand",

@@ -1,15 +1,18 @@
 """A user's own orders and sales, cut into windows that levels play."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.immutable import Immutable
+from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.core.tables import Source
 from tokengym.envs.core.windows import Windows
+from tokengym.envs.warehouse.data.columns import Refusal
 from tokengym.envs.warehouse.generator import draw_item, site_of
 from tokengym.envs.warehouse.layout import Layout
 from tokengym.envs.warehouse.levels import Level, PickLevel, StockLevel
@@ -17,6 +20,26 @@ from tokengym.envs.warehouse.orders import Order
 
 LEAST_HISTORY = 20
 """Periods before a window that its demand is estimated from, at least."""
+_LONGEST = 24 * 60
+"""Minutes between the first release of a window and its last one, where releases count."""
+_SHOWN = 3
+"""Refusals that an error quotes."""
+
+
+class Entry(NamedTuple):
+    """What one Task of a user's data is made of.
+
+    Attributes:
+        start: the first order or period of its window.
+        article: the article that it is about, where a window has one Task an article.
+    """
+
+    start: int
+    article: str = ""
+
+
+Entries = Mapping[str, Sequence[Entry]]
+"""The entries of a level by split."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +50,10 @@ class OrderBook(Immutable):
         name: file they come from, for refusals.
         layout: slots and walkways.
         stock: units by slot.
-        orders: the orders, by release; the time unit is a minute, and a step takes one.
+        orders: the orders, by release; the time unit is a minute, and a step takes one. Those
+            larger than a trip are split where they are played.
         lines: line of the file each order begins on.
+        refused: what the reader left out.
         digest: name of the contents.
     """
 
@@ -37,39 +62,51 @@ class OrderBook(Immutable):
     stock: Mapping[str, int]
     orders: tuple[Order, ...]
     lines: tuple[int, ...]
+    refused: tuple[Refusal, ...] = ()
     digest: str = field(init=False)
+    _trips: dict[int, tuple[Order, ...]] = field(default_factory=dict, init=False, compare=False)
 
     def __post_init__(self) -> None:
         """Name the contents by their hash."""
         content = (self.layout, sorted(self.stock.items()), self.orders)
         object.__setattr__(self, "digest", _digest(content))
 
-    def windows(self, level: Level) -> Windows:
+    def entries(self, level: Level) -> Entries:
         """Return the windows a level plays, by their first orders; later ones are held out.
 
+        Where orders are released one by one, no window spans more than a day: orders that no
+        window can begin with are left out.
+
         Raises:
-            DataError: if the level does not pick, an order exceeds a trip, or windows are too few.
+            DataError: if the level does not pick, or windows are too few.
         """
         if not isinstance(level, PickLevel):
             raise DataError("orders are data for the levels that pick only")
-        for order, line in zip(self.orders, self.lines, strict=True):
-            if order.units > level.capacity:
-                raise DataError(
-                    f"{self.name}, line {line}: the order has {order.units} units, a trip of the "
-                    f"level carries {level.capacity}"
-                )
-        size = level.orders[1]
-        starts = range(0, len(self.orders) - size + 1, size)
-        return Windows(starts, f"windows of {size} orders")
+        orders, size = self.trips(level.capacity), level.orders[1]
+        starts, at = [], 0
+        while at + size <= len(orders):
+            if not level.spread or orders[at + size - 1].release - orders[at].release <= _LONGEST:
+                starts.append(at)
+                at += size
+            else:
+                at += 1
+        return _by_split(Windows(starts, f"windows of {size} orders"), [""])
 
-    def instance(self, _rng: np.random.Generator, level: Level, at: int) -> dict[str, Any]:
-        """Return the window that begins at order `at`; its first release is time 0.
+    def trips(self, capacity: int) -> tuple[Order, ...]:
+        """Return the orders, each one larger than a trip as several with a share of its value."""
+        if capacity not in self._trips:
+            parts = [part for order in self.orders for part in _split(order, capacity)]
+            self._trips[capacity] = tuple(parts)
+        return self._trips[capacity]
+
+    def instance(self, _rng: np.random.Generator, level: Level, entry: Entry) -> dict[str, Any]:
+        """Return the window of an entry; its first release is time 0.
 
         At levels whose books are complete from the start, every order can be picked at once.
         """
         if not isinstance(level, PickLevel):
             raise DataError("orders are data for the levels that pick only")
-        window = self.orders[at : at + level.orders[1]]
+        window = self.trips(level.capacity)[entry.start : entry.start + level.orders[1]]
         first = window[0].release
         orders = []
         for number, order in enumerate(window, start=1):
@@ -91,19 +128,21 @@ class SalesHistory(Immutable):
     Attributes:
         name: file they come from, for refusals.
         demand: units by article and period; every article has every period.
+        refused: what the reader left out.
         digest: name of the contents.
     """
 
     name: str
     demand: Mapping[str, tuple[int, ...]]
+    refused: tuple[Refusal, ...] = ()
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
         """Name the contents by their hash."""
         object.__setattr__(self, "digest", _digest(sorted(self.demand.items())))
 
-    def windows(self, level: Level) -> Windows:
-        """Return the windows a level plays, by their first periods; later ones are held out.
+    def entries(self, level: Level) -> Entries:
+        """Return the windows a level plays by article; later periods are held out.
 
         Raises:
             DataError: if the level does not keep stock, or articles or windows are too few.
@@ -116,19 +155,20 @@ class SalesHistory(Immutable):
             )
         periods, size = len(next(iter(self.demand.values()))), level.reviews * level.review
         starts = range(LEAST_HISTORY, periods - size + 1, size)
-        return Windows(starts, f"windows of {size} periods")
+        return _by_split(Windows(starts, f"windows of {size} periods"), sorted(self.demand))
 
-    def instance(self, rng: np.random.Generator, level: Level, at: int) -> dict[str, Any]:
-        """Return the window that begins at period `at` for items and costs drawn.
+    def instance(self, rng: np.random.Generator, level: Level, entry: Entry) -> dict[str, Any]:
+        """Return the window of an entry: its article, with others and costs drawn.
 
         Demand is known to policies by its shares in all periods before the window.
         """
         if not isinstance(level, StockLevel):
             raise DataError("sales are data for the levels that keep stock only")
-        articles = rng.permutation(sorted(self.demand))[: level.items].tolist()
+        others = [article for article in sorted(self.demand) if article != entry.article]
+        articles = [entry.article, *rng.permutation(others)[: level.items - 1].tolist()]
         items = []
         for number, article in enumerate(articles, start=1):
-            past = self.demand[article][:at]
+            past = self.demand[article][: entry.start]
             mean = float(np.mean(past))
             item = draw_item(rng, level, number, [mean] * level.reviews * level.review)
             items.append({**item, "demand": {"shares": _shares(past)}, "article": article})
@@ -142,6 +182,44 @@ class SalesHistory(Immutable):
 
 
 Records = OrderBook | SalesHistory
+
+
+def _by_split(windows: Windows, articles: Sequence[str]) -> Entries:
+    return {
+        split: [
+            Entry(at, article) for at in windows if windows[at] == split for article in articles
+        ]
+        for split in SPLITS
+    }
+
+
+def refuse_all(path: Source, what: str, refused: Sequence[Refusal]) -> str:
+    """Say that a file has nothing that can be used, and why."""
+    reasons = "; ".join(refusal.reason for refusal in refused[:_SHOWN])
+    more = f"; and {len(refused) - _SHOWN} others" if len(refused) > _SHOWN else ""
+    return f"{path}: no {what} is left: {reasons}{more}"
+
+
+def _split(order: Order, capacity: int) -> Iterator[Order]:
+    """Split an order into as few as a trip can carry, its value shared out by units, in cents."""
+    if order.units <= capacity:
+        yield order
+        return
+    parts: list[dict[str, int]] = [{}]
+    for slot, units in order.lines:
+        left = units
+        while left:
+            if sum(parts[-1].values()) == capacity:
+                parts.append({})
+            taken = min(left, capacity - sum(parts[-1].values()))
+            parts[-1][slot] = taken
+            left -= taken
+    worth = order.value
+    for number, lines in enumerate(parts, start=1):
+        units = sum(lines.values())
+        value = worth if number == len(parts) else round(order.value * units / order.units, 2)
+        worth = round(worth - value, 9)
+        yield replace(order, value=value, lines=tuple(lines.items()), units=units)
 
 
 def _shares(past: Sequence[int]) -> list[float]:

@@ -1,0 +1,82 @@
+"""Columns of the files: how they are called, which kind of file has them, and rows under them."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.tables import Row, Source, Table, column_name, read_text
+
+SLOTS = ("sku", "aisle", "row", "qty")
+ORDERS = ("order_id", "release_min", "due_min", "sku", "qty", "value")
+DEMAND = ("period", "sku", "qty")
+KINDS: Mapping[str, Sequence[str]] = MappingProxyType(
+    {"slots": SLOTS, "orders": ORDERS, "demand": DEMAND}
+)
+"""The columns of each kind of file; a file with those of several is the first of them."""
+
+NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "sku": ("sku", "article", "item", "product"),
+        "qty": ("qty", "quantity", "units"),
+        "order_id": ("order_id", "order"),
+        "release_min": ("release_min", "release"),
+        "due_min": ("due_min", "due"),
+        "period": ("period", "week", "date", "day", "month"),
+    }
+)
+"""Other names of a column, the usual one first."""
+
+
+class Refusal(NamedTuple):
+    """What a reader left out of a file.
+
+    Attributes:
+        rows: how many rows.
+        reason: why, with file and line.
+    """
+
+    rows: int
+    reason: str
+
+
+def kind_of(path: Source) -> str:
+    """Return the kind of a file by its first line; `layout` for a map, empty if it is none."""
+    first = next(iter(read_text(path).strip().splitlines()), "")
+    columns = set(map(column_name, first.split(",")))
+    for kind, needed in KINDS.items():
+        if not _missing(columns, needed):
+            return kind
+    return "layout" if first and not set(first.lower()) - set("xg. ") else ""
+
+
+def describe(path: Source) -> str:
+    """Say what a file of no known kind lacks: the columns of the kind it is nearest to."""
+    first = next(iter(read_text(path).strip().splitlines()), "")
+    columns = [column_name(cell) for cell in first.split(",")]
+    kind = max(KINDS, key=lambda name: -len(_missing(columns, KINDS[name])))
+    lacking = [" or ".join(NAMES.get(name, (name,))) for name in _missing(columns, KINDS[kind])]
+    return (
+        f"{path}, line 1: a file of {kind} has the columns {','.join(KINDS[kind])}; "
+        f"missing: {', '.join(lacking)}; got {columns}"
+    )
+
+
+def rows_of(path: Source, columns: Sequence[str]) -> list[Row]:
+    """Read the rows of a CSV file, their cells under the usual names of `columns`.
+
+    Raises:
+        DataError: if the file cannot be read, or its header lacks a column.
+    """
+    table = Table(path)
+    if _missing(table.header, columns):
+        raise DataError(describe(path))
+    found = {column: table.require(*NAMES.get(column, (column,))) for column in columns}
+    return [
+        row._replace(cells={column: row.cells[name] for column, name in found.items()})
+        for row in table.rows
+    ]
+
+
+def _missing(header: Sequence[str] | set[str], needed: Sequence[str]) -> list[str]:
+    return [name for name in needed if not set(NAMES.get(name, (name,))) & set(header)]

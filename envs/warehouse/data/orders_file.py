@@ -1,0 +1,101 @@
+"""Reading orders. A row that cannot be used refuses its order; the other orders are used."""
+
+from collections.abc import Mapping, Sequence
+
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.tables import MOST_WHOLE, Row, Source
+from tokengym.envs.warehouse.data.columns import ORDERS, Refusal, rows_of
+from tokengym.envs.warehouse.data.floor import Slot, read_slots
+from tokengym.envs.warehouse.data.records import OrderBook, refuse_all
+from tokengym.envs.warehouse.data.times import Moment, read_moment
+from tokengym.envs.warehouse.layout import Layout
+from tokengym.envs.warehouse.orders import Order
+
+_DAY_MINUTES = 24 * 60
+
+
+def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) -> OrderBook:
+    """Read orders with where their articles lie.
+
+    Args:
+        path: a CSV with the columns `order_id,release_min,due_min,sku,qty,value`; times are whole
+            minutes or timestamps.
+        slots_path: see `read_slots`.
+        layout: see `read_slots`.
+
+    Raises:
+        DataError: naming file, line and reason: if the file is no such CSV, or no order is left.
+    """
+    layout, slots = read_slots(slots_path, layout)
+    by_order: dict[str, list[Row]] = {}
+    for row in rows_of(path, ORDERS):
+        by_order.setdefault(row.cells["order_id"], []).append(row)
+    kind: str | None = None
+    orders: list[tuple[Order, int]] = []
+    refused = []
+    for order_id, rows in by_order.items():
+        try:
+            rows[0].text("order_id")
+            kind = kind or _moment(rows[0], "release_min").kind
+            orders.append((_order(order_id, rows, slots, kind), rows[0].line))
+        except DataError as error:
+            refused.append(Refusal(len(rows), str(error)))
+    if not orders:
+        raise DataError(refuse_all(path, "order", refused))
+    if kind != "number":
+        start = min(order.release for order, _ in orders) // _DAY_MINUTES * _DAY_MINUTES
+        orders = [(_later(order, -start), line) for order, line in orders]
+    orders.sort(key=lambda entry: (entry[0].release, entry[1]))
+    stock = {slot.name: slot.units for slot in slots.values()}
+    book, lines = zip(*orders, strict=True)
+    return OrderBook(str(path), layout, stock, book, lines, tuple(refused))
+
+
+def _moment(row: Row, column: str) -> Moment:
+    try:
+        moment = read_moment(row.text(column))
+    except ValueError as error:
+        raise DataError(f"{row.place}: {column}: {error}") from error
+    if moment.kind not in ("number", "time", "zoned"):
+        raise DataError(f"{row.place}: {column} is {row.cells[column]!r}, no time of a day")
+    return moment
+
+
+def _time(row: Row, column: str, kind: str) -> int:
+    """Return a time in minutes; `kind` is how the file's first one is written."""
+    moment = _moment(row, column)
+    if moment.kind != kind:
+        other = {"number": "whole minutes", "time": "timestamps", "zoned": "timestamps with zones"}
+        raise DataError(
+            f"{row.place}: {column} is {row.cells[column]!r}, other times of the file are "
+            f"{other[kind]}"
+        )
+    return row.whole(column, 0) if kind == "number" else moment.at
+
+
+def _order(order_id: str, rows: Sequence[Row], slots: Mapping[str, Slot], kind: str) -> Order:
+    """Put the lines of one order together."""
+    release, due = _time(rows[0], "release_min", kind), _time(rows[0], "due_min", kind)
+    if due < release:
+        times = [rows[0].cells[column] for column in ("due_min", "release_min")]
+        raise DataError(f"{rows[0].place}: due at {times[0]}, before its release at {times[1]}")
+    units: dict[str, int] = {}
+    for row in rows:
+        if (_time(row, "release_min", kind), _time(row, "due_min", kind)) != (release, due):
+            raise DataError(f"{row.place}: the times of order {order_id!r} differ from its first")
+        slot = slots.get(row.text("sku"))
+        if slot is None:
+            raise DataError(f"{row.place}: {row.text('sku')!r} has no slot")
+        if slot.name in units:
+            raise DataError(f"{row.place}: order {order_id!r} asks for {row.text('sku')!r} twice")
+        units[slot.name] = row.whole("qty", 1)
+    value = sum(row.positive("value") for row in rows)
+    if value > MOST_WHOLE:
+        raise DataError(f"{rows[0].place}: order {order_id!r} is worth more than {MOST_WHOLE}")
+    return Order(order_id, value, due, release, tuple(units.items()), sum(units.values()))
+
+
+def _later(order: Order, time: int) -> Order:
+    return Order(
+        order.id, order.value, order.due + time, order.release + time, order.lines, order.units
+    )
