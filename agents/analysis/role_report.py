@@ -69,7 +69,7 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[R
     """Return what there is to report of each trained role, in order."""
     if len(job.roles) == 1:
         (role,) = job.roles
-        rewarded = [row for row in steps if row.nll is None]
+        rewarded = [row for row in steps if row.loss is None]
         return [
             RoleReport(
                 role,

@@ -34,9 +34,10 @@ def run_charts(steps: Sequence[StepRow], sides: Sequence[RoleReport]) -> list[Pi
         pictures.append(_returns(f"Mean return{of_role}", last, side))
         if side.uniform_rates:
             pictures.append(_ties(f"Ties{of_role}", side))
-    losses = {row.step: row.nll for row in steps if row.nll is not None}
+    losses = {row.step: row.loss for row in steps if row.loss is not None}
     if losses:
-        pictures.append(_series("Loss", "nats a demonstrated token", {"": (GREEN, losses)}))
+        unit = "nats a token" if "train/nll" in steps[0].metrics else "of a pair of replies"
+        pictures.append(_series("Loss", unit, {"": (GREEN, losses)}))
     shown = {
         name: (colour, {row.step: value for row in steps if (value := read(row)) is not None})
         for name, (colour, read) in _REPLIES.items()

@@ -71,7 +71,7 @@ def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
 
 def _facts(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[tuple[str, str]]:
     skill = outcome.skill(job.roles[0])
-    dead = [row.dead_share for row in steps if row.nll is None]
+    dead = [row.dead_share for row in steps if row.loss is None]
     found = [
         ("return before", f"{outcome.before.returns.value:.3f}"),
         ("return after", f"{outcome.after.returns.value:.3f}"),
@@ -167,10 +167,12 @@ def _summary(job: Job, steps: Sequence[StepRow]) -> str:
     config = job.config
     seconds = sum(row.seconds for row in steps)
     tokens = sum(row.tokens for row in steps)
-    if config.sft:
+    rollouts = config.groups_per_batch * config.group_size
+    if not config.rolls_out:
+        data = f"{rollouts} demonstrations" if config.sft else f"{rollouts // 2} preference pairs"
         return (
-            f"Supervised: {len(steps)} steps of {config.groups_per_batch * config.group_size} "
-            f"demonstrations in {seconds:.0f} s; {tokens:,.0f} tokens trained on."
+            f"Supervised: {len(steps)} steps of {data} in {seconds:.0f} s; "
+            f"{tokens:,.0f} tokens trained on."
         )
     return (
         f"{len(steps)} steps of {config.groups_per_batch} groups of {config.group_size} in "

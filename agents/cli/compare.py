@@ -80,6 +80,8 @@ def method(config: TrainConfig) -> str:
     """Return in a few words how a run was trained."""
     if config.sft:
         how = "demonstrations"
+    elif config.dpo is not None:
+        how = f"preferences of {Path(config.dpo).name}"
     elif config.self_play:
         how = "self-play, own policies" if config.separate else "self-play"
     else:

@@ -78,6 +78,16 @@ def train(
     sft: Annotated[
         bool, typer.Option("--sft", help="no RL: fit demonstrations by cross-entropy")
     ] = False,
+    dpo: Annotated[
+        Path | None,
+        typer.Option(help="no RL: fit preferences between the rollouts of this run"),
+    ] = None,
+    dpo_margin: Annotated[
+        float | None, typer.Option(help="smallest difference of return in a preference")
+    ] = None,
+    dpo_beta: Annotated[
+        float | None, typer.Option(help="weight of leaving the initial policy in DPO")
+    ] = None,
     start: Annotated[
         str | None, typer.Option(help="run folder or tinker:// path of weights to begin with")
     ] = None,
@@ -182,6 +192,9 @@ def train(
             self_play=self_play or None,
             separate=separate or None,
             sft=sft or None,
+            dpo=str(dpo.resolve()) if dpo else None,
+            dpo_margin=dpo_margin,
+            dpo_beta=dpo_beta,
             start=_resolved(start) if start else None,
             warm_start=warm_start,
             demonstrations=demonstrations,

@@ -14,12 +14,13 @@ from tokengym.agents.rollouts.record import (
     record_episode,
     record_play,
 )
-from tokengym.agents.rollouts.selection import Selection
+from tokengym.agents.rollouts.selection import Preference, Selection, preferred
 
 __all__ = [
     "SCHEMA_VERSION",
     "Exchange",
     "Origin",
+    "Preference",
     "RolloutLog",
     "RolloutRecord",
     "SampledTokens",
@@ -29,6 +30,7 @@ __all__ = [
     "TurnRecord",
     "evaluation_segment",
     "is_malformed",
+    "preferred",
     "record_episode",
     "record_play",
     "train_segment",

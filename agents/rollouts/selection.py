@@ -3,13 +3,33 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from tokengym.agents.rollouts.record import RolloutRecord
 from tokengym.envs.core.errors import OptionError
 
 Message = Mapping[str, str]
 """One message of a chat: `role` and `content`."""
+
+
+class Preference(NamedTuple):
+    """Two rollouts of a group that part in one reply, of which one earned more.
+
+    Attributes:
+        better: the rollout of the larger return.
+        worse: the other.
+        reply: number of the role's reply in which they part, from 0; what was read and said before
+            is the same in both.
+    """
+
+    better: RolloutRecord
+    worse: RolloutRecord
+    reply: int
+
+    @property
+    def margin(self) -> float:
+        """Difference of the returns, above 0."""
+        return self.better.total - self.worse.total
 
 
 @dataclass(frozen=True)
@@ -96,11 +116,11 @@ def demonstrations(records: Iterable[RolloutRecord], least: float) -> Iterator[d
             yield {"messages": conversation(best), "return": best.total}
 
 
-def preferences(records: Iterable[RolloutRecord], margin: float) -> Iterator[dict[str, Any]]:
-    """Yield pairs of replies to one conversation, of which one led to a larger return.
+def preferred(records: Iterable[RolloutRecord], margin: float) -> Iterator[Preference]:
+    """Yield the pairs of rollouts of a group that part in a reply and differ in return.
 
-    Two rollouts of a group share their conversation up to the reply in which they part; the pair is
-    of the two replies there. Ties, and rollouts that say the same, make no pair.
+    Two rollouts of a group share their conversation up to the reply in which they part. Ties, and
+    rollouts that say the same, make no pair.
 
     Args:
         records: rollouts, those of a group after each other or not.
@@ -116,19 +136,35 @@ def preferences(records: Iterable[RolloutRecord], margin: float) -> Iterator[dic
             worse, better = sorted(pair, key=lambda one: one.total)
             if better.total - worse.total < margin:
                 continue
-            chosen, rejected = conversation(better), conversation(worse)
-            for place, (good, bad) in enumerate(zip(chosen, rejected, strict=False)):
-                if good == bad:
-                    continue
+            turns = zip(better.own_turns, worse.own_turns, strict=False)
+            for reply, (good, bad) in enumerate(turns):
                 # They part in what was read where another role replied differently.
-                if good["role"] == "assistant":
-                    yield {
-                        "prompt": chosen[:place],
-                        "chosen": [good],
-                        "rejected": [bad],
-                        "margin": better.total - worse.total,
-                    }
-                break
+                if good.read != bad.read:
+                    break
+                if good.said != bad.said:
+                    yield Preference(better, worse, reply)
+                    break
+
+
+def preferences(records: Iterable[RolloutRecord], margin: float) -> Iterator[dict[str, Any]]:
+    """Yield the pairs of `preferred` as chats: a prompt, and the two replies to it.
+
+    Args:
+        records: rollouts, those of a group after each other or not.
+        margin: least difference of the returns, above 0.
+
+    Raises:
+        OptionError: if the margin is not positive.
+    """
+    for pair in preferred(records, margin):
+        chosen, rejected = conversation(pair.better), conversation(pair.worse)
+        place = 2 * pair.reply + 1
+        yield {
+            "prompt": chosen[:place],
+            "chosen": [chosen[place]],
+            "rejected": [rejected[place]],
+            "margin": pair.margin,
+        }
 
 
 def _groups(records: Iterable[RolloutRecord]) -> Iterator[list[RolloutRecord]]:

@@ -74,6 +74,10 @@ class TrainConfig:
             play one trained role at a time against `opponents`, which do not change.
         separate: in self-play, one policy for each role instead of one for all.
         sft: no reinforcement learning: fit demonstrations by cross-entropy.
+        dpo: no reinforcement learning: a run folder, from whose training rollouts preferences are
+            fitted by direct preference optimisation.
+        dpo_margin: least difference of the returns of two rollouts that make a preference.
+        dpo_beta: weight of leaving the policy that preferences are fitted from.
         start: a run folder or the `tinker://` path of saved training weights to begin with.
         warm_start: supervised steps on demonstrations before reinforcement learning.
         demonstrations: the baseline that supervised steps imitate; `None` for the world's choice.
@@ -121,6 +125,9 @@ class TrainConfig:
     self_play: bool = False
     separate: bool = False
     sft: bool = False
+    dpo: str | None = None
+    dpo_margin: float = 0.05
+    dpo_beta: float = 0.1
     start: str | None = None
     warm_start: int = 0
     demonstrations: str | None = None
@@ -144,7 +151,10 @@ class TrainConfig:
             raise OptionError(f"group_size must be at least 2, got {self.group_size}")
         if self.learning_rate is not None and self.learning_rate <= 0:
             raise OptionError(f"learning_rate must be positive, got {self.learning_rate}")
-        for name in ("temperature", "learning_rate", "kl", "bar"):
+        for name in ("dpo_margin", "dpo_beta"):
+            if not getattr(self, name) > 0:
+                raise OptionError(f"{name} must be positive, got {getattr(self, name)}")
+        for name in ("temperature", "learning_rate", "kl", "bar", "dpo_margin", "dpo_beta"):
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
                 raise OptionError(f"{name} must be a finite number, got {value}")
@@ -208,13 +218,19 @@ class TrainConfig:
         """Whether the job runs in our own loop, which also counts what a filter drops, and why."""
         # The cookbook's loop in mode async depends on time: which Tasks a step trains on, and how
         # many steps there are.
-        needed = self.separate or self.sft or self.curriculum or self.mode == "async"
+        needed = self.separate or self.curriculum or self.mode == "async" or not self.rolls_out
         needed = needed or self.algorithm != Algorithm()
         return self.loop == "own" or (self.loop == "auto" and bool(needed))
+
+    @property
+    def rolls_out(self) -> bool:
+        """Whether steps train on rollouts of the policy, and not on data that is there before."""
+        return not self.sft and self.dpo is None
 
     def _check_loop(self) -> None:
         beyond = [f"{name}={getattr(self, name)!r}" for name in self.algorithm.beyond_cookbook()]
         beyond += [f"{name}=True" for name in ("separate", "sft") if getattr(self, name)]
+        beyond += [f"dpo={self.dpo!r}"] if self.dpo else []
         beyond += [f"curriculum={list(self.curriculum)}"] if self.curriculum else []
         if self.loop == "cookbook" and beyond:
             raise OptionError(
@@ -222,20 +238,33 @@ class TrainConfig:
             )
         if self.own_loop and self.mode == "stream":
             raise OptionError("mode='stream' is the cookbook's: our own loop does sync and async")
-        if self.sft and (self.mode != "sync" or self.algorithm != Algorithm()):
+        if not self.rolls_out:
+            self._check_supervised()
+        if self.curriculum and self.filter == "resample":
             raise OptionError(
-                "sft fits demonstrations: it takes no estimator, credit, filter or denominator, "
-                f"and mode='sync', got {self.algorithm} and mode={self.mode!r}"
+                f"curriculum={list(self.curriculum)} does not go with filter='resample'"
             )
-
-        if self.curriculum and (self.sft or self.filter == "resample"):
-            other = "sft" if self.sft else "filter='resample'"
-            raise OptionError(f"curriculum={list(self.curriculum)} does not go with {other}")
-        if self.sft and self.kl:
-            raise OptionError(f"kl={self.kl} is for reinforcement learning, and sft has none")
         if self.warm_start and (self.sft or self.separate):
             other = "sft" if self.sft else "separate policies"
             raise OptionError(f"warm_start={self.warm_start} does not go with {other}")
+
+    def _check_supervised(self) -> None:
+        """Refuse what only reinforcement learning has."""
+        if self.sft and self.dpo:
+            raise OptionError(f"sft fits demonstrations, dpo preferences; got dpo={self.dpo!r} too")
+        what = "sft fits demonstrations" if self.sft else "dpo fits preferences"
+        if self.mode != "sync" or self.algorithm != Algorithm():
+            raise OptionError(
+                f"{what}: it takes no estimator, credit, filter or denominator, and mode='sync', "
+                f"got {self.algorithm} and mode={self.mode!r}"
+            )
+        name = "sft" if self.sft else "dpo"
+        if self.curriculum:
+            raise OptionError(f"curriculum={list(self.curriculum)} does not go with {name}")
+        if self.kl:
+            raise OptionError(f"kl={self.kl} is for reinforcement learning, and {name} has none")
+        if self.dpo and self.self_play:
+            raise OptionError("dpo fits preferences of one role, and self_play trains them all")
 
     def _check_roles(self, world: str, roles: Sequence[str]) -> None:
         for role in [*self.opponents, *([self.role] if self.role else [])]:

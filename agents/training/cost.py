@@ -40,8 +40,9 @@ def job_cost(job: Job) -> Cost:
     read, replies, length = _measure(job, tasks)
     groups = config.steps * config.groups_per_batch
     rollouts = groups * config.group_size
-    # Demonstrations are written by a script.
-    sampled = 0 if config.sft else rollouts + (groups if config.estimator == "remax" else 0)
+    # Demonstrations are written by a script, and preferences are on record.
+    sampled = rollouts + (groups if config.estimator == "remax" else 0)
+    sampled = sampled if config.rolls_out else 0
     if config.filter == "resample":
         # As many again, or what the budget of tokens buys.
         budget = config.resample_tokens

@@ -18,6 +18,7 @@ from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.learning_rate import scaled_learning_rate
 from tokengym.agents.training.opponents import Opponents, SavedModel, resolve_opponent, saved_model
+from tokengym.agents.training.preferences import PREFERENCE_RATE, TokenPair, preferences_of
 from tokengym.agents.training.reply_length import longest_reply
 from tokengym.agents.training.tensorboard import require_tensorboard
 from tokengym.envs.core.errors import OptionError
@@ -49,6 +50,7 @@ class Job:
         opponents: by trained role, who plays each other role where that role alone is played: a
             scripted policy's name, or the weights that speak.
         start: weights to begin with, or `None`.
+        preferences: pairs of replies that a job with `dpo` fits.
     """
 
     config: TrainConfig
@@ -63,6 +65,7 @@ class Job:
     demonstrations: Policy
     opponents: Mapping[str, Mapping[str, str | SavedModel]]
     start: SavedModel | None
+    preferences: Sequence[TokenPair] = ()
 
     @classmethod
     def resolve(cls, config: TrainConfig, target: ServiceTarget | None = None) -> "Job":
@@ -97,7 +100,8 @@ class Job:
         )
         if target.local:
             _check_context(target.model, max_tokens)
-        rate = config.learning_rate or scaled_learning_rate(target.model)
+        scaled = PREFERENCE_RATE if config.dpo else scaled_learning_rate(target.model)
+        rate = config.learning_rate or scaled
         imitated = config.demonstrations
         if imitated is not None and imitated not in known:
             raise OptionError(
@@ -128,6 +132,11 @@ class Job:
                 for role in roles
             },
             start=saved_model(config.start, own, "start must be") if config.start else None,
+            preferences=()
+            if config.dpo is None
+            else preferences_of(
+                Path(config.dpo), row.id, world.level, roles[0], codec, config.dpo_margin
+            ),
         )
 
     @property
@@ -140,6 +149,7 @@ class Job:
         supervised = replace(
             self.config,
             sft=True,
+            dpo=None,
             steps=self.config.warm_start,
             warm_start=0,
             curriculum=(),

@@ -12,6 +12,9 @@ from tokengym.agents.training.replies import ReplyStatistics, read_reply_statist
 _ONE_REPLY = 0.9
 """Share of the commonest reply from which a policy says one thing to everything."""
 
+_LOSSES = ("train/nll", "dpo/loss")
+"""Metrics of which each step without rollouts logs one."""
+
 
 class StepRow(NamedTuple):
     """One completed step.
@@ -45,10 +48,13 @@ class StepRow(NamedTuple):
     metrics: Mapping[str, Any]
 
     @property
-    def nll(self) -> float | None:
-        """Mean negative log-likelihood of demonstrated tokens; `None` unless the step imitated."""
-        found = self.metrics.get("train/nll")
-        return None if found is None else float(found)
+    def loss(self) -> float | None:
+        """What a step without rollouts minimised; `None` for steps with rollouts.
+
+        Of demonstrations it is the mean negative log-likelihood of a token, of preferences DPO's.
+        """
+        found = [self.metrics[name] for name in _LOSSES if name in self.metrics]
+        return float(found[0]) if found else None
 
     @property
     def dead_share(self) -> float:
@@ -129,7 +135,7 @@ def _row(line: bytes, rollouts: RolloutLog | None) -> StepRow | None:
         return None
     if not isinstance(metrics, dict) or "step" not in metrics:
         return None
-    if not {"env/all/reward/total", "train/nll"} & set(metrics):
+    if not {"env/all/reward/total", *_LOSSES} & set(metrics):
         return None
     read = _number(metrics, "env/all/total_ob_tokens")
     return StepRow(

@@ -46,7 +46,7 @@ class Bar:
 
     def _describe(self, row: StepRow) -> str:
         recent = self._recent
-        losses = [item.nll for item in recent if item.nll is not None]
+        losses = [item.loss for item in recent if item.loss is not None]
         if losses:
             seconds = sum(item.seconds for item in recent) or 1.0
             rate = sum(item.tokens for item in recent) / seconds

@@ -24,6 +24,7 @@ from tokengym.agents.training.job import Job
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import BatchSource, train
 from tokengym.agents.training.opponents import Opponents
+from tokengym.agents.training.preferences import Preferences
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.rollouts import RolloutCollector
 from tokengym.agents.training.run import Run, Weights
@@ -141,6 +142,15 @@ async def _source(
     job = session.job
     if job.config.sft:
         return demonstrations_of(job, session.opponents)
+    if job.config.dpo:
+        return Preferences(
+            job.preferences,
+            max(1, job.config.groups_per_batch * job.config.group_size // 2),
+            job.config.steps,
+            await session.sampler(session.start(state=False)),
+            job.config.dpo_beta,
+            job.config.seed,
+        )
     spare = None
     if job.algorithm.filter == "resample":
         spare, _ = await job.further_dataset(dataset)()

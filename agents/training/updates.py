@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import tinker
@@ -19,16 +20,19 @@ class Loss:
     """What an update minimises.
 
     Attributes:
-        name: the loss function's name in Tinker.
+        function: the loss function's name in Tinker, or one that runs in the client: from data and
+            the log-probabilities of their targets to the loss and its metrics.
         measure: from what was sent and what came back for it, in order, to metrics.
         settings: of the loss function.
+        together: data in a row that belong together, which no split of a batch may part.
     """
 
-    name: Any
+    function: Any
     measure: Callable[
         [Sequence[tinker.Datum], Sequence[tinker.ForwardBackwardOutput]], dict[str, float]
     ]
     settings: dict[str, Any] | None = None
+    together: int = 1
 
 
 @dataclass(frozen=True)
@@ -83,11 +87,15 @@ async def submit(
         learning_rate=config.learning_rate, beta1=_BETA1, beta2=_BETA2, eps=_EPSILON
     )
     passes, steps = [], []
-    parts = split_list(list(data), min(config.num_substeps, len(data))) if data else []
+    units = [data[n : n + loss.together] for n in range(0, len(data), loss.together)]
+    parts = split_list(units, min(config.num_substeps, len(units))) if units else []
     for part in parts:
+        sent = without_mask(list(chain.from_iterable(part)))
         passes.append(
-            await client.forward_backward_async(
-                without_mask(part), loss_fn=loss.name, loss_fn_config=loss.settings
+            client.forward_backward_custom(sent, loss.function)
+            if callable(loss.function)
+            else await client.forward_backward_async(
+                sent, loss_fn=loss.function, loss_fn_config=loss.settings
             )
         )
         steps.append(await client.optim_step_async(adam))

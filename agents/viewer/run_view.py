@@ -19,13 +19,13 @@ from tokengym.envs.registry import load, spec
 from tokengym.rewards.estimates import mean_estimate
 
 _SERIES: Mapping[str, Callable[[StepRow], float | None]] = {
-    "return": lambda row: None if row.nll is not None else row.reward,
-    "dead groups": lambda row: None if row.nll is not None else row.dead_share,
-    "tied pairs": lambda row: None if row.nll is not None else row.tie_pair_rate,
-    "malformed": lambda row: None if row.nll is not None else row.malformed_share,
-    "cut off": lambda row: None if row.nll is not None else row.cut_off_share,
+    "return": lambda row: None if row.loss is not None else row.reward,
+    "dead groups": lambda row: None if row.loss is not None else row.dead_share,
+    "tied pairs": lambda row: None if row.loss is not None else row.tie_pair_rate,
+    "malformed": lambda row: None if row.loss is not None else row.malformed_share,
+    "cut off": lambda row: None if row.loss is not None else row.cut_off_share,
     "entropy": lambda row: row.entropy,
-    "loss": lambda row: row.nll,
+    "loss": lambda row: row.loss,
 }
 """Series over steps that pages show, by name."""
 

@@ -2,17 +2,20 @@
 
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from tokengym.agents.experiment import run_experiment
+from tokengym.agents.rollouts import Exchange, Origin, SampledTokens, record_episode, train_segment
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.outcome import Outcome
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.run import Run
+from tokengym.envs.tokens.episode import Episode
 
 
 def run_job(config: TrainConfig, folder: Path) -> tuple[Outcome, str]:
@@ -27,3 +30,21 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
     """Return the logged rows of a run's steps."""
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     return [row for row in map(json.loads, lines) if "progress/batch" in row]
+
+
+def write_rollouts(folder: Path, config: TrainConfig, forecasts: Sequence[float]) -> Job:
+    """Write a run that kept one group of forecasts, said as its policy would sample them."""
+    job, run = Job.resolve(config), Run(folder)
+    run.write_config(config)
+    task = job.world.task("train", 0)
+    for member, forecast in enumerate(forecasts):
+        episode = Episode(job.world.fork(), task, job.codec)
+        asked, tokens = episode.turn, list(job.codec.write(f"Probability: {forecast}"))
+        read = len(episode.observation)
+        turn = episode.act(tokens, "stop")
+        exchange = Exchange(asked, episode.reply, turn, turn)
+        sampled = SampledTokens(tokens, [-1.0] * len(tokens), [""] * len(tokens), read)
+        origin = Origin("train", step=0, member=member, policy=config.model)
+        record = record_episode(origin, task, job.roles[0], [exchange], sampled=[sampled])
+        run.rollouts.append(train_segment(0), [record])
+    return job

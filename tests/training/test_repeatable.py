@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.training.folders import ROUNDING, differences
-from tests.training.jobs import run_job
+from tests.training.jobs import run_job, write_rollouts
 from tokengym.agents.training.config import TrainConfig, preset
 from tokengym.agents.training.progress import Bar
 from tokengym.agents.training.run import Run
@@ -19,14 +19,18 @@ FORECAST = preset("forecast", **TINY, loop="own")
 KINDS: dict[str, TrainConfig] = {
     "rewards": replace(FORECAST, loop="auto", mode="async", estimator="remax"),
     "self-play": preset("disruption", **TINY, max_tokens=32, self_play=True, separate=True),
+    "preferences": preset("forecast", **TINY, dpo="rolled"),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_job_twice_leaves_the_same_folder(
-    tmp_path: Path, served: dict[str, Any], kind: str
+    tmp_path: Path, served: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     config = replace(KINDS[kind], **served)
+    if config.dpo:
+        write_rollouts(Path(config.dpo), replace(config, dpo=None), [0.1, 0.9])
     one, two = tmp_path / "a" / "run", tmp_path / "b" / "run"
     for folder in (one, two):
         run_job(config, folder)

@@ -1,0 +1,212 @@
+"""Batches from preferences: pairs of a run's rollouts, for direct preference optimisation (DPO)."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tinker
+import torch
+from tinker_cookbook.preference.train_dpo import compute_dpo_loss
+from tinker_cookbook.supervised.common import datum_from_model_input_weights
+
+from tokengym.agents.rollouts import Preference, TurnRecord, preferred
+from tokengym.agents.training.learners import POLICY
+from tokengym.agents.training.loop import Batch
+from tokengym.agents.training.opponents import codec_of
+from tokengym.agents.training.run import Run
+from tokengym.agents.training.updates import Loss
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.tokens.codec import Codec, Message
+
+PREFERENCE_RATE = 1e-5
+"""Learning rate for a pretrained model unless asked otherwise: the cookbook's."""
+
+_REFERENCE = "reference_logprobs"
+
+
+class TokenPair(NamedTuple):
+    """Two replies to one conversation, in tokens.
+
+    Attributes:
+        prompt: the conversation up to the replies.
+        chosen: the reply of the rollout that earned more.
+        rejected: the other's.
+    """
+
+    prompt: Sequence[int]
+    chosen: Sequence[int]
+    rejected: Sequence[int]
+
+
+def preferences_of(
+    folder: Path, world: str, level: str, role: str, codec: Codec, margin: float
+) -> list[TokenPair]:
+    """Return the pairs that a run's training rollouts make, in the order of its steps.
+
+    Args:
+        folder: the run's.
+        world: id of the world.
+        level: its level.
+        role: whose replies.
+        codec: by which they are read and written.
+        margin: least difference of the returns of a pair.
+
+    Raises:
+        OptionError: if the folder holds no run, one of another world, level or codec, or no pair.
+    """
+    run = Run.open(folder)
+    config = run.config
+    if (config.world, config.level) != (world, level):
+        raise OptionError(
+            f"dpo needs a run of {world} at level {level!r}, and {folder} is one of "
+            f"{config.world} at level {config.level!r}"
+        )
+    if codec_of(config) != codec.name:
+        raise OptionError(
+            f"dpo needs rollouts in this model's tokens: the run in {folder} reads and writes by "
+            f"{codec_of(config)}, this job by {codec.name}"
+        )
+    # Evaluations are of held-out Tasks.
+    records = [
+        record
+        for record in run.rollouts.read()
+        if record.origin.kind == "train" and record.role == role
+    ]
+    pairs = [_in_tokens(pair, codec) for pair in preferred(records, margin)]
+    if not pairs:
+        raise OptionError(
+            f"the run in {folder} kept {len(records)} training rollouts of the {role}, and no two "
+            f"of a group differ in return by {margin} or more"
+        )
+    return pairs
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """A source of batches: pairs of replies, each pair's chosen one before its rejected one.
+
+    All pairs are seen once, in an order of the seed's, before any is seen again.
+
+    Attributes:
+        pairs: to learn from.
+        pairs_per_batch: pairs of a step.
+        steps: number of steps.
+        reference: the policy that training starts from.
+        beta: weight of leaving the reference.
+        seed: of the order.
+    """
+
+    pairs: Sequence[TokenPair]
+    pairs_per_batch: int
+    steps: int
+    reference: tinker.SamplingClient
+    beta: float
+    seed: int
+    on_policy = False
+    _known: dict[int, list[tinker.Datum]] = field(default_factory=dict)
+
+    @property
+    def loss(self) -> Loss:
+        """DPO's, the mean over pairs; logged as `dpo/loss`."""
+        return Loss(self._loss, _measure, together=2)
+
+    def __len__(self) -> int:
+        """Return the number of steps."""
+        return self.steps
+
+    async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> Batch:
+        """Return a step's pairs; `samplers` are not asked."""
+        first = step * self.pairs_per_batch
+        places = range(first, first + self.pairs_per_batch)
+        epochs = {place // len(self.pairs) for place in places}
+        orders = {epoch: self._order(epoch) for epoch in epochs}
+        numbers = [
+            orders[epoch][place] for epoch, place in (divmod(n, len(self.pairs)) for n in places)
+        ]
+        await asyncio.gather(*(self._read(number) for number in set(numbers)))
+        data = list(chain.from_iterable(self._known[number] for number in numbers))
+        tokens = sum(datum.model_input.length for datum in data)
+        metrics = {
+            "train/tokens": float(tokens),
+            "dpo/epoch": places[-1] / len(self.pairs),
+        }
+        return Batch({POLICY: data}, metrics)
+
+    def _order(self, epoch: int) -> list[int]:
+        rng = generator("preferences", self.seed, epoch)
+        return [int(number) for number in rng.permutation(len(self.pairs))]
+
+    async def _read(self, number: int) -> None:
+        """Lay a pair out, with what the reference thinks of it."""
+        if number not in self._known:
+            prompt, *replies = self.pairs[number]
+            both = (self._datum(prompt, reply) for reply in replies)
+            self._known[number] = list(await asyncio.gather(*both))
+
+    async def _datum(self, prompt: Sequence[int], reply: Sequence[int]) -> tinker.Datum:
+        tokens = tinker.ModelInput.from_ints([*prompt, *reply])
+        weights = torch.zeros(len(prompt) + len(reply))
+        weights[len(prompt) :] = 1.0
+        datum = datum_from_model_input_weights(tokens, weights)
+        logprobs = await self.reference.compute_logprobs_async(tokens)
+        reference = torch.tensor(logprobs[1:], dtype=torch.float32)
+        inputs = {**datum.loss_fn_inputs, _REFERENCE: tinker.TensorData.from_torch(reference)}
+        return tinker.Datum(model_input=datum.model_input, loss_fn_inputs=inputs)
+
+    def _loss(
+        self, data: Sequence[tinker.Datum], logprobs: Sequence[torch.Tensor]
+    ) -> tuple[torch.Tensor, dict[str, float]]:
+        """Return DPO's loss of pairs, and its figures; runs in the client."""
+        trained = [_weighted(row, datum) for row, datum in zip(logprobs, data, strict=True)]
+        reference = [
+            _weighted(datum.loss_fn_inputs[_REFERENCE].to_torch(), datum) for datum in data
+        ]
+        return compute_dpo_loss(
+            trained[::2], trained[1::2], reference[::2], reference[1::2], self.beta
+        )
+
+
+def _weighted(logprobs: torch.Tensor, datum: tinker.Datum) -> torch.Tensor:
+    weights = datum.loss_fn_inputs["weights"].to_torch()
+    return torch.dot(logprobs.float(), weights.float())
+
+
+def _measure(
+    data: Sequence[tinker.Datum], outputs: Sequence[tinker.ForwardBackwardOutput]
+) -> dict[str, float]:
+    """Return the figures of an update's passes, which have as many pairs to within one."""
+    names = {
+        "dpo/loss": "dpo_loss",
+        "dpo/accuracy": "accuracy",
+        "dpo/margin": "margin",
+        "dpo/chosen_reward": "chosen_reward",
+        "dpo/rejected_reward": "rejected_reward",
+    }
+    found: dict[str, Any] = {
+        name: sum(output.metrics[known] for output in outputs) / len(outputs)
+        for name, known in names.items()
+    }
+    return {"dpo/pairs": len(data) / 2, **found}
+
+
+def _in_tokens(pair: Preference, codec: Codec) -> TokenPair:
+    """Write a pair as its policy read and sampled it."""
+    before = pair.better.own_turns[: pair.reply + 1]
+    prompt: list[int] = []
+    conversation: list[Message] = []
+    said: TurnRecord | None = None
+    for turn in before:
+        if said is not None:
+            conversation.append(Message(said.said or "", own=True))
+        conversation.append(Message(turn.read, own=False))
+        if said is None or not codec.append_only:
+            prompt = list(codec.render(conversation))
+        else:
+            prompt += [*said.tokens, *codec.extend(said.tokens, turn.read)]
+        said = turn
+    chosen, rejected = (one.own_turns[pair.reply].tokens for one in (pair.better, pair.worse))
+    return TokenPair(prompt, chosen, rejected)

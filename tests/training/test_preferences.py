@@ -1,0 +1,140 @@
+"""Laws of preferences: pairs as they were sampled, all seen once before any again, DPO's loss."""
+
+import asyncio
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tinker
+
+from tests.training.jobs import metrics, run_job, write_rollouts
+from tokengym.agents.cli.compare import method
+from tokengym.agents.rollouts import Origin, RolloutRecord, TurnRecord, train_segment
+from tokengym.agents.training.config import TrainConfig, preset
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.learners import POLICY
+from tokengym.agents.training.preferences import Preferences, TokenPair, preferences_of
+from tokengym.agents.training.run import Run
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.tokens.episode import Episode
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+TINY: dict[str, Any] = {"groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2, "steps": 2}
+FORECAST = preset("forecast", **TINY)
+FORECASTS = [0.1, 0.9, 0.9, 0.5]
+
+
+def pairs_of(folder: Path, job: Job, margin: float = 0.05) -> list[TokenPair]:
+    config = job.config
+    return preferences_of(folder, config.world, config.level, job.roles[0], job.codec, margin)
+
+
+def test_a_pair_is_what_was_read_and_sampled(tmp_path: Path) -> None:
+    job = write_rollouts(tmp_path, FORECAST, FORECASTS)
+    returns = [record.total for record in Run(tmp_path).rollouts.read()]
+    prompt = Episode(job.world, job.world.task("train", 0), job.codec).observation.tolist()
+    said = [list(job.codec.write(f"Probability: {one}")) for one in FORECASTS]
+    wanted = [
+        (said[better], said[worse])
+        for better in range(4)
+        for worse in range(4)
+        if returns[better] - returns[worse] >= 0.05
+    ]
+    found = pairs_of(tmp_path, job)
+    assert sorted((list(one.chosen), list(one.rejected)) for one in found) == sorted(wanted)
+    assert all(one.prompt == prompt for one in found)
+    assert 3 <= len(found) <= 5  # the two equal ones are no pair
+
+
+def test_later_replies_are_paired_after_what_came_before(tmp_path: Path) -> None:
+    """Two days of energy that part in the second hour: their prompt holds the first."""
+    job = Job.resolve(preset("energy", **TINY))
+    Run(tmp_path).write_config(job.config)
+    task = job.world.task("train", 0)
+    for member, (hours, total) in enumerate(((["1", "2"], 0.5), (["1", "3"], 0.75))):
+        episode = Episode(job.world.fork(), task, job.codec)
+        turns = []
+        for hour in hours:
+            prompt, read = episode.observation.tolist(), episode.turn.text
+            tokens = list(job.codec.write(hour))
+            turns.append(TurnRecord(job.roles[0], read, hour, tokens=tokens))
+            episode.act(tokens, "stop")
+        place = (task.world, task.level, "train", 0, task.fingerprint, job.roles[0])
+        origin = Origin("train", step=0, member=member)
+        record = RolloutRecord(origin, *place, turns, "completed", total)
+        Run(tmp_path).rollouts.append(train_segment(0), [record])
+    (pair,) = pairs_of(tmp_path, job)
+    assert pair.prompt == prompt
+    assert (list(pair.chosen), list(pair.rejected)) == (
+        list(job.codec.write("3")),
+        list(job.codec.write("2")),
+    )
+
+
+def test_rollouts_in_other_tokens_or_of_other_tasks_are_refused(tmp_path: Path) -> None:
+    job = write_rollouts(tmp_path, FORECAST, FORECASTS)
+    with pytest.raises(OptionError, match="no two of a group differ in return by 2"):
+        pairs_of(tmp_path, job, margin=2.0)
+    with pytest.raises(OptionError, match="in this model's tokens"):
+        pairs_of(tmp_path, Job.resolve(preset("forecast", renderer="role_colon")))
+    with pytest.raises(OptionError, match="at level 'hard'"):
+        pairs_of(tmp_path, Job.resolve(preset("forecast", "hard")))
+
+
+@dataclass
+class Indifferent:
+    """Answers like a `tinker.SamplingClient` that finds all tokens equally likely."""
+
+    asked: int = 0
+
+    async def compute_logprobs_async(self, prompt: tinker.ModelInput) -> list[float | None]:
+        self.asked += 1
+        return [None, *[-1.0] * (prompt.length - 1)]
+
+
+def test_all_pairs_are_seen_once_before_any_is_seen_again() -> None:
+    reference: Any = Indifferent()
+    pairs = [TokenPair([1, 2], [10 + n], [20 + n]) for n in range(5)]
+    source = Preferences(pairs, 2, 5, reference, 0.1, seed=3)
+
+    def shown(source: Preferences) -> list[list[int]]:
+        batches = [asyncio.run(source.batch(step, {})).data[POLICY] for step in range(5)]
+        return [
+            [row.loss_fn_inputs["target_tokens"].tolist()[-1] for row in one] for one in batches
+        ]
+
+    seen = [token for batch in shown(source) for token in batch]
+    chosen, rejected = seen[::2], seen[1::2]
+    assert [token + 10 for token in chosen] == rejected
+    assert sorted(chosen[:5]) == sorted(chosen[5:]) == list(range(10, 15))
+    assert chosen[:5] != chosen[5:]
+    assert reference.asked == 10  # each reply once
+    assert shown(Preferences(pairs, 2, 5, reference, 0.1, seed=3)) == shown(source)
+    assert shown(Preferences(pairs, 2, 5, reference, 0.1, seed=4)) != shown(source)
+
+
+def test_a_job_learns_what_earns_more(tmp_path: Path, served: dict[str, Any]) -> None:
+    """At the first step the policy is its own reference; after a few it prefers the chosen."""
+    rolled = tmp_path / "rolled"
+    config: TrainConfig = preset(
+        "forecast",
+        **{**TINY, "steps": 3},
+        **served,
+        dpo=str(rolled),
+        overrides=("num_substeps=2",),
+    )
+    write_rollouts(rolled, preset("forecast", **TINY, **served), [0.1, 0.9])
+    outcome, shown = run_job(config, tmp_path / "run")
+    rows = metrics(tmp_path / "run")
+    assert rows[0]["dpo/loss"] == pytest.approx(math.log(2), abs=0.02)
+    assert rows[-1]["dpo/loss"] < rows[0]["dpo/loss"]
+    assert rows[-1]["dpo/accuracy"] == 1.0
+    assert rows[-1]["dpo/margin"] > 0.0
+    assert rows[-1]["dpo/chosen_reward"] > rows[-1]["dpo/rejected_reward"]
+    assert outcome.after.returns.samples == 2
+    assert "loss" in shown
+    assert "2 preference pairs" in (tmp_path / "run" / "report.html").read_text()
+    assert method(config) == "preferences of rolled"
