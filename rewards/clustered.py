@@ -5,6 +5,7 @@ number; its variance is that of the Task means, whatever rollouts of a Task have
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +13,12 @@ import numpy.typing as npt
 
 from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 
+Floats = npt.NDArray[np.float64]
+
 _CONFIDENCE = 0.95
 _FEW = 5.0
 """Tasks' worth of a share's rarer outcome below which a normal interval would be too short."""
+_RESAMPLES = 1000
 _POWER = 0.8
 """Chance of finding the smallest difference that a sample is said to be able to show."""
 
@@ -58,6 +62,28 @@ def clustered_share(happened_TK: npt.ArrayLike) -> Estimate:
         found = mean_estimate(shares_T.tolist())
         return found._replace(low=max(found.low, 0.0), high=min(found.high, 1.0))
     return share_estimate(count, tasks)
+
+
+def resampled_statistic(
+    sums_TF: npt.ArrayLike, statistic: Callable[[Floats], Floats], rng: np.random.Generator
+) -> Estimate:
+    """Return a statistic of sums over Tasks, such as F1 of counts, with a bootstrap interval.
+
+    Tasks are drawn with replacement, 1,000 times; the interval is that of percentiles.
+
+    Args:
+        sums_TF: what each Task adds to each sum, shape (Tasks, sums).
+        statistic: from sums, shape (R, sums), to values, shape (R,).
+        rng: draws the samples.
+    """
+    sums = np.asarray(sums_TF, np.float64)
+    tasks = len(sums)
+    value = float(statistic(sums.sum(axis=0, keepdims=True))[0])
+    drawn_RT = rng.multinomial(tasks, np.full(tasks, 1.0 / tasks), _RESAMPLES)
+    values_R = statistic(drawn_RT @ sums)
+    tail = 0.5 - _CONFIDENCE / 2.0
+    low, high = np.quantile(values_R, (tail, 1.0 - tail)).tolist()
+    return Estimate(value, min(low, value), max(high, value), tasks)
 
 
 def paired_comparison(first_TK: npt.ArrayLike, second_TK: npt.ArrayLike) -> Comparison:

@@ -40,7 +40,8 @@ def _by_world(policies: Sequence[PolicyResult]) -> Mapping[str, list[PolicyResul
 def _figures(name: str, policies: Sequence[PolicyResult]) -> Table:
     """Lay out the figures of policies side by side; one that says nothing of any is left out."""
     columns = [_cells(one) for one in policies]
-    rows = [(figure, *(column[figure] for column in columns)) for figure in columns[0]]
+    figures = dict.fromkeys(figure for column in columns for figure in column)
+    rows = [(figure, *(column.get(figure, "") for column in columns)) for figure in figures]
     shown = [row for row in rows[1:] if any(row[1:])]
     return Table(rows[0], shown, name)
 
@@ -54,6 +55,7 @@ def _cells(one: PolicyResult) -> dict[str, str]:
         "skill": "" if math.isnan(one.skill.value) else _unbroken(one.skill),
         "success": _share(one.success),
         f"pass@{most}": "" if most == 1 else _share(one.pass_at[most]),
+        **{name: _score(score) for name, score in one.scores.items()},
         "violations": "" if one.violations is None else _share(one.violations),
         "malformed": _share(one.malformed),
         "cut off": "" if one.cut_off.value == 0.0 else _share(one.cut_off),
@@ -85,6 +87,13 @@ def _pairs(results: Results) -> Table:
         f"{several}'Could show' is the smallest true difference that a sample like this finds in "
         "four of five cases.",
     )
+
+
+def _score(score: float | Estimate) -> str:
+    number = score.value if isinstance(score, Estimate) else score
+    if math.isnan(number):
+        return ""
+    return _unbroken(score) if isinstance(score, Estimate) else f"{score:.3f}"
 
 
 def _share(share: Estimate) -> str:

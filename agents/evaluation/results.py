@@ -12,7 +12,9 @@ from tokengym.agents.evaluation.endpoint import REFUSALS
 from tokengym.agents.rollouts import RolloutRecord
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
+from tokengym.envs.registry import load
 from tokengym.rewards.clustered import (
     clustered_mean,
     clustered_share,
@@ -46,6 +48,7 @@ class PolicyResult:
         cut_off: share of replies that ran out of tokens.
         refused: share of replies that were refusals.
         pass_at: by k, the chance that one of k rollouts of a Task succeeds.
+        scores: how the world's field scores the policy, by name; see `WorldSpec.scores`.
         prompt_tokens: tokens read; `None` where not counted.
         completion_tokens: tokens said; `None` where not counted.
         cost: dollars; `None` without prices.
@@ -68,6 +71,7 @@ class PolicyResult:
     cut_off: Estimate
     refused: Estimate
     pass_at: Mapping[int, Estimate]
+    scores: Mapping[str, float | Estimate]
     prompt_tokens: int | None
     completion_tokens: int | None
     cost: float | None
@@ -75,7 +79,9 @@ class PolicyResult:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         found = {name: _plain(value) for name, value in vars(self).items()}
-        return {**found, "pass_at": {str(k): _plain(one) for k, one in self.pass_at.items()}}
+        for name in ("pass_at", "scores"):
+            found[name] = {str(key): _plain(one) for key, one in getattr(self, name).items()}
+        return found
 
 
 @dataclass(frozen=True)
@@ -165,6 +171,7 @@ def policy_result(
     records: Sequence[RolloutRecord],
     rollouts: int,
     spec: WorldSpec,
+    tasks: Sequence[Task],
     yardstick: Yardstick,
     *,
     success_margin: float,
@@ -176,6 +183,7 @@ def policy_result(
         records: its rollouts, by Task and number.
         rollouts: of each Task.
         spec: the world's declaration.
+        tasks: the Tasks.
         yardstick: what the ends of the scale earn on the same Tasks.
         success_margin: how far below the oracle a rollout still succeeds.
         prices: dollars per million tokens read and said.
@@ -224,6 +232,7 @@ def policy_result(
         cut_off=per_reply("cut_off"),
         refused=per_reply("refused"),
         pass_at={k: pass_at_k(succeeded_TK, k) for k in _powers(rollouts)},
+        scores=_scores(records, rollouts, spec, tasks),
         prompt_tokens=read,
         completion_tokens=said,
         cost=cost,
@@ -235,6 +244,22 @@ def _expected(records: Sequence[RolloutRecord], shape: tuple[int, int]) -> Estim
     values = [record.metrics.get(name) for record in records]
     known = [value for value in values if value is not None]
     return clustered_mean(np.array(known).reshape(shape)) if len(known) == len(values) else None
+
+
+def _scores(
+    records: Sequence[RolloutRecord], rollouts: int, spec: WorldSpec, tasks: Sequence[Task]
+) -> Mapping[str, float | Estimate]:
+    """Return how the world's field scores the rollouts."""
+    if not spec.scores:
+        return {}
+    ends_TK = [
+        [record.metrics for record in records[first : first + rollouts]]
+        for first in range(0, len(records), rollouts)
+    ]
+    found: Mapping[str, float | Estimate] = load(spec.scores)(
+        tasks, ends_TK, generator("scores", len(tasks))
+    )
+    return found
 
 
 def _ask(turn: Any, what: str) -> bool:
@@ -257,7 +282,7 @@ def _powers(most: int) -> list[int]:
 def _plain(value: object) -> object:
     if isinstance(value, Estimate):
         return {name: _finite(number) for name, number in value._asdict().items()}
-    return value
+    return _finite(value) if isinstance(value, float) else value
 
 
 def _finite(number: float) -> float | None:

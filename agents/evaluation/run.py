@@ -83,7 +83,7 @@ def run_evaluation(
         folder.write(config, tasks, yardsticks, None)
     for policy in config.policies:
         _play(policy, config, settings, folder, concurrency, progress)
-    results = results_of(config, folder, yardsticks)
+    results = results_of(config, folder, tasks, yardsticks)
     folder.write(config, tasks, yardsticks, results)
     return results
 
@@ -91,6 +91,7 @@ def run_evaluation(
 def results_of(
     config: EvaluationConfig,
     folder: EvaluationFolder,
+    tasks: Mapping[WorldLevel, Sequence[Task]],
     yardsticks: Mapping[WorldLevel, Yardstick],
 ) -> Results:
     """Work out the results from the rollouts on record."""
@@ -105,6 +106,7 @@ def results_of(
                     records,
                     config.rollouts,
                     spec(world.world),
+                    tasks[world],
                     yardsticks[world],
                     success_margin=config.success_margin,
                     prices=config.prices,

@@ -41,6 +41,7 @@ def verify(folder: EvaluationFolder) -> Verdict:
     data, config = folder.read(), folder.config()
     differences: list[str] = []
     yardsticks: dict[WorldLevel, Yardstick] = {}
+    tasks_of: dict[WorldLevel, list[Task]] = {}
     count = 0
     for world, recorded in zip(config.worlds, data["worlds"], strict=True):
         made = make_world(world.world, world.level, **config.options_in(spec(world.world)))
@@ -48,6 +49,7 @@ def verify(folder: EvaluationFolder) -> Verdict:
         if [task.fingerprint for task in tasks] != recorded["fingerprints"]:
             differences.append(f"{world.name}: the Tasks are others now")
             continue
+        tasks_of[world] = tasks
         yardsticks[world] = _yardstick(made, tasks, config)
         ends = {
             "blind_returns": list(yardsticks[world].blind_T),
@@ -70,8 +72,10 @@ def verify(folder: EvaluationFolder) -> Verdict:
     recorded_results = data["results"]
     if recorded_results is None:
         differences.append("the evaluation is not finished: it has no results")
-    elif not differences and results_of(config, folder, yardsticks).to_dict() != recorded_results:
-        differences.append("the results do not follow from the rollouts")
+    elif not differences:
+        results = results_of(config, folder, tasks_of, yardsticks)
+        if results.to_dict() != recorded_results:
+            differences.append("the results do not follow from the rollouts")
     return Verdict(count, differences)
 
 

@@ -53,6 +53,9 @@ class WorldSpec:
             rule, such as a safety floor; empty where none can.
         metrics: `module:mapping` from the names of end-of-episode metrics to `Metric`, which says
             what each means; those named there are on reports, in that order.
+        scores: `module:function` from (Tasks, metrics, Generator) to numbers and `Estimate`s by
+            name: how the world's field scores a policy, where returns do not say it all. `metrics`
+            are those of the ends of episodes, a list of them for each Task; empty if there is none.
         calibration: names of the two end-of-episode metrics that hold what a forecast is scored
             against and what was stated, both in [0, 1]; `None` where nothing is forecast.
 
@@ -81,6 +84,7 @@ class WorldSpec:
     check_options: Mapping[str, Any] = field(default_factory=dict)
     flat_floor: FlatFloor | None = None
     violation: str = ""
+    scores: str = ""
     calibration: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:

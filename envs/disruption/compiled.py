@@ -29,6 +29,7 @@ class CompiledTask(NamedTuple):
         case: what the texts depend on.
         opening: the predictor's first text.
         gold: position of the true label of each target.
+        windows: position of the disruption label by other citation windows, in years, where known.
         truths: what reports are scored against, for each target.
         known: whether the posteriors are known, as in the synthetic literature.
         posteriors: probabilities of the labels given all that either role is shown; the gold label
@@ -40,6 +41,7 @@ class CompiledTask(NamedTuple):
     case: Case
     opening: str
     gold: tuple[int, ...]
+    windows: Mapping[str, int]
     truths: tuple[Probabilities, ...]
     known: bool
     posteriors: tuple[Probabilities, ...]
@@ -88,11 +90,17 @@ def compile_task(
         case,
         WRITERS[prompt].opening(case),
         tuple(gold),
+        MappingProxyType(_read_windows(task)),
         tuple(truths),
         known,
         tuple(posteriors),
         tuple(own),
     )
+
+
+def _read_windows(task: Task) -> dict[str, int]:
+    labels = task.answer.get("windows", {})
+    return {years: LABELS["disruption"].index(label) for years, label in labels.items()}
 
 
 def _drawn(

@@ -4,7 +4,15 @@ A number is left out of an episode that has no case of it: the mean of `flip_whe
 share of right first labels that were given up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from tokengym.envs.disruption.classification import (
+    PRECISION,
+    RECALL,
+    WINDOW_RIGHT,
+    WINDOW_SAME,
+)
+from tokengym.envs.disruption.labels import LABELS, Target
 
 
 def debate_metrics(
@@ -44,6 +52,33 @@ def debate_metrics(
         metrics["flip_when_right"] = flips_when_right / right_first
     if right_first < count:
         metrics["flip_when_wrong"] = flips_when_wrong / (count - right_first)
+    return metrics
+
+
+def classification_metrics(
+    targets: Sequence[Target],
+    gold: Sequence[int],
+    final: Sequence[int] | None,
+    windows: Mapping[str, int],
+) -> dict[str, float]:
+    """Describe a classifier by the classes of papers and answers.
+
+    Args:
+        targets: the targets asked for.
+        gold: the true label of each target.
+        final: the final labels; `None` of a malformed answer.
+        windows: the paper's disruption label by other citation windows in years, where known.
+    """
+    metrics = {}
+    for k, target in enumerate(targets):
+        names, chosen = LABELS[target], None if final is None else final[k]
+        metrics[RECALL + names[gold[k]]] = float(chosen == gold[k])
+        if chosen is not None:
+            metrics[PRECISION + names[chosen]] = float(chosen == gold[k])
+        if target == "disruption":
+            for years, label in windows.items():
+                metrics[WINDOW_RIGHT + years] = float(chosen == label)
+                metrics[WINDOW_SAME + years] = float(gold[k] == label)
     return metrics
 
 

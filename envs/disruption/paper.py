@@ -69,6 +69,8 @@ class Paper:
         references: the reference list at publication, if known.
         first_year: citers of the first year, if known.
         field_median: usual conventionality of the field and year: novel up to it, balanced above.
+        cd_by_window: pairs of a citation window in years and the CD index within it, ascending,
+            where such a window was complete; CD₅ among them or not.
         label_rule: `threshold` (±0.1 on CD) or `percentile` (rank within field and year).
 
     Raises:
@@ -90,18 +92,26 @@ class Paper:
     first_year: FirstYear | None = None
     field_median: float | None = None
     label_rule: LabelRule = "threshold"
+    cd_by_window: tuple[tuple[int, float], ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse values out of range and labels that disagree with the scores."""
         self._check_types()
         if self.label_rule not in LABEL_RULES:
             raise self._error(f"label_rule must be one of {LABEL_RULES}, got {self.label_rule!r}")
+        self._check_windows()
         self._check_disruption()
         self._check_novelty()
 
     def labels(self) -> dict[Target, str | None]:
         """The label of each target."""
         return {"disruption": self.disruption_label, "novelty": self.novelty_label}
+
+    def labels_by_window(self) -> dict[str, str]:
+        """The disruption label by citation window; none by rank, which knows no other papers."""
+        if self.label_rule != "threshold":
+            return {}
+        return {str(years): disruption_label_of_score(cd) for years, cd in self.cd_by_window}
 
     def _check_types(self) -> None:
         for name in ("openalex_id", "title", "abstract", "primary_field"):
@@ -119,6 +129,15 @@ class Paper:
                 isinstance(value, bool) or not isinstance(value, int | float)
             ):
                 raise self._error(f"{name} must be a number or null, got {_quoted(value)}")
+
+    def _check_windows(self) -> None:
+        years = [window for window, _ in self.cd_by_window]
+        for window, cd in self.cd_by_window:
+            self._check_count("a window of cd_by_window", window, LAST_YEAR)
+            if isinstance(cd, bool) or not isinstance(cd, int | float) or not -1.0 <= cd <= 1.0:
+                raise self._error(f"cd_by_window must lie in [-1, 1], got {_quoted(cd)}")
+        if years != sorted(set(years)):
+            raise self._error(f"windows of cd_by_window must ascend, got {years}")
 
     def _check_count(self, name: str, value: object, most: int) -> None:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tokengym.envs.core.metric import Metric
+from tokengym.envs.disruption.labels import DISRUPTION_LABELS
 
 METRICS: Mapping[str, Metric] = {
     "right_first": Metric(
@@ -11,6 +12,22 @@ METRICS: Mapping[str, Metric] = {
     "right_final": Metric(
         "Final label right", "", "Share of debates whose final label was right.", share=True
     ),
+    "confidence": Metric(
+        "Stated for the final label",
+        "",
+        "Mean probability stated for the final label; it should be the share that is right.",
+    ),
+    "half_brier": Metric(
+        "Loss of the final report", "half-Brier", "0 is best, 1 certainty of a wrong label."
+    ),
+    **{
+        f"{what}_{label}": Metric(f"{what.capitalize()}: {label}", "", meaning, share=True)
+        for label in DISRUPTION_LABELS
+        for what, meaning in (
+            ("precision", f"Of the papers called {label}, the share that are."),
+            ("recall", f"Of the {label} papers, the share that was called so."),
+        )
+    },
     "flip_when_right": Metric(
         "Right labels given up",
         "",

@@ -29,7 +29,11 @@ from tokengym.envs.disruption.grammar import Answer, Argument, read_answer, read
 from tokengym.envs.disruption.judge import judge, verify
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import posterior
-from tokengym.envs.disruption.metrics import challenge_metrics, debate_metrics
+from tokengym.envs.disruption.metrics import (
+    challenge_metrics,
+    classification_metrics,
+    debate_metrics,
+)
 from tokengym.envs.disruption.oracle import best_total
 from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.disruption.prompt import answer_in_words, argument_in_words
@@ -201,7 +205,11 @@ class DisruptionWorld(World[CompiledTask]):
                 raise DataError(f"paper {paper.openalex_id} has no {target}_label to predict")
         split = split_of_paper(paper) if split is None else split
         instance = instance_of(evidence_of_paper(paper, self.level))
-        answer = {"source": paper.openalex_id, "labels": labels}
+        answer = {
+            "source": paper.openalex_id,
+            "labels": labels,
+            "windows": paper.labels_by_window(),
+        }
         return self._new_task(split, index, instance, answer)
 
     def _scoring_options(self) -> Mapping[str, Any]:
@@ -320,8 +328,10 @@ class DisruptionWorld(World[CompiledTask]):
         form = debate.malformed_form(answered, near, self.turn_limit)
         feedback = complaint(text, answer_in_words(self.targets), complete=complete)
         terms = self._terms({**_LEAST, "form": form}, 0.0)
-        metrics = {"well_formed": 0.0, "form": near}
-        if self.compiled.known:
+        compiled = self.compiled
+        classes = classification_metrics(self.targets, compiled.gold, None, compiled.windows)
+        metrics = {"well_formed": 0.0, "form": near, **classes}
+        if compiled.known:
             metrics |= self._expected(terms)
         return self._end(PREDICTOR, feedback, terms, StopReason.MALFORMED, metrics)
 
@@ -334,7 +344,13 @@ class DisruptionWorld(World[CompiledTask]):
         scores = scores_of(first, final, verdicts, compiled.truths)
         validity = 1.0 - false / len(final.claims) if final.claims else 0.0
         gain = scores.before - scores.after
-        metrics = debate_metrics(compiled.gold, first.labels, final.labels, gain, validity)
+        metrics = {
+            **debate_metrics(compiled.gold, first.labels, final.labels, gain, validity),
+            **classification_metrics(self.targets, compiled.gold, final.labels, compiled.windows),
+            "half_brier": scores.after,
+        }
+        if len(self.targets) == 1:
+            metrics["confidence"] = final.reports[0][final.labels[0]]
         if self._argument is not None:
             flipped = first.labels != final.labels
             metrics |= challenge_metrics(flipped, gain, self._claims, self._false)

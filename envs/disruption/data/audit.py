@@ -107,6 +107,7 @@ def _with_another_future(paper: Paper) -> Paper:
         conventionality_score=scores[1],
         novelty_label=novelty,
         field_median=0.0,
+        cd_by_window=(),
     )
 
 

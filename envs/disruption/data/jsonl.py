@@ -92,8 +92,10 @@ def read_papers(path: Path | str, skipped: list[str] | None = None) -> Iterator[
             for name, kind in (("references", ReferenceFacts), ("first_year", FirstYear)):
                 if fields.get(name) is not None:
                     fields[name] = kind(**fields[name])
+            windows = fields.get("cd_by_window") or {}
+            fields["cd_by_window"] = tuple((int(years), cd) for years, cd in windows.items())
             yield Paper(**fields)
-        except (DataError, TypeError, OverflowError) as error:
+        except (DataError, TypeError, ValueError, AttributeError, OverflowError) as error:
             refuse(f"{where}: {error}", skipped, error)
 
 
@@ -104,7 +106,8 @@ def write_papers(path: Path | str, papers: Iterable[Paper]) -> int:
     count = 0
     with part.open("w", encoding="utf-8") as file:
         for paper in papers:
-            file.write(json.dumps(dataclasses.asdict(paper), ensure_ascii=False) + "\n")
+            fields = dataclasses.asdict(paper) | {"cd_by_window": dict(paper.cd_by_window)}
+            file.write(json.dumps(fields, ensure_ascii=False) + "\n")
             count += 1
     part.replace(target)
     return count

@@ -20,6 +20,9 @@ from tokengym.envs.disruption.labels import (
 from tokengym.envs.disruption.novelty import ReferenceSlots, shuffled_scores
 from tokengym.envs.disruption.paper import FirstYear, LabelRule, Paper, ReferenceFacts
 
+WINDOWS = (3, 5, 10)
+"""Citation windows in years in which CD is computed besides a set's own, where complete."""
+
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
@@ -54,6 +57,7 @@ class Scored(NamedTuple):
         disruption: position of the CD index's label in `DISRUPTION_LABELS`, shape (k,).
         novel: position of the novelty label in `NOVELTY_LABELS`, -1 if undefined, shape (k,).
         cd: CD index, shape (k,).
+        by_window: CD index within each of `WINDOWS`, NaN if undefined or incomplete, shape (k, 3).
         references: count, median age, venues and fields of the references, shape (k, 4).
         first_year: citers of the first year by kind, shape (k, 3).
         novelty: 10th percentile and median of the pairs' z-scores, NaN if undefined, shape (k, 2).
@@ -66,6 +70,7 @@ class Scored(NamedTuple):
     disruption: npt.NDArray[np.int8]
     novel: npt.NDArray[np.int8]
     cd: FloatArray
+    by_window: FloatArray
     references: IntArray
     first_year: IntArray
     novelty: FloatArray
@@ -91,6 +96,11 @@ class Scored(NamedTuple):
             first_year=FirstYear(*self.first_year[k].tolist()),
             field_median=usual if paired else None,
             label_rule=rule,
+            cd_by_window=tuple(
+                (years, value)
+                for years, value in zip(WINDOWS, self.by_window[k].tolist(), strict=True)
+                if not np.isnan(value)
+            ),
         )
 
 
@@ -161,6 +171,7 @@ def score_year(
         disruption=encode_labels(disruption, DISRUPTION_LABELS),
         novel=np.array(novel, dtype=np.int8),
         cd=cd,
+        by_window=_compute_cd_by_window(graph, number, year, last_year),
         references=np.array(facts, dtype=np.int64).reshape(-1, 4),
         first_year=np.stack([early.n_i, early.n_j, early.n_k], axis=1),
         novelty=novelty,
@@ -232,6 +243,17 @@ def label_works(
 def encode_labels(labels: npt.NDArray[np.str_], names: Sequence[str]) -> npt.NDArray[np.int8]:
     """Return the position of each label among `names`, -1 of the empty string."""
     return np.select([labels == name for name in names], range(len(names)), -1).astype(np.int8)
+
+
+def _compute_cd_by_window(
+    graph: CitationGraph, number: IntArray, year: int, last_year: int
+) -> FloatArray:
+    """CD index of papers of one year within each of `WINDOWS`, NaN where it is not complete."""
+    found = np.full((len(number), len(WINDOWS)), np.nan)
+    for k, years in enumerate(WINDOWS):
+        if year + years <= last_year:
+            found[:, k] = graph.counts(number, window=years).cd()
+    return found
 
 
 def _number_names(names: Sequence[str]) -> IntArray:
