@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from tokengym.agents.tinker.env import TinkerEnv
     from tokengym.agents.tinker.groups import TaskGroupBuilder
     from tokengym.agents.tinker.language_model import LanguageModelOpponent
-    from tokengym.agents.training.config import TrainConfig, preset
+    from tokengym.agents.training.config import TrainConfig
     from tokengym.agents.training.job import Job
     from tokengym.agents.training.opponents import trained_opponent
+    from tokengym.agents.training.presets import preset
     from tokengym.agents.training.progress import Progress
     from tokengym.agents.training.run import Run
     from tokengym.rewards.estimates import Estimate
@@ -63,7 +64,7 @@ __getattr__ = lazy_attributes(
         "TrainConfig": "tokengym.agents.training.config",
         "codec_named": "tokengym.agents.tinker.codec",
         "evaluate": "tokengym.agents.analysis.evaluate",
-        "preset": "tokengym.agents.training.config",
+        "preset": "tokengym.agents.training.presets",
         "run_experiment": "tokengym.agents.experiment",
         "trained_opponent": "tokengym.agents.training.opponents",
     },

@@ -50,22 +50,30 @@ async def _connected(job: Job, run: Run, progress: Progress, connection: Connect
 
 async def _experiment(session: Session, run: Run, progress: Progress) -> Outcome:
     job, guard = session.job, session.connection.guard
-    await asyncio.to_thread(lambda: job.evaluated.held_out)  # drawing a Task may take a solver
+    for one in (job, *job.others):
+        await asyncio.to_thread(_draw_held_out, one)  # drawing a Task may take a solver
     start = session.start(state=False)
     references, before = await guard(_measured_before(session, run, start))
-    progress.say(f"before: {before.returns} on {len(job.held_out)} held-out Tasks")
+    for name, (one, _) in job.trained.items():
+        of_name = f" ({name})" if len(job.trained) > 1 else ""
+        count = len(one.held_out)
+        progress.say(f"before{of_name}: {before.of(name).returns} on {count} held-out Tasks")
     warm = None
     if job.config.warm_start:
         session, warm = await _warm_start(session, run, progress)
         start = session.start(state=False)
     collapse = await train_job(session, run, progress)
     policies = run.policies(job.config, job.roles)
-    paths = {role: policy.weights.sampler or start for role, policy in policies.items()}
+    paths = {name: policies.get(name, run).weights.sampler or start for name in job.trained}
     after = await guard(evaluate_roles(session, paths, run.rollouts, "after"))
     outcome = Outcome(before, after, references, collapse, paths, warm)
     run.write_outcome(outcome)
     write_report(job, run)
     return outcome
+
+
+def _draw_held_out(job: Job) -> None:
+    _ = job.evaluated.held_out
 
 
 async def _warm_start(session: Session, run: Run, progress: Progress) -> tuple[Session, Evaluation]:
@@ -76,7 +84,7 @@ async def _warm_start(session: Session, run: Run, progress: Progress) -> tuple[S
     session = replace(session, weights=supervised.weights)
     warm = run.evaluation_warm
     if warm is None:
-        paths = dict.fromkeys(job.roles, supervised.weights.sampler)
+        paths = dict.fromkeys(job.trained, supervised.weights.sampler)
         played = evaluate_roles(session, paths, run.rollouts, "warm")
         warm = await session.connection.guard(played)
         run.write_evaluation_warm(warm)
@@ -98,7 +106,7 @@ async def _measured_before(
 async def _before(session: Session, run: Run, start: str | None) -> Evaluation:
     before = run.evaluation_before
     if before is None:
-        paths = dict.fromkeys(session.job.roles, start)
+        paths = dict.fromkeys(session.job.trained, start)
         before = await evaluate_roles(session, paths, run.rollouts, "before")
         run.write_evaluation_before(before)
     return before

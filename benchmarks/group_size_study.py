@@ -25,8 +25,8 @@ from tokengym.agents.analysis.markdown import markdown_table
 from tokengym.agents.analysis.run_ties import RunTies, run_ties
 from tokengym.agents.analysis.sampled_ties import sampled_study
 from tokengym.agents.analysis.ties import TieStudy, study_of, tie_study
-from tokengym.agents.training.config import preset
 from tokengym.agents.training.job import Job
+from tokengym.agents.training.presets import preset
 from tokengym.agents.training.run import Run
 from tokengym.envs import World, baselines, make_world
 

@@ -1,4 +1,4 @@
-"""What there is to report of each trained role of a run."""
+"""What there is to report of each trained role, or world, of a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,11 @@ from tokengym.rewards.estimates import Estimate
 
 @dataclass(frozen=True)
 class RoleReport:
-    """What there is to report of one trained role.
+    """What there is to report of one trained role, in one world.
 
     Attributes:
+        name: of what is trained, see `Job.trained`.
+        job: whose world it plays in.
         role: the role.
         title: the world, or the role and whom it is evaluated against.
         rewards: by step, its mean return; empty where steps have none.
@@ -29,6 +31,8 @@ class RoleReport:
             unknown.
     """
 
+    name: str
+    job: Job
     role: str
     title: str
     rewards: Mapping[int, float]
@@ -66,12 +70,19 @@ class RoleReport:
 
 
 def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[RoleReport]:
-    """Return what there is to report of each trained role, in order."""
+    """Return what there is to report of each trained role, or of each world, in order."""
+    if job.others:
+        return [
+            _world_report(name, one, role, steps, outcome)
+            for name, (one, role) in job.trained.items()
+        ]
     if len(job.roles) == 1:
         (role,) = job.roles
         rewarded = [row for row in steps if row.loss is None]
         return [
             RoleReport(
+                role,
+                job,
                 role,
                 job.title,
                 {row.step: row.reward for row in rewarded},
@@ -96,6 +107,8 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[R
         found.append(
             RoleReport(
                 role,
+                job,
+                role,
                 f"{role}, held out against {against}",
                 {step: float(row[f"{key}/reward"]) for step, row in logged.items()},
                 _rates(logged, f"{key}/reward_uniform_group_rate"),
@@ -109,6 +122,28 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[R
             )
         )
     return found
+
+
+def _world_report(
+    name: str, job: Job, role: str, steps: Sequence[StepRow], outcome: Outcome
+) -> RoleReport:
+    """Return what there is to report of one of several worlds."""
+    key = f"env/{job.tag}"
+    logged = {row.step: row.metrics for row in steps if f"{key}/reward/total" in row.metrics}
+    return RoleReport(
+        name,
+        job,
+        role,
+        job.title,
+        _rates(logged, f"{key}/reward/total"),
+        _rates(logged, f"{key}/reward_uniform_group_rate"),
+        _rates(logged, f"{key}/reward_tie_pair_rate"),
+        outcome.references[name],
+        outcome.before.of(name),
+        outcome.after.of(name),
+        outcome.skill(name),
+        expected_skill=outcome.expected_skill(name),
+    )
 
 
 def _rates(logged: Mapping[int, Mapping[str, Any]], name: str) -> dict[int, float]:

@@ -14,9 +14,11 @@ from tokengym.agents.analysis.charts import (
 )
 from tokengym.agents.analysis.report import Picture
 from tokengym.agents.analysis.role_report import RoleReport
+from tokengym.agents.training.mixture import mixed_series
 from tokengym.agents.training.monitor import StepRow
 
 _SMOOTHING = 0.85
+_WORLDS = (BLUE, RED, GREEN, PALE_BLUE)
 _REPLIES: Mapping[str, tuple[str, Callable[[StepRow], float | None]]] = {
     "malformed": (RED, lambda row: row.malformed_share),
     "cut off": (BLUE, lambda row: row.cut_off_share),
@@ -30,10 +32,17 @@ def run_charts(steps: Sequence[StepRow], sides: Sequence[RoleReport]) -> list[Pi
     several = len(sides) > 1
     pictures = []
     for side in sides:
-        of_role = f", {side.role}" if several else ""
+        of_role = f", {side.name}" if several else ""
         pictures.append(_returns(f"Mean return{of_role}", last, side))
         if side.uniform_rates:
             pictures.append(_ties(f"Ties{of_role}", side))
+    shares: dict[str, tuple[str, dict[int, float]]] = {}
+    for row in steps:
+        for tag, found in mixed_series(row):
+            colour = _WORLDS[len(shares) % len(_WORLDS)]
+            shares.setdefault(tag, (colour, {}))[1][row.step] = found["share"]
+    if shares:
+        pictures.append(_series("Worlds", "share of the groups", shares, share=True))
     losses = {row.step: row.loss for row in steps if row.loss is not None}
     if losses:
         unit = "nats a token" if "train/nll" in steps[0].metrics else "of a pair of replies"

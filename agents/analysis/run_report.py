@@ -51,10 +51,13 @@ def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
     (run.folder / "reward.png").write_bytes(charts[0].png)
     parts: list[Part] = [Gallery(charts, "Step by step", _CURVES)]
     for side in sides:
-        parts += _held_out(job, run, side, several=len(sides) > 1)
-    parts += forecast_parts(outcome.before.stated, outcome.after.stated)
+        parts += _held_out(run, side, several=len(sides) > 1)
+    first_of_each = sides if job.others else sides[:1]
+    for side in first_of_each:
+        parts += forecast_parts(side.before.stated, side.after.stated)
     parts += _replies(steps)
-    parts += _episodes(job, run, outcome)
+    for side in first_of_each:
+        parts += _episodes(run, side)
     parts.append(Text(json.dumps(asdict(job.config), indent=2, sort_keys=True), "Settings"))
     collapse = outcome.collapse
     warning = ""
@@ -63,14 +66,16 @@ def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
     headlines = [line for side in sides for line in side.headlines]
     if outcome.warm is not None:
         headlines += [
-            f"Since the warm start: {outcome.skill(role, since=outcome.warm)}" for role in job.roles
+            f"Since the warm start: {outcome.skill(name, since=outcome.warm)}"
+            for name in job.trained
         ]
     lines = [*headlines, _SKILL, _summary(job, steps)]
-    return Report(job.title, lines, parts, warning, _facts(job, steps, outcome))
+    title = ", ".join(one.title for one in (job, *job.others))
+    return Report(title, lines, parts, warning, _facts(job, steps, outcome))
 
 
 def _facts(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[tuple[str, str]]:
-    skill = outcome.skill(job.roles[0])
+    skill = outcome.skill(next(iter(job.trained)))
     dead = [row.dead_share for row in steps if row.loss is None]
     found = [
         ("return before", f"{outcome.before.returns.value:.3f}"),
@@ -84,7 +89,7 @@ def _facts(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[tuple[s
     return [*found, ("seconds", f"{sum(row.seconds for row in steps):,.0f}")]
 
 
-def _held_out(job: Job, run: Run, side: RoleReport, *, several: bool) -> list[Part]:
+def _held_out(run: Run, side: RoleReport, *, several: bool) -> list[Part]:
     of_role = f": {side.title}" if several else ""
     returns = Table(
         ("policy", "mean return", "95 % interval", "Tasks"),
@@ -96,15 +101,17 @@ def _held_out(job: Job, run: Run, side: RoleReport, *, several: bool) -> list[Pa
         "Intervals are those of Student's t over Tasks.",
     )
     title = f"What the episodes came to{of_role}"
+    world = side.job.world
+    played = (side.role, world.spec.id, world.level)
     ends = [
         [
             record.metrics
             for record in run.rollouts.read(evaluation_segment(name))
-            if record.role == side.role
+            if (record.role, record.world, record.level) == played
         ]
         for name in ("before", "after")
     ]
-    figures = episode_table(job.world.spec, (side.before, side.after), ends, title)
+    figures = episode_table(world.spec, (side.before, side.after), ends, title)
     return [returns, figures] if figures.rows else [returns]
 
 
@@ -134,33 +141,37 @@ def _replies(steps: Sequence[StepRow]) -> list[Table]:
     return [Table(tuple(head.split(", ")), rows, "Replies")]
 
 
-def _episodes(job: Job, run: Run, outcome: Outcome) -> list[Gallery]:
+def _episodes(run: Run, side: RoleReport) -> list[Gallery]:
     """Draw the first held-out Task, where the world has a picture.
 
     Shown are the scripted policy of the highest mean that does not know the Task's answer, and the
     policy before and after.
     """
+    job = side.job
     if not has_picture(job.world.spec.id):
         return []
+    # Of several worlds each has files of its own.
+    of_world = "" if side.name == side.role else f"_{side.name}"
     world, task = job.world, job.held_out[0]
     records: list[tuple[str, str, Record]] = []
-    lines = outcome.references[job.roles[0]].lines
+    lines = side.references.lines
     rules = [name for name in lines if name in job.baselines and name != _KNOWS_ANSWERS]
     if rules:
         best = max(rules, key=lambda name: lines[name].value)
         (record,) = play_all(world.fork(), [task], job.baselines[best])
-        records.append((best, "episode_rule.png", record))
-    for who, evaluation in (("before", outcome.before), ("after", outcome.after)):
+        records.append((best, f"episode_rule{of_world}.png", record))
+    for who, evaluation in (("before", side.before), ("after", side.after)):
         if evaluation.replies:
             record = record_replies(world, task, evaluation.replies, finish=True)
-            records.append((f"{who} training", f"episode_{who}.png", record))
+            records.append((f"{who} training", f"episode_{who}{of_world}.png", record))
     found = []
     for who, file, record in records:
         path = run.folder / file
         save_picture(world, record, path, who)
         title = f"The rule {who}" if who in rules else who.capitalize()
         found.append(Picture(path.read_bytes(), f"The first held-out Task: {who}", title))
-    return [Gallery(found, "The first held-out Task", wide=True)] if found else []
+    heading = f"The first held-out Task{f' of {side.name}' if of_world else ''}"
+    return [Gallery(found, heading, wide=True)] if found else []
 
 
 def _summary(job: Job, steps: Sequence[StepRow]) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.options import name_values
-from tokengym.agents.training.config import preset
+from tokengym.agents.training.presets import preset
 from tokengym.agents.training.run import Run, is_run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import baselines, make_world, spec

@@ -12,7 +12,9 @@ import typer
 from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.failures import describe
 from tokengym.agents.cli.options import name_texts, name_values
-from tokengym.agents.training.config import TrainConfig, preset
+from tokengym.agents.evaluation.config import WorldLevel
+from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.presets import mixed_preset
 from tokengym.agents.training.run import Run, is_run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
@@ -30,7 +32,11 @@ _INTERRUPTED = 130
 
 def train(
     world: Annotated[
-        str | None, typer.Argument(help="id or short name, such as forecast; not with --resume")
+        str | None,
+        typer.Argument(
+            help="id or short name, such as forecast; several at once: forecast,energy:small; not "
+            "with --resume"
+        ),
     ] = None,
     level: Annotated[str | None, typer.Option(help="level of the world")] = None,
     option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
@@ -133,6 +139,13 @@ def train(
     rollout_bytes: Annotated[
         int | None, typer.Option(help="limit on saved training rollouts, in bytes")
     ] = None,
+    mix: Annotated[
+        str | None,
+        typer.Option(
+            help="of several worlds, which gets how many Tasks: progress (more where more is "
+            "learned; the default), even, or shares such as 3,1"
+        ),
+    ] = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="also write the metrics for TensorBoard")
     ] = False,
@@ -164,12 +177,13 @@ def train(
             config = replace(config, steps=steps)
     else:
         assert world is not None
+        worlds = _worlds(world, level)
         options = name_values(option or [], "--option")
         if data is not None:
             options["data"] = str(data.resolve())
-        config = preset(
-            world,
-            level,
+        config = mixed_preset(
+            worlds,
+            shares=_shares(mix, len(worlds)),
             options=options,
             steps=steps,
             groups_per_batch=groups,
@@ -272,7 +286,7 @@ def _summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -
             f"COLLAPSED at step {outcome.collapse.since}: {outcome.collapse.reason}. The last good "
             f"checkpoint is kept. What to try: {outcome.collapse.advice}."
         )
-    first = job.roles[0]
+    first, *further = job.trained
     lines = outcome.references[first].lines
     width = max(map(len, lines)) + 2
     before, after = outcome.before.returns, outcome.after.returns
@@ -286,20 +300,54 @@ def _summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -
     exact = outcome.before.expected, outcome.after.expected
     if None not in exact:
         progress.say("given the exact probabilities: before {}, after {}".format(*exact))
-    for role in job.roles:
-        if role != first:
-            before, after = outcome.before.of(role).returns, outcome.after.of(role).returns
-            progress.say(f"held-out return of the {role} before {before}, after {after}")
-        of_role = f"{role}: " if len(job.roles) > 1 else ""
-        progress.say(f"{of_role}{outcome.skill(role)}")
-        expected = outcome.expected_skill(role)
+    for name in (first, *further):
+        if name != first:
+            before, after = outcome.before.of(name).returns, outcome.after.of(name).returns
+            progress.say(f"held-out return of {name} before {before}, after {after}")
+        of_name = f"{name}: " if further else ""
+        progress.say(f"{of_name}{outcome.skill(name)}")
+        expected = outcome.expected_skill(name)
         if expected is not None:
-            progress.say(f"{of_role}given the exact probabilities: {expected}")
+            progress.say(f"{of_name}given the exact probabilities: {expected}")
         if outcome.warm is not None:
-            since = outcome.skill(role, since=outcome.warm)
-            progress.say(f"{of_role}since the warm start: {since}")
+            since = outcome.skill(name, since=outcome.warm)
+            progress.say(f"{of_name}since the warm start: {since}")
     progress.say("(skill: 0 is the best policy that ignores the Task, 1 the oracle)")
     progress.say(f"report: {run.folder / 'report.html'}")
+
+
+def _worlds(names: str, level: str | None) -> list[WorldLevel]:
+    """Read `forecast`, or `forecast,energy:small`; `level` is that of a world alone.
+
+    Raises:
+        UnknownWorldError, OptionError: if a world or a level is unknown, or a level is given twice.
+    """
+    worlds = [WorldLevel.parse(name.strip()) for name in names.split(",")]
+    if level is None:
+        return worlds
+    if len(worlds) > 1 or ":" in names:
+        raise OptionError(f"--level {level} is for one world, as in {names}:{level}; got {names}")
+    return [WorldLevel.parse(f"{names}:{level}")]
+
+
+def _shares(mix: str | None, worlds: int) -> tuple[float, ...]:
+    """Read --mix; no shares are those that follow progress.
+
+    Raises:
+        OptionError: if it is none of its values, or there is only one world.
+    """
+    if mix is not None and worlds == 1:
+        raise OptionError(f"--mix {mix} is for several worlds, as in forecast,energy; got one")
+    if mix is None or mix == "progress":
+        return ()
+    if mix == "even":
+        return (1.0,) * worlds
+    try:
+        return tuple(map(float, mix.split(",")))
+    except ValueError:
+        raise OptionError(
+            f"--mix must be progress, even, or {worlds} numbers such as 3,1, got {mix!r}"
+        ) from None
 
 
 def _opponents(pairs: list[str]) -> dict[str, str]:
@@ -313,4 +361,6 @@ def _resolved(who: str) -> str:
 
 def _new_folder(config: TrainConfig) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    return Path("runs") / f"{spec(config.world).short_name}-{config.level}-{stamp}"
+    worlds = [(config.world, config.level), *((one.world, one.level) for one in config.others)]
+    names = "-".join(f"{spec(world).short_name}-{level}" for world, level in worlds)
+    return Path("runs") / f"{names}-{stamp}"

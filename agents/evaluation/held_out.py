@@ -38,21 +38,23 @@ async def evaluate_roles(
 ) -> Evaluation:
     """Play each held-out Task once in each trained role, against the job's opponents.
 
-    All roles play at once: a service samples for many episodes in little more time than for one.
-    Rollouts of the same weights that are on record already are not played again.
+    Of several worlds each is played. All roles and worlds play at once: a service samples for many
+    episodes in little more time than for one. Rollouts of the same weights that are on record
+    already are not played again.
 
     Args:
         session: the job.
-        paths: by trained role the `tinker://` path of its weights; `None` for the base model.
+        paths: by name of what is trained (`Job.trained`) the `tinker://` path of its weights;
+            `None` for the base model.
         log: keeps the rollouts.
         name: of the evaluation, such as `before`; its segment in the log is named after it.
 
     Returns:
-        the first role's evaluation, which holds those of the others.
+        the first evaluation, which holds the others.
     """
     segment = evaluation_segment(name)
     found = await asyncio.gather(
-        *(_evaluate(session, role, path, log, segment) for role, path in paths.items())
+        *(_evaluate(*session.of(name), path, log, segment) for name, path in paths.items())
     )
     log.seal(segment)
     first, *rest = found
@@ -139,15 +141,15 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 async def reference_lines(session: Session) -> dict[str, References]:
-    """Return what the world's scripted policies earn on the held-out Tasks, by trained role.
+    """Return what scripted policies earn on the held-out Tasks, by name of what is trained.
 
     The best of the world's blind policies on these very Tasks is among them: what a policy reaches
     that has learned to ignore the Task well. Against a model, whose replies cost tokens, only the
     most telling policies play, and the blind one is chosen against a script.
     """
-    roles = session.job.roles
-    found = await asyncio.gather(*(_references(session, role) for role in roles))
-    return dict(zip(roles, found, strict=True))
+    names = list(session.job.trained)
+    found = await asyncio.gather(*(_references(*session.of(name)) for name in names))
+    return dict(zip(names, found, strict=True))
 
 
 async def _references(session: Session, role: str) -> References:

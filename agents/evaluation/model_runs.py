@@ -10,9 +10,10 @@ from typing import Any
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.models import ModelPlayer
 from tokengym.agents.service import CHECKPOINT_SCHEME
-from tokengym.agents.training.config import TrainConfig, preset
+from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection, ServiceTarget
 from tokengym.agents.training.job import Job
+from tokengym.agents.training.presets import preset
 from tokengym.agents.training.run import Run, is_run
 from tokengym.agents.training.session import Session
 from tokengym.envs.core.errors import OptionError

@@ -4,10 +4,8 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.algorithm import (
     Algorithm,
     Credit,
@@ -27,6 +25,21 @@ MOST_RANK = 1024
 
 TOY_MODEL = "tokengym-start"
 """Name of the small model that comes with the package."""
+
+
+@dataclass(frozen=True)
+class MixedWorld:
+    """A further world of a job that trains on several.
+
+    Attributes:
+        world: its id.
+        level: its level.
+        options: its options.
+    """
+
+    world: str
+    level: str
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,9 @@ class TrainConfig:
         rollout_share: share of each step's groups whose rollouts are kept, in [0, 1].
         rollout_bytes: bound of all training rollouts that are kept.
         tensorboard: write the metrics as events for TensorBoard too.
+        others: further worlds to train on at once, each in its first role.
+        shares: relative shares of the groups that `world` and `others` get, in this order; none to
+            follow the learning progress measured in each.
 
     Raises:
         OptionError: if a value is not allowed, or two do not go together.
@@ -138,6 +154,8 @@ class TrainConfig:
     rollout_share: float = 1.0
     rollout_bytes: int = 2**28
     tensorboard: bool = False
+    others: Sequence[MixedWorld] = ()
+    shares: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         """Refuse values that make no sense, by name and value."""
@@ -174,6 +192,7 @@ class TrainConfig:
                 raise OptionError(f"{row.id} has the levels {list(row.levels)}, got {level!r}")
         self._check_loop()
         self._check_roles(row.id, row.roles)
+        self._check_mixture()
         if self.credit == "exact":
             object.__setattr__(self, "options", {**self.options, "credit": True})
 
@@ -195,7 +214,13 @@ class TrainConfig:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))
             raise OptionError(f"{where}: {first['msg']}" if where else first["msg"]) from error
-        return replace(read, overrides=tuple(read.overrides), curriculum=tuple(read.curriculum))
+        return replace(
+            read,
+            overrides=tuple(read.overrides),
+            curriculum=tuple(read.curriculum),
+            others=tuple(read.others),
+            shares=tuple(read.shares),
+        )
 
     @property
     def algorithm(self) -> Algorithm:
@@ -218,9 +243,10 @@ class TrainConfig:
         """Whether the job runs in our own loop, which also counts what a filter drops, and why."""
         # The cookbook's loop in mode async depends on time: which Tasks a step trains on, and how
         # many steps there are.
-        needed = self.separate or self.curriculum or self.mode == "async" or not self.rolls_out
+        needed = self.separate or self.mode == "async" or not self.rolls_out
+        needed = needed or bool(self.curriculum or self.others)
         needed = needed or self.algorithm != Algorithm()
-        return self.loop == "own" or (self.loop == "auto" and bool(needed))
+        return self.loop == "own" or (self.loop == "auto" and needed)
 
     @property
     def rolls_out(self) -> bool:
@@ -232,6 +258,7 @@ class TrainConfig:
         beyond += [f"{name}=True" for name in ("separate", "sft") if getattr(self, name)]
         beyond += [f"dpo={self.dpo!r}"] if self.dpo else []
         beyond += [f"curriculum={list(self.curriculum)}"] if self.curriculum else []
+        beyond += ["several worlds"] if self.others else []
         if self.loop == "cookbook" and beyond:
             raise OptionError(
                 f"loop='cookbook' has no seam for {', '.join(beyond)}; use loop='auto'"
@@ -280,40 +307,33 @@ class TrainConfig:
         if self.separate and not self.self_play:
             raise OptionError("separate policies are those of self_play, which is off")
 
+    def for_world(self, other: MixedWorld) -> Self:
+        """Return the configuration of one of the further worlds by itself."""
+        return replace(
+            self,
+            world=other.world,
+            level=other.level,
+            options=other.options,
+            others=(),
+            shares=(),
+        )
 
-_PRETRAINED = {"steps": 40, "groups_per_batch": 8, "evaluation_tasks": 128}
-"""Sizes of a job with a pretrained model: the worlds' own are for the toy model, as are its
-learning rate and its limit of tokens."""
-
-
-def is_toy(model: str) -> bool:
-    """Return whether a name or a directory is that of the toy model."""
-    return model == TOY_MODEL or Path(model).expanduser().resolve() == MODEL_DIR.resolve()
-
-
-_SELF_PLAY_STEPS = 20
-"""Steps of self-play unless asked otherwise: every episode is several rollouts."""
-
-
-def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
-    """Return a world's own configuration with `changes` made; a change of `None` is none.
-
-    Raises:
-        UnknownWorldError: if there is no such world.
-        OptionError: if a value is not allowed.
-    """
-    row = spec(world)
-    given = {name: value for name, value in changes.items() if value is not None}
-    start: dict[str, Any] = dict(row.training)
-    if not is_toy(given.get("model", TOY_MODEL)):
-        options = {k: v for k, v in start.get("options", {}).items() if k != "prompt"}
-        start = {"options": options, **_PRETRAINED}
-    if given.get("self_play"):
-        start["steps"] = _SELF_PLAY_STEPS
-    base = TrainConfig(world=row.id, level=level or row.levels[0], **start)
-    if "options" in given:
-        # A world's own options are for Tasks it draws; records of a user have no exact label.
-        drawn = "data" not in given["options"]
-        shared = {k: v for k, v in base.options.items() if drawn or k == "prompt"}
-        given["options"] = {**shared, **given["options"]}
-    return replace(base, **given)
+    def _check_mixture(self) -> None:
+        worlds = [(self.world, self.level), *((one.world, one.level) for one in self.others)]
+        if len(set(worlds)) < len(worlds):
+            raise OptionError(f"the worlds of a mixture must differ, got {worlds}")
+        if self.shares and (len(self.shares) != len(worlds) or not min(self.shares) > 0.0):
+            raise OptionError(
+                f"shares must be a positive number for each of {len(worlds)} worlds, got "
+                f"{list(self.shares)}"
+            )
+        if not self.others:
+            return
+        single = ("role", "opponents", "self_play", "curriculum", "sft", "dpo", "warm_start")
+        given = [f"{name}={getattr(self, name)!r}" for name in single if getattr(self, name)]
+        given += ["filter='resample'"] if self.filter == "resample" else []
+        given += ["credit='exact'"] if self.credit == "exact" else []
+        if given:
+            raise OptionError(f"{', '.join(given)} is for one world, got {len(worlds)}")
+        for other in self.others:
+            self.for_world(other)

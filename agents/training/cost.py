@@ -34,11 +34,24 @@ class Cost:
 
 
 def job_cost(job: Job) -> Cost:
-    """Estimate a job's tokens from a few episodes of a scripted policy."""
+    """Estimate a job's tokens from a few episodes of a scripted policy.
+
+    Several worlds are taken to get the same number of Tasks.
+    """
+    costs = [_world_cost(one, 1 + len(job.others)) for one in (job, *job.others)]
+    return Cost(
+        prefill=sum(cost.prefill for cost in costs),
+        sampled=sum(cost.sampled for cost in costs),
+        trained=sum(cost.trained for cost in costs),
+    )
+
+
+def _world_cost(job: Job, worlds: int) -> Cost:
+    """Estimate the tokens of one of so many worlds."""
     config = job.config
     tasks = job.world.first_tasks("test", min(_SAMPLE, config.evaluation_tasks))
     read, replies, length = _measure(job, tasks)
-    groups = config.steps * config.groups_per_batch
+    groups = config.steps * config.groups_per_batch // worlds
     rollouts = groups * config.group_size
     # Demonstrations are written by a script, and preferences are on record.
     sampled = rollouts + (groups if config.estimator == "remax" else 0)

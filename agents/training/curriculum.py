@@ -1,24 +1,20 @@
 """A curriculum: easier levels first, each until the policy has learned enough of it."""
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
 from tokengym.agents.training.monitor import StepRow
-from tokengym.envs.core.rollout import Policy, play
-from tokengym.envs.core.seeding import generator
+from tokengym.agents.training.skill_scale import SkillScale
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.world import World
-from tokengym.envs.registry import baselines, load, scripted_opponent
 
 STAGE, SKILL = "curriculum/stage", "curriculum/skill"
 """Metrics of a step: its place in the curriculum, and the skill of its rollouts."""
 
 _WINDOW = 3
 """Steps over which skill is averaged: one step's rollouts are few."""
-_TASKS = 64
 
 
 @dataclass(frozen=True)
@@ -28,35 +24,12 @@ class Stage:
     Attributes:
         level: name of the level.
         dataset: its groups.
-        blind: mean return of the best policy that ignores the Task: skill 0.
-        oracle: mean return of the oracle: skill 1.
+        scale: that its skill is measured on.
     """
 
     level: str
     dataset: RLDataset
-    blind: float
-    oracle: float
-
-    @classmethod
-    def measured(cls, world: World, role: str, dataset: RLDataset) -> "Stage":
-        """Return the stage of a world's level, its ends measured on validation Tasks.
-
-        Args:
-            world: the world at that level.
-            role: the trained role; scripts play the others.
-            dataset: the level's groups.
-        """
-        row = world.spec
-        known = baselines(row.id)
-        blind = load(row.blind)(world) if row.blind else {"null": known["null"]}
-        tasks = world.first_tasks("validation", _TASKS) or world.first_tasks("train", _TASKS)
-        best = max(_mean_return(world, role, policy, tasks) for policy in blind.values())
-        return cls(world.level, dataset, best, _mean_return(world, role, known["oracle"], tasks))
-
-    def skill(self, mean_return: float) -> float:
-        """Return where a mean return lies between both ends; 1 if they do not differ."""
-        span = self.oracle - self.blind
-        return (mean_return - self.blind) / span if span > 0.0 else 1.0
+    scale: SkillScale
 
 
 class Curriculum(RLDataset):
@@ -86,10 +59,16 @@ class Curriculum(RLDataset):
         """Return the groups of step `index`."""
         return self._stages[self._place(index)].dataset.get_batch(index)
 
-    def measure(self, step: int, mean_return: float) -> dict[str, float]:
-        """Return the metrics of a step whose rollouts earned `mean_return`."""
+    def measure(self, step: int, played: Sequence[tuple[Task, float]]) -> dict[str, float]:
+        """Return the metrics of a step.
+
+        Args:
+            step: the step.
+            played: its Tasks, each with the mean return of its group.
+        """
         place = self._place(step)
-        return {STAGE: float(place), SKILL: self._stages[place].skill(mean_return)}
+        mean_return = statistics.fmean(returned for _, returned in played)
+        return {STAGE: float(place), SKILL: self._stages[place].scale.skill(mean_return)}
 
     def _place(self, step: int) -> int:
         """Return the stage of a step from the logged steps before it."""
@@ -102,15 +81,3 @@ class Curriculum(RLDataset):
             if passed and place + 1 < len(self._stages):
                 place, window = place + 1, []
         return place
-
-
-def _mean_return(world: World, role: str, policy: Policy, tasks: Sequence[Task]) -> float:
-    row = world.spec
-    known = baselines(row.id)
-    policies: Mapping[str, Policy] = {
-        other: known[scripted_opponent(row.id, other)] for other in row.roles if other != role
-    } | {role: policy}
-    return statistics.fmean(
-        play(world.fork(), task, policies, generator("curriculum", task.fingerprint)).returns[role]
-        for task in tasks
-    )

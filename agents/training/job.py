@@ -51,6 +51,7 @@ class Job:
             scripted policy's name, or the weights that speak.
         start: weights to begin with, or `None`.
         preferences: pairs of replies that a job with `dpo` fits.
+        others: where several worlds are trained on, the jobs of all but this one's.
     """
 
     config: TrainConfig
@@ -66,6 +67,7 @@ class Job:
     opponents: Mapping[str, Mapping[str, str | SavedModel]]
     start: SavedModel | None
     preferences: Sequence[TokenPair] = ()
+    others: tuple["Job", ...] = ()
 
     @classmethod
     def resolve(cls, config: TrainConfig, target: ServiceTarget | None = None) -> "Job":
@@ -95,8 +97,9 @@ class Job:
         codec = codec_named(codec_name(config.renderer, target.model, system=config.system))
         known = baselines(row.id)
         levels = [make_world(row.id, level, **config.options) for level in config.curriculum]
+        mixed = [make_world(one.world, one.level, **one.options) for one in config.others]
         max_tokens = config.max_tokens or max(
-            longest_reply(one, known, codec) for one in (*levels, world)
+            longest_reply(one, baselines(one.spec.id), codec) for one in (*levels, *mixed, world)
         )
         if target.local:
             _check_context(target.model, max_tokens)
@@ -112,8 +115,9 @@ class Job:
         else:
             demonstrations = known[imitated]
         own = SavedModel(codec.name, max_tokens, config.temperature, "model")
+        config = replace(config, max_tokens=max_tokens, learning_rate=rate)
         return cls(
-            config=replace(config, max_tokens=max_tokens, learning_rate=rate),
+            config=config,
             world=world,
             curriculum=tuple(levels),
             roles=roles,
@@ -137,12 +141,29 @@ class Job:
             else preferences_of(
                 Path(config.dpo), row.id, world.level, roles[0], codec, config.dpo_margin
             ),
+            others=tuple(cls.resolve(config.for_world(one), target) for one in config.others),
         )
 
     @property
     def title(self) -> str:
         """The world with its level, for people."""
         return f"{self.world.spec.id} ({self.world.level})"
+
+    @property
+    def tag(self) -> str:
+        """The world with its level in metrics: `energy-small`."""
+        return f"{self.world.spec.short_name}-{self.world.level}"
+
+    @property
+    def trained(self) -> dict[str, tuple["Job", str]]:
+        """By name, what is trained: its job and its role.
+
+        In one world the trained roles, by their names; else the first role of each world, by the
+        world's tag.
+        """
+        if not self.others:
+            return {role: (self, role) for role in self.roles}
+        return {job.tag: (job, job.roles[0]) for job in (self, *self.others)}
 
     def warm_start(self) -> "Job":
         """Return the supervised job that comes before this one's reinforcement learning."""

@@ -23,7 +23,8 @@ class Evaluation:
         replies: the policy's replies on the first Task; empty where one was malformed.
         expected_by_task: what the replies on each Task earn in expectation over outcomes; none
             where their probabilities are unknown.
-        others: where several roles are trained, the evaluations of all but the first by role.
+        others: where several roles or worlds are trained, the evaluations of all but the first by
+            the name of what is trained, see `Job.trained`.
         conditions: what the returns depend on beside the weights: `model`, `temperature` and
             `max_tokens` of a reply.
     """
@@ -46,9 +47,9 @@ class Evaluation:
         """Mean expected return with its interval; `None` where it is unknown."""
         return mean_estimate(self.expected_by_task) if self.expected_by_task else None
 
-    def of(self, role: str) -> "Evaluation":
-        """Return the evaluation of a trained role; the first role's is this one."""
-        return self.others.get(role, self)
+    def of(self, name: str) -> "Evaluation":
+        """Return the evaluation of a trained role or world; the first one's is this one."""
+        return self.others.get(name, self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -140,10 +141,10 @@ class Outcome:
         before: the policy as it was, on held-out test Tasks.
         after: the policy as it became. After a collapse that is its last good checkpoint, or the
             start if there was none yet.
-        references: by trained role, scripted policies on the same Tasks.
+        references: by name of what is trained, scripted policies on the same Tasks.
         collapse: how the run collapsed, or `None`.
-        sampler_paths: by trained role, the `tinker://` path of the weights evaluated after
-            training; `None` for the base model.
+        sampler_paths: by name of what is trained, the `tinker://` path of the weights evaluated
+            after training; `None` for the base model.
         warm: the policy after its warm start; `None` without one.
     """
 
@@ -154,27 +155,27 @@ class Outcome:
     sampler_paths: Mapping[str, str | None]
     warm: Evaluation | None = None
 
-    def skill(self, role: str, *, since: Evaluation | None = None) -> "Skill":
-        """Return the skill of a trained role's policy before and after, paired by Task.
+    def skill(self, name: str, *, since: Evaluation | None = None) -> "Skill":
+        """Return the skill of a policy before and after, paired by Task.
 
         Args:
-            role: the role.
+            name: of what is trained.
             since: what counts as before; the start if `None`.
         """
         both = (since or self.before, self.after)
-        before, after = (found.of(role).returns_by_task for found in both)
-        return _skill(self.references[role].yardstick, before, after, role)
+        before, after = (found.of(name).returns_by_task for found in both)
+        return _skill(self.references[name].yardstick, before, after, name)
 
-    def expected_skill(self, role: str) -> "Skill | None":
+    def expected_skill(self, name: str) -> "Skill | None":
         """Return the skill by expected returns, free of the noise of outcomes.
 
         `None` where the probabilities of outcomes are unknown.
         """
-        yardstick = self.references[role].expected
-        before, after = (found.of(role).expected_by_task for found in (self.before, self.after))
+        yardstick = self.references[name].expected
+        before, after = (found.of(name).expected_by_task for found in (self.before, self.after))
         if yardstick is None or not before or not after:
             return None
-        return _skill(yardstick, before, after, role)
+        return _skill(yardstick, before, after, name)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -206,10 +207,10 @@ def _yardstick(data: Mapping[str, Any]) -> Yardstick:
 
 
 def _skill(
-    yardstick: Yardstick, before: Sequence[float], after: Sequence[float], role: str
+    yardstick: Yardstick, before: Sequence[float], after: Sequence[float], name: str
 ) -> Skill:
     """Return the skill of returns by Task before and after."""
-    rng = generator("skill", role, len(before))
+    rng = generator("skill", name, len(before))
     return Skill(
         yardstick.skill(before, rng),
         yardstick.skill(after, rng),

@@ -31,9 +31,12 @@ from tokengym.agents.training.filtering import (
 )
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import Batch
+from tokengym.agents.training.mixture import Mixture
+from tokengym.agents.training.opponents import names
 from tokengym.agents.training.sampling import PolicySampler, SeededRollouts
 from tokengym.agents.training.updates import Loss
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.task import Task
 from tokengym.envs.registry import spec
 from tokengym.rewards.advantages import Floats
 
@@ -153,10 +156,8 @@ class RolloutCollector:
             [group.rolled for group in own], [group.builder.logging_tags() for group in own]
         )
         metrics |= self._count(groups, verdicts, kept)
-        if isinstance(self.dataset, Curriculum):
-            first_role = [group for group in groups[:first] if group.role == groups[0].role]
-            returns = [np.mean(group.rolled.get_total_rewards()) for group in first_role]
-            metrics |= self.dataset.measure(step, float(np.mean(returns)))
+        if isinstance(self.dataset, Curriculum | Mixture):
+            metrics |= self.dataset.measure(step, _mean_returns(own))
         metrics |= {
             "groups/further": float(len(groups) - first),
             "groups/further_live": float(verdicts[first:].count(Verdict.LIVE)),
@@ -234,7 +235,11 @@ class RolloutCollector:
             records: list[RolloutRecord] = []
             recorded = builder
             if self.kept is not None and isinstance(builder, TaskGroupBuilder):
-                recorded = replace(builder, origin=self.kept.origin, record=records.extend)
+                # Worlds of a mixture have options and opponents of their own.
+                origin = replace(
+                    self.kept.origin, options=builder.options, opponents=names(builder.opponents)
+                )
+                recorded = replace(builder, origin=origin, record=records.extend)
             rolled = await self._play(recorded, sampling, (*key, number))
             self._require_credit(rolled)
             return _TaskGroup(builder, rolled, records, tokens_of(rolled))
@@ -317,6 +322,15 @@ class RolloutCollector:
         return {f"groups/{name}": value for name, value in (found | levels).items()}
 
 
+def _mean_returns(groups: Sequence[_TaskGroup]) -> list[tuple[Task, float]]:
+    """Return each Task with the mean return of its rollouts in its first trained role."""
+    return [
+        (group.builder.task, float(np.mean(group.by_role()[0].rolled.get_total_rewards())))
+        for group in groups
+        if isinstance(group.builder, TaskGroupBuilder)
+    ]
+
+
 def _table(groups: Sequence[_RoleGroup]) -> TurnTable:
     return turn_table([one.rolled for one in groups], [one.greedy for one in groups])
 
@@ -347,7 +361,10 @@ def _kept_records(
     """Return the records of the groups to keep; rollouts that nothing is learnt from have 0."""
 
     def placed(record: RolloutRecord, origin: Origin, advantage: float) -> RolloutRecord:
-        own = replace(origin, member=record.origin.member)
+        played = record.origin
+        own = replace(
+            origin, member=played.member, options=played.options, opponents=played.opponents
+        )
         return replace(record, origin=own, advantage=advantage)
 
     return [

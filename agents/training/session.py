@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import tinker
 
@@ -25,6 +25,7 @@ class Session:
         connection: to the service.
         client: of the service.
         opponents: by trained role, who plays each other role.
+        others: where several worlds are trained on, the opponents of all but this one's by tag.
         weights: the weights to begin with, where they are not the job's own start.
         episodes: bounds the episodes of evaluations that are under way at once.
     """
@@ -33,6 +34,7 @@ class Session:
     connection: Connection
     client: tinker.ServiceClient
     opponents: Mapping[str, Opponents]
+    others: Mapping[str, Mapping[str, Opponents]] = field(default_factory=dict)
     weights: Weights | None = None
     episodes: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(_EPISODES_AT_ONCE)
@@ -43,16 +45,16 @@ class Session:
     async def open(cls, job: Job, connection: Connection) -> AsyncIterator["Session"]:
         """Open a client of the service, and make the opponents that are models."""
         async with service_session(connection.base_url) as client:
-            opponents = {
-                role: {
-                    other: await who.connect(connection, client)
-                    if isinstance(who, SavedModel)
-                    else who
-                    for other, who in others.items()
-                }
-                for role, others in job.opponents.items()
+            opponents = await _connected(job, connection, client)
+            others = {
+                other.tag: await _connected(other, connection, client) for other in job.others
             }
-            yield cls(job, connection, client, opponents)
+            yield cls(job, connection, client, opponents, others)
+
+    def of(self, name: str) -> tuple["Session", str]:
+        """Return the session and the role of what is trained, see `Job.trained`."""
+        job, role = self.job.trained[name]
+        return replace(self, job=job, opponents=self.others.get(name, self.opponents)), role
 
     @property
     def opponent_names(self) -> dict[str, str]:
@@ -75,3 +77,16 @@ class Session:
     async def sampler(self, path: str | None) -> tinker.SamplingClient:
         """Return what samples from saved weights, or from the base model if `path` is `None`."""
         return await sampler_of(self.client, self.connection.model, path)
+
+
+async def _connected(
+    job: Job, connection: Connection, client: tinker.ServiceClient
+) -> dict[str, Opponents]:
+    """Return a job's opponents, by trained role, with a client for each that is a model."""
+    return {
+        role: {
+            other: await who.connect(connection, client) if isinstance(who, SavedModel) else who
+            for other, who in others.items()
+        }
+        for role, others in job.opponents.items()
+    }

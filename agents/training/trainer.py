@@ -23,6 +23,7 @@ from tokengym.agents.training.demonstrations import Demonstrations
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import BatchSource, train
+from tokengym.agents.training.mixture import MixedSource, Mixture
 from tokengym.agents.training.opponents import Opponents
 from tokengym.agents.training.preferences import Preferences
 from tokengym.agents.training.progress import Progress
@@ -30,6 +31,7 @@ from tokengym.agents.training.rollouts import RolloutCollector
 from tokengym.agents.training.run import Run, Weights
 from tokengym.agents.training.sampling import SeededRollouts
 from tokengym.agents.training.session import Session
+from tokengym.agents.training.skill_scale import SkillScale
 from tokengym.agents.training.tensorboard import TensorBoardLog
 from tokengym.envs.core.errors import OptionError
 
@@ -155,16 +157,30 @@ async def _source(
     if job.algorithm.filter == "resample":
         spare, _ = await job.further_dataset(dataset)()
     groups: RLDataset
-    groups, _ = await dataset()
-    if job.curriculum:
-        stages = [
-            Stage.measured(
-                world, job.roles[0], (await chz.replace(dataset, level=world.level)())[0]
+    rows = run.step_log(replies=False).current
+    if job.others:
+        sources = [
+            MixedSource(
+                one.job.tag,
+                one.job.dataset(one.opponents),
+                SkillScale.measured(one.job.world, role),
             )
-            for world in job.curriculum
+            for one, role in map(session.of, job.trained)
         ]
-        last = Stage.measured(job.world, job.roles[0], groups)
-        groups = Curriculum([*stages, last], run.step_log().current, job.config.bar)
+        sizes = job.config.groups_per_batch, job.config.steps
+        groups = Mixture(sources, rows, *sizes, job.config.shares, job.config.seed)
+    elif job.curriculum:
+        stages = [
+            Stage(
+                world.level,
+                (await chz.replace(dataset, level=world.level)())[0],
+                SkillScale.measured(world, job.roles[0]),
+            )
+            for world in (*job.curriculum, job.world)
+        ]
+        groups = Curriculum(stages, rows, job.config.bar)
+    else:
+        groups, _ = await dataset()
     return RolloutCollector(
         config, job.algorithm, groups, spare, job.policies, job.config.seed, rollouts
     )

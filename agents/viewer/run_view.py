@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.log import Segment
+from tokengym.agents.training.mixture import mixed_series
 from tokengym.agents.training.monitor import StepRow
 from tokengym.agents.training.outcome import References
 from tokengym.agents.training.run import Run
@@ -86,10 +87,17 @@ class RunView:
         }
 
     def curves(self) -> dict[str, Any]:
-        """Return the series over the completed steps and the levels of the reference lines."""
+        """Return the series over the completed steps, and by series its reference lines."""
         with self._stepping:
             rows = self._steps.current()
         series = {name: [_number(read(row)) for row in rows] for name, read in _SERIES.items()}
+        mixed = [dict(mixed_series(row)) for row in rows]
+        if any(mixed):
+            del series["return"]  # the mean over worlds moves with their shares
+        for tag in dict.fromkeys(tag for found in mixed for tag in found):
+            for what in ("return", "share"):
+                found = [worlds.get(tag, {}).get(what) for worlds in mixed]
+                series[f"{what} in {tag}"] = [_number(value) for value in found]
         return {
             "steps": [row.step for row in rows],
             "series": {
@@ -178,17 +186,23 @@ class RunView:
         changed = [segment.changed for segment in self._log.segments()]
         return "running" if time.time() - max(changed, default=0.0) < _QUIET_SECONDS else "stopped"
 
-    def _lines(self) -> dict[str, float]:
-        """Return the levels of null, random, blind and oracle, of the first trained role."""
-        references = self._run.references if self._run.exists else {}
-        if not references:
+    def _lines(self) -> dict[str, dict[str, float]]:
+        """Return by series of returns the levels of null, random, blind and oracle.
+
+        They are those of the first trained role, or of each of several worlds.
+        """
+        if not self._run.exists or not (references := self._run.references):
             return {}
-        first: References = next(iter(references.values()))
-        blind = first.yardstick.blind_name
-        names = {"null": "null", "random": "random", blind: "blind", "oracle": "oracle"}
-        return {
-            shown: first.lines[name].value for name, shown in names.items() if name in first.lines
-        }
+        if self._run.config.others:
+            return {f"return in {tag}": _levels(found) for tag, found in references.items()}
+        return {"return": _levels(next(iter(references.values())))}
+
+
+def _levels(references: References) -> dict[str, float]:
+    blind = references.yardstick.blind_name
+    names = {"null": "null", "random": "random", blind: "blind", "oracle": "oracle"}
+    lines = references.lines
+    return {shown: lines[name].value for name, shown in names.items() if name in lines}
 
 
 def compare(left: RunView, right: RunView) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from tokengym.agents.analysis.run_ties import SERIES, RunTies, run_ties
 from tokengym.agents.cli import app
 from tokengym.agents.training.collapse import Collapse
-from tokengym.agents.training.config import preset
 from tokengym.agents.training.outcome import Evaluation, Outcome
+from tokengym.agents.training.presets import preset
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tokengym.agents.training.config import TrainConfig, preset
+from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.cost import Cost, job_cost
 from tokengym.agents.training.job import Job
+from tokengym.agents.training.presets import preset
 from tokengym.envs import Episode, make_world
 
 SETTINGS = preset("forecast", steps=10, groups_per_batch=4, group_size=2, evaluation_tasks=16)

@@ -9,10 +9,11 @@ from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.rollouts import train_segment
-from tokengym.agents.training.config import preset
 from tokengym.agents.training.curriculum import SKILL, STAGE, Curriculum, Stage
 from tokengym.agents.training.monitor import StepRow
+from tokengym.agents.training.presets import preset
 from tokengym.agents.training.run import Run
+from tokengym.agents.training.skill_scale import SkillScale
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world
 
@@ -32,14 +33,16 @@ class Numbers(RLDataset):
 
 def run_through(skills: Sequence[float], bar: float = 0.5) -> list[str]:
     """Return the batches of steps whose rollouts have these skills."""
-    stages = [Stage(name, Numbers(name), 0.2, 0.8) for name in ("easy", "hard")]
+    scale = SkillScale(0.2, 0.8)
+    stages = [Stage(name, Numbers(name), scale) for name in ("easy", "hard")]
+    task = make_world("forecast").task("train", 0)
     rows: list[StepRow] = []
     batches = []
     for step, skill in enumerate(skills):
         # A new object each step: the place must come from the log alone.
         curriculum = Curriculum(stages, lambda: rows, bar)
         batches += [str(one) for one in curriculum.get_batch(step)]
-        found = curriculum.measure(step, 0.2 + 0.6 * skill)
+        found = curriculum.measure(step, [(task, 0.2 + 0.6 * skill)])
         assert found[SKILL] == pytest.approx(skill)
         rows.append(StepRow(step, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, None, None, 1.0, 1.0, found))
     return batches
@@ -59,10 +62,10 @@ def test_the_last_level_is_never_left_and_a_high_bar_never_reached() -> None:
 
 
 def test_the_ends_are_the_best_blind_policy_and_the_oracle() -> None:
-    stage = Stage.measured(make_world("forecast", "easy"), "forecaster", Numbers("easy"))
-    assert 0.7 < stage.blind < stage.oracle < 0.95
-    assert stage.skill(stage.oracle) == 1.0
-    assert stage.skill(stage.blind) == 0.0
+    scale = SkillScale.measured(make_world("forecast", "easy"), "forecaster")
+    assert 0.7 < scale.blind < scale.oracle < 0.95
+    assert scale.skill(scale.oracle) == 1.0
+    assert scale.skill(scale.blind) == 0.0
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tokengym.agents.tinker import codec_named
 from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripted
 from tokengym.agents.toy_model import MODEL_DIR
-from tokengym.agents.training.config import preset
 from tokengym.agents.training.demonstrations import datums
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.learners import POLICY
+from tokengym.agents.training.presets import preset
 from tokengym.agents.training.trainer import demonstrations_of
 from tokengym.envs.core.rollout import play
 from tokengym.envs.disruption.challengers import scripted

@@ -18,8 +18,8 @@ from tokengym.agents.service.engine.checkpoints import (
     CheckpointStore,
 )
 from tokengym.agents.toy_model import MODEL_DIR
-from tokengym.agents.training.config import preset
 from tokengym.agents.training.exporting import TrainedAdapter
+from tokengym.agents.training.presets import preset
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 

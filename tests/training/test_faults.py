@@ -20,9 +20,9 @@ from tests.analysis.test_compare import finished
 from tests.training.test_monitor import line
 from tokengym.agents.cli import app
 from tokengym.agents.cli.failures import describe, write_anything
-from tokengym.agents.training.config import preset
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.mending import mend_run
+from tokengym.agents.training.presets import preset
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.run import SCHEMA_VERSION, Run
 

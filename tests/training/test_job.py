@@ -21,8 +21,8 @@ from tests.training.jobs import run_job
 from tokengym.agents.cli import run as command_line
 from tokengym.agents.service import ServiceDiedError
 from tokengym.agents.training import learners
-from tokengym.agents.training.config import preset
 from tokengym.agents.training.connection import KEY_VARIABLE, ServiceRefusedError
+from tokengym.agents.training.presets import preset
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 

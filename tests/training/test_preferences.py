@@ -12,10 +12,11 @@ import tinker
 from tests.training.jobs import metrics, run_job, write_rollouts
 from tokengym.agents.cli.compare import method
 from tokengym.agents.rollouts import Origin, RolloutRecord, TurnRecord, train_segment
-from tokengym.agents.training.config import TrainConfig, preset
+from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.preferences import Preferences, TokenPair, preferences_of
+from tokengym.agents.training.presets import preset
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.tokens.episode import Episode

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
-from tokengym.agents.training.config import preset
+from tokengym.agents.training.presets import preset
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import TokengymError
 

@@ -8,7 +8,8 @@ import pytest
 
 from tests.training.folders import ROUNDING, differences
 from tests.training.jobs import run_job, write_rollouts
-from tokengym.agents.training.config import TrainConfig, preset
+from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.presets import preset
 from tokengym.agents.training.progress import Bar
 from tokengym.agents.training.run import Run
 

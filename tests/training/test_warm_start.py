@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from tests.training.jobs import metrics, run_job
-from tokengym.agents.training.config import TrainConfig, preset
+from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.learning_rate import scaled_learning_rate
+from tokengym.agents.training.presets import preset
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 

@@ -142,7 +142,7 @@ class App {
     const done = run.curves.steps.length;
     const clear = Object.fromEntries(DETAILED.map((name) => [name, ""]));
     replace(this.top,
-      h("h1", {}, run.world ? `${run.world.split("/").pop()} ${run.level}` : run.name),
+      h("h1", {}, run.world ? [run, ...run.config.others].map((one) => `${one.world.split("/").pop()} ${one.level}`).join(", ") : run.name),
       h("span", {class: `state ${run.state}`}, run.state, run.steps > 0 && ` · ${done} of ${plural(run.steps, "step")}`),
       run.before && h("span", {class: "score"}, `held-out return ${show(run.before[0])}`, run.after && ` → ${show(run.after[0])}`),
       h("span", {class: "space"}),

@@ -14,7 +14,11 @@ const PANELS = [
 
 // runs: [{name, curves, total}], the first in colour 0, one to compare with in colour 1.
 function drawCharts(runs, chosen, choose) {
-  const panels = PANELS.filter(([, names]) => runs.some((run) => names.some((name) => run.curves.series[name])));
+  const worlds = Object.keys(runs[0].curves.series).filter((name) => name.startsWith("return in "));
+  const shares = Object.keys(runs[0].curves.series).filter((name) => name.startsWith("share in "));
+  const mixed = worlds.map((name) => [name.replace("return", "Return"), [name], false, "Click a step for its rollouts."]);
+  if (shares.length) mixed.push(["Worlds", shares, true, "Share of the groups."]);
+  const panels = [...PANELS, ...mixed].filter(([, names]) => runs.some((run) => names.some((name) => run.curves.series[name])));
   return panels.map(([title, names, share, hint]) => {
     const drawn = chart(runs, title, names, share, chosen, (step) => choose(title, step));
     const several = names.length > 1;
@@ -30,7 +34,7 @@ function chart(runs, title, names, share, chosen, choose) {
   const {width, height, left, right, top, bottom} = CHART;
   const steps = runs.flatMap((run) => run.curves.steps);
   const last = Math.max(...steps, ...runs.map((run) => (run.total || 1) - 1), 1);
-  const lines = title === "Return" ? Object.entries(runs[0].curves.lines) : [];
+  const lines = Object.entries(runs[0].curves.lines[names[0]] || {});
   const values = runs.flatMap((run) => names.flatMap((name) => run.curves.series[name] || [])).filter((v) => v !== null);
   const levels = lines.map(([, level]) => level);
   let low = share ? 0 : Math.min(...values, ...levels), high = share ? 1 : Math.max(...values, ...levels);

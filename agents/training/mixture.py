@@ -1,0 +1,190 @@
+"""Several worlds in one run: every batch mixes groups of all, in shares that follow progress."""
+
+import asyncio
+import math
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import chz
+from tinker_cookbook.rl.interleaved import InterleavedRLDatasetBuilder
+from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
+
+from tokengym.agents.tinker.dataset import TaskDatasetBuilder
+from tokengym.agents.tinker.groups import TaskGroupBuilder
+from tokengym.agents.training.monitor import StepRow
+from tokengym.agents.training.skill_scale import SkillScale
+from tokengym.envs.core.task import Task
+
+PHASE = 5
+"""Steps over which shares stay as they are and skill is averaged: one step's rollouts are few."""
+_EVEN = 0.5
+"""Part of the groups that all worlds share alike, so that none is forgotten and progress in each
+goes on being measured."""
+_SEEDS = 1_000_000
+_PREFIX = "mixture/"
+
+
+@dataclass(frozen=True)
+class MixedSource:
+    """One world of a mixture.
+
+    Attributes:
+        tag: its name in metrics.
+        builder: of its groups.
+        scale: that its skill is measured on.
+    """
+
+    tag: str
+    builder: TaskDatasetBuilder
+    scale: SkillScale
+
+
+class Mixture(RLDataset):
+    """Batches of groups of several worlds, interleaved by the cookbook, anew every five steps.
+
+    A group is of one world. Without fixed shares a world's share of the next five steps grows with
+    its learning progress, the absolute change of its mean skill from five steps to the next five
+    (as in Matiisen et al. 2017, arXiv:1707.00183), less the standard error of that change: what
+    chance alone explains is no progress. Half of the groups are shared alike. Shares are worked out
+    from the logged steps alone, so a resumed run finds them again; the step right before is left
+    out, since with `mode="async"` it is still under way.
+
+    Args:
+        sources: the worlds.
+        rows: returns the completed steps.
+        groups_per_batch: groups of a batch.
+        steps: number of batches.
+        shares: fixed relative shares, or none.
+        seed: of the order in which worlds and Tasks come.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[MixedSource],
+        rows: Callable[[], Sequence[StepRow]],
+        groups_per_batch: int,
+        steps: int,
+        shares: Sequence[float] = (),
+        seed: int = 0,
+    ) -> None:
+        self._sources = sources
+        self._rows = rows
+        self._groups_per_batch = groups_per_batch
+        self._steps = steps
+        self._fixed = tuple(share / sum(shares) for share in shares)
+        self._seed = seed
+        self._phase: tuple[int, RLDataset] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of batches."""
+        return self._steps
+
+    def get_batch(self, index: int) -> Sequence[EnvGroupBuilder]:
+        """Return the groups of step `index`; must not be called from an event loop."""
+        start = index - index % PHASE
+        if self._phase is None or self._phase[0] != start:
+            self._phase = start, asyncio.run(self._interleaved(start))
+        groups = self._phase[1].get_batch(index - start)
+        first = index * self._groups_per_batch
+        return [
+            replace(group, groups_in_batch=len(groups), number=first + place)
+            for place, group in enumerate(groups)
+            if isinstance(group, TaskGroupBuilder)
+        ]
+
+    def measure(self, step: int, played: Sequence[tuple[Task, float]]) -> dict[str, float]:
+        """Return the metrics of a step.
+
+        Args:
+            step: the step.
+            played: its Tasks, each with the mean return of its group.
+
+        Returns:
+            by world `mixture/TAG/share`, what it was due, and, where it had any groups, their
+            `mixture/TAG/skill`.
+        """
+        found = {}
+        for source, share in zip(self._sources, self.shares(step), strict=True):
+            world, level = source.builder.world, source.builder.level
+            returns = [
+                value for task, value in played if (task.world, task.level) == (world, level)
+            ]
+            found[f"{_PREFIX}{source.tag}/share"] = share
+            if returns:
+                skill = source.scale.skill(statistics.fmean(returns))
+                found[f"{_PREFIX}{source.tag}/skill"] = skill
+        return found
+
+    def shares(self, step: int) -> tuple[float, ...]:
+        """Return the worlds' shares of the groups of a step; they sum to 1."""
+        count = len(self._sources)
+        even = (1.0 / count,) * count
+        if self._fixed:
+            return self._fixed
+        last = step - step % PHASE - 1
+        rows = {row.step: row.metrics for row in self._rows()}
+        recent = [rows.get(one, {}) for one in range(last - PHASE, last)]
+        before = [rows.get(one, {}) for one in range(last - 2 * PHASE, last - PHASE)]
+        names = [f"{_PREFIX}{source.tag}/skill" for source in self._sources]
+        progress = [
+            _progress(*([row[name] for row in part if name in row] for part in (before, recent)))
+            for name in names
+        ]
+        total = sum(progress)
+        if not total:
+            return even
+        return tuple(_EVEN / count + (1.0 - _EVEN) * part / total for part in progress)
+
+    async def _interleaved(self, start: int) -> RLDataset:
+        """Return the batches of the five steps from `start`, of Tasks no other steps have."""
+        groups = PHASE * self._groups_per_batch
+        builder = InterleavedRLDatasetBuilder(
+            sources=[
+                chz.replace(
+                    source.builder,
+                    first_task=source.builder.first_task + start * self._groups_per_batch,
+                    n_batches=groups,
+                    groups_per_batch=1,
+                    prefetch=False,
+                )
+                for source in self._sources
+            ],
+            weights=list(self.shares(start)),
+            groups_per_batch=self._groups_per_batch,
+            total_batches=PHASE,
+            seed=self._seed * _SEEDS + start,
+        )
+        return (await builder())[0]
+
+
+def mixed_series(row: StepRow) -> Iterator[tuple[str, Mapping[str, float]]]:
+    """Yield the worlds of a step of a mixture, each with its `return`, `share` and `skill`.
+
+    What a step did not log is left out: a world that had no groups has no return.
+    """
+    for name in row.metrics:
+        if name.startswith(_PREFIX) and name.endswith("/share"):
+            tag = name.removeprefix(_PREFIX).removesuffix("/share")
+            logged = {
+                "return": f"env/{tag}/reward/total",
+                "share": name,
+                "skill": f"{_PREFIX}{tag}/skill",
+            }
+            yield (
+                tag,
+                {
+                    what: float(row.metrics[key])
+                    for what, key in logged.items()
+                    if key in row.metrics
+                },
+            )
+
+
+def _progress(before: Sequence[float], recent: Sequence[float]) -> float:
+    """Return how much more a mean has changed than its standard error; 0 if that is not known."""
+    if min(len(before), len(recent)) < 2:
+        return 0.0
+    change = abs(statistics.fmean(recent) - statistics.fmean(before))
+    error = math.sqrt(sum(statistics.variance(part) / len(part) for part in (before, recent)))
+    return max(0.0, change - error)
