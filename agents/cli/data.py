@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tokengym.agents.cli.data_days import days
 from tokengym.envs.core.errors import OptionError
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ data = typer.Typer(help="Build sets of real data.", no_args_is_help=True)
 @data.callback()
 def _data() -> None:
     """Build sets of real data."""
+
+
+data.command()(days)
 
 
 @data.command()

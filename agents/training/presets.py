@@ -38,7 +38,9 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
         start = {"options": options, **_PRETRAINED}
     if given.get("self_play"):
         start["steps"] = _SELF_PLAY_STEPS
-    base = TrainConfig(world=row.id, level=level or row.levels[0], **start)
+    level = level or row.levels[0]
+    start |= row.level_training.get(level, {})
+    base = TrainConfig(world=row.id, level=level, **start)
     if "options" in given:
         # A world's own options are for Tasks it draws; records of a user have no exact label.
         drawn = "data" not in given["options"]

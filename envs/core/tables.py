@@ -1,9 +1,12 @@
 """Reading a user's text files and CSV tables. Every error names file, line and reason."""
 
 import csv
+import gzip
 import io
 import math
+import re
 import sys
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -16,10 +19,12 @@ Source = str | Path
 
 MOST_WHOLE = 1_000_000
 """Largest whole number in a table, unless a column has a bound of its own."""
+_GZIP = b"\x1f\x8b"
+_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
 
 def read_text(path: Source, *, damaged: str = "strict") -> str:
-    """Return the text of a file in UTF-8, without its byte order mark.
+    """Return the text of a file in UTF-8, without its byte order mark, uncompressed if gzipped.
 
     Args:
         path: the file.
@@ -29,12 +34,16 @@ def read_text(path: Source, *, damaged: str = "strict") -> str:
         DataError: if it cannot be read.
     """
     try:
-        return Path(path).read_text(encoding="utf-8-sig", errors=damaged)
-    except (OSError, UnicodeDecodeError) as error:
+        content = Path(path).read_bytes()
+        if content.startswith(_GZIP):
+            content = gzip.decompress(content)
+        text = content.decode("utf-8-sig", errors=damaged)
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def csv_rows(content: str) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(content: str, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
     """Yield the line each row of a CSV begins on, from 1, and its cells; blank lines are left out.
 
     Raises:
@@ -44,7 +53,7 @@ def csv_rows(content: str) -> Iterator[tuple[int, list[str]]]:
     # global to the process: it is put back as soon as the rows are read.
     before = csv.field_size_limit(sys.maxsize)
     try:
-        reader = csv.reader(io.StringIO(content, newline=""))
+        reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter)
         rows = []
         line = 1
         for cells in reader:
@@ -67,11 +76,13 @@ class Row(NamedTuple):
         place: file and line, for errors.
         line: line it begins on.
         cells: by column, without blanks around them.
+        decimal: the decimal sign of its numbers.
     """
 
     place: str
     line: int
     cells: Mapping[str, str]
+    decimal: str = "."
 
     def text(self, column: str) -> str:
         """Return the cell under `column`; an empty one is refused."""
@@ -95,22 +106,34 @@ class Row(NamedTuple):
     def number(self, column: str) -> float:
         """Return the cell under `column` as a finite number."""
         cell = self.cells[column]
-        value = _finite(cell)
+        value = self._finite(cell)
         if value is None:
             what = repr(cell) if cell else "an empty cell"
-            raise DataError(f"{self.place}: {column} is {what}, no number")
+            comma = _DECIMAL_COMMA.fullmatch(cell) and self.decimal == "."
+            hint = " (decimal commas need semicolons between columns)" if comma else ""
+            raise DataError(f"{self.place}: {column} is {what}, no number{hint}")
         return value
 
     def positive(self, column: str) -> float:
         """Return the cell under `column` as a finite number above 0."""
-        value = _finite(self.cells[column])
+        value = self._finite(self.cells[column])
         if value is None or value <= 0.0:
             raise DataError(f"{self.place}: {column} is {self.cells[column]!r}, no number above 0")
         return value
 
+    def _finite(self, cell: str) -> float | None:
+        try:
+            value = float(cell.replace(self.decimal, "."))
+        except ValueError:
+            return None
+        return value if math.isfinite(value) else None
+
 
 class Table:
     """A CSV file with a header. Cells are text; the methods of `Row` convert them to numbers.
+
+    Columns may be separated by semicolons, as spreadsheets write them where the decimal sign is a
+    comma; numbers may then have either sign. Gzipped files are read as they are.
 
     Args:
         path: the file.
@@ -127,7 +150,10 @@ class Table:
     def __init__(self, path: Source) -> None:
         self.path = path
         try:
-            found = list(csv_rows(read_text(path)))
+            content = read_text(path)
+            head = content.partition("\n")[0]
+            semicolons = head.count(";") > head.count(",")
+            found = list(csv_rows(content, ";" if semicolons else ","))
         except csv.Error as error:
             raise DataError(f"{path}: cannot be read: {error}") from error
         if len(found) < 2:
@@ -137,10 +163,14 @@ class Table:
         for line, cells in found[1:]:
             place = f"{path}, line {line}"
             if len(cells) != len(self.header):
-                raise DataError(f"{place}: {len(cells)} cells under {len(self.header)} columns")
+                raise DataError(
+                    f"{place}: {len(cells)} cells under {len(self.header)} columns"
+                    + " (separate columns by semicolons if numbers have decimal commas)"
+                    * (len(cells) > len(self.header) and not semicolons)
+                )
             # Of columns with one name, the first.
             named = reversed([*zip(self.header, map(str.strip, cells), strict=True)])
-            self.rows.append(Row(place, line, dict(named)))
+            self.rows.append(Row(place, line, dict(named), "," if semicolons else "."))
 
     def has(self, *names: str) -> str | None:
         """Return the first of `names` that is a column."""
@@ -168,11 +198,3 @@ class Table:
         """Return the first column named one of `names`, as finite numbers."""
         name = self.require(*names)
         return [row.number(name) for row in self.rows]
-
-
-def _finite(cell: str) -> float | None:
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None

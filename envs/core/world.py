@@ -7,6 +7,7 @@ splits and indices of Tasks, the compiled Tasks, the reward grid and the declare
 
 import copy
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -35,6 +36,8 @@ PROMPTS = ("full", "terse")
 """Prompts for models that know English, and for tiny ones that were trained on short texts."""
 
 _MOST_DRAWS = 10_000
+_MOST_REFUSALS = 200
+"""Instances without an answer after which drawing is given up: each one may take long to solve."""
 _COMPILED_TASKS_KEPT = 1024
 
 Compiled = TypeVar("Compiled", default=Any)
@@ -51,6 +54,10 @@ class Optimum(NamedTuple):
 
     value: float
     exact: bool
+
+
+class Unusable(str):
+    """Why an instance is refused, for the error if all are."""
 
 
 class World(ABC, Generic[Compiled]):
@@ -178,7 +185,10 @@ class World(ABC, Generic[Compiled]):
         """Draw instances until one belongs to `split` and has an answer; return its Task."""
         rng = generator(self.spec.id, split, self.level, index, *self._drawing_options())
         windows = self._windows
-        for _ in range(_MOST_DRAWS):
+        refusals: Counter[str] = Counter()
+        draws = 0
+        while draws < _MOST_DRAWS and refusals.total() < _MOST_REFUSALS:
+            draws += 1
             if windows is None:
                 instance = plain(self._draw(rng))
                 owner = self.split_of(instance)
@@ -186,12 +196,16 @@ class World(ABC, Generic[Compiled]):
                 start = windows.starts[int(rng.integers(len(windows)))]
                 instance = plain(self._draw_window(rng, start))
                 owner = windows[start]
-            answer = self._solve(instance, rng) if owner == split else None
-            if answer is not None:
+            if owner != split:
+                continue
+            answer = self._solve(instance, rng)
+            if isinstance(answer, Mapping):
                 return self._new_task(split, index, instance, plain(answer))
+            refusals[answer or "it has no answer"] += 1
+        reasons = "; ".join(f"{count} times: {why}" for why, count in refusals.most_common(3))
         raise TaskError(
             f"{self.spec.id} at level {self.level!r} gave no usable instance for {split!r} "
-            f"in {_MOST_DRAWS} draws"
+            f"in {draws} draws" + (f", refused {reasons}" if reasons else "")
         )
 
     def split_of(self, instance: Mapping[str, Any]) -> str:
@@ -248,8 +262,8 @@ class World(ABC, Generic[Compiled]):
     @abstractmethod
     def _solve(
         self, instance: Mapping[str, Any], rng: np.random.Generator
-    ) -> Mapping[str, Any] | None:
-        """Return the hidden answer (optimum, outcomes), or `None` to draw another instance."""
+    ) -> Mapping[str, Any] | Unusable | None:
+        """Return the hidden answer (optimum, outcomes); else another instance is drawn."""
 
     @abstractmethod
     def optimum(self, task: Task) -> Mapping[str, Optimum]:

@@ -12,13 +12,15 @@ from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.energy.grammar import write_commands
 from tokengym.envs.energy.house import House
-from tokengym.envs.energy.oracle import UNSAFE, plan
+from tokengym.envs.energy.oracle import UNSAFE, Plan, plan
 from tokengym.envs.energy.outcome import Commands
 from tokengym.envs.energy.rules import Rule, hold, self_consumption, time_of_use
 from tokengym.envs.energy.world import EnergyWorld
 
 _NOISE = 0.3
 _MARGIN = 0.25
+_ASCENT = 1.0
+"""Money per unit by which a miss raises the multiplier of `lagrangian`."""
 
 
 def null(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -40,12 +42,22 @@ def mpc(world: World, turn: Turn, rng: np.random.Generator) -> str:
         now = shown.step + 1
         low = plant.low[:now] + tuple(least + _MARGIN for least in plant.low[now:])
         plant = replace(plant, low=low, high=plant.high - _MARGIN)
-    planned = plan(plant, shown.step, shown.state, UNSAFE)
-    if planned is None:
-        return _reply(world, hold(shown.plant, shown.step, shown.state))
-    # Hundredths, rounded towards more stored energy: what is shown is rounded down.
-    first = planned.commands[0]
-    return _reply(world, tuple(math.ceil(power * 100.0 - 1e-6) / 100.0 for power in first))
+    return _first_of(world, plan(plant, shown.step, shown.state, UNSAFE, spent=sum(shown.missed)))
+
+
+def lagrangian(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    """Plan like `mpc`, but with a price on what is missed instead of a limit: dual ascent.
+
+    The price begins at twice the highest price of energy and rises with every miss by `_ASCENT`
+    per unit beyond the budget's share of the steps so far, never below 0.
+    """
+    shown = EnergyWorld.cast(world).shown
+    plant = replace(shown.plant, budget=0.0)
+    share = shown.plant.budget / plant.steps
+    multiplier = 2.0 * max(map(abs, plant.price))
+    for missed in shown.missed:
+        multiplier = max(multiplier + _ASCENT * (missed - share), 0.0)
+    return _first_of(world, plan(plant, shown.step, shown.state, multiplier))
 
 
 def noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -62,6 +74,16 @@ def noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
 def oracle(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Read the optimal plan from the Task's answer."""
     return _reply(world, EnergyWorld.cast(world).optimal_commands, decimals=12)
+
+
+def _first_of(world: World, planned: Plan | None) -> str:
+    """Write the first commands of a plan, or those of the safe hold if there is none."""
+    if planned is None:
+        shown = EnergyWorld.cast(world).shown
+        return _reply(world, hold(shown.plant, shown.step, shown.state))
+    # Hundredths, rounded towards more stored energy: what is shown is rounded down.
+    first = planned.commands[0]
+    return _reply(world, tuple(math.ceil(power * 100.0 - 1e-6) / 100.0 for power in first))
 
 
 def _following(rule: Rule) -> Policy:
@@ -99,6 +121,7 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
         "self_consumption": _following(self_consumption),
         "time_of_use": _following(time_of_use),
         "noisy": noisy,
+        "lagrangian": lagrangian,
         "mpc": mpc,
         "oracle": oracle,
     }

@@ -13,6 +13,7 @@ from tokengym.envs.energy.prompt import (
     cents,
     clipped,
     fresh_forecasts,
+    pays_to_buy,
     shortfall,
     storm_hours,
 )
@@ -48,7 +49,12 @@ class FullPrompt(Prompt):
         """Return the text of the last Turn."""
         broken = sum(1 for cost in safety if cost > 0.0)
         kept = "The limit was always kept."
-        if broken:
+        if broken and self._plant.budget:
+            kept = (
+                f"The limit was missed by {shortfall(sum(safety))} {self._unit} in all, of "
+                f"{self._plant.budget:g} allowed."
+            )
+        elif broken:
             worst = shortfall(max(safety))
             kept = (
                 f"The limit was missed in {broken} of {self._span}, by up to {worst} {self._unit}."
@@ -144,15 +150,29 @@ class FullPrompt(Prompt):
 
     def _score(self, safe: str) -> list[str]:
         """Write what the score depends on, and what becomes of commands that cannot be done."""
+        kept, missed = "If the limit is always kept", "If the limit is missed"
+        if self._plant.budget:
+            kept = "If no more is missed than is allowed in all"
+            missed = "If more is missed"
         return [
             "- A command that cannot be done is replaced by the nearest one that can, and you are "
             "told. A reply without a command, or one that is cut off, counts as 0 kW and lowers "
             "the score.",
-            "- The score is from 0 to 1. If the limit is always kept, it is at least 0.24, and the "
+            f"- The score is from 0 to 1. {kept}, it is at least 0.24, and the "
             f"higher the less you pay: 0.43 for {safe}, 1 for the cheapest plan that knows "
-            "everything in advance. If the limit is missed, it is below 0.24, and the lower the "
+            f"everything in advance. {missed}, it is below 0.24, and the lower the "
             "more is missed. A miss below 0.000001 is ignored.",
         ]
+
+    def _allowance(self) -> str:
+        """Write by how much the limit may be missed, where a budget allows it."""
+        budget = self._plant.budget
+        if not budget:
+            return ""
+        return (
+            f" Up to {budget:g} {self._unit} may be missed in all, the misses of all "
+            f"{self._step}s added."
+        )
 
     def _microgrid(self, grid: Microgrid) -> str:
         eta = f"{grid.efficiency:g}"
@@ -169,7 +189,7 @@ class FullPrompt(Prompt):
             ),
             "",
             f"The limit: at the end of every {self._step} the battery must hold at least the "
-            f"reserve of that {self._step}.",
+            f"reserve of that {self._step}.{self._allowance()}",
             f"- The battery holds at most {grid.capacity:g} kWh. It takes or gives at most "
             f"{grid.power:g} kW. Of each kWh charged it stores {eta} kWh; for each kWh given it "
             f"loses 1/{eta} kWh.{leak} Its energy is shown rounded down. Each kWh charged or given "
@@ -212,6 +232,13 @@ class FullPrompt(Prompt):
     def _more(self, grid: Microgrid) -> list[str]:
         """Write what only some homes have."""
         lines = []
+        if pays_to_buy(grid):
+            lines.append(
+                "- At a negative price you are paid for what you buy; at a negative sale price you "
+                "pay for what you sell. The sun is then left unused wherever that is cheaper: the "
+                f"home buys or sells in a {self._step}, never both. The battery charges or "
+                "discharges, never both."
+            )
         if grid.chance:
             lines.append(self._outages(grid))
         elif max(*grid.load, *grid.load_forecast) > grid.import_cap:
@@ -257,7 +284,7 @@ class FullPrompt(Prompt):
             self._task("heat pump of a house", f"from 0 to {house.power:g}"),
             "",
             f"The limit: at the end of every {self._step} the indoor temperature must lie between "
-            f"the low of that {self._step} and {house.high:g} degrees.",
+            f"the low of that {self._step} and {house.high:g} degrees.{self._allowance()}",
             f"- In each {self._step} the indoor temperature rises by {dt}({house.cop:g} * HEAT + "
             f"gain - {house.loss:g} * (indoor - outside)) / {house.capacity:g} degrees, with "
             "indoor as it was before. It is shown rounded down.",

@@ -5,6 +5,7 @@ or punished by hidden digits.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,13 @@ WEAR = 0.02
 IMPORT_CAP, EXPORT_CAP = 10.0, 3.0
 """kW, as the soma configurations have them."""
 _STORM = 4.0
+_NO_DEVICES: Mapping[str, float] = MappingProxyType({})
 
 
-def draw_microgrid(rng: np.random.Generator, level: Level) -> Mapping[str, Any]:
-    """Draw a synthetic home microgrid: the fields of `Microgrid`."""
+def draw_microgrid(
+    rng: np.random.Generator, level: Level, devices: Mapping[str, float] = _NO_DEVICES
+) -> Mapping[str, Any]:
+    """Draw a synthetic home microgrid: the fields of `Microgrid`. For `devices` see `draw_home`."""
     start, hours = _draw_hours(rng, level)
     shown = np.concatenate([(hours[0] - np.arange(level.history, 0, -1) * _dt(level)) % 24, hours])
     load = weather.demand(rng, shown)
@@ -40,11 +44,21 @@ def draw_microgrid(rng: np.random.Generator, level: Level) -> Mapping[str, Any]:
         "resale": np.full(level.steps, round(rng.uniform(0.04, 0.12), 2)),
         "before": [[a, b] for a, b in zip(load, pv, strict=True)][: level.history],
     }
-    return draw_home(rng, level, hours, days)
+    return draw_home(rng, level, hours, days, devices)
+
+
+def draw_tariff(rng: np.random.Generator, hours: weather.Hours) -> Mapping[str, Any]:
+    """Draw the fields price and resale of a home whose data have no prices."""
+    price = weather.tariff(rng, hours)
+    return {"price": price, "resale": np.full(len(hours), round(rng.uniform(0.04, 0.12), 2))}
 
 
 def draw_home(
-    rng: np.random.Generator, level: Level, hours: weather.Hours, days: Mapping[str, Any]
+    rng: np.random.Generator,
+    level: Level,
+    hours: weather.Hours,
+    days: Mapping[str, Any],
+    devices: Mapping[str, float] = _NO_DEVICES,
 ) -> Mapping[str, Any]:
     """Draw the equipment of a home whose time series are given: the fields of `Microgrid`.
 
@@ -52,10 +66,17 @@ def draw_home(
         rng: randomness.
         level: the level.
         hours: hour of the day by step.
-        days: the fields start, load, pv, price, resale and before, maybe up.
+        days: the fields start, load, pv, price, resale and before, maybe up and carbon.
+        devices: what is not drawn: battery_kwh, battery_kw, import_cap_kw and export_cap_kw, and
+            pv_scale, a factor of the sun.
     """
     dt = _dt(level)
     capacity, power = round(rng.uniform(4.0, 16.0), 1), round(rng.uniform(3.3, 5.0), 1)
+    capacity, power = devices.get("battery_kwh", capacity), devices.get("battery_kw", power)
+    scale = devices.get("pv_scale", 1.0)
+    if scale != 1.0:
+        before = [[load, round(scale * pv, 2)] for load, pv in days["before"]]
+        days = {**days, "pv": (scale * days["pv"]).round(2), "before": before}
     efficiency = round(rng.uniform(0.9, 0.95) ** 0.5, 2)
     calm, guarded = (capacity * rng.uniform(*band) for band in level.reserve)
     begins = int(rng.integers(6, 21))
@@ -78,8 +99,8 @@ def draw_home(
         "efficiency": efficiency,
         "leak": level.leak * dt,
         "energy": max(np.floor(energy * 10.0) / 10.0, schedule[0]),
-        "import_cap": IMPORT_CAP,
-        "export_cap": EXPORT_CAP,
+        "import_cap": devices.get("import_cap_kw", IMPORT_CAP),
+        "export_cap": devices.get("export_cap_kw", EXPORT_CAP),
         "wear": WEAR,
         "critical": 0.5 if level.outages else 1.0,
         "regain": round(0.4 * power * dt, 2),
@@ -97,8 +118,9 @@ def draw_home(
         "car": _draw_car(rng, hours) if level.car else [],
         "price_forecast": expected,
         "price_updates": [],
-        "price_of_missing": round(max(expected) / efficiency, 3),
-        "price_of_extra": round(min(expected) * efficiency, 3),
+        # A store is worth nothing, never less, where energy itself is.
+        "price_of_missing": round(max(*expected, 0.0) / efficiency, 3),
+        "price_of_extra": round(max(min(expected), 0.0) * efficiency, 3),
         **days,
     }
 
@@ -148,8 +170,8 @@ def draw_heated_house(
         "gain_forecast": gain_forecast,
         "outside_updates": outside_updates,
         "gain_updates": gain_updates,
-        "price_of_missing": round(max(days["price"]) * capacity / cop, 3),
-        "price_of_extra": round(min(days["price"]) * capacity / cop, 3),
+        "price_of_missing": round(max(*days["price"], 0.0) * capacity / cop, 3),
+        "price_of_extra": round(max(min(days["price"]), 0.0) * capacity / cop, 3),
         **days,
     }
 

@@ -35,6 +35,8 @@ class House:
         gain_updates: as `outside_updates`.
         price_of_missing: money per K less than at the start, after the last step.
         price_of_extra: money paid per K more than at the start.
+        carbon: kg of CO2 per kWh bought; empty if not known.
+        budget: K by which the band may be missed, summed over the steps.
     """
 
     SERIES: ClassVar[tuple[str, ...]] = (
@@ -60,6 +62,8 @@ class House:
     gain_updates: tuple[tuple[float, ...], ...]
     price_of_missing: float
     price_of_extra: float
+    carbon: tuple[float, ...] = ()
+    budget: float = 0.0
     devices: tuple[str, ...] = field(init=False, default=("HEAT",))
     worst: tuple[float, ...] = field(init=False)
     requirement: tuple[float, float] = field(init=False)
@@ -115,6 +119,7 @@ class House:
             self.dt * self.price[step] * power,
             safety if safety > TOLERANCE else 0.0,
             (power,),
+            power,
         )
 
     def closing(self, state: State) -> float:

@@ -7,6 +7,9 @@ Units: kW, kWh, hours, money. With Δt the step, c and d the charging and discha
     imp <= import cap while the grid is up, else 0; exp likewise
     money = Δt (p imp - x exp + κ (c + d) + VOLL unserved + fuel genset)
 
+One meter: a step buys or sells, never both. Sun and genset are curtailed where that is cheapest,
+which is only where nothing more can be sold or a price is negative.
+
 Parameters follow CityLearn (battery, sun, tariff) and pymgrid (cycle cost, lost load, genset).
 """
 
@@ -61,6 +64,8 @@ class Microgrid:
             departure; empty if there is none.
         price_of_missing: money per kWh less than at the start, after the last step.
         price_of_extra: money paid per kWh more than at the start.
+        carbon: kg of CO2 per kWh bought; empty if not known.
+        budget: kWh by which the limit may be missed, over the whole horizon.
     """
 
     SERIES: ClassVar[tuple[str, ...]] = (
@@ -100,6 +105,8 @@ class Microgrid:
     car: tuple[float, ...]
     price_of_missing: float
     price_of_extra: float
+    carbon: tuple[float, ...] = ()
+    budget: float = 0.0
 
     reserve: tuple[float, ...] = field(init=False)
     devices: tuple[str, ...] = field(init=False)
@@ -167,28 +174,38 @@ class Microgrid:
             energy = min(kept + dt * battery * self.efficiency, self.capacity)
             moved = battery
             net = load + ev + battery - given
-        unserved = 0.0
-        if net >= 0.0:
-            bought = min(net, imports)
-            unserved = net - bought
+        unserved = bought = sold = 0.0
+        exchange = self._cheapest_exchange(step, net, net + given, imports, exports)
+        if exchange >= 0.0:
+            bought = min(exchange, imports)
+            unserved = exchange - bought
             money = dt * (self.price[step] * bought + self.wear * moved + LOST_LOAD * unserved)
         else:
-            money = dt * (self.wear * moved - self.resale[step] * min(-net, exports))
+            sold = min(-exchange, exports)
+            money = dt * (self.wear * moved - self.resale[step] * sold)
         safety = max(self.reserve[step] - energy, 0.0)
         if unserved > 0.0:
             safety += dt * max(unserved - (1.0 - self.critical) * load, 0.0)
-        if len(commands) == 1:
-            return Outcome((energy, 0.0), money, safety if safety > TOLERANCE else 0.0, (battery,))
-        money += dt * self.fuel * genset
-        charged = state[1] + dt * ev
-        done = [battery]
-        if self.rating > 0.0:
-            done.append(genset)
-        if self.car:
-            done.append(ev)
-            if step == self.car[1] - 1:
-                money += self.car[5] * max(self.car[2] - charged, 0.0)
-        return Outcome((energy, charged), money, safety if safety > TOLERANCE else 0.0, tuple(done))
+        done, charged = [battery], 0.0
+        if len(commands) > 1:
+            money += dt * self.fuel * genset
+            charged = state[1] + dt * ev
+            if self.rating > 0.0:
+                done.append(genset)
+            if self.car:
+                done.append(ev)
+                if step == self.car[1] - 1:
+                    money += self.car[5] * max(self.car[2] - charged, 0.0)
+        used = net + given + sold - bought - unserved
+        return Outcome(
+            (energy, charged),
+            money,
+            safety if safety > TOLERANCE else 0.0,
+            tuple(done),
+            bought - sold,
+            unserved,
+            min(max(used, 0.0), pv),
+        )
 
     def closing(self, state: State) -> float:
         """Charge missing energy at the highest price, pay extra energy at the lowest."""
@@ -212,6 +229,26 @@ class Microgrid:
             pv_updates=self.pv_updates[:known],
             price_updates=self.price_updates[:known],
         )
+
+    def _cheapest_exchange(
+        self, step: int, least: float, most: float, imports: float, exports: float
+    ) -> float:
+        """Power in kW taken from the grid (negative: sold) at least cost.
+
+        Args:
+            step: the step.
+            least: with all of sun and genset used.
+            most: with none of it.
+            imports: most kW bought.
+            exports: most kW sold.
+        """
+        price, resale = self.price[step], self.resale[step]
+        low, high = max(least, -exports), min(most, imports)
+        if (price >= 0.0 and resale >= 0.0) or low >= high:
+            return least
+        ways = [low, 0.0, high] if low < 0.0 < high else [low, high]
+        costs = [(price if power > 0.0 else resale) * power for power in ways]
+        return ways[costs.index(min(costs))]
 
     def _genset(self, wanted: float) -> float:
         """Power of the genset in kW: off below its least, at most its most."""

@@ -1,16 +1,20 @@
 """The cheapest safe plan of a plant whose series are known: exact, by linear programming.
 
+Where prices are negative a linear program would charge and discharge at once, to be paid for the
+energy that it burns, or buy and sell at once; binaries forbid both.
+
 With the true series it is the perfect-foresight optimum: it knows every outage and every cloud, so
 no policy that must live through the day reaches it. On the shown forecasts it is one step of model
 predictive control.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import GENSET_LEAST, GENSET_MOST, LOST_LOAD, Microgrid
-from tokengym.envs.energy.outcome import Commands, State
+from tokengym.envs.energy.outcome import TOLERANCE, Commands, State
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.program import Program, Term
 
@@ -32,6 +36,11 @@ class Simulation(NamedTuple):
 
     money: float
     safety: tuple[float, ...]
+
+
+def is_broken(plant: Plant, safety: Sequence[float]) -> bool:
+    """Return whether the safety costs of the steps exceed what the plant's budget allows."""
+    return sum(safety) > plant.budget + (TOLERANCE if plant.budget else 0.0)
 
 
 def simulate(plant: Plant, commands: tuple[Commands, ...]) -> Simulation:
@@ -58,28 +67,46 @@ def optimum(plant: Plant) -> Plan | None:
         tuple(round(power, _DIGITS) + 0.0 for power in command) for command in planned.commands
     )
     simulated = simulate(plant, rounded)
-    if any(simulated.safety) or abs(simulated.money - planned.cost) > _GAP:
+    if is_broken(plant, simulated.safety) or abs(simulated.money - planned.cost) > _GAP:
         return None
     return Plan(rounded, simulated.money)
 
 
-def plan(plant: Plant, first: int, state: State, unsafe: float | None = None) -> Plan | None:
+def plan(
+    plant: Plant,
+    first: int,
+    state: State,
+    unsafe: float | None = None,
+    *,
+    spent: float = 0.0,
+    relaxed: bool = False,
+) -> Plan | None:
     """Return the cheapest commands from `first` on for the series as the plant has them.
 
     Args:
         plant: true or foreseen.
         first: first step to plan.
         state: state before it.
-        unsafe: money per unit of safety cost; `None` forbids any.
+        unsafe: money per unit of safety cost beyond the plant's budget; `None` forbids any.
+        spent: how much of the budget is used up.
+        relaxed: leave out the binaries of negative prices, as a linear program has to.
 
     Returns:
         the plan, or `None` if none is safe.
     """
     program = Program()
+    left = max(plant.budget - spent, 0.0)
+    # With a budget to spend, safety costs are free up to it.
+    per_unit = 0.0 if unsafe is None and left else unsafe
     if isinstance(plant, Microgrid):
-        powers = _microgrid(program, plant, first, state, unsafe)
+        powers, missed = _microgrid(program, plant, first, state, per_unit, relaxed)
     else:
-        powers = _house(program, plant, first, state, unsafe)
+        powers, missed = _house(program, plant, first, state, per_unit)
+    if left and unsafe is None:
+        program.row(-math.inf, left, *missed)
+    elif left and unsafe is not None:
+        free = program.variable(-unsafe, high=left)
+        program.row(0.0, math.inf, *missed, (free, -1.0))
     solved = program.solve()
     if solved is None:
         return None
@@ -93,8 +120,9 @@ def plan(plant: Plant, first: int, state: State, unsafe: float | None = None) ->
 
 def _house(
     program: Program, house: House, first: int, state: State, unsafe: float | None
-) -> list[list[list[Term]]]:
+) -> tuple[list[list[list[Term]]], list[Term]]:
     powers = []
+    missed: list[Term] = []
     before: Term | None = None
     for step in range(first, house.steps):
         power = program.variable(house.dt * house.price[step], high=house.power)
@@ -103,8 +131,10 @@ def _house(
             warmth: Term = (program.variable(low=low, high=high), 1.0)
         else:
             warmth = (program.variable(low=-math.inf), 1.0)
-            program.row(low, math.inf, warmth, (program.variable(unsafe), 1.0))
-            program.row(-math.inf, high, warmth, (program.variable(unsafe), -1.0))
+            cold, hot = program.variable(unsafe), program.variable(unsafe)
+            program.row(low, math.inf, warmth, (cold, 1.0))
+            program.row(-math.inf, high, warmth, (hot, -1.0))
+            missed.extend([(cold, 1.0), (hot, 1.0)])
         gained = (power, -house.dt * house.cop / house.capacity)
         drift = house.drift(step)
         if before is None:
@@ -115,14 +145,21 @@ def _house(
         before = warmth
         powers.append([[(power, 1.0)]])
     _close(program, house, before, state[0], house.temperature)
-    return powers
+    return powers, missed
 
 
 def _microgrid(
-    program: Program, grid: Microgrid, first: int, state: State, unsafe: float | None
-) -> list[list[list[Term]]]:
+    program: Program,
+    grid: Microgrid,
+    first: int,
+    state: State,
+    unsafe: float | None,
+    relaxed: bool,
+) -> tuple[list[list[list[Term]]], list[Term]]:
     dt, keep = grid.dt, 1.0 - grid.leak
+    burns = not relaxed and min(grid.price[first:], default=0.0) < 0.0
     powers = []
+    missed: list[Term] = []
     before: Term | None = None
     charged: list[Term] = []
     for step in range(first, grid.steps):
@@ -138,9 +175,18 @@ def _microgrid(
             program.row(0.0, 0.0, (level, 1.0), *change, (before[0], -keep))
         before = (level, 1.0)
         if unsafe is not None:
-            program.row(grid.reserve[step], math.inf, before, (program.variable(unsafe), 1.0))
+            short = program.variable(unsafe)
+            program.row(grid.reserve[step], math.inf, before, (short, 1.0))
+            missed.append((short, 1.0))
+        if burns:
+            # A battery cannot charge and discharge at once, as would pay at a negative price.
+            charges = program.variable(high=1.0, whole=True)
+            program.row(-math.inf, 0.0, (charge, 1.0), (charges, -grid.power))
+            program.row(-math.inf, grid.power, (discharge, 1.0), (charges, grid.power))
 
-        balance = [(charge, 1.0), (discharge, -1.0), *_exchange(program, grid, step, unsafe)]
+        exchange, dark = _exchange(program, grid, step, unsafe, relaxed)
+        missed.extend(dark)
+        balance = [(charge, 1.0), (discharge, -1.0), *exchange]
         devices: list[list[Term]] = [[(charge, 1.0), (discharge, -1.0)]]
         curtailed = program.variable(high=math.inf if grid.rating else grid.pv[step])
         balance.append((curtailed, 1.0))
@@ -165,17 +211,17 @@ def _microgrid(
         program.row(need - state[1], math.inf, *charged, (program.variable(late), 1.0))
         if charged:
             program.row(-math.inf, need + least * dt - state[1], *charged)
-    return powers
+    return powers, missed
 
 
 def _exchange(
-    program: Program, grid: Microgrid, step: int, unsafe: float | None
-) -> tuple[Term, ...]:
-    """Buying, selling and load left unserved, as terms of the power balance."""
+    program: Program, grid: Microgrid, step: int, unsafe: float | None, relaxed: bool
+) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+    """Buying, selling and load left unserved, as terms of the power balance and safety costs."""
     dt, up = grid.dt, grid.up[step]
     bought = program.variable(dt * grid.price[step], high=grid.import_cap * up)
     sold = program.variable(-dt * grid.resale[step], high=grid.export_cap * up)
-    if grid.resale[step] > grid.price[step]:
+    if grid.resale[step] > grid.price[step] and not relaxed:
         # Selling pays more than buying costs: one meter cannot do both at once.
         buys = program.variable(high=1.0, whole=True)
         program.row(-math.inf, 0.0, (bought, 1.0), (buys, -grid.import_cap))
@@ -184,8 +230,9 @@ def _exchange(
     unserved = program.variable(dt * LOST_LOAD, high=grid.load[step] - critical)
     terms = ((bought, -1.0), (sold, 1.0), (unserved, -1.0))
     if unsafe is None:
-        return terms
-    return (*terms, (program.variable(dt * (LOST_LOAD + unsafe), high=critical), -1.0))
+        return terms, ()
+    dark = program.variable(dt * (LOST_LOAD + unsafe), high=critical)
+    return (*terms, (dark, -1.0)), ((dark, dt),)
 
 
 def _switched(program: Program, cost: float, rating: float, least: float, most: float) -> int:

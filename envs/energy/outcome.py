@@ -21,12 +21,18 @@ class Outcome(NamedTuple):
         money: cost of the step; negative if it earned.
         safety: the safety cost c_t >= 0, 0 if at most `TOLERANCE`.
         done: the powers that physics allowed, kW per device.
+        grid: mean kW bought from the grid; negative if sold.
+        unserved: kW of load not served.
+        sun: kW of the sun that were used or sold.
     """
 
     state: State
     money: float
     safety: float
     done: Commands
+    grid: float
+    unserved: float = 0.0
+    sun: float = 0.0
 
 
 def rounded_down(value: float) -> float:

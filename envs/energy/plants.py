@@ -24,6 +24,8 @@ def plant_from(instance: Mapping[str, Any]) -> Plant:
     kind = House if "cop" in instance else Microgrid
     fields = {name: _frozen(value) for name, value in instance.items() if name != "source"}
     lengths = {name: len(fields[name]) for name in kind.SERIES}
+    if "carbon" in fields:
+        lengths["carbon"] = len(fields["carbon"])
     if len(set(lengths.values())) != 1:
         raise TaskError(f"damaged plant: its series must have equal lengths, got {lengths}")
     plant = kind(**fields)

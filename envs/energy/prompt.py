@@ -94,6 +94,11 @@ def hour_labels(plant: Plant) -> tuple[str, ...]:
     return tuple(f"{m // 60}:{m % 60:02d}" if m % 60 else str(m // 60) for m in minutes)
 
 
+def pays_to_buy(grid: Microgrid) -> bool:
+    """Return whether a price of a microgrid, as known at the start, is negative."""
+    return min(*grid.price_forecast, *grid.resale) < 0.0
+
+
 def storm_hours(grid: Microgrid) -> list[tuple[int, int]]:
     """Return the first and last steps of the times when outages are likelier."""
     storm = max(grid.chance)

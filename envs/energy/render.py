@@ -1,5 +1,6 @@
-"""The picture of an episode: powers, prices, stored energy against the reserve, violations."""
+"""The picture of an episode: powers, prices, grid and cost, stored energy, violations."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,7 +45,8 @@ class Day:
         done: the powers that physics allowed, kW per device, by step.
         missed: the safety cost by step: kWh, or K.
         malformed: steps whose reply was not understood.
-        money: what all of it cost.
+        grid: kW bought by step; negative if sold.
+        spent: money up to the end of each step; the last has what the end charges.
     """
 
     plant: Plant
@@ -53,7 +55,8 @@ class Day:
     done: tuple[Commands, ...]
     missed: tuple[float, ...]
     malformed: tuple[int, ...]
-    money: float
+    grid: tuple[float, ...]
+    spent: tuple[float, ...]
 
     @property
     def edges(self) -> list[float]:
@@ -71,40 +74,42 @@ def replay_day(world: World, record: Record) -> Day:
     """Replay a Record and collect the states it goes through."""
     plant = plant_from(record.task.instance)
     states = [plant.initial]
-    done, missed, malformed = [], [], []
-    money = 0.0
+    done, missed, malformed, grid, money = [], [], [], [], []
     for number, step in enumerate(replay(EnergyWorld.cast(world), record)):
         outcome = step.after.outcome
         if outcome is not None:
             states.append(outcome.state)
             done.append(outcome.done)
             missed.append(outcome.safety)
-        money += step.turn.metrics["money_cost"]
+            grid.append(outcome.grid)
+        money.append(step.turn.metrics["money_cost"])
         if not step.turn.metrics["well_formed"]:
             malformed.append(number)
     stored, car = zip(*states, strict=True)
-    return Day(plant, stored, car, tuple(done), tuple(missed), tuple(malformed), money)
+    spent = tuple(itertools.accumulate(money))
+    return Day(plant, stored, car, tuple(done), tuple(missed), tuple(malformed), tuple(grid), spent)
 
 
 def render_episode(world: World, record: Record, title: str) -> Figure:
-    """Return the picture of a Record: four panels over the same hours."""
+    """Return the picture of a Record: six panels over the same hours."""
     shown = replay_day(world, record)
     plant = shown.plant
-    made = figure(11.0, 9.0, f"{title}\n{_verdict(shown)}")
+    made = figure(11.0, 12.0, f"{title}\n{_verdict(shown)}")
     panels: list[Axes] = list(
-        made.subplots(4, 1, sharex=True, gridspec_kw={"height_ratios": (3, 2, 1.5, 3)})
+        made.subplots(6, 1, sharex=True, gridspec_kw={"height_ratios": (3, 2, 1.5, 2, 1.5, 3)})
     )
     if isinstance(plant, Microgrid):
         _outages(panels, plant, shown.edges)
         _powers(panels[0], plant, shown)
         _battery(panels[1], plant, shown)
-        _price(panels[2], shown)
-        _charge(panels[3], plant, shown)
+        _charge(panels[5], plant, shown)
     else:
         _weather(panels[0], plant, shown)
         _heating(panels[1], plant, shown)
-        _price(panels[2], shown)
-        _indoors(panels[3], plant, shown)
+        _indoors(panels[5], plant, shown)
+    _price(panels[2], shown)
+    _exchange(panels[3], shown)
+    _cost(panels[4], shown)
     for axes in panels:
         axes.grid(color=PALE, lw=0.6)
         axes.set_axisbelow(True)
@@ -116,7 +121,7 @@ def render_episode(world: World, record: Record, title: str) -> Figure:
 
 
 def _verdict(shown: Day) -> str:
-    cost = f"cost {100.0 * shown.money:.0f} ct"
+    cost = f"cost {100.0 * (shown.spent or (0.0,))[-1]:.0f} ct"
     broken = [missed for missed in shown.missed if missed]
     if not broken:
         return f"{cost}, every limit kept"
@@ -221,12 +226,29 @@ def _misread(axes: Axes, shown: Day) -> None:
 def _price(axes: Axes, shown: Day) -> None:
     plant, edges = shown.plant, shown.edges
     bought = [100.0 * price for price in plant.price]
+    sold: list[float] = []
     axes.stairs(bought, edges, baseline=None, color=BLUE, lw=1.8, label="buy")
     if isinstance(plant, Microgrid):
         sold = [100.0 * price for price in plant.resale]
         axes.stairs(sold, edges, baseline=None, color=GREEN, lw=1.5, ls="--", label="sell")
-    axes.set_ylim(bottom=0.0)
+    axes.set_ylim(bottom=min(0.0, *bought, *sold))
     axes.set_ylabel("price (ct/kWh)")
+
+
+def _exchange(axes: Axes, shown: Day) -> None:
+    _bars(axes, shown, [max(power, 0.0) for power in shown.grid], BLUE, "bought from the grid")
+    sold = [min(power, 0.0) for power in shown.grid]
+    if isinstance(shown.plant, Microgrid):
+        _bars(axes, shown, sold, GREEN, "sold to the grid")
+    axes.axhline(0.0, color=BLACK, lw=0.8)
+    axes.set_ylabel("grid (kW)")
+
+
+def _cost(axes: Axes, shown: Day) -> None:
+    costs = [0.0, *(100.0 * money for money in shown.spent)]
+    axes.plot(shown.edges[: len(costs)], costs, color=BLACK, lw=1.8, label="paid so far")
+    axes.axhline(0.0, color=GREY, lw=0.8)
+    axes.set_ylabel("cost (ct)")
 
 
 def _charge(axes: Axes, plant: Microgrid, shown: Day) -> None:

@@ -1,8 +1,14 @@
-"""What the numbers of an episode mean, for reports."""
+"""What the numbers of an episode mean, for reports, and the field's key performance indicators."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from tokengym.envs.core.metric import Metric
+from tokengym.envs.core.task import Task
+from tokengym.rewards.clustered import clustered_mean
+from tokengym.rewards.estimates import Estimate
 
 METRICS: Mapping[str, Metric] = {
     "total_money_cost": Metric(
@@ -15,6 +21,31 @@ METRICS: Mapping[str, Metric] = {
         "Economy",
         "",
         "0 is leaving the plant alone, 1 the cheapest plan that knows everything in advance.",
+    ),
+    "carbon": Metric(
+        "Carbon",
+        "kg of CO2 an episode",
+        "Intensity times energy bought; where the data have intensities. Lower is better.",
+    ),
+    "peak_import": Metric(
+        "Peak import", "kW", "Most power bought in a step of the episode. Lower is better."
+    ),
+    "ramping": Metric(
+        "Ramping",
+        "kW an episode",
+        "Changes of the exchange with the grid from step to step, summed. Lower is better.",
+    ),
+    "self_consumption": Metric(
+        "Self-consumption",
+        "%",
+        "Share of the sun's energy that was neither sold nor lost, over episodes with sun.",
+        scale=100.0,
+    ),
+    "unserved_energy": Metric(
+        "Unserved energy", "kWh an episode", "Load that was not served. Lower is better."
+    ),
+    "discomfort": Metric(
+        "Discomfort", "K h an episode", "Kelvin-hours outside the comfort band of a house."
     ),
     "safety_floor_mass": Metric(
         "Episodes with a violation",
@@ -42,3 +73,45 @@ METRICS: Mapping[str, Metric] = {
         "Exact credit", "an episode", "Sum of each step's exact change of the cost still to come."
     ),
 }
+
+_INDICATORS = {
+    "cost (ct)": "total_money_cost",
+    "carbon (kg)": "carbon",
+    "peak import (kW)": "peak_import",
+    "ramping (kW)": "ramping",
+    "self-consumption (%)": "self_consumption",
+    "unserved energy (kWh)": "unserved_energy",
+    "discomfort (K h)": "discomfort",
+}
+
+
+def indicator_scores(
+    tasks: Sequence[Task],
+    ends_TK: Sequence[Sequence[Mapping[str, float | None]]],
+    rng: np.random.Generator,
+) -> dict[str, float | Estimate]:
+    """Return the means of the key performance indicators; see `WorldSpec.scores`.
+
+    The cost is also stated as a share of what leaving the plant alone costs, as CityLearn does, if
+    that costs anything.
+
+    Args:
+        tasks: the Tasks.
+        ends_TK: metrics at the ends of episodes, by Task and rollout.
+        rng: not used.
+    """
+    found: dict[str, float | Estimate] = {}
+    for name, metric in _INDICATORS.items():
+        values_TK = [[end.get(metric) for end in ends] for ends in ends_TK]
+        known = [
+            [METRICS[metric].scale * value for value in values if value is not None]
+            for values in values_TK
+            if None not in values
+        ]
+        if known:
+            found[name] = clustered_mean(known)
+    reference = math.fsum(float(task.answer["reference"]) for task in tasks)
+    paid = [[end.get("total_money_cost") or 0.0 for end in ends] for ends in ends_TK]
+    if reference > 0.0:
+        found["cost over that of the safe hold"] = float(np.mean(paid, axis=1).sum()) / reference
+    return found

@@ -12,6 +12,7 @@ from tokengym.envs.energy.prompt import (
     cents,
     clipped,
     fresh_forecasts,
+    pays_to_buy,
     shortfall,
     storm_hours,
 )
@@ -39,6 +40,8 @@ class TersePrompt(Prompt):
         kept = "All kept."
         if broken:
             kept = f"Limit broken in {broken} steps, by up to {shortfall(max(safety))}."
+            if self._plant.budget:
+                kept = f"Missed {shortfall(sum(safety))} of {self._plant.budget:g} allowed."
         return f"End. Cost {100.0 * money:.0f} ct. {kept}"
 
     def _write_rules(self) -> str:
@@ -98,7 +101,9 @@ class TersePrompt(Prompt):
 
     def _limits(self, grid: Microgrid) -> list[str]:
         """Write what only some homes have."""
-        lines = []
+        lines = [*self._allowance()]
+        if pays_to_buy(grid):
+            lines.append("At a negative buy or sell, sun is left unused where cheaper.")
         if max(grid.load_forecast) + grid.power + 1.0 > grid.import_cap or grid.car:
             lines.append(f"The grid gives up to {grid.import_cap:g} kW: load, then car, battery.")
         if grid.chance:
@@ -146,6 +151,7 @@ class TersePrompt(Prompt):
             f"End: a degree missing costs {cents(house.price_of_missing)} ct, extra pays "
             f"{cents(house.price_of_extra)}.",
             "Indoor is rounded down, no command is 0 kW.",
+            *self._allowance(),
             "h out C, gain kW, buy ct, low C",
         ]
         lines.extend(
@@ -160,6 +166,10 @@ class TersePrompt(Prompt):
             )
         )
         return "\n".join(lines)
+
+    def _allowance(self) -> list[str]:
+        budget = self._plant.budget
+        return [f"Up to {budget:g} may be missed in all."] if budget else []
 
     def _length(self) -> str:
         plant = self._plant

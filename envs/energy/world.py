@@ -12,14 +12,17 @@ from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.tables import Source
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
-from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.core.world import Optimum, Unusable, World
 from tokengym.envs.energy import generator
 from tokengym.envs.energy.compiled import CompiledTask, compile_task
-from tokengym.envs.energy.data import TimeSeries, read
+from tokengym.envs.energy.data import TimeSeries
+from tokengym.envs.energy.devices import check_devices, check_number, series_from
 from tokengym.envs.energy.grammar import expected, forms, read_commands
+from tokengym.envs.energy.house import House
+from tokengym.envs.energy.indicators import Indicators
 from tokengym.envs.energy.levels import LEVELS
-from tokengym.envs.energy.oracle import optimum
-from tokengym.envs.energy.outcome import Commands, Outcome, State
+from tokengym.envs.energy.oracle import is_broken, optimum
+from tokengym.envs.energy.outcome import Commands, Outcome, State, rounded_up
 from tokengym.envs.energy.plants import Plant, plant_from
 from tokengym.envs.energy.rules import reference
 from tokengym.rewards.bounds import dyadic
@@ -28,6 +31,8 @@ from tokengym.rewards.form import FormAccount, form_of
 
 _ROLE = "operator"
 _LEAST_GAP = 0.5
+_LEAST_GAP_KWH = 1.5
+"""Where data have lower prices than a home's: the price of this much energy is enough to gain."""
 
 
 class Shown(NamedTuple):
@@ -37,11 +42,13 @@ class Shown(NamedTuple):
         step: the step to be commanded.
         state: the state as shown.
         plant: the plant with forecasts in place of what is to come.
+        missed: by how much the limit was missed, by step, as shown.
     """
 
     step: int
     state: State
     plant: Plant
+    missed: tuple[float, ...]
 
 
 class EnergyWorld(World[CompiledTask]):
@@ -71,7 +78,7 @@ class EnergyWorld(World[CompiledTask]):
         `well_formed`, `form` (1 if well-formed, else what nearness earned), `cost` (c_t),
         `money_cost`, maybe `credit`; at the end also `safety_floor_mass`, `violation_depth`,
         `first_violation_step` (if there was one), `normalized_score` (s), `total_cost`,
-        `total_money_cost`, `malformed_replies`.
+        `total_money_cost`, `malformed_replies`, and those of `indicators`.
     Starting state:
         Drawn with the Task: never one that the safe hold cannot run safely, nor one that leaves
         less than 0.5 to gain.
@@ -95,13 +102,22 @@ class EnergyWorld(World[CompiledTask]):
         credit: put each step's exact credit into its metrics as `credit`, in money: minus the cost
             it added to the best that was left. At most 0; the sum, reported at the end as
             `total_credit`, is minus the regret. `adapters.exact_credit` makes it the reward.
+        cost_budget: kWh (of a house, K) by which the limit may be missed over the whole episode;
+            one that misses no more counts as safe. The optimum is that of the same budget.
         data: days of a user's own instead of synthetic ones: a `TimeSeries`, or the files that
             `data.read` reads. Windows do not overlap, and each belongs to one split.
+        resample: bring data in steps of another length to those of the level: means of longer
+            steps, repeated values of shorter ones.
+        battery_kwh: capacity of every home's battery, instead of one drawn for each.
+        battery_kw: most kW that it takes or gives.
+        import_cap_kw: most kW bought, 10 by default.
+        export_cap_kw: most kW sold, 3 by default.
+        pv_scale: a factor of the sun, 1 by default.
         prompt: `full` states the rules in sentences for models that know English; `terse` is short,
             for tiny models that were trained on it.
 
     Raises:
-        OptionError: if the level or an option is not known.
+        OptionError: if the level or an option is not known, or a value is out of its range.
         DataError: if the data cannot be used, naming file, line and reason.
     """
 
@@ -115,7 +131,14 @@ class EnergyWorld(World[CompiledTask]):
         terminate_on_violation: bool = False,
         flat_floor: bool = False,
         credit: bool = False,
+        cost_budget: float = 0.0,
         data: TimeSeries | Source | Sequence[Source] | None = None,
+        resample: bool = False,
+        battery_kwh: float | None = None,
+        battery_kw: float | None = None,
+        import_cap_kw: float | None = None,
+        export_cap_kw: float | None = None,
+        pv_scale: float | None = None,
         prompt: str = "full",
     ) -> None:
         super().__init__(spec, level, prompt=prompt)
@@ -123,6 +146,7 @@ class EnergyWorld(World[CompiledTask]):
             ("terminate_on_violation", terminate_on_violation),
             ("flat_floor", flat_floor),
             ("credit", credit),
+            ("resample", resample),
         ):
             if not isinstance(value, bool):
                 raise OptionError(f"{name} must be True or False, got {value!r}")
@@ -134,37 +158,66 @@ class EnergyWorld(World[CompiledTask]):
                 "genset or car does not have"
             )
         self._credits = credit
-        self._series = data if data is None or isinstance(data, TimeSeries) else read(data)
-        if self._series is not None:
+        self._devices = check_devices(
+            LEVELS[self.level],
+            battery_kwh=battery_kwh,
+            battery_kw=battery_kw,
+            import_cap_kw=import_cap_kw,
+            export_cap_kw=export_cap_kw,
+            pv_scale=pv_scale,
+        )
+        self._budget = check_number("cost_budget", cost_budget, least=0.0)
+        if credit and self._budget:
+            raise OptionError("credit=True needs a limit of every step, and cost_budget sums them")
+        if resample and data is None:
+            raise OptionError("resample=True is for data of your own, got none")
+        self._series: TimeSeries | None = None
+        if data is not None:
+            self._series = series_from(data, LEVELS[self.level], self._devices, resample)
             self._windows = self._series.windows(LEVELS[self.level])
+            if credit and min((*self._series.price, *self._series.resale), default=0.0) < 0.0:
+                raise OptionError("credit=True needs prices that are never negative")
         self._step = 0
         self._state: State = (0.0, 0.0)
         self._outcome: Outcome | None = None
         self._money = 0.0
         self._credit = 0.0
         self._safety: tuple[float, ...] = ()
+        self._indicators = Indicators()
         self._account = FormAccount(self.turn_limit)
 
     # Tasks
 
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
         level = LEVELS[self.level]
-        draw = generator.draw_house if level.house else generator.draw_microgrid
-        return draw(rng, level)
+        if level.house:
+            return self._budgeted(generator.draw_house(rng, level))
+        return self._budgeted(generator.draw_microgrid(rng, level, self._devices))
 
     def _draw_window(self, rng: np.random.Generator, start: int) -> Mapping[str, Any]:
         level, series = LEVELS[self.level], self._series
         assert series is not None
-        draw = generator.draw_heated_house if level.house else generator.draw_home
-        drawn = draw(rng, level, series.hours(level, start), series.days(level, start))
-        return {**drawn, "source": f"{series.digest}:{start}"}
+        hours, days = series.hours(level, start), series.days(level, start)
+        if "price" not in days:
+            tariff = generator.draw_tariff(rng, hours)
+            days |= {"price": tariff["price"]} if level.house else tariff
+        if level.house:
+            drawn = generator.draw_heated_house(rng, level, hours, days)
+        else:
+            drawn = generator.draw_home(rng, level, hours, days, self._devices)
+        return self._budgeted({**drawn, "source": f"{series.digest}:{start}"})
+
+    def _budgeted(self, drawn: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**drawn, "budget": self._budget} if self._budget else drawn
 
     def _scoring_options(self) -> Mapping[str, Any]:
         given = {"terminate_on_violation": self._terminates, "flat_floor": self._flat}
         return {name: True for name, value in given.items() if value}
 
     def _drawing_options(self) -> tuple[object, ...]:
-        return () if self._series is None else (self._series.digest,)
+        given = [*self._devices.items(), *([("cost_budget", self._budget)] * bool(self._budget))]
+        data = () if self._series is None else (self._series.digest,)
+        return (*data, *(f"{name}={value:g}" for name, value in given))
 
     def _split_key(self, instance: Mapping[str, Any]) -> object:
         """Return the instance without what happens later, of which only forecasts are shown."""
@@ -178,16 +231,33 @@ class EnergyWorld(World[CompiledTask]):
 
     def _solve(
         self, instance: Mapping[str, Any], rng: np.random.Generator
-    ) -> Mapping[str, Any] | None:
+    ) -> Mapping[str, Any] | Unusable:
         """Solve an instance; drop one that cannot be run safely or leaves nothing to gain."""
         plant = plant_from(instance)
         hold = reference(plant)
         if any(hold.safety):
-            return None
+            return Unusable(self._why_unsafe(plant))
         best = optimum(plant)
-        if best is None or hold.money - best.cost < _LEAST_GAP:
-            return None
+        if best is None:
+            return Unusable("no plan keeps the limit")
+        least = _LEAST_GAP
+        if self._series is not None:
+            mean = sum(map(abs, plant.price)) / plant.steps
+            least = min(least, _LEAST_GAP_KWH * mean)
+        if hold.money - best.cost < least:
+            return Unusable(
+                f"perfect foresight saves less than {least:.2f} over leaving the plant alone"
+            )
         return {"optimum": best.cost, "reference": hold.money, "plan": best.commands}
+
+    @staticmethod
+    def _why_unsafe(plant: Plant) -> str:
+        if isinstance(plant, House):
+            return "the safe hold leaves the comfort band: the weather is too cold or too warm"
+        needs = max(load - pv for load, pv in zip(plant.load, plant.pv, strict=True))
+        if needs > plant.import_cap:
+            return f"the load exceeds the connection of {plant.import_cap:g} kW (import_cap_kw)"
+        return "the safe hold misses the reserve: the battery is too weak for it (battery_kw)"
 
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
         """Return 1, the return of the perfect-foresight plan: a bound, since no policy foresees."""
@@ -211,7 +281,8 @@ class EnergyWorld(World[CompiledTask]):
         """
         plant = self.compiled.plant
         step = min(self._step, plant.steps - 1)
-        return Shown(step, plant.seen(step, self._state), plant.foreseen(step))
+        missed = tuple(rounded_up(safety) for safety in self._safety)
+        return Shown(step, plant.seen(step, self._state), plant.foreseen(step), missed)
 
     @property
     def reply_form(self) -> ReplyForm:
@@ -233,7 +304,7 @@ class EnergyWorld(World[CompiledTask]):
         compiled = self.compiled
         self._step, self._state, self._outcome = 0, compiled.plant.initial, None
         self._money = self._credit = 0.0
-        self._safety = ()
+        self._safety, self._indicators = (), Indicators()
         self._account = FormAccount(compiled.plant.steps)
         return Turn(_ROLE, compiled.prompt.opening(compiled.plant.seen(0, self._state)))
 
@@ -266,8 +337,10 @@ class EnergyWorld(World[CompiledTask]):
         self._state = outcome.state
         self._money += outcome.money
         self._safety += (outcome.safety,)
+        self._indicators = self._indicators.after(plant, step, outcome)
         self._step = step + 1
-        if self._step < plant.steps and not (self._terminates and outcome.safety):
+        ends = self._terminates and is_broken(plant, self._safety)
+        if self._step < plant.steps and not ends:
             feedback += prompt.turn(step + 1, plant.seen(step + 1, self._state))
             return Turn(_ROLE, feedback, metrics=metrics)
         return self._finish(compiled, feedback, metrics)
@@ -279,7 +352,7 @@ class EnergyWorld(World[CompiledTask]):
         money = self._money + closing
         score = control_score(-money, -compiled.reference, -compiled.optimum)
         depth = None
-        if any(safety):
+        if is_broken(plant, safety):
             missed = [plant.required(step) for step in range(self._step, plant.steps)]
             depth = violation_depth((*safety, *missed), *plant.requirement)
             metrics["first_violation_step"] = float(
@@ -293,6 +366,7 @@ class EnergyWorld(World[CompiledTask]):
             "total_cost": sum(safety),
             "total_money_cost": money,
             "malformed_replies": float(self._account.malformed),
+            **self._indicators.metrics(plant),
         }
         if compiled.values is not None:
             metrics["total_credit"] = self._credit

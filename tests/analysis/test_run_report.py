@@ -23,6 +23,7 @@ from tokengym.agents.training.outcome import Evaluation, Outcome, References
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.energy.data import TimeSeries
 from tokengym.envs.registry import baselines, load, make_world, spec
 from tokengym.rewards.estimates import Estimate, mean_estimate
 from tokengym.rewards.skill import Yardstick
@@ -224,7 +225,10 @@ def test_figures_have_intervals_over_the_episodes_on_record() -> None:
 
 
 PLAYED: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
-    "energy": [("small", "random", {}), ("small", "random", {"credit": True})],
+    "energy": [
+        ("small", "random", {"credit": True}),
+        ("comfort", "random", {"data": TimeSeries(0, 60, outside=(5.0,) * 96, carbon=(0.2,) * 96)}),
+    ],
     "warehouse": [(level, "random", {}) for level in ("pick_small", "stock_small", "full")],
     "disruption": [("L2", "noisy", {})],
     "forecast": [("easy", "random", {})],

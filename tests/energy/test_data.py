@@ -8,14 +8,7 @@ import pytest
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.task import Task
-from tokengym.envs.energy.data import (
-    TimeSeries,
-    read,
-    read_citylearn,
-    read_citylearn_weather,
-    read_plain,
-    read_pymgrid,
-)
+from tokengym.envs.energy.data import TimeSeries, read
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines
 
@@ -98,7 +91,7 @@ def oracle_return(world: EnergyWorld, task: Task) -> float:
 def test_tasks_drawn_from_a_plain_file_show_its_numbers_and_reach_their_optimum(
     level: str, plain: Path, world_of: WorldOf
 ) -> None:
-    world, series = world_of(level, data=str(plain)), read_plain(plain)
+    world, series = world_of(level, data=str(plain)), read(plain)
     task = world.task("train", 0)
     assert task == world_of(level, data=[plain]).task("train", 0)
     at = int(task.instance["source"].partition(":")[2])
@@ -120,9 +113,9 @@ def test_quarter_hours_are_read_as_such(tmp_path: Path, world_of: WorldOf) -> No
 def test_citylearn_solar_generation_becomes_kilowatts(
     citylearn: tuple[Path, Path], world_of: WorldOf
 ) -> None:
-    series = read_citylearn(*citylearn, nominal_power=5.0)
+    series = read(citylearn)
     assert series.start == 0
-    assert max(series.pv) == pytest.approx(5.0 * 400.0 / 1000.0)
+    assert max(series.pv) == pytest.approx(4.0 * 400.0 / 1000.0)
     assert series.price[16] == 0.54
     world = world_of("day", data=[str(path) for path in citylearn])
     assert oracle_return(world, world.task("test", 0)) == 1.0
@@ -131,16 +124,16 @@ def test_citylearn_solar_generation_becomes_kilowatts(
 def test_citylearn_outages_are_read(tmp_path: Path) -> None:
     rows = [[*row, int(at == 30)] for at, row in enumerate(building_rows())]
     building = write(tmp_path / "Building_1.csv", [*BUILDING, "power_outage"], rows)
-    series = read_citylearn(building, pricing(tmp_path / "pricing.csv"))
+    series = read([building, pricing(tmp_path / "pricing.csv")])
     assert [at for at, up in enumerate(series.up) if not up] == [30]
 
 
 def test_pymgrid_columns_may_bear_their_names(pymgrid: tuple[Path, Path, Path]) -> None:
-    by_order = read_pymgrid(*pymgrid, scale=0.005)
+    by_order = read(pymgrid, most_load=1000.0)
     lines = pymgrid[2].read_text().splitlines()
     names = ",import_price,export_price,co2_per_kwh,grid_status"
     pymgrid[2].write_text("\n".join([names, *lines[1:]]))
-    assert read_pymgrid(*pymgrid, scale=0.005) == by_order
+    assert read(pymgrid, most_load=1000.0) == by_order
 
 
 def test_citylearn_weather_heats_a_house(
@@ -148,18 +141,23 @@ def test_citylearn_weather_heats_a_house(
 ) -> None:
     rows: Rows = [[3.0 + hour % 24 / 4] for hour in range(DAYS * 24)]
     weather = write(tmp_path / "weather.csv", ["Outdoor Drybulb Temperature [C]"], rows)
-    assert read_citylearn_weather(weather, citylearn[1]).start == 23 * 60
+    assert read([weather, citylearn[1]]).start == 23 * 60
     world = world_of("comfort", data=[weather, citylearn[1]])
     assert oracle_return(world, world.task("train", 0)) == 1.0
 
 
-def test_pymgrid_is_scaled_to_a_home(pymgrid: tuple[Path, Path, Path], world_of: WorldOf) -> None:
-    series = read_pymgrid(*pymgrid, scale=0.005)
-    assert series.load[1] == 1.55
-    world = world_of("day", data=series)
-    assert oracle_return(world, world.task("train", 0)) == 1.0
-    with pytest.raises(DataError, match=r"load\.csv, line 2: load is 300\.0: .*scale"):
-        read(pymgrid)
+def test_a_load_beyond_a_home_needs_a_connection_to_match(
+    pymgrid: tuple[Path, Path, Path], world_of: WorldOf
+) -> None:
+    with pytest.raises(DataError, match=r"load\.csv, line 2: load is 300\.0: .*import_cap_kw"):
+        world_of("day", data=pymgrid)
+    world = world_of(
+        "day", data=pymgrid, import_cap_kw=900, export_cap_kw=90, battery_kwh=800, battery_kw=200
+    )
+    task = world.task("train", 0)
+    assert max(task.instance["load"]) == 530.0
+    assert task.instance["import_cap"] == 900.0
+    assert oracle_return(world, task) == 1.0
 
 
 def test_outages_in_the_data_are_played_and_their_chance_is_stated(
@@ -203,7 +201,7 @@ def test_no_day_of_the_data_is_in_two_splits(plain: Path, world_of: WorldOf) -> 
 def test_windows_do_not_overlap_and_leave_room_for_the_hours_before(plain: Path) -> None:
     from tokengym.envs.energy.levels import LEVELS
 
-    series = read_plain(plain)
+    series = read(plain)
     for name in ("small", "day", "two_days", "ev"):
         level = LEVELS[name]
         starts = list(series.windows(level))
@@ -229,12 +227,13 @@ def spoiled(tmp_path: Path, line: int, column: int, value: object) -> Path:
         (5, 1, 1450, "is it in W"),
         (6, 2, -1, "never negative"),
         (7, 3, 21.5, "is it in cents"),
-        (7, 3, -0.1, "negative prices"),
+        (7, 3, -21.5, "is it in cents"),
         (8, 5, 2, r"up \(1\) or down \(0\)"),
-        (9, 1, "", "an empty cell"),
-        (9, 1, "nan", "no number"),
-        (9, 1, "1,5", "7 cells under 6 columns"),
-        (10, 0, "2026-01-01T09:00", "a gap"),
+        (9, 1, "1,5", "7 cells under 6 columns .*semicolons"),
+        (9, 1, '"1,5"', "no number .*semicolons"),
+        (10, 0, "2026-01-01T06:00", "rows must be in order"),
+        (10, 0, "2026-01-01T08:30", "no multiple of the step"),
+        (10, 0, "2026-01-01T08:00+01:00", "offset from UTC"),
         (10, 0, "tomorrow", "not ISO 8601"),
     ],
 )
@@ -242,26 +241,18 @@ def test_a_bad_cell_is_refused_with_file_line_and_reason(
     tmp_path: Path, line: int, column: int, value: object, reason: str
 ) -> None:
     with pytest.raises(DataError, match=rf"bad\.csv, line {line}: .*{reason}"):
-        read_plain(spoiled(tmp_path, line, column, value))
-
-
-def test_a_missing_row_is_a_gap(tmp_path: Path) -> None:
-    rows = plain_rows()
-    del rows[10]
-    with pytest.raises(DataError, match=r"bad\.csv, line 12: a gap: 2:00:00"):
-        read_plain(write(tmp_path / "bad.csv", PLAIN, rows))
+        read(spoiled(tmp_path, line, column, value))
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
     rows = [row[:-1] for row in plain_rows()]
     with pytest.raises(DataError, match=r"bad\.csv, line 1: the column 'grid_up' is missing"):
-        read_plain(write(tmp_path / "bad.csv", PLAIN[:-1], rows))
+        read(write(tmp_path / "bad.csv", PLAIN[:-1], rows))
 
 
 @pytest.mark.parametrize(
     ("line", "column", "value", "reason"),
     [
-        (9, 1, 3, "line 9: a gap: hour 3 follows hour 7"),
         (9, 1, 25, "line 9: hour is 25"),
         (9, 2, -1.0, "line 9: load is -1.0: a load is never negative"),
         (10, 3, 3000.0, "line 10: solar_generation reaches 3000.0"),
@@ -274,31 +265,33 @@ def test_a_bad_citylearn_building_is_refused(
     rows[line - 2][column] = value
     building = write(tmp_path / "Building_1.csv", BUILDING, rows)
     with pytest.raises(DataError, match=r"Building_1\.csv, " + reason):
-        read_citylearn(building, pricing(tmp_path / "pricing.csv"))
+        read([building, pricing(tmp_path / "pricing.csv")])
 
 
 def test_solar_generation_in_kilowatts_is_a_unit_slip(tmp_path: Path) -> None:
     rows = [[*row[:3], 0.4] for row in building_rows()]
     building = write(tmp_path / "Building_1.csv", BUILDING, rows)
     with pytest.raises(DataError, match="W per kW of panels"):
-        read_citylearn(building, pricing(tmp_path / "pricing.csv"))
+        read([building, pricing(tmp_path / "pricing.csv")])
 
 
 def test_files_of_other_lengths_are_refused(citylearn: tuple[Path, Path], tmp_path: Path) -> None:
     with pytest.raises(DataError, match="as many rows"):
-        read_citylearn(citylearn[0], pricing(tmp_path / "short.csv", days=3))
+        read([citylearn[0], pricing(tmp_path / "short.csv", days=3)])
 
 
-def test_a_gap_in_pymgrid_is_refused(pymgrid: tuple[Path, Path, Path], tmp_path: Path) -> None:
-    lines = pymgrid[0].read_text().splitlines()
-    pymgrid[0].write_text("\n".join([*lines[:5], *lines[6:]]))
-    with pytest.raises(DataError, match=r"load\.csv, line 6: a gap: row 5 follows row 3"):
-        read_pymgrid(*pymgrid, scale=0.005)
+def test_a_gap_in_one_file_of_pymgrid_alone_is_refused(pymgrid: tuple[Path, Path, Path]) -> None:
+    lines = pymgrid[1].read_text().splitlines()
+    pymgrid[1].write_text("\n".join([*lines[:5], *lines[6:]]))
+    with pytest.raises(DataError, match=r"pv\.csv: its rows are of other hours"):
+        read(pymgrid, most_load=1000.0)
 
 
 def test_files_no_reader_knows_are_refused(tmp_path: Path, plain: Path) -> None:
-    with pytest.raises(DataError, match="pymgrid's load, sun and grid"):
+    with pytest.raises(DataError, match="the column 'load' is already in"):
         read([plain, plain])
+    with pytest.raises(DataError, match="are of no format: data are one plain CSV"):
+        read(write(tmp_path / "other.csv", ["a", "b"], [[1, 2]]))
     with pytest.raises(DataError, match="cannot be read"):
         read(tmp_path / "absent.csv")
     with pytest.raises(DataError, match="a header and at least one row"):
@@ -316,7 +309,7 @@ def test_a_level_is_refused_data_without_its_columns(
 
 
 def test_series_of_equal_content_have_equal_names(plain: Path) -> None:
-    one, other = read_plain(plain), read_plain(plain)
+    one, other = read(plain), read(plain)
     assert one == other
     assert one.digest == other.digest
     changed = TimeSeries(one.start, one.minutes, one.price[:-1], one.load[:-1], one.pv[:-1])

@@ -25,6 +25,7 @@ from tokengym.agents.training.connection import KEY_VARIABLE, ServiceRefusedErro
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.registry import make_world
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -222,3 +223,15 @@ def test_a_client_that_never_closes_holds_no_finished_run_up(
 
     asyncio.run(work())
     assert closing == ["success"]
+
+
+def test_a_level_has_sizes_of_its_own_where_its_world_declares_them() -> None:
+    config = preset("energy", "soma")
+    assert (config.group_size, config.groups_per_batch, config.evaluation_tasks) == (4, 6, 32)
+    assert config.max_tokens == preset("energy", "day").max_tokens == 10
+    assert preset("energy", "soma", model="DIR").group_size == 4
+    assert preset("energy", "soma", group_size=16).group_size == 16
+    world = make_world("energy", "soma")
+    task = world.task()
+    assert world.turn_limit == 96
+    assert (task.instance["import_cap"], task.instance["export_cap"]) == (10.0, 3.0)

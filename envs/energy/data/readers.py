@@ -1,186 +1,277 @@
 """Reading a user's own days: a plain CSV, CityLearn's files, pymgrid's files.
 
 Every refusal names file, line and reason. Sources of the formats: CityLearn (buildings, pricing,
-weather; https://github.com/intelligent-environments-lab/CityLearn) and pymgrid
-(https://github.com/Total-RD/pymgrid).
+weather, carbon intensity; https://github.com/intelligent-environments-lab/CityLearn) and pymgrid
+(load, sun, grid, CO2; https://github.com/Total-RD/pymgrid).
 """
 
 import itertools
-from collections.abc import Sequence
-from datetime import datetime
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.tables import Source, Table
-from tokengym.envs.energy.data.time_series import TimeSeries, time_series_of
+from tokengym.envs.core.tables import Row, Source, Table, read_text
+from tokengym.envs.energy.data.clock import read_clock
+from tokengym.envs.energy.data.time_series import LARGEST_LOAD, TimeSeries, time_series_of
 
 _PLAIN = ("load_kw", "pv_kw", "price_import", "price_export", "grid_up")
 _FIELDS = ("load", "pv", "price", "resale", "up")
+_PLAIN_CARBON = "carbon_kg_per_kwh"
 _LOADS = ("non_shiftable_load", "equipment_electric_power")
 _OUTSIDE = ("outdoor_dry_bulb_temperature", "outdoor_drybulb_temperature")
-_LARGEST_YIELD = 1500.0
+_CARBON = ("kg_co2/kwh", "carbon_intensity", "co2_ciso_i_kwh", "co2_duk_i_kwh")
+_FACILITY = "electricity:facility"
+_ILLUMINANCE = "gh_illum_(lx)"
 _GRID = ("import_price", "export_price", "co2_per_kwh", "grid_status")
+_NOMINAL_POWER = 4.0
+"""kW of panels where no file says how many there are."""
+_LARGEST_YIELD = 1500.0
+_DAY = 1440
+_MISSING = {"", "nan", "na", "n/a", "null", "none", "-"}
+_KNOWN = (
+    "one plain CSV with load_kw and pv_kw; CityLearn's building, maybe with its pricing and carbon "
+    "intensity, or for a house its weather, maybe with pricing; or pymgrid's load and sun, maybe "
+    "with grid and CO2"
+)
 
 
-def read(paths: Source | Sequence[Source]) -> TimeSeries:
-    """Read files of any of the formats, told apart by their number and headers.
+@dataclass
+class _Files:
+    """What the files hold together.
+
+    Attributes:
+        columns: by field of `TimeSeries`, its numbers; NaN where one is missing.
+        tables: by field, the table they come from.
+        minutes_of_day: of each row; empty until a file says it.
+        minutes: length of a step.
+        breaks: why the series is cut before a row, by its number.
+        formats: by file, what it was taken for.
+        notes: what was understood.
+        unnamed: files of pymgrid with an unnamed column, so far.
+    """
+
+    columns: dict[str, list[float]] = field(default_factory=dict)
+    tables: dict[str, Table] = field(default_factory=dict)
+    minutes_of_day: list[int] = field(default_factory=list)
+    minutes: int = 60
+    breaks: dict[int, str] = field(default_factory=dict)
+    formats: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    unnamed: int = 0
+
+    def add(self, name: str, table: Table, values: list[float]) -> None:
+        if name in self.columns:
+            raise DataError(
+                f"{table.path}: the column {name!r} is already in {self.tables[name].path}"
+            )
+        self.columns[name], self.tables[name] = values, table
+
+
+def read(
+    paths: Source | Sequence[Source], *, first_hour: int = 24, most_load: float = LARGEST_LOAD
+) -> TimeSeries:
+    """Read files of any of the formats, told apart by their columns, in any order.
 
     Args:
-        paths: one plain CSV; or CityLearn's building and pricing, or weather and pricing; or
-            pymgrid's load, sun and grid.
+        paths: one plain CSV; CityLearn's building or weather, maybe with pricing and carbon
+            intensity; or pymgrid's load and sun, maybe with grid and CO2. A building's panels are
+            those that `schema.json` in its folder has, else of 4 kW.
+        first_hour: hour (1 to 24) of the first row where only files without hours are given, as
+            CityLearn's weather is; its own data begin with hour 24.
+        most_load: kW above which a load or sun is taken for a slip of units.
 
     Raises:
-        DataError: if no reader fits or the chosen one refuses.
+        DataError: if no reader fits or the chosen one refuses, naming file, line and reason.
     """
     files = [paths] if isinstance(paths, str | Path) else list(paths)
-    if len(files) == 1:
-        return read_plain(files[0])
-    headers = [Table(file).header for file in files]
-    if len(files) == 2 and "electricity_pricing" in headers[1]:
-        if any(name in headers[0] for name in _OUTSIDE):
-            return read_citylearn_weather(*files)
-        return read_citylearn(*files)
-    if len(files) == 3:
-        return read_pymgrid(*files)
-    raise DataError(
-        "data are one plain CSV, CityLearn's building or weather and then its pricing, or "
-        f"pymgrid's load, sun and grid; got {[str(file) for file in files]}"
+    if not files:
+        raise DataError(f"data are {_KNOWN}; got no file")
+    found = _Files()
+    for file in files:
+        table = Table(file)
+        kind, reader = _kind_of(table, found)
+        found.formats.append((str(file), kind))
+        reader(table, found)
+    if "load" in found.columns and "pv" not in found.columns:
+        raise DataError(f"{found.tables['load'].path}: a load needs its sun; data are {_KNOWN}")
+    if not {"load", "outside"} & set(found.columns):
+        raise DataError(f"data are {_KNOWN}; got {[kind for _, kind in found.formats]}")
+    rows = max(len(values) for values in found.columns.values())
+    if not found.minutes_of_day:
+        start = 0 if "outside" not in found.columns else 60 * (first_hour - 1)
+        found.minutes_of_day = [(start + 60 * row) % _DAY for row in range(rows)]
+    if "price" not in found.columns:
+        found.notes.append("no prices: each Task has a tariff drawn as at the levels without data")
+    elif "load" in found.columns and "resale" not in found.columns:
+        found.notes.append("no price of sales: what is sold earns nothing")
+    series = time_series_of(
+        found.columns,
+        found.tables,
+        found.minutes_of_day,
+        found.minutes,
+        found.breaks,
+        most_load=most_load,
     )
+    report = series.report._replace(formats=tuple(found.formats), notes=tuple(found.notes))
+    return replace(series, report=report)
 
 
-def read_plain(path: Source) -> TimeSeries:
-    """Read `time,load_kw,pv_kw,price_import,price_export,grid_up`.
-
-    The time is ISO 8601, in even steps; powers are means in kW, prices money per kWh.
-
-    Raises:
-        DataError: naming file, line and reason.
-    """
-    table = Table(path)
-    columns = {name: table.numbers(title) for name, title in zip(_FIELDS, _PLAIN, strict=True)}
-    times = []
-    for row, cell in zip(table.rows, table.texts("time"), strict=True):
-        try:
-            times.append(datetime.fromisoformat(cell))
-        except ValueError as error:
-            raise DataError(f"{row.place}: time is {cell!r}, not ISO 8601") from error
-    if len(times) < 2:
-        raise DataError(f"{path}: two rows at least are needed to know the length of a step")
-    step = times[1] - times[0]
-    minutes, rest = divmod(step.total_seconds(), 60.0)
-    if minutes <= 0 or rest:
-        place = table.rows[1].place
-        raise DataError(f"{place}: a step of {step} is no positive number of minutes")
-    for row, (earlier, later) in zip(table.rows[1:], itertools.pairwise(times), strict=True):
-        if later - earlier != step:
-            raise DataError(
-                f"{row.place}: a gap: {later - earlier} after the row before, not {step}"
-            )
-    return time_series_of(
-        columns, dict.fromkeys(columns, table), times[0].hour * 60 + times[0].minute, int(minutes)
-    )
+def _kind_of(table: Table, found: _Files) -> tuple[str, Callable[[Table, _Files], None]]:
+    """Return what a file is, by its columns, and its reader."""
+    if table.has(*_LOADS) and table.has("solar_generation"):
+        return "CityLearn building", _read_building
+    if table.has("electricity_pricing"):
+        return "CityLearn pricing", _read_pricing
+    if table.has(*_OUTSIDE):
+        return "CityLearn weather", _read_weather
+    if table.has(_GRID[0]) or table.header == ["", "0", "1", "2", "3"]:
+        return "pymgrid grid", _read_grid
+    if table.has(_FACILITY):
+        return "pymgrid load", _read_load
+    if table.has(_ILLUMINANCE):
+        return "pymgrid illuminance", _read_sun
+    if table.header in (["", "0"], ["", "load"], ["", "renewable"], ["", "pv"]):
+        found.unnamed += 1
+        is_load = "load" in table.header or (table.header[1] == "0" and found.unnamed == 1)
+        return ("pymgrid load", _read_load) if is_load else ("pymgrid sun", _read_sun)
+    if len(table.header) == 1 and table.has(*_CARBON):
+        return "carbon intensity", _read_carbon
+    if table.has("time", *_PLAIN):
+        return "plain", _read_plain
+    raise DataError(f"{table.path}: the columns {table.header} are of no format: data are {_KNOWN}")
 
 
-def read_citylearn(
-    building: Source, pricing: Source, *, nominal_power: float = 4.0, resale: float = 0.0
-) -> TimeSeries:
-    """Read a CityLearn building and its prices, hourly.
+def _read_plain(table: Table, found: _Files) -> None:
+    """`time,load_kw,pv_kw,price_import,price_export,grid_up`, maybe `carbon_kg_per_kwh`."""
+    for name, title in zip(_FIELDS, _PLAIN, strict=True):
+        found.add(name, table, _numbers(table, title))
+    if table.has(_PLAIN_CARBON):
+        found.add("carbon", table, _numbers(table, _PLAIN_CARBON))
+    known = ("time", *_PLAIN, _PLAIN_CARBON)
+    others = [name for name in table.header if name not in known]
+    if others:
+        found.notes.append(f"columns that are not used: {', '.join(others)}")
+    found.minutes_of_day, found.minutes, found.breaks = read_clock(table)
 
-    Args:
-        building: the CSV with `hour` (1 to 24), `non_shiftable_load` in kWh and
-            `solar_generation` in W per kW of panels, maybe `power_outage` (1 in an outage).
-        pricing: the CSV with `electricity_pricing` in money per kWh; predictions are not read.
-        nominal_power: kW of panels.
-        resale: money per kWh sold, which these files do not have.
 
-    Raises:
-        DataError: naming file, line and reason.
-    """
-    table, prices = Table(building), Table(pricing)
-    yields = table.numbers("solar_generation")
-    most = max(yields)
+def _read_building(table: Table, found: _Files) -> None:
+    """`hour` (1 to 24), a load in kWh, sun in W per kW of panels, maybe `power_outage`."""
+    yields = _numbers(table, "solar_generation")
+    most = max((value for value in yields if not math.isnan(value)), default=0.0)
     if most > _LARGEST_YIELD or 0.0 < most < 2.0:
         raise DataError(
             f"{table.rows[yields.index(most)].place}: solar_generation reaches {most!r}; it must "
             "be in W per kW of panels"
         )
-    columns = {
-        "load": table.numbers(*_LOADS),
-        "pv": [nominal_power * value / 1000.0 for value in yields],
-        "price": prices.numbers("electricity_pricing"),
-    }
-    columns["resale"] = [resale] * len(columns["price"])
+    panels, where = _panels_of(table)
+    found.notes.append(f"panels of {panels:g} kW ({where})")
+    found.add("load", table, _numbers(table, *_LOADS))
+    found.add("pv", table, [panels * value / 1000.0 for value in yields])
     if table.has("power_outage"):
-        columns["up"] = [1.0 - out for out in table.numbers("power_outage")]
-    tables = dict.fromkeys(columns, table) | {"price": prices}
-    return time_series_of(columns, tables, _first_hour(table), 60)
-
-
-def read_citylearn_weather(weather: Source, pricing: Source, *, first_hour: int = 24) -> TimeSeries:
-    """Read CityLearn's outdoor temperatures and prices, hourly, for a heated house.
-
-    Args:
-        weather: the CSV with `outdoor_dry_bulb_temperature` in °C.
-        pricing: the CSV with `electricity_pricing` in money per kWh.
-        first_hour: hour (1 to 24) of the first row, which the files lack; CityLearn's own data
-            begin with hour 24.
-
-    Raises:
-        DataError: naming file, line and reason.
-    """
-    tables = {"outside": Table(weather), "price": Table(pricing)}
-    columns = {
-        "outside": tables["outside"].numbers(*_OUTSIDE),
-        "price": tables["price"].numbers("electricity_pricing"),
-    }
-    return time_series_of(columns, tables, 60 * (first_hour - 1), 60)
-
-
-def read_pymgrid(load: Source, pv: Source, grid: Source, *, scale: float = 1.0) -> TimeSeries:
-    """Read the time series of a pymgrid scenario, hourly from midnight.
-
-    Args:
-        load: the CSV of the load module, in kW.
-        pv: the CSV of the renewable module, in kW.
-        grid: the CSV of the grid module: import_price, export_price, co2_per_kwh, grid_status, by
-            name or in this order.
-        scale: factor that brings load and sun to the size of a home.
-
-    Raises:
-        DataError: naming file, line and reason.
-    """
-    load_table, pv_table, grid_table = Table(load), Table(pv), Table(grid)
-    for table in (load_table, pv_table, grid_table):
-        _check_hours_counted(table)
-    grid_columns = {name: (name, str(number)) for number, name in enumerate(_GRID)}
-    columns = {
-        "load": [scale * value for value in load_table.numbers("0", "load")],
-        "pv": [scale * value for value in pv_table.numbers("0", "renewable", "pv")],
-        "price": grid_table.numbers(*grid_columns["import_price"]),
-        "resale": grid_table.numbers(*grid_columns["export_price"]),
-        "up": grid_table.numbers(*grid_columns["grid_status"]),
-    }
-    tables = dict.fromkeys(columns, grid_table) | {"load": load_table, "pv": pv_table}
-    return time_series_of(columns, tables, 0, 60)
-
-
-def _first_hour(table: Table) -> int:
-    """Return the minute of the day of the first row; check the hours (1 to 24) for gaps."""
+        found.add("up", table, [1.0 - out for out in _numbers(table, "power_outage")])
+    heat = [name for name in ("cooling_load", "cooling_demand") if table.has(name)]
+    if any(sum(filter(math.isfinite, _numbers(table, name))) for name in heat):
+        found.notes.append(f"the load is that of appliances: {' and '.join(heat)} not included")
     hours = table.numbers("hour")
     for row, hour in zip(table.rows, hours, strict=True):
         if hour not in range(1, 25):
             raise DataError(f"{row.place}: hour is {hour:g}, not one of 1 to 24")
-    for row, (earlier, later) in zip(table.rows[1:], itertools.pairwise(hours), strict=True):
+    for at, (earlier, later) in enumerate(itertools.pairwise(hours), 1):
         if later != earlier % 24 + 1:
-            raise DataError(f"{row.place}: a gap: hour {later:g} follows hour {earlier:g}")
-    return 60 * (int(hours[0]) - 1)
+            found.breaks[at] = f"a gap: hour {later:g} follows hour {earlier:g}"
+    found.minutes_of_day = [60 * (int(hour) - 1) for hour in hours]
 
 
-def _check_hours_counted(table: Table) -> None:
-    """Check that the unnamed first column, if there is one, counts the hours without a gap."""
-    if table.header[0]:
-        return
-    numbers = table.numbers("")
-    for row, (earlier, later) in zip(table.rows[1:], itertools.pairwise(numbers), strict=True):
+def _panels_of(table: Table) -> tuple[float, str]:
+    """Return the kW of a building's panels, and where they are from."""
+    schema = Path(table.path).parent / "schema.json"
+    if schema.is_file():
+        try:
+            buildings = json.loads(read_text(schema))["buildings"].values()
+            name = Path(table.path).name
+            own = next(one for one in buildings if one["energy_simulation"] == name)
+            panels = own.get("pv")
+            power = float(panels["attributes"]["nominal_power"]) if panels else 0.0
+        except (ValueError, LookupError, TypeError, AttributeError, StopIteration):
+            return _NOMINAL_POWER, "schema.json does not have this file"
+        return power, "schema.json"
+    return _NOMINAL_POWER, "no schema.json beside the building"
+
+
+def _read_pricing(table: Table, found: _Files) -> None:
+    found.add("price", table, _numbers(table, "electricity_pricing"))
+
+
+def _read_weather(table: Table, found: _Files) -> None:
+    found.add("outside", table, _numbers(table, *_OUTSIDE))
+
+
+def _read_carbon(table: Table, found: _Files) -> None:
+    found.add("carbon", table, _numbers(table, *_CARBON))
+
+
+def _read_load(table: Table, found: _Files) -> None:
+    """A load in kW, hourly from midnight; pymgrid's scenarios store it negative."""
+    values = _numbers(table, "0", "load", _FACILITY)
+    if max((value for value in values if not math.isnan(value)), default=1.0) <= 0.0:
+        values = [-value for value in values]
+        found.notes.append("the load is negative in the file, as pymgrid's scenarios store it")
+    found.add("load", table, values)
+    _count_hours(table, found)
+
+
+def _read_sun(table: Table, found: _Files) -> None:
+    """Sun in kW, or illuminance in lux, whose highest value is the panels', as in pymgrid."""
+    values = _numbers(table, "0", "renewable", "pv", _ILLUMINANCE)
+    if table.has(_ILLUMINANCE):
+        most = max((value for value in values if not math.isnan(value)), default=0.0)
+        if most <= 0.0:
+            raise DataError(f"{table.path}: {_ILLUMINANCE} is never above 0")
+        values = [_NOMINAL_POWER * value / most for value in values]
+        found.notes.append(
+            f"illuminance is scaled to panels of {_NOMINAL_POWER:g} kW at its highest value"
+        )
+    found.add("pv", table, values)
+    _count_hours(table, found)
+
+
+def _read_grid(table: Table, found: _Files) -> None:
+    """`import_price, export_price, co2_per_kwh, grid_status`, by name or in this order."""
+    titles = {name: (name, str(number)) for number, name in enumerate(_GRID)}
+    names = zip(("price", "resale", "carbon", "up"), _GRID, strict=True)
+    for name, title in names:
+        if name != "carbon" or table.has(*titles[title]):
+            found.add(name, table, _numbers(table, *titles[title]))
+    _count_hours(table, found)
+
+
+def _count_hours(table: Table, found: _Files) -> None:
+    """Take the hours from the unnamed first column, if there is one; a hole in it is a gap."""
+    numbers = table.numbers("") if not table.header[0] else []
+    numbers = numbers or [float(row) for row in range(len(table.rows))]
+    minutes_of_day = [int(60 * number) % _DAY for number in numbers]
+    if found.minutes_of_day and found.minutes_of_day != minutes_of_day:
+        raise DataError(
+            f"{table.path}: its rows are of other hours than those of the file before it; both "
+            "must have as many rows and the same hours"
+        )
+    found.minutes_of_day = minutes_of_day
+    for at, (earlier, later) in enumerate(itertools.pairwise(numbers), 1):
         if later != earlier + 1:
-            raise DataError(f"{row.place}: a gap: row {later:g} follows row {earlier:g}")
+            if later <= earlier:
+                place = table.rows[at].place
+                raise DataError(f"{place}: row {later:g} follows row {earlier:g}")
+            found.breaks[at] = f"a gap: row {later:g} follows row {earlier:g}"
+
+
+def _numbers(table: Table, *names: str) -> list[float]:
+    """Return the first column named one of `names` as numbers, NaN where one is missing."""
+    name = table.require(*names)
+    return [_number(row, name) for row in table.rows]
+
+
+def _number(row: Row, name: str) -> float:
+    return math.nan if row.cells[name].lower() in _MISSING else row.number(name)

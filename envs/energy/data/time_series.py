@@ -1,6 +1,8 @@
 """Time series from a user's files: what happened over many days, checked, in windows."""
 
+import bisect
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,19 +13,24 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.tables import Table
 from tokengym.envs.core.windows import Windows
+from tokengym.envs.energy.data.report import Report, group_left_out
 from tokengym.envs.energy.generator import hours_of_day
-from tokengym.envs.energy.levels import Level
+from tokengym.envs.energy.levels import LEVELS, Level
 from tokengym.envs.energy.weather import Hours
 
-_LARGEST_POWER = 100.0
+LARGEST_LOAD = 100.0
+"""kW of a home: more is taken for watts, unless the grid connection is said to be larger."""
 _LARGEST_PRICE = 5.0
+_LARGEST_INTENSITY = 3.0
 _COLDEST, _HOTTEST = -60.0, 60.0
 _DAY = 1440
+_COLUMNS = ("load", "pv", "price", "resale", "up", "outside", "carbon")
+_DECIMALS = {"price": 3, "resale": 3, "carbon": 4}
 
 
 @dataclass(frozen=True)
 class TimeSeries(Immutable):
-    """Columns of equal length, one entry a step, without gaps; an empty column is missing.
+    """Columns of equal length, one entry a step; an empty column is missing.
 
     Attributes:
         start: minute of the day at which the first entry begins.
@@ -34,23 +41,50 @@ class TimeSeries(Immutable):
         resale: money per kWh sold.
         up: 1 while the grid is up, else 0.
         outside: °C.
+        carbon: kg of CO2 per kWh bought.
+        cuts: entries before which something is missing, with the minute of the day each begins at;
+            no window crosses them.
+        report: what was left out of the files, and why.
     """
 
     start: int
     minutes: int
-    price: tuple[float, ...]
+    price: tuple[float, ...] = ()
     load: tuple[float, ...] = ()
     pv: tuple[float, ...] = ()
     resale: tuple[float, ...] = ()
     up: tuple[int, ...] = ()
     outside: tuple[float, ...] = ()
+    carbon: tuple[float, ...] = ()
+    cuts: tuple[tuple[int, int], ...] = ()
+    report: Report = field(default=Report(), compare=False)
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
         """Name the contents by their hash."""
-        content = (self.start, self.minutes, self.price, self.load, self.pv, self.resale, self.up)
-        digest = hashlib.sha256(repr((*content, self.outside)).encode()).hexdigest()[:12]
+        content: tuple[object, ...] = (self.start, self.minutes, self.price, self.load, self.pv)
+        content += (self.resale, self.up, self.outside)
+        content += tuple(part for part in (self.carbon, self.cuts) if part)
+        digest = hashlib.sha256(repr(content).encode()).hexdigest()[:12]
         object.__setattr__(self, "digest", digest)
+
+    @property
+    def steps(self) -> int:
+        """Number of entries."""
+        return max(len(getattr(self, name)) for name in _COLUMNS)
+
+    @property
+    def stretches(self) -> list[tuple[int, int, int]]:
+        """Runs of entries without a gap: first entry, entry after the last, minute of the day."""
+        begins = [(0, self.start), *self.cuts]
+        ends = [at for at, _ in self.cuts] + [self.steps]
+        return [(at, end, minute) for (at, minute), end in zip(begins, ends, strict=True)]
+
+    def minute_at(self, at: int) -> int:
+        """Return the minute of the day at which entry `at` begins."""
+        number = bisect.bisect_right(self.cuts, at, key=lambda cut: cut[0])
+        first, minute = self.cuts[number - 1] if number else (0, self.start)
+        return (minute + (at - first) * self.minutes) % _DAY
 
     def windows(self, level: Level) -> Windows:
         """Return the windows that a level can play, dealt to the splits by a hash of the contents.
@@ -59,45 +93,61 @@ class TimeSeries(Immutable):
             DataError: if the step is another, a column is missing, or fewer than three windows fit.
         """
         if level.minutes != self.minutes:
+            fits = [name for name, other in LEVELS.items() if other.minutes == self.minutes]
+            advice = f"play them at {', '.join(map(repr, fits))}, or " if fits else ""
             raise DataError(
-                f"the level has steps of {level.minutes} minutes, the data {self.minutes}"
+                f"the level has steps of {level.minutes} minutes, the data {self.minutes}: "
+                f"{advice}give resample=True"
             )
         for name in ("outside",) if level.house else ("load", "pv"):
             if not getattr(self, name):
                 raise DataError(f"the level needs the column {name!r}, which the data do not have")
-        starts, at = [], level.history
+        starts = []
         first, last = level.begins
-        while at + level.steps <= len(self.price):
-            hour = (self.start + at * self.minutes) % _DAY / 60.0
-            if first <= hour < last + 1:
-                starts.append(at)
-                at += level.steps
-            else:
-                at += 1
+        for begin, end, _ in self.stretches:
+            at = begin + level.history
+            while at + level.steps <= end:
+                hour = self.minute_at(at) / 60.0
+                if first <= hour < last + 1:
+                    starts.append(at)
+                    at += level.steps
+                else:
+                    at += 1
         shuffled = sorted(starts, key=self._shuffle_key, reverse=True)
         kind = (
             f"windows of {level.steps} steps that begin between {first} and {last} h with "
             f"{level.history} rows before them"
         )
+        if self.cuts:
+            longest = max(end - begin for begin, end, _ in self.stretches)
+            kind += f" (the longest stretch without a gap has {longest} rows)"
         return Windows(shuffled, kind)
 
     def _shuffle_key(self, start: int) -> bytes:
         return hashlib.sha256(f"{self.digest}:{start}".encode()).digest()
 
     def days(self, level: Level, at: int) -> dict[str, Any]:
-        """Return the series of the window that begins at entry `at`, as fields of a plant."""
+        """Return the series of the window that begins at entry `at`, as fields of a plant.
+
+        Prices are left out where the data have none, and sales then have none either; sales of
+        data with prices alone pay nothing.
+        """
         window = slice(at, at + level.steps)
-        start = (self.start + at * self.minutes) % _DAY
-        days: dict[str, Any] = {"start": start, "price": np.array(self.price[window])}
+        days: dict[str, Any] = {"start": self.minute_at(at)}
+        if self.price:
+            days["price"] = np.array(self.price[window])
+        if self.carbon:
+            days["carbon"] = np.array(self.carbon[window])
         if level.house:
             return days | {"outside": np.array(self.outside[window])}
         before = slice(at - level.history, at)
         days |= {
             "load": np.array(self.load[window]),
             "pv": np.array(self.pv[window]),
-            "resale": np.array(self.resale[window] or (0.0,) * level.steps),
             "before": [[a, b] for a, b in zip(self.load[before], self.pv[before], strict=True)],
         }
+        if self.price:
+            days["resale"] = np.array(self.resale[window] or (0.0,) * level.steps)
         if self.up:
             days["up"] = np.array(self.up[window])
             begun = sum(a > b for a, b in zip(self.up, self.up[1:], strict=False))
@@ -109,63 +159,149 @@ class TimeSeries(Immutable):
 
     def hours(self, level: Level, at: int) -> Hours:
         """Return the hour of the day by step of the window that begins at entry `at`."""
-        return hours_of_day((self.start + at * self.minutes) % _DAY, level.steps, self.minutes)
+        return hours_of_day(self.minute_at(at), level.steps, self.minutes)
+
+
+def resample_to(series: TimeSeries, minutes: int) -> TimeSeries:
+    """Return a series in steps of another length, all of them full multiples from midnight.
+
+    Longer steps hold means, and the grid is up where it was for the whole step; shorter ones repeat
+    what they are part of. What fills no whole step at the end of a stretch is left out.
+
+    Raises:
+        DataError: if one length is no multiple of the other.
+    """
+    if minutes == series.minutes:
+        return series
+    ratio, rest = divmod(max(minutes, series.minutes), min(minutes, series.minutes))
+    if rest:
+        raise DataError(
+            f"steps of {series.minutes} minutes cannot be resampled to {minutes}: one length must "
+            "be a multiple of the other"
+        )
+    entries: list[list[int]] = []
+    cuts: list[tuple[int, int]] = []
+    for begin, end, _ in series.stretches:
+        at = begin
+        if minutes > series.minutes:
+            while at < end and series.minute_at(at) % minutes:
+                at += 1
+            parts = [list(range(i, i + ratio)) for i in range(at, end - ratio + 1, ratio)]
+        else:
+            parts = [[i] for i in range(begin, end) for _ in range(ratio)]
+        if parts:
+            cuts.append((len(entries), series.minute_at(at)))
+            entries.extend(parts)
+    used = {i for part in entries for i in part}
+    if not entries:
+        raise DataError(f"no whole step of {minutes} minutes is left of {series.steps} rows")
+    columns: dict[str, Any] = {
+        name: tuple(_joined(name, [values[i] for i in part]) for part in entries)
+        for name in _COLUMNS
+        if (values := getattr(series, name))
+    }
+    way = "averaged" if minutes > series.minutes else "repeated"
+    note = f"steps of {series.minutes} minutes are {way} to {minutes}"
+    lost = series.steps - len(used)
+    note += f"; {lost} rows fill no whole step and are left out" if lost else ""
+    report = series.report._replace(notes=(*series.report.notes, note))
+    return TimeSeries(cuts[0][1], minutes, **columns, cuts=tuple(cuts[1:]), report=report)
 
 
 def time_series_of(
     columns: Mapping[str, Sequence[float]],
     tables: Mapping[str, Table],
-    start: int,
+    minutes_of_day: Sequence[int],
     minutes: int,
+    breaks: Mapping[int, str],
+    *,
+    most_load: float = LARGEST_LOAD,
 ) -> TimeSeries:
     """Check that the numbers make sense, round them to the grid of the texts, and build the series.
+
+    A row in which a number is missing (NaN) is left out, and the series is cut there.
 
     Args:
         columns: by field of `TimeSeries`, its numbers.
         tables: by field, the table they come from.
-        start: minute of the day of the first.
+        minutes_of_day: of each row.
         minutes: length of a step.
+        breaks: why the series is cut before a row, by its number.
+        most_load: kW above which a load or sun is taken for a slip of units.
 
     Raises:
         DataError: naming file, line and reason, if columns differ in length, a power, price or
-            temperature cannot be in its unit, or a load, sun or price is negative.
+            temperature cannot be in its unit, or a load or sun is negative.
     """
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) != 1:
         raise DataError(f"columns must have as many rows each, got {lengths}")
     for name, values in columns.items():
         for row, value in zip(tables[name].rows, values, strict=True):
-            reason = _objection(name, value)
+            reason = "" if math.isnan(value) else _objection(name, value, most_load)
             if reason:
                 raise DataError(f"{row.place}: {name} is {value!r}: {reason}")
-    rounded = {
-        name: tuple(round(value, 3 if name in ("price", "resale") else 2) for value in values)
+    kept: list[int] = []
+    cuts: list[tuple[int, int]] = []
+    found: list[tuple[str, str, bool]] = []
+    first = next(iter(tables.values()))
+    cut = False
+    for at, minute in enumerate(minutes_of_day):
+        if at in breaks:
+            cut = True
+            found.append((breaks[at], first.rows[at].place, False))
+        missing = [name for name, values in columns.items() if math.isnan(values[at])]
+        if missing:
+            cut = True
+            place = tables[missing[0]].rows[at].place
+            found.append((f"{' and '.join(missing)} missing", place, True))
+            continue
+        if cut and kept:
+            cuts.append((len(kept), minute))
+        cut = False
+        kept.append(at)
+    if not kept:
+        raise DataError(f"{first.path}: no row is left: {found[0][0]} in {found[0][1]}")
+    rounded: dict[str, Any] = {
+        name: tuple(
+            int(values[at]) if name == "up" else round(values[at], _decimals(name)) for at in kept
+        )
         for name, values in columns.items()
     }
-    return TimeSeries(
-        start,
-        minutes,
-        rounded["price"],
-        rounded.get("load", ()),
-        rounded.get("pv", ()),
-        rounded.get("resale", ()),
-        tuple(int(up) for up in rounded.get("up", ())),
-        rounded.get("outside", ()),
-    )
+    report = Report(rows=len(minutes_of_day), left_out=group_left_out(found))
+    start = minutes_of_day[kept[0]]
+    return TimeSeries(start, minutes, **rounded, cuts=tuple(cuts), report=report)
 
 
-def _objection(name: str, value: float) -> str:
+def _joined(name: str, values: Sequence[float]) -> float:
+    """Return the one value of a longer step: whether the grid was always up, else the mean."""
+    if name == "up":
+        return min(values)
+    return round(math.fsum(values) / len(values), _decimals(name))
+
+
+def _decimals(name: str) -> int:
+    return _DECIMALS.get(name, 2)
+
+
+def _objection(name: str, value: float, most_load: float) -> str:
     """Return why a number is refused in a column; empty if it is not."""
     if name == "up":
         return "" if value in (0.0, 1.0) else "the grid is up (1) or down (0)"
     if name == "outside":
         return "" if _COLDEST <= value <= _HOTTEST else "that is no temperature in degrees Celsius"
+    if name in ("price", "resale"):
+        if abs(value) <= _LARGEST_PRICE:
+            return ""
+        return f"beyond {_LARGEST_PRICE:g} per kWh: is it in cents, or per MWh?"
     if value < 0.0:
-        if name in ("price", "resale"):
-            return "negative prices are refused: burning energy is no command here"
         return f"a {name} is never negative"
-    if name in ("load", "pv") and value > _LARGEST_POWER:
-        return f"more than {_LARGEST_POWER:g} kW at a home: is it in W? If not, scale it down"
-    if name in ("price", "resale") and value > _LARGEST_PRICE:
-        return f"more than {_LARGEST_PRICE:g} per kWh: is it in cents, or per MWh?"
+    if name == "carbon":
+        most = _LARGEST_INTENSITY
+        return "" if value <= most else f"more than {most:g} kg per kWh: is it in grams?"
+    if value > most_load:
+        return (
+            f"more than {most_load:g} kW: is it in W? If not, give import_cap_kw, the kW of the "
+            "connection, and battery_kwh and battery_kw to match"
+        )
     return ""

@@ -99,6 +99,7 @@ class _Home(_Plant):
             times = re.findall(r"^(\d+(?:h|:\d\d)): load", text, re.M)
             home, away = re.findall(r"at home from (\S+) to (\S+)\. It", text)[0]
             self.home = range(times.index(home), (times.index(away) - 1) % len(times) + 1)
+        self.burns = "never both" in text
         self.energy = self.start = find(rf"Now it is \S+ the battery holds {_NUMBER} kWh", text)
         self.car = 0.0
         self.most_reserve = math.inf
@@ -137,6 +138,15 @@ class _Home(_Plant):
             program.add(
                 f"dark{t}", dt * (self.unserved + _UNSAFE), high=self.critical * row["load"]
             )
+            if self.burns:
+                for one, other, limits in (
+                    ("c", "d", (self.power, self.power)),
+                    ("buy", "sell", (self.imports, self.exports)),
+                ):
+                    name = f"{one}_not_{other}{t}"
+                    program.add(name, high=1.0, whole=1)
+                    program.row(-math.inf, 0.0, **{f"{one}{t}": 1.0, name: -limits[0]})
+                    program.row(-math.inf, limits[1], **{f"{other}{t}": 1.0, name: limits[1]})
             change = {f"c{t}": -dt * self.eta, f"d{t}": dt / self.eta}
             if t == self.t:
                 kept = (1 - self.leak) * self.energy
@@ -193,6 +203,12 @@ class _Home(_Plant):
         self.energy = min(max(kept + dt * (takes * self.eta - gives / self.eta), 0), self.capacity)
         self.car += dt * ev
         need = load + ev + takes - gives - given
+        if self.burns:
+            # Of all ways to leave sun unused, the cheapest.
+            low, high = max(need, -sells), min(need + given, buys)
+            ways = [low, high, *([0.0] if low < 0.0 < high else [])]
+            price, sale = row["price"], self.sale_at(row)
+            need = need if low >= high else min(ways, key=lambda g: g * (price if g > 0 else sale))
         bought, sold = min(max(need, 0.0), buys), min(max(-need, 0.0), sells)
         unserved = max(need - bought, 0.0)
         self.cost += dt * (row["price"] * bought - self.sale_at(row) * sold)

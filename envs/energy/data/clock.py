@@ -1,0 +1,89 @@
+"""The clock of a plain file: its step, and what interrupts it (gaps, changes of clocks)."""
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.tables import Row, Table
+
+_HOUR = timedelta(hours=1)
+_CHANGES_BY = 4
+"""Clocks change on a Sunday before this hour."""
+_CHANGE_MONTHS = (3, 4, 9, 10, 11)
+
+
+def read_clock(table: Table) -> tuple[list[int], int, dict[int, str]]:
+    """Return the minute of the day of each row, the minutes of a step, and why the rows are cut.
+
+    Times are ISO 8601, all with an offset or none. With offsets a change of clocks is no gap in
+    time, but the hour of the day jumps; without, it looks like a missing or a repeated hour. Both
+    are cuts, named as what they are.
+
+    Raises:
+        DataError: naming file, line and reason, if a time is not ISO 8601, some times have an
+            offset and some none, the step is no whole number of minutes, or times go back.
+    """
+    times = [_read(row, cell) for row, cell in zip(table.rows, table.texts("time"), strict=True)]
+    if len(times) < 2:
+        raise DataError(f"{table.path}: two rows at least are needed to know the length of a step")
+    aware = times[0].tzinfo is not None
+    for row, time in zip(table.rows, times, strict=True):
+        if (time.tzinfo is not None) != aware:
+            raise DataError(
+                f"{row.place}: time is {row.cells['time']!r}: all times need an offset from UTC, "
+                "or none of them"
+            )
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
+    step = Counter(gap for gap in gaps if gap > timedelta()).most_common(1)
+    if not step:
+        raise DataError(f"{table.rows[1].place}: time does not go on from {times[0]}")
+    length = step[0][0]
+    minutes, rest = divmod(length.total_seconds(), 60.0)
+    if rest or not minutes:
+        raise DataError(f"{table.rows[1].place}: a step of {length} is no whole number of minutes")
+    breaks = {}
+    for at, (earlier, later) in enumerate(itertools.pairwise(times), 1):
+        reason = _interruption(earlier, later, length, table.rows[at])
+        if reason:
+            breaks[at] = reason
+    return _minutes_of_day(times), int(minutes), breaks
+
+
+def _read(row: Row, cell: str) -> datetime:
+    try:
+        return datetime.fromisoformat(cell)
+    except ValueError as error:
+        raise DataError(f"{row.place}: time is {cell!r}, not ISO 8601") from error
+
+
+def _minutes_of_day(times: Sequence[datetime]) -> list[int]:
+    return [time.hour * 60 + time.minute for time in times]
+
+
+def _interruption(earlier: datetime, later: datetime, step: timedelta, row: Row) -> str:
+    """Return why two rows do not follow each other; empty if they do."""
+    wall = later.replace(tzinfo=None) - earlier.replace(tzinfo=None)
+    passed = later - earlier
+    changes = (
+        later.weekday() == 6
+        and later.month in _CHANGE_MONTHS
+        and earlier.hour < _CHANGES_BY
+        and abs(wall - step) == _HOUR
+    )
+    forward = "forward" if wall > step else "back"
+    if passed == step:
+        return f"clocks go {forward}" if wall != step else ""
+    if changes and later.tzinfo is None:
+        return f"clocks go {forward} and times have no offset from UTC"
+    if passed <= timedelta():
+        raise DataError(
+            f"{row.place}: time goes from {earlier} to {later}: rows must be in order, each time "
+            "once"
+        )
+    if passed % step:
+        raise DataError(
+            f"{row.place}: {passed} after the row before, no multiple of the step of {step}"
+        )
+    return f"a gap of {passed // step - 1} steps of {step}"

@@ -1,0 +1,61 @@
+"""What was made of a user's files: how many rows, which were left out and why, what was assumed."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class LeftOut(NamedTuple):
+    """Rows that are not played, or a place that no window crosses.
+
+    Attributes:
+        why: the reason.
+        rows: how many rows are left out; 0 where the series is only cut.
+        places: file and line of each, in order.
+    """
+
+    why: str
+    rows: int
+    places: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """State the reason, the number and the first places."""
+        count = len(self.places)
+        shown = ", ".join(self.places[:2]) + f" and {count - 2} more" * (count > 2)
+        rows = f"{self.rows} row{'s' * (self.rows != 1)} left out: " if self.rows else "cut: "
+        return f"{rows}{self.why} ({shown})"
+
+
+class Report(NamedTuple):
+    """What was read.
+
+    Attributes:
+        formats: by file its path and what it was taken for.
+        rows: rows in each file.
+        left_out: rows left out and cuts, by reason.
+        notes: what was understood or is drawn instead, one sentence each.
+    """
+
+    formats: tuple[tuple[str, str], ...] = ()
+    rows: int = 0
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def refused(self) -> int:
+        """Rows that are left out."""
+        return sum(part.rows for part in self.left_out)
+
+    def __str__(self) -> str:
+        """Write everything, a line each."""
+        lines = [f"{path}: {kind}, {self.rows} rows" for path, kind in self.formats]
+        return "\n".join([*lines, *map(str, self.left_out), *self.notes])
+
+
+def group_left_out(found: Sequence[tuple[str, str, bool]]) -> tuple[LeftOut, ...]:
+    """Group (reason, place, whether a row is lost) by reason, in order of appearance."""
+    places: dict[tuple[str, bool], list[str]] = {}
+    for why, place, lost in found:
+        places.setdefault((why, lost), []).append(place)
+    return tuple(
+        LeftOut(why, len(at) if lost else 0, tuple(at)) for (why, lost), at in places.items()
+    )

@@ -1,0 +1,103 @@
+"""Laws of a user's own devices and budget: validated, kept by the Task, scored to the optimum."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.energy.days import days_file
+from tokengym.envs.core.errors import OptionError, TaskError
+from tokengym.envs.core.rollout import play
+from tokengym.envs.energy.world import EnergyWorld
+from tokengym.envs.registry import baselines
+
+WorldOf = Callable[..., EnergyWorld]
+
+OWN = {
+    "battery_kwh": 13.5,
+    "battery_kw": 4.6,
+    "import_cap_kw": 17.0,
+    "export_cap_kw": 0.0,
+    "pv_scale": 1.5,
+}
+
+
+@pytest.mark.parametrize("own_days", [False, True])
+def test_every_task_has_the_devices_that_were_asked_for(
+    own_days: bool, tmp_path: Path, world_of: WorldOf
+) -> None:
+    data = {"data": days_file(tmp_path / "home.csv")} if own_days else {}
+    world = world_of("small", **OWN, **data)
+    task = world.task("train", 0)
+    found = [task.instance[name] for name in ("capacity", "power", "import_cap", "export_cap")]
+    assert found == [13.5, 4.6, 17.0, 0.0]
+    if own_days:
+        assert max(max(world.task("train", i).instance["pv"]) for i in range(4)) > 4.4
+    text = world.start(task).text
+    assert "The battery holds at most 13.5 kWh. It takes or gives at most 4.6 kW." in text
+    assert "bought from the grid, at most 17 kW" in text
+    # The Task keeps them: a world without the options plays it the same.
+    rng = np.random.default_rng(0)
+    for other in (world, world_of("small")):
+        assert play(other, task, baselines("energy")["oracle"], rng).returns["operator"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"battery_kwh": 0}, "battery_kwh must be a number of at least 0.1 and at most 1e+06"),
+        ({"battery_kw": "5"}, "battery_kw must be a number .* got '5'"),
+        ({"import_cap_kw": float("nan")}, "import_cap_kw must be a number"),
+        ({"export_cap_kw": -1}, "export_cap_kw must be a number of at least 0 "),
+        ({"pv_scale": True}, "pv_scale must be a number .* got True"),
+        ({"cost_budget": -0.1}, "cost_budget must be a number of at least 0, got -0.1"),
+        ({"cost_budget": 1.0, "credit": True}, "cost_budget sums them"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_refused_by_name(
+    options: dict[str, object], reason: str, world_of: WorldOf
+) -> None:
+    with pytest.raises(OptionError, match=reason.replace("+", re.escape("+"))):
+        world_of("small", **options)
+    with pytest.raises(OptionError, match="battery_kwh is for levels with a battery"):
+        world_of("comfort", battery_kwh=10)
+
+
+def test_why_no_instance_is_usable_is_said(tmp_path: Path, world_of: WorldOf) -> None:
+    path = days_file(tmp_path / "home.csv")
+    with pytest.raises(TaskError, match=r"refused 200 times: the load exceeds .* of 0\.5 kW"):
+        world_of("small", data=path, import_cap_kw=0.5).task()
+    flat = days_file(tmp_path / "flat.csv", price=lambda hour: 0.1, resale=lambda hour: 0.1)
+    with pytest.raises(TaskError, match=r"perfect foresight saves less than 0\.15 over leaving"):
+        world_of("small", data=flat, pv_scale=0.0).task()
+
+
+@pytest.mark.parametrize("level", ["small", "comfort"])
+def test_a_budget_may_be_spent_to_the_last_and_no_more(level: str, world_of: WorldOf) -> None:
+    world, strict = world_of(level, cost_budget=1.5), world_of(level)
+    task, rng = world.task("train", 0), np.random.default_rng(0)
+    assert task.instance["budget"] == 1.5
+    assert "budget" not in strict.task("train", 0).instance
+    unit = "degrees" if level == "comfort" else "kWh"
+    turn = world.start(task)
+    assert f"Up to 1.5 {unit} may be missed in all" in turn.text
+    while not turn.done:
+        turn = world.reply(baselines("energy")["oracle"](world, turn, rng))
+    assert world.returns["operator"] == 1.0
+    assert 0.0 < turn.metrics["total_cost"] <= 1.5 + 1e-6
+    assert turn.metrics["safety_floor_mass"] == 0.0
+    assert "in all, of 1.5 allowed." in turn.text
+    # With all of it used up, one more miss breaks the limit.
+    assert play(world, task, lambda *_: "BATTERY -9\nHEAT 9", rng).returns["operator"] < 0.24
+
+
+@pytest.mark.parametrize("budget", [0.0, 2.0])
+def test_planning_rules_keep_a_budget_and_use_it(budget: float, world_of: WorldOf) -> None:
+    world, rng = world_of("day", cost_budget=budget), np.random.default_rng(0)
+    for name in ("mpc", "lagrangian"):
+        returns = []
+        for task in world.first_tasks("train", 3):
+            returns.append(play(world, task, baselines("energy")[name], rng).returns["operator"])
+        assert np.mean(returns) > (0.9 if name == "mpc" else 0.2)

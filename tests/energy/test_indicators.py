@@ -1,0 +1,65 @@
+"""Laws of the key performance indicators: counted from what was done, and averaged by policy."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.energy.days import days_file
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.energy.report import indicator_scores
+from tokengym.envs.energy.world import EnergyWorld
+from tokengym.rewards.estimates import Estimate
+
+WorldOf = Callable[..., EnergyWorld]
+
+
+def play_zero(world: EnergyWorld, device: str = "BATTERY") -> Turn:
+    """Do nothing to the end."""
+    turn = world.start(world.task("train", 0))
+    while not turn.done:
+        turn = world.reply(f"{device} 0")
+    return turn
+
+
+def test_an_idle_battery_leaves_the_home_to_its_load_and_sun(
+    tmp_path: Path, world_of: WorldOf
+) -> None:
+    path = days_file(tmp_path / "home.csv")
+    lines = path.read_text().splitlines()
+    rows = [f"{line},{0.1 * (at % 5):.1f}" for at, line in enumerate(lines[1:])]
+    path.write_text("\n".join([f"{lines[0]},carbon_kg_per_kwh", *rows]) + "\n")
+    metrics = play_zero(world_of("day", data=path)).metrics
+    instance = world_of("day", data=path).task("train", 0).instance
+    net = np.array(instance["load"]) - np.array(instance["pv"])
+    assert metrics["peak_import"] == pytest.approx(net.max())
+    bought, sold = np.maximum(net, 0.0), np.minimum(np.maximum(-net, 0.0), 3.0)
+    assert metrics["ramping"] == pytest.approx(np.abs(np.diff(bought - sold)).sum())
+    assert metrics["carbon"] == pytest.approx((bought * np.array(instance["carbon"])).sum())
+    kept = np.minimum(instance["pv"], instance["load"]).sum()
+    assert metrics["self_consumption"] == pytest.approx(kept / sum(instance["pv"]))
+    assert metrics["unserved_energy"] == 0.0
+    assert "discomfort" not in metrics
+
+
+def test_a_cold_house_is_uncomfortable_and_draws_nothing(world_of: WorldOf) -> None:
+    metrics = play_zero(world_of("comfort"), "HEAT").metrics
+    assert metrics["discomfort"] == pytest.approx(metrics["total_cost"])
+    assert metrics["discomfort"] > 1.0
+    assert metrics["peak_import"] == metrics["ramping"] == 0.0
+    assert "unserved_energy" not in metrics
+
+
+def test_the_indicators_of_a_policy_are_means_over_its_tasks(world_of: WorldOf) -> None:
+    world = world_of("small")
+    tasks = world.first_tasks("test", 2)
+    ends = [[{"total_money_cost": cost, "peak_import": 2.0}] for cost in (1.0, 3.0)]
+    found = indicator_scores(tasks, ends, np.random.default_rng(0))
+    cost, peak = found["cost (ct)"], found["peak import (kW)"]
+    assert isinstance(cost, Estimate)
+    assert isinstance(peak, Estimate)
+    assert (cost.value, peak.value) == (200.0, 2.0)
+    held = sum(task.answer["reference"] for task in tasks)
+    assert found["cost over that of the safe hold"] == pytest.approx(4.0 / held)
+    assert "carbon (kg)" not in found

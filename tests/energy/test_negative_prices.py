@@ -1,0 +1,111 @@
+"""Laws of negative prices: the programs stay exact where a linear relaxation would burn energy."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.contract.planners.energy import Operator
+from tests.energy.days import days_file
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.rollout import play
+from tokengym.envs.energy.microgrid import Microgrid
+from tokengym.envs.energy.oracle import optimum, plan, simulate
+from tokengym.envs.energy.plants import Plant
+from tokengym.envs.energy.world import EnergyWorld
+from tokengym.envs.registry import baselines
+
+WorldOf = Callable[..., EnergyWorld]
+PlantOf = Callable[[str, int], Plant]
+
+
+def turned(plant: Plant, by: float) -> Microgrid:
+    """The same home with every third price and sale price below 0."""
+    assert isinstance(plant, Microgrid)
+    price = tuple(-by if step % 3 == 0 else p for step, p in enumerate(plant.price))
+    resale = tuple(-by / 2 if step % 4 == 0 else p for step, p in enumerate(plant.resale))
+    return replace(plant, price=price, resale=resale, price_of_extra=0.0)
+
+
+@pytest.fixture
+def negative(tmp_path: Path, world_of: WorldOf) -> EnergyWorld:
+    """A world over days with a windy noon."""
+
+    def price(hour: float) -> float:
+        return -0.6 if 11 <= hour < 15 else (0.5 if 16 <= hour < 20 else 0.2)
+
+    path = days_file(tmp_path / "wind.csv", price=price, resale=lambda hour: price(hour) - 0.05)
+    return world_of("small", data=path)
+
+
+def test_the_relaxation_charges_and_discharges_at_once_and_the_program_does_not(
+    plant_of: PlantOf,
+) -> None:
+    grid = turned(plant_of("small", 0), 1.0)
+    relaxed = plan(grid, 0, grid.initial, relaxed=True)
+    best = optimum(grid)
+    assert relaxed is not None
+    assert best is not None
+    # What the relaxation promises, its own commands do not earn: the battery cannot burn energy.
+    assert relaxed.cost < best.cost - 0.1
+    assert simulate(grid, relaxed.commands).money > relaxed.cost + 0.1
+    assert math.isclose(simulate(grid, best.commands).money, best.cost, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize(("index", "by"), [(0, 0.1), (1, 0.5), (2, 1.0)])
+def test_no_run_beats_the_optimum_at_negative_prices(
+    index: int, by: float, plant_of: PlantOf
+) -> None:
+    grid = turned(plant_of("small", index), by)
+    best = optimum(grid)
+    assert best is not None
+    rng = np.random.default_rng(index)
+    for _ in range(150):
+        noise = rng.normal(0.0, rng.choice([0.05, 0.5, 3.0]), grid.steps)
+        shaken = [(power[0] + n,) for power, n in zip(best.commands, noise, strict=True)]
+        run = simulate(grid, tuple(shaken))
+        assert any(run.safety) or run.money >= best.cost - 1e-5
+
+
+@pytest.mark.parametrize("battery", [-3.0, 0.0, 2.0])
+def test_a_step_costs_the_least_that_one_meter_and_idle_panels_allow(
+    battery: float, plant_of: PlantOf
+) -> None:
+    grid = turned(plant_of("day", 0), 0.3)
+    for step in range(grid.steps):
+        outcome = grid.advance(step, grid.initial, (battery,))
+        needed = grid.load[step] + outcome.done[0]
+        ways = np.linspace(max(needed - grid.pv[step], -grid.export_cap), needed, 400)
+        cheapest = min(
+            power * (grid.price[step] if power > 0.0 else grid.resale[step]) for power in ways
+        )
+        spent = outcome.money - grid.dt * grid.wear * abs(outcome.done[0])
+        assert spent <= grid.dt * cheapest + 1e-9
+        assert math.isclose(spent, grid.dt * cheapest, abs_tol=0.02)
+
+
+def test_a_planner_that_reads_only_the_texts_is_paid_to_buy(negative: EnergyWorld) -> None:
+    tasks = [task for task in negative.first_tasks("train", 6) if min(task.instance["price"]) < 0]
+    for task in tasks[:2]:
+        turn = negative.start(task)
+        assert "price -60" in turn.text
+        assert "you are paid for what you buy" in turn.text
+        operator = Operator()
+        while not turn.done:
+            turn = negative.reply(operator.reply(turn.text))
+        operator.end(turn.text)
+        planned = negative.returns["operator"]
+        honest = play(negative, task, baselines("energy")["mpc"], np.random.default_rng(0))
+        assert planned > honest.returns["operator"] - 0.01
+        best = play(negative, task, baselines("energy")["oracle"], np.random.default_rng(0))
+        assert best.returns["operator"] == 1.0
+    assert len(tasks) >= 2
+
+
+def test_credit_is_refused_at_negative_prices(tmp_path: Path, world_of: WorldOf) -> None:
+    path = days_file(tmp_path / "wind.csv", price=lambda hour: -0.1 if hour < 5 else 0.3)
+    with pytest.raises(OptionError, match="never negative"):
+        world_of("small", data=path, credit=True)
