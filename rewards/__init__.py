@@ -1,10 +1,11 @@
 """The arithmetic of rewards; it imports numpy alone.
 
 - Bounds: `Range`, `UNIT`, `dyadic` (the grid of 2⁻¹⁶), `RewardRangeError`.
-- Proper scores of forecasts: `brier`, `log`, `spherical`; all by name in `SCORES`.
+- Proper scores of forecasts: `brier`, `log`, `spherical`, by name in `SCORES`; of outcomes in order
+  `ranked`, `ranked_upper`, by name in `ORDERED_SCORES`.
 - Estimates: `Estimate`, a statistic with its 95 % interval; `mean_estimate`, `share_estimate`.
 - Calibration of forecasts: `reliability`, `murphy`, `corp`, `consistency_band`, `expected_error`,
-  `auc`.
+  `auc`; `verify_forecasts` for all that is published of a set, with intervals over events.
 - Control around a safety floor: `control_score`, `bounded_score`, `violation_depth`,
   `floor_return`; `FlatFloor` to compare with.
 - Debate, in `debate`: `correctness`, `reasoning`, `adaptation` and what a challenger earns.
@@ -41,10 +42,20 @@ from tokengym.rewards.control import (
     violation_depth,
 )
 from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
-from tokengym.rewards.scoring import SCORES, brier, log, spherical
+from tokengym.rewards.scoring import (
+    ORDERED_SCORES,
+    SCORES,
+    brier,
+    log,
+    ranked,
+    ranked_upper,
+    spherical,
+)
 from tokengym.rewards.ties import TieCounts, tie_counts, tie_statistics
+from tokengym.rewards.verification import Verification, verify_forecasts
 
 __all__ = [
+    "ORDERED_SCORES",
     "SCORES",
     "UNIT",
     "Estimate",
@@ -52,6 +63,7 @@ __all__ = [
     "Range",
     "RewardRangeError",
     "TieCounts",
+    "Verification",
     "auc",
     "bounded_score",
     "brier",
@@ -70,6 +82,8 @@ __all__ = [
     "log",
     "mean_estimate",
     "murphy",
+    "ranked",
+    "ranked_upper",
     "reinforce_plus_plus",
     "reliability",
     "remax",
@@ -78,5 +92,6 @@ __all__ = [
     "spherical",
     "tie_counts",
     "tie_statistics",
+    "verify_forecasts",
     "violation_depth",
 ]

@@ -46,6 +46,29 @@ def clustered_mean(values_TK: npt.ArrayLike) -> Estimate:
     return mean_estimate(_rectangle(values_TK).mean(axis=1).tolist())
 
 
+def mean_over_clusters(values_N: npt.ArrayLike, cluster_N: npt.ArrayLike) -> Estimate:
+    """Return the mean of values in clusters of any sizes, with a cluster-robust 95 % interval.
+
+    The error is that of a ratio of sums over clusters, by Student's law with one degree of freedom
+    less than there are clusters.
+
+    Args:
+        values_N: shape (N,), at least one.
+        cluster_N: number of the cluster of each, integers from 0, shape (N,).
+    """
+    values, cluster = np.asarray(values_N, np.float64), np.asarray(cluster_N)
+    mean = float(values.mean())
+    sums_C = np.bincount(cluster, values - mean)[np.unique(cluster)]
+    clusters = len(sums_C)
+    if clusters == 1:
+        return Estimate(mean, mean, mean, 1)
+    from scipy.special import stdtrit
+
+    error = math.sqrt(clusters / (clusters - 1) * float(sums_C @ sums_C)) / len(values)
+    half = float(stdtrit(clusters - 1, 0.5 + _CONFIDENCE / 2.0)) * error
+    return Estimate(mean, mean - half, mean + half, clusters)
+
+
 def clustered_share(happened_TK: npt.ArrayLike) -> Estimate:
     """Return the mean of chances or shares; where one outcome is rare, by Clopper and Pearson.
 

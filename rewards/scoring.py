@@ -45,6 +45,34 @@ def spherical(forecast: Forecast, weights: Forecast) -> float:
     return _dot(forecast, weights) / math.sqrt(_dot(forecast, forecast))
 
 
+def ranked(forecast: Forecast, weights: Forecast) -> float:
+    """Return 1 minus the ranked probability score over k outcomes in order.
+
+    The ranked probability score is Σ_j (F_j - O_j)² / (k - 1) over the k - 1 thresholds between
+    outcomes, with F_j the probability of the first j outcomes and O_j whether it was one of them:
+    the mean Brier score of the yes/no questions at the thresholds. Strictly proper (Epstein 1969,
+    Murphy 1971).
+    """
+    return _ranked(forecast, weights, (1.0,) * (len(forecast) - 1))
+
+
+def ranked_upper(forecast: Forecast, weights: Forecast) -> float:
+    """Return `ranked` with the j-th threshold weighing j: errors about high outcomes cost most.
+
+    A threshold-weighted score of Gneiting and Ranjan (2011); strictly proper, as no weight is 0.
+    """
+    return _ranked(forecast, weights, tuple(map(float, range(1, len(forecast)))))
+
+
+def _ranked(forecast: Forecast, weights: Forecast, thresholds: tuple[float, ...]) -> float:
+    loss = below = happened = 0.0
+    for p, w, weight in zip(forecast, weights, thresholds, strict=False):
+        below, happened = below + p, happened + w
+        # The mean over outcomes of (F - O)², where O is 1 with weight `happened`.
+        loss += weight * (below * below - 2.0 * below * happened + happened)
+    return 1.0 - loss / sum(thresholds)
+
+
 def clip_forecast(forecast: Forecast, floor: float) -> Forecast:
     """Raise probabilities below `floor` to it, and scale the others so that the sum stays 1.
 
@@ -73,4 +101,21 @@ def _dot(a: Forecast, b: Forecast) -> float:
 
 
 SCORES: Mapping[str, Score] = MappingProxyType({"brier": brier, "log": log, "spherical": spherical})
-"""The scores by name."""
+"""The scores of outcomes in no order, by name."""
+
+ORDERED_SCORES: Mapping[str, Score] = MappingProxyType(
+    {"ranked": ranked, "ranked_upper": ranked_upper}
+)
+"""The scores of outcomes in order, by name. Of two outcomes both are the Brier score."""
+
+
+def score_of(name: str, *, ordered: bool) -> Score:
+    """Return a score by name; those of outcomes in order are the Brier score of others.
+
+    Args:
+        name: of `SCORES` or `ORDERED_SCORES`.
+        ordered: whether the outcomes are in order.
+    """
+    if name in ORDERED_SCORES:
+        return ORDERED_SCORES[name] if ordered else brier
+    return SCORES[name]

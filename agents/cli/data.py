@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tokengym.agents.cli.data_audit import audit
 from tokengym.agents.cli.data_days import days
 from tokengym.envs.core.errors import OptionError
 
@@ -18,14 +19,15 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
-data = typer.Typer(help="Build sets of real data.", no_args_is_help=True)
+data = typer.Typer(help="Build and audit sets of real data.", no_args_is_help=True)
 
 
 @data.callback()
 def _data() -> None:
-    """Build sets of real data."""
+    """Build and audit sets of real data."""
 
 
+data.command()(audit)
 data.command()(days)
 
 

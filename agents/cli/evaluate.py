@@ -1,8 +1,9 @@
 """`tokengym evaluate`: what policies earn on held-out Tasks, compared in pairs."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,10 +11,12 @@ from tokengym.agents.cli.options import name_texts, name_values
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.registry import make_world, spec
 
 if TYPE_CHECKING:
     from tokengym.agents.evaluation.run import Progress
 
+_USUAL_TASKS = 64
 _INTERRUPTED = 130
 _DIFFERS = 1
 _UNNAMED = "[]@/:. "
@@ -31,7 +34,11 @@ def evaluate(
             "smollm2, a tinker:// path, or openai:MODEL@URL"
         ),
     ] = None,
-    tasks: Annotated[int, typer.Option(help="Tasks of each world")] = 64,
+    data: Annotated[Path | None, typer.Option(help="a file of your own data")] = None,
+    tasks: Annotated[
+        int | None,
+        typer.Option(help="Tasks of each world (default: 64, or all there are in your own data)"),
+    ] = None,
     rollouts: Annotated[int, typer.Option(help="rollouts of each Task")] = 1,
     split: Annotated[str, typer.Option(help="train, validation or test")] = "test",
     option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
@@ -77,13 +84,17 @@ def evaluate(
     prices = None
     if price_read is not None or price_said is not None:
         prices = (price_read or 0.0, price_said or 0.0)
+    worlds = tuple(WorldLevel.parse(one) for one in world)
+    options = name_values(option or [], "--option")
+    if data is not None:
+        options["data"] = str(data.resolve())
     config = EvaluationConfig(
-        worlds=tuple(WorldLevel.parse(one) for one in world),
+        worlds=worlds,
         policies=tuple(policy),
-        tasks=tasks,
+        tasks=tasks or _count_tasks(worlds, split, options),
         rollouts=rollouts,
         split=split,
-        options=name_values(option or [], "--option"),
+        options=options,
         role=role,
         opponents=name_texts(opponent or [], "--opponent"),
         temperature=temperature,
@@ -96,6 +107,18 @@ def evaluate(
         prices=prices,
     )
     _evaluate(config, out or _folder_of(config), concurrency, as_json=as_json)
+
+
+def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str, Any]) -> int:
+    """Return how many Tasks there are in a user's own data; else a number that takes seconds."""
+    if "data" not in options:
+        return _USUAL_TASKS
+    sizes = [
+        make_world(name, level, **{**spec(name).evaluation, **options}).size(split)
+        for name, level in worlds
+    ]
+    counted = [size for size in sizes if size is not None]
+    return max(counted, default=_USUAL_TASKS)
 
 
 def _evaluate(config: EvaluationConfig, out: Path, concurrency: int, *, as_json: bool) -> None:

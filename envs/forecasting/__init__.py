@@ -10,10 +10,14 @@ SPEC = WorldSpec(
     entry_point="tokengym.envs.forecasting.world:ForecastWorld",
     baselines="tokengym.envs.forecasting.baselines:BASELINES",
     roles=("forecaster",),
-    turn_limits={"easy": 1, "medium": 1, "hard": 1, "expert": 1, "update": 2},
+    turn_limits={
+        **{"easy": 1, "medium": 1, "hard": 1, "expert": 1},
+        **{"update": 2, "ordered": 1, "twins": 5},
+    },
     step_range={"forecaster": UNIT},
     return_range={"forecaster": UNIT},
     metrics="tokengym.envs.forecasting.report:METRICS",
+    scores="tokengym.envs.forecasting.scores:forecast_scores",
     blind="tokengym.envs.forecasting.baselines:constants",
     blind_name="best constant",
     training={

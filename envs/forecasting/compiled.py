@@ -9,7 +9,7 @@ from tokengym.envs.forecasting import prompt as full
 from tokengym.envs.forecasting import terse
 from tokengym.envs.forecasting.data.instance import FAMILY, question_of
 from tokengym.envs.forecasting.question import Question, questions
-from tokengym.rewards.scoring import SCORES, Forecast
+from tokengym.rewards.scoring import Forecast, Score, score_of
 
 
 class CompiledTurn(NamedTuple):
@@ -20,12 +20,14 @@ class CompiledTurn(NamedTuple):
         question: the question.
         weights: weights of the outcomes that a forecast is scored against.
         best: the highest expected score of any forecast.
+        rule: the score of a forecast under weights.
     """
 
     text: str
     question: Question
     weights: Forecast
     best: float
+    rule: Score
 
 
 CompiledTask = tuple[CompiledTurn, ...]
@@ -38,13 +40,14 @@ def compile_task(task: Task, score: str, label: str, prompt: str) -> CompiledTas
     Raises:
         LookupError, TypeError, ValueError, ArithmeticError, AttributeError: if it is damaged.
     """
-    rule = SCORES[score]
     asked, drawn = _questions_and_outcomes(task, label, prompt)
     turns = []
     for text, question in zip(_texts(asked, task, score, prompt), asked, strict=True):
-        odds = question.predictive or drawn
-        weights = odds if label == "expected" else drawn
-        turns.append(CompiledTurn(text, question, weights, rule(odds, odds)))
+        happened = question.weigh(drawn)
+        odds = question.predictive or happened
+        weights = odds if label == "expected" else happened
+        rule = score_of(score, ordered=question.ordered)
+        turns.append(CompiledTurn(text, question, weights, rule(odds, odds), rule))
     return tuple(turns)
 
 
@@ -62,7 +65,7 @@ def _texts(asked: tuple[Question, ...], task: Task, score: str, prompt: str) -> 
 def _questions_and_outcomes(
     task: Task, label: str, prompt: str
 ) -> tuple[tuple[Question, ...], Forecast]:
-    """Return the question of each turn, and the share of each outcome under `label`."""
+    """Return the question of each turn, and the share under `label` of each outcome drawn."""
     if task.instance["family"] == FAMILY:
         question = question_of(task.instance)
         happened, count = task.answer["outcome"], question.options or 2
@@ -71,7 +74,7 @@ def _questions_and_outcomes(
         return (question,), tuple(float(outcome == happened) for outcome in range(count))
     asked = questions(task.instance, prompt)
     outcomes = task.answer["outcomes"][: outcomes_of_label(label)]
-    return asked, _shares(outcomes, asked[-1].options or 2)
+    return asked, _shares(outcomes, len(task.answer["p_bayes"]))
 
 
 def _shares(outcomes: str, count: int) -> Forecast:

@@ -16,7 +16,9 @@ class Level:
         knobs: how hard each family is made.
         negated: chance that the probability of no is asked for.
         distractors: most irrelevant sentences before the question.
-        turns: 1, or 2 where the second turn reveals more data and asks again.
+        turns: 1; 2 where the second turn reveals more data and asks again; 5 where each turn asks
+            another question on the same facts.
+        score: the score where the world is given none.
     """
 
     families: tuple[str, ...]
@@ -24,6 +26,7 @@ class Level:
     negated: float = 0.0
     distractors: int = 0
     turns: int = 1
+    score: str = "brier"
 
 
 _EASY = ("frequency", "contest", "poisson")
@@ -46,5 +49,9 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
             distractors=2,
         ),
         "update": Level((*_EASY, "polls", "voter"), Knobs(size=2, staged=True), turns=2),
+        "ordered": Level(
+            ("fault_ranges", "vote_ranges", "reading_ranges"), Knobs(size=1), score="ranked"
+        ),
+        "twins": Level(("twins",), Knobs(size=1), turns=5),
     }
 )

@@ -7,7 +7,7 @@ import numpy as np
 
 from tokengym.envs.forecasting.grammar import LETTERS, write_forecast
 from tokengym.envs.forecasting.question import Question
-from tokengym.rewards.scoring import LOG_FLOOR
+from tokengym.rewards.scoring import LOG_FLOOR, ORDERED_SCORES
 
 _SCORES: Mapping[str, str] = MappingProxyType(
     {
@@ -20,8 +20,17 @@ _SCORES: Mapping[str, str] = MappingProxyType(
             "Your score is what you gave to the true answer, divided by the root of the summed "
             "squares of all your probabilities"
         ),
+        "ranked": (
+            "The outcomes are in order. Your score is 1 minus the mean squared error of your "
+            "cumulative probabilities: of A, of A or B, and so on"
+        ),
+        "ranked_upper": (
+            "The outcomes are in order. Your score is 1 minus the weighted mean squared error of "
+            "your cumulative probabilities: that of A weighs 1, of A or B 2, and so on"
+        ),
     }
 )
+_COUNTS = {1: "once", 2: "twice"}
 
 
 def opening(question: Question, *, turns: int, score: str, rng: np.random.Generator) -> str:
@@ -36,17 +45,23 @@ def opening(question: Question, *, turns: int, score: str, rng: np.random.Genera
     error = "the squared error of your probability"
     if question.options:
         error = "half the summed squared errors of your probabilities"
-    replies = "You reply once." if turns == 1 else "You reply twice: now, and again after news."
+    replies = f"You reply {_COUNTS.get(turns, f'{turns} times')}"
+    if question.event is not None:
+        replies += ": each turn asks another question on the same facts"
+    elif turns > 1:
+        replies += ": now, and again after news"
+    shown = score if question.ordered or score not in ORDERED_SCORES else "brier"
     return (
-        f"You are a forecaster. {_instruction(question)} {_SCORES[score].format(error)}; honest "
-        f"probabilities score best, a reply in another form almost nothing. {replies}\n\n"
+        f"You are a forecaster. {_instruction(question)} {_SCORES[shown].format(error)}; honest "
+        f"probabilities score best, a reply in another form almost nothing. {replies}.\n\n"
         f"{question.text}\n\n{_form(question.options, rng)}"
     )
 
 
 def follow_up(question: Question) -> str:
-    """Return the text of a later turn: the news, and the request to forecast again."""
-    return f"{question.text} Forecast again. {_instruction(question)}"
+    """Return the text of a later turn: news or another question, and the request to forecast."""
+    again = "" if question.event is not None else " Forecast again."
+    return f"{question.text}{again} {_instruction(question)}"
 
 
 def example(options: int, rng: np.random.Generator) -> str:

@@ -4,12 +4,12 @@ An instance is `{"family", "shown", "negated", "asides", "turns"}`. Everything h
 it, so that a Task can be played anywhere without the settings it was drawn with.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tokengym.envs.forecasting.families import FAMILIES
-from tokengym.envs.forecasting.families.base import Family, Shown, before_news
+from tokengym.envs.forecasting.families.base import Family, Shown, before_news, yes
 from tokengym.envs.forecasting.oracle import as_asked
 from tokengym.rewards.scoring import Forecast
 
@@ -26,6 +26,9 @@ class Question:
         predictive: the posterior predictive probabilities given what is shown; `None` where no
             model of the world is known.
         price: the market's probabilities, if they are shown.
+        ordered: whether the outcomes are in order, as ranges of a number are.
+        event: of a yes/no question that is one of several on the same facts, the outcomes of the
+            facts in which its answer is yes; `None` otherwise.
     """
 
     text: str
@@ -34,6 +37,12 @@ class Question:
     empirical: Forecast | None
     predictive: Forecast | None
     price: Forecast | None = None
+    ordered: bool = False
+    event: tuple[int, ...] | None = None
+
+    def weigh(self, shares: Forecast) -> Forecast:
+        """Return the weights of this question's outcomes from the shares of those of the facts."""
+        return shares if self.event is None else _merge(shares, self.event)
 
 
 def questions(instance: Mapping[str, Any], prompt: str) -> tuple[Question, ...]:
@@ -50,6 +59,8 @@ def questions(instance: Mapping[str, Any], prompt: str) -> tuple[Question, ...]:
     shown = instance["shown"]
     words = family.wording(prompt)
     text = " ".join([*instance["asides"], words.text(shown)])
+    if family.events is not None:
+        return _several(family, [text, *(words.more or _none)(shown)], shown, instance)
     if instance["turns"] == 1:
         return (_question(family, text, shown, instance),)
     if words.news is None:
@@ -66,4 +77,36 @@ def _question(family: Family, text: str, shown: Shown, instance: Mapping[str, An
         negated,
         as_asked(family.empirical(shown), negated=negated),
         as_asked(family.predictive(shown), negated=negated),
+        ordered=family.ordered,
     )
+
+
+def _several(
+    family: Family, texts: Sequence[str], shown: Shown, instance: Mapping[str, Any]
+) -> tuple[Question, ...]:
+    """Return the questions of a family that asks several on the same facts."""
+    assert family.events is not None
+    events = family.events(shown)
+    if instance["turns"] != len(events):
+        raise ValueError(f"questions of the family {family.name!r} have {len(events)} turns")
+    empirical, predictive = family.empirical(shown), family.predictive(shown)
+    return tuple(
+        Question(
+            text,
+            0,
+            False,
+            _merge(empirical, event),
+            _merge(predictive, event),
+            event=tuple(event),
+        )
+        for text, event in zip(texts, events, strict=True)
+    )
+
+
+def _merge(shares: Forecast, event: Sequence[int]) -> Forecast:
+    """Return (no, yes) from the shares of the outcomes, of which `event` are yes."""
+    return yes(sum(shares[outcome] for outcome in event))
+
+
+def _none(_shown: Shown) -> Sequence[str]:
+    return ()

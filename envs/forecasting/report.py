@@ -15,6 +15,20 @@ METRICS: Mapping[str, Metric] = {
         "",
         "What the exact probability would have scored more, in expectation. 0 is perfect.",
     ),
+    "incoherence": Metric(
+        "Incoherence",
+        "",
+        "Mean breach of the laws of probability between questions on the same facts. 0 is best.",
+    ),
+    "complement_gap": Metric(
+        "Yes and no", "", "How far a question and its opposite are from a sum of 1."
+    ),
+    "threshold_gap": Metric(
+        "Thresholds", "", "How much likelier a higher threshold was called than a lower one."
+    ),
+    "conjunction_gap": Metric(
+        "Both", "", "How far the probability of both lies outside what those of each allow."
+    ),
     "probability": Metric("Probability stated", "", "Mean of the forecasts of yes."),
     "label": Metric("Scored against", "", "Mean of the outcomes, or of the exact probabilities."),
 }

@@ -4,7 +4,7 @@ import numpy as np
 
 from tokengym.envs.forecasting.prompt import example
 from tokengym.envs.forecasting.question import Question
-from tokengym.rewards.scoring import LOG_FLOOR
+from tokengym.rewards.scoring import LOG_FLOOR, ORDERED_SCORES
 
 
 def opening(question: Question, *, score: str, rng: np.random.Generator) -> str:
@@ -18,11 +18,15 @@ def opening(question: Question, *, score: str, rng: np.random.Generator) -> str:
     asked = f"How likely is {'no' if question.negated else 'yes'}?"
     if question.options:
         asked = "How likely is each?"
+    if question.ordered and score in ORDERED_SCORES:
+        asked += " They are in order: near misses cost less."
     clipped = f" Less than {LOG_FLOOR:g} counts as {LOG_FLOOR:g}." if score == "log" else ""
     form = f"End with one line of three decimals like\n{example(question.options, rng)}"
     return f"{asked}{clipped} {form}\n\n{question.text}"
 
 
 def follow_up(question: Question) -> str:
-    """Return the text of a later turn: the news, and the request to forecast again."""
+    """Return the text of a later turn: news or another question, and the request to forecast."""
+    if question.event is not None:
+        return f"{question.text} In the same form."
     return f"{question.text} Forecast again, in the same form."

@@ -13,6 +13,7 @@ from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.forecasting.coherence import incoherence
 from tokengym.envs.forecasting.compiled import (
     CompiledTask,
     CompiledTurn,
@@ -32,7 +33,7 @@ from tokengym.envs.forecasting.levels import LEVELS
 from tokengym.envs.forecasting.question import Question
 from tokengym.rewards.bounds import dyadic
 from tokengym.rewards.form import FORM_SHARE, form_of
-from tokengym.rewards.scoring import SCORES, Forecast
+from tokengym.rewards.scoring import ORDERED_SCORES, SCORES, Forecast
 
 _ROLE = "forecaster"
 
@@ -100,7 +101,7 @@ class ForecastWorld(World[CompiledTask]):
         level: str | None = None,
         *,
         family: str | Sequence[str] | None = None,
-        score: str = "brier",
+        score: str | None = None,
         label: str = "outcome",
         data: str | Path | Sequence[str | Path] | None = None,
         cutoff: str | None = None,
@@ -108,16 +109,19 @@ class ForecastWorld(World[CompiledTask]):
         prompt: str = "full",
     ) -> None:
         super().__init__(spec, level, prompt=prompt)
-        if score not in SCORES:
-            raise OptionError(f"score must be one of {list(SCORES)}, got {score!r}")
+        known = (*SCORES, *ORDERED_SCORES)
+        if score is not None and score not in known:
+            raise OptionError(f"score must be one of {list(known)}, got {score!r}")
         outcomes_of_label(label)
         self.families = _families(family, self.level)
-        self.score = score
         self.label = label
         self._show_prices = show_prices
         self._dataset = self._load(data, cutoff, family)
+        self.score = score or self._usual_score
         self._turn = 0
-        self._expected = 0.0
+        self._expected = self._form = 0.0
+        self._stated: tuple[tuple[Question, float], ...] = ()
+        self._base_rate: float | None = None
 
     @property
     def data_report(self) -> DataReport | None:
@@ -130,6 +134,13 @@ class ForecastWorld(World[CompiledTask]):
         if self._dataset is not None:
             return self._dataset.base_rate
         return share_of_yes(self.level, self.families)
+
+    @property
+    def _usual_score(self) -> str:
+        """The score where none was asked for."""
+        if self._dataset is not None and self._dataset.ordered:
+            return "ranked"
+        return LEVELS[self.level].score
 
     @property
     def question(self) -> Question:
@@ -192,11 +203,11 @@ class ForecastWorld(World[CompiledTask]):
         assert self._dataset is not None
         record = self._dataset.records[split][index]
         instance = instance_of(record, show_prices=self._show_prices)
-        return self._new_task(split, index, instance, answer_of(record))
+        return self._new_task(split, index, instance, answer_of(record, self._dataset.base_rate))
 
     def _scoring_options(self) -> Mapping[str, Any]:
         given = {"score": self.score, "label": self.label}
-        usual = {"score": "brier", "label": "outcome"}
+        usual = {"score": self._usual_score, "label": "outcome"}
         return {name: value for name, value in given.items() if value != usual[name]}
 
     def _drawing_options(self) -> tuple[object, ...]:
@@ -221,7 +232,9 @@ class ForecastWorld(World[CompiledTask]):
 
     def _begin(self, task: Task) -> Turn:
         self._turn = 0
-        self._expected = 0.0
+        self._expected = self._form = 0.0
+        self._stated = ()
+        self._base_rate = task.answer.get("base_rate")
         return Turn(_ROLE, self.compiled[0].text)
 
     def _respond(self, text: str, complete: bool) -> Turn:
@@ -234,16 +247,19 @@ class ForecastWorld(World[CompiledTask]):
             value = expected = 0.0
             near = nearness_of_forecast(text, turn.question.options)
             form = form_of(near)
-            metrics = {"well_formed": 0.0, "form": near}
+            metrics = {"well_formed": 0.0, "form": near, **self._reference(turn)}
         else:
             feedback, form = "", 1.0
-            value = SCORES[self.score](forecast, turn.weights)
-            expected = SCORES[self.score](forecast, turn.question.predictive or turn.weights)
+            value = turn.rule(forecast, turn.weights)
+            expected = turn.rule(forecast, turn.question.predictive or turn.weights)
             metrics = self._measure(forecast, turn, value, expected)
-        terms = {
-            "score": (1.0 - FORM_SHARE) * share * value,
-            "form": FORM_SHARE * share * form,
-        }
+            self._stated += ((turn.question, forecast[-1]),)
+        earned = FORM_SHARE * share * form
+        if turn.question.event is not None:
+            # In many turns the grid would swallow how near each malformed reply was to the form.
+            before, self._form = self._form, self._form + earned
+            earned = dyadic(self._form) - dyadic(before)
+        terms = {"score": (1.0 - FORM_SHARE) * share * value, "form": earned}
         self._expected += dyadic((1.0 - FORM_SHARE) * share * expected) + dyadic(terms["form"])
         if self._turn + 1 < len(turns):
             self._turn += 1
@@ -254,18 +270,26 @@ class ForecastWorld(World[CompiledTask]):
         reason = StopReason.MALFORMED if feedback else StopReason.COMPLETED
         if turn.question.predictive is not None:
             metrics[expected_return(_ROLE)] = self._expected
+        metrics |= incoherence(self._stated)
         return self._end(_ROLE, feedback, {_ROLE: terms}, reason, metrics)
 
     def _measure(
         self, forecast: Forecast, turn: CompiledTurn, value: float, expected: float
     ) -> dict[str, float]:
         """Return the metrics of a well-formed forecast."""
-        metrics = {"well_formed": 1.0, "form": 1.0, "score": value}
+        metrics = {"well_formed": 1.0, "form": 1.0, "score": value, **self._reference(turn)}
         if not turn.question.options:
-            metrics |= {"probability": forecast[1], "label": turn.weights[1]}
+            metrics["probability"] = forecast[1]
         if turn.question.predictive is not None:
             metrics["regret"] = turn.best - expected
         return metrics
+
+    def _reference(self, turn: CompiledTurn) -> dict[str, float]:
+        """Return what a yes/no forecast is compared with: what is scored against, the base rate."""
+        if turn.question.options:
+            return {}
+        base = {} if self._base_rate is None else {"base_rate": self._base_rate}
+        return {"label": turn.weights[1], **base}
 
 
 def _families(family: str | Sequence[str] | None, level: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.forecasting.questions_file import plain, write_lines
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import baselines, specs
@@ -91,3 +92,22 @@ def test_worlds_are_described_with_options_and_baselines() -> None:
 def test_what_makes_no_sense_is_named(words: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         run(*words)
+
+
+def test_own_questions_are_evaluated_by_the_figures_of_their_field(folder: Path) -> None:
+    rows = [plain(n, event=f"event {n // 2}", price=0.2 + 0.6 * (n % 2)) for n in range(60)]
+    write_lines(folder / "q.jsonl", rows)
+    asked = ["evaluate", "forecast", "--data", "q.jsonl", "--option", "show_prices=true"]
+    shown = run(*asked, "--policy", "market", "--policy", "null", "--out", "own")
+    assert shown.exit_code == 0, shown.output
+    for figure in ("Brier score", "skill over base rate", "AUC", "95 % null", "resolution"):
+        assert figure in shown.output
+    written = json.loads((folder / "own" / "evaluation.json").read_text())
+    market, null = written["results"]["policies"]
+    found = market["scores"]
+    assert found["Brier score"]["samples"] < market["tasks"] < 30
+    assert found["Brier score"]["value"] == pytest.approx(0.04)
+    assert found["AUC"]["value"] == 1.0
+    assert 0.7 < found["skill over base rate"]["value"] < 0.9
+    assert null["scores"] == {}
+    assert "all agree to the bit" in run("evaluate", "--verify", "own").output

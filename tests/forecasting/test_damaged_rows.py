@@ -53,10 +53,10 @@ def test_a_damaged_row_is_rejected_with_its_line(tmp_path: Path, name: str) -> N
     for first in (rows, rows[::-1], [rows[1], rows[0], rows[2]]):
         reading = read(tmp_path / "rows.jsonl", b"\n".join(first))
         (rejected,) = reading.rejected
-        assert rejected.line == first.index(rows[1]) + 1
+        assert rejected.place.line == first.index(rows[1]) + 1
         assert len(str(rejected)) < 300
     (rejected,) = read(tmp_path / "rows.json", b"[" + b",\n".join(rows) + b"]").rejected
-    assert rejected.line == 2
+    assert rejected.place.line == 2
 
 
 def test_a_damaged_row_of_a_table_is_rejected(tmp_path: Path) -> None:
@@ -67,4 +67,4 @@ def test_a_damaged_row_of_a_table_is_rejected(tmp_path: Path) -> None:
     reading = read(
         tmp_path / "rows.csv", b"\n".join([",".join(fields).encode(), bad, *rows, short])
     )
-    assert [rejected.line for rejected in reading.rejected] == [2, 5]
+    assert [rejected.place.line for rejected in reading.rejected] == [2, 5]

@@ -40,7 +40,7 @@ def test_a_question_of_a_file_is_asked_and_scored(
 def test_every_row_is_used_or_reported(river: Path) -> None:
     report = world_of(river).data_report
     assert report is not None
-    assert report.rows == report.questions == 60
+    assert sum(report.rows.values()) == report.questions == 60
     assert sum(report.sizes.values()) + report.crossing_questions == 60
     assert report.sizes["train"] > report.sizes["test"] > 0
     assert report.sizes["validation"] > 0
@@ -77,7 +77,7 @@ def test_a_broken_row_is_reported_and_the_rest_is_used(
     world = world_of(write_lines(tmp_path / "mixed.jsonl", rows))
     assert world.data_report is not None
     (rejection,) = world.data_report.rejected
-    assert (rejection.file, rejection.line) == ("mixed.jsonl", 6)
+    assert (rejection.place.file, rejection.place.line) == ("mixed.jsonl", 6)
     assert reason in rejection.reason
     assert str(rejection) in str(world.data_report)
     assert world.data_report.questions in (10, 11)
@@ -103,7 +103,7 @@ def test_a_broken_snapshot_is_reported_and_the_rest_is_used(
     world = world_of(write_csv(tmp_path / "arena.csv", rows))
     assert world.data_report is not None
     (rejection,) = world.data_report.rejected
-    assert (rejection.file, rejection.line) == ("arena.csv", 4)
+    assert (rejection.place.file, rejection.place.line) == ("arena.csv", 4)
     assert reason in rejection.reason
     assert world.data_report.questions == 6
 
@@ -133,7 +133,8 @@ def test_a_document_of_rows_is_read_with_its_lines(tmp_path: Path, wrap: Any) ->
     world = world_of(path)
     assert world.data_report is not None
     (rejection,) = world.data_report.rejected
-    beginning = path.read_text().split("\n")[rejection.line - 1]
+    assert rejection.place.line is not None
+    beginning = path.read_text().split("\n")[rejection.place.line - 1]
     assert beginning.strip() == "{"
     assert world.data_report.questions == 2
 

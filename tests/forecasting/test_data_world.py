@@ -60,6 +60,10 @@ def test_a_split_separates_events_and_times(records: list[Record], at: int | Non
     used = [r for part in parts.records.values() for r in part]
     assert len(used) + sum(len(e.records) for e in parts.crossing) == len(records)
     learned = parts.records["train"] + parts.records["validation"]
+    if parts.cutoff is None:
+        first = min(record.asked_at for record in records)
+        assert {r.event for r in records if r.asked_at == first} == {r.event for r in records}
+        return
     assert all(r.closed_at < parts.cutoff for r in learned)
     assert all(r.asked_at >= parts.cutoff for r in parts.records["test"])
     if parts.records["train"] and parts.records["validation"]:
@@ -103,7 +107,7 @@ def test_a_source_dated_after_the_snapshot_is_refused(tmp_path: Path) -> None:
     prompt = next(p for p in prompts_of(world) if "Source" in p)
     assert re.findall(r"Source \d: (\w+)", prompt) == ["before", "dayearlier", "undated"]
     assert world.data_report is not None
-    assert [refused.line for refused in world.data_report.refused] == [1, 1]
+    assert [refused.place.line for refused in world.data_report.refused] == [1, 1]
 
 
 def test_prices_are_hidden_unless_asked_for(arena: Path) -> None:
@@ -140,7 +144,7 @@ def test_rows_that_contradict_each_other_are_all_rejected(tmp_path: Path) -> Non
     rows = [plain(3), plain(3, id="other", outcome=0), plain(40)]
     world = world_of(write_lines(tmp_path / "a.jsonl", rows))
     assert world.data_report is not None
-    assert sorted(rejected.line for rejected in world.data_report.rejected) == [1, 2]
+    assert sorted(rejected.place.row for rejected in world.data_report.rejected) == [1, 2]
     assert [task.answer["key"] for task in tasks_of(world)] == ["q40"]
 
 

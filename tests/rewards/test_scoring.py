@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.rewards.scoring import LOG_FLOOR, SCORES, Forecast, Score, brier, clip_forecast, log
+from tokengym.rewards.scoring import (
+    LOG_FLOOR,
+    ORDERED_SCORES,
+    SCORES,
+    Forecast,
+    Score,
+    brier,
+    clip_forecast,
+    log,
+    ranked,
+    ranked_upper,
+    score_of,
+)
 from tokengym.testing import check_reward
 
 SLACK = 1e-12
@@ -29,7 +41,9 @@ def pairs(draw: st.DrawFn) -> tuple[Forecast, Forecast]:
     return draw(forecasts(count)), draw(forecasts(count))
 
 
-every_score = pytest.mark.parametrize("score", SCORES.values(), ids=SCORES.keys())
+ALL_SCORES = {**SCORES, **ORDERED_SCORES}
+every_score = pytest.mark.parametrize("score", ALL_SCORES.values(), ids=ALL_SCORES.keys())
+unordered = pytest.mark.parametrize("score", SCORES.values(), ids=SCORES.keys())
 
 
 @every_score
@@ -44,12 +58,12 @@ def test_no_report_beats_the_honest_one(score: Score, pair: tuple[Forecast, Fore
     assert score(belief, belief) >= score(report, belief) - SLACK
 
 
-@pytest.mark.parametrize("name", ["brier", "spherical"])
+@pytest.mark.parametrize("name", ["brier", "spherical", "ranked", "ranked_upper"])
 @given(pair=pairs())
 def test_a_report_that_differs_is_worse(name: str, pair: tuple[Forecast, Forecast]) -> None:
     belief, report = pair
     if max(abs(p - q) for p, q in zip(belief, report, strict=True)) > 1e-3:
-        assert SCORES[name](belief, belief) > SCORES[name](report, belief)
+        assert ALL_SCORES[name](belief, belief) > ALL_SCORES[name](report, belief)
 
 
 @given(belief=forecasts(3, LOG_FLOOR), report=forecasts(3, LOG_FLOOR))
@@ -76,7 +90,7 @@ def test_brier_of_a_yes_no_question_is_one_minus_the_squared_miss(p: float, y: i
     assert brier((1.0 - p, p), (1.0 - y, float(y))) == pytest.approx(1.0 - (p - y) ** 2)
 
 
-@every_score
+@unordered
 @given(count=st.integers(2, 6), outcome=st.integers(0, 5))
 def test_certainty_earns_one_when_right_and_no_more_than_the_floor_when_wrong(
     score: Score, count: int, outcome: int
@@ -103,3 +117,62 @@ def test_scores_of_one_forecast_match_hand_computation() -> None:
     assert brier(forecast, rain) == pytest.approx(0.91)
     assert log(forecast, rain) == pytest.approx(1.0 + math.log(0.7) / math.log(100.0))
     assert SCORES["spherical"](forecast, rain) == pytest.approx(0.7 / math.sqrt(0.58))
+
+
+@given(pair=pairs())
+def test_the_ranked_score_is_the_mean_brier_score_of_the_thresholds(
+    pair: tuple[Forecast, Forecast],
+) -> None:
+    forecast, weights = pair
+    thresholds = range(1, len(forecast))
+    above = [brier(*((sum(of[:j]), sum(of[j:])) for of in (forecast, weights))) for j in thresholds]
+    assert ranked(forecast, weights) == pytest.approx(math.fsum(above) / len(above))
+    weighted = math.fsum(j * score for j, score in zip(thresholds, above, strict=True))
+    assert ranked_upper(forecast, weights) == pytest.approx(weighted / sum(thresholds))
+
+
+@given(pair=st.tuples(forecasts(2), forecasts(2)))
+def test_of_two_outcomes_and_of_those_in_no_order_ranked_scores_are_the_brier_score(
+    pair: tuple[Forecast, Forecast],
+) -> None:
+    for name, score in ORDERED_SCORES.items():
+        assert score(*pair) == pytest.approx(brier(*pair))
+        assert score_of(name, ordered=False) is brier
+        assert score_of(name, ordered=True) is score
+
+
+def test_a_near_miss_costs_less_than_a_far_one_where_outcomes_are_in_order() -> None:
+    happened = (1.0, 0.0, 0.0)
+    near, far = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+    assert brier(near, happened) == brier(far, happened)
+    assert ranked(near, happened) == 0.5 > ranked(far, happened) == 0.0
+    # The upper threshold weighs twice the lower one.
+    assert ranked_upper(near, happened) == pytest.approx(2.0 / 3.0)
+
+
+def naive_log(forecast: Forecast, weights: Forecast) -> float:
+    """The log score with each probability clipped on its own, so that the sum is above 1."""
+    logs = [math.log(max(p, LOG_FLOOR)) for p in forecast]
+    return 1.0 + math.fsum(w * one for w, one in zip(weights, logs, strict=True)) / 4.6051702
+
+
+def cut(score: Score, floor: float, forecast: Forecast, weights: Forecast) -> float:
+    """The expectation of a score that is cut off below, rescaled to [0, 1]."""
+    count = len(weights)
+    alone = [tuple(float(i == j) for i in range(count)) for j in range(count)]
+    cuts = [max(0.0, score(forecast, one) - floor) / (1.0 - floor) for one in alone]
+    return math.fsum(w * one for w, one in zip(weights, cuts, strict=True))
+
+
+def test_clipping_each_probability_alone_rewards_a_lie_and_clipping_the_forecast_does_not() -> None:
+    belief, lie = (0.496, 0.495, 0.009), (0.5005, 0.4995, 0.0)
+    assert naive_log(lie, belief) > naive_log(belief, belief) + 1e-4
+    assert log(lie, belief) <= log(belief, belief)
+
+
+@pytest.mark.parametrize("score", [brier, ranked, ranked_upper])
+def test_cutting_a_score_off_below_rewards_a_lie(score: Score) -> None:
+    belief = (0.6, 0.0, 0.4)
+    sure = (1.0, 0.0, 0.0)
+    assert score(sure, belief) < score(belief, belief)
+    assert cut(score, 0.6, sure, belief) > cut(score, 0.6, belief, belief) + 0.05

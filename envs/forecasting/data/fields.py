@@ -3,6 +3,7 @@
 import ast
 import json
 import math
+import re
 from datetime import UTC, date, datetime, timedelta
 
 from tokengym.envs.forecasting.data.record import MOST_OUTCOMES, Row, RowError
@@ -11,6 +12,9 @@ _SECONDS_BELOW = 1e11
 """Epochs below it are seconds (until the year 5138), from it on milliseconds (since 1973)."""
 
 _QUOTED_CHARACTERS = 60
+_EPOCH = re.compile(r"\d{9,16}(\.\d+)?", re.ASCII)
+"""An epoch as text, as cells of a table have it."""
+
 _OUTCOMES = {"yes": 1, "no": 0, "true": 1, "false": 0, "1": 1, "0": 0}
 
 
@@ -64,6 +68,8 @@ def moment(row: Row, name: str) -> datetime:
         RowError: if it is none of these.
     """
     value = row.get(name)
+    if isinstance(value, str) and _EPOCH.fullmatch(value.strip()):
+        value = float(value)
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             seconds = value if abs(value) < _SECONDS_BELOW else value / 1000.0
@@ -130,6 +136,7 @@ def labels(value: object, name: str) -> tuple[str, ...]:
     Raises:
         RowError: if they are no list of 2 to 26 different texts.
     """
+    value = structured(value, name)
     named = isinstance(value, list) and all(isinstance(v, str) and v.strip() for v in value)
     if not isinstance(value, list) or not named or len(set(value)) != len(value):
         raise RowError(f"{name!r} must be a list of different texts, got {quoted(value)}")
@@ -144,19 +151,21 @@ def probability(value: object, name: str) -> float:
     Raises:
         RowError: if it is no number in [0, 1].
     """
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not isinstance(value, int | float) or not number or not 0.0 <= value <= 1.0:
+    number = finite(value)
+    if number is None or not 0.0 <= number <= 1.0:
         raise RowError(f"{name!r} must be a number from 0 to 1, got {quoted(value)}")
-    return float(value)
+    return number
 
 
-def literal(row: Row, name: str) -> object:
-    """Return a structured cell: JSON or a Python literal. Nothing in it is ever run.
+def structured(value: object, name: str) -> object:
+    """Return a structured value; text is read as JSON or a Python literal, and never run.
 
     Raises:
-        RowError: if it is neither.
+        RowError: if it is blank, or text that is neither.
     """
-    cell = text(row, name)
+    if value is not None and not isinstance(value, str):
+        return value
+    cell = text({name: value}, name)
     try:
         return json.loads(cell)
     except (ValueError, RecursionError):
@@ -168,11 +177,11 @@ def literal(row: Row, name: str) -> object:
 
 
 def finite(value: object) -> float | None:
-    """Return a finite number as a float, or `None` for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    """Return a finite number, or text that reads as one, as a float; `None` for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
         number = float(value)
-    except OverflowError:
+    except (OverflowError, ValueError):
         return None
     return number if math.isfinite(number) else None

@@ -17,6 +17,7 @@ FAMILY = "record"
 def instance_of(record: Record, *, show_prices: bool) -> dict[str, Any]:
     """Return what is shown of a record: the instance of its Task."""
     by = record.resolves_by
+    ordered = {"ordered": True} if record.ordered else {}
     return {
         "family": FAMILY,
         "question": record.question,
@@ -26,12 +27,23 @@ def instance_of(record: Record, *, show_prices: bool) -> dict[str, Any]:
         "labels": list(record.labels),
         "price": list(record.price) if show_prices and record.price is not None else None,
         "sources": [source.text for source in record.sources],
+        **ordered,
     }
 
 
-def answer_of(record: Record) -> dict[str, Any]:
-    """Return what is never shown of a record: the answer of its Task."""
-    return {"outcome": record.outcome, "event": record.event, "key": record.key}
+def answer_of(record: Record, base_rate: float) -> dict[str, Any]:
+    """Return what is never shown of a record: the answer of its Task.
+
+    Args:
+        record: the record.
+        base_rate: share of yes among the questions of train.
+    """
+    return {
+        "outcome": record.outcome,
+        "event": record.event,
+        "key": record.key,
+        "base_rate": base_rate,
+    }
 
 
 def question_of(instance: Mapping[str, Any]) -> Question:
@@ -59,4 +71,5 @@ def question_of(instance: Mapping[str, Any]) -> Question:
         empirical=None,
         predictive=None,
         price=None if price is None else tuple(price),
+        ordered=instance.get("ordered", False),
     )

@@ -18,7 +18,7 @@ from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.forecasting.data.fields import moment
 from tokengym.envs.forecasting.data.reading import Reading
 from tokengym.envs.forecasting.data.record import Record, RowError
-from tokengym.envs.forecasting.data.report import DataReport
+from tokengym.envs.forecasting.data.report import DataReport, Leaks
 from tokengym.envs.forecasting.data.splits import split
 
 
@@ -31,6 +31,7 @@ class Dataset(Immutable):
         records: the records in use by split.
         report: the report on every row.
         base_rate: share of yes among the yes/no questions of train; ½ where there are none.
+        ordered: whether any question has outcomes in order.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Dataset(Immutable):
         self.report = report
         outcomes = [record.outcome for record in records["train"] if not record.labels]
         self.base_rate = fmean(outcomes) if outcomes else 0.5
+        self.ordered = any(record.ordered for part in records.values() for record in part)
 
     def __reduce__(self) -> tuple[Callable[..., "Dataset"], tuple[Any, ...]]:
         """Pickle as the reading of the same files, which must not have changed."""
@@ -76,16 +78,32 @@ def _load(names: tuple[str, ...], cutoff: str | None, digests: tuple[str, ...]) 
         reading.read(Path(name))
     records = reading.usable()
     parts = split(records, moment_of_cutoff)
+    times = list(reading.repeats())
+    boundary = parts.cutoff
+    used = [record for part in parts.records.values() for record in part]
+    leaks = Leaks(
+        late_sources=len(reading.refused),
+        undated_sources=sum(source.dated is None for r in used for source in r.sources),
+        prices=sum(record.price is not None for record in used),
+        closing_times=sum(
+            record.resolves_by is None or record.closed_at.date() < record.resolves_by
+            for record in used
+        ),
+        asked_late=reading.asked_late,
+        straddling=sum(boundary is not None and min(of) < boundary <= max(of) for of in times),
+        repeated=len(parts.repeated),
+    )
     report = DataReport(
         rows=reading.rows,
         questions=reading.questions,
         sizes={name: len(part) for name, part in parts.records.items()},
         rejected=tuple(reading.rejected),
         refused=tuple(reading.refused),
-        merged=reading.merged,
+        merged=sum(len(of) - 1 for of in times),
         crossing_events=len(parts.crossing),
         crossing_questions=sum(len(event.records) for event in parts.crossing),
-        cutoff=parts.cutoff.isoformat(),
+        cutoff="" if boundary is None else boundary.isoformat(),
+        leaks=leaks,
     )
     return Dataset((names, cutoff, digests), parts.records, report)
 
@@ -101,6 +119,7 @@ def _cutoff(cutoff: str | None) -> datetime | None:
 
 def _digest(name: str) -> str:
     try:
-        return hashlib.sha256(Path(name).read_bytes()).hexdigest()
+        with Path(name).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DataError(f"{name}: cannot be read: {error}") from error

@@ -1,9 +1,12 @@
 """Rows to records: parsing, refusing what leaks the answer, merging repeats."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.forecasting.data.fields import quoted
 from tokengym.envs.forecasting.data.formats import (
     autocast,
     manifold,
@@ -18,6 +21,7 @@ from tokengym.envs.forecasting.data.rows import read_rows
 from tokengym.envs.forecasting.data.sanitise import sanitise
 
 _FORMATS = (prophet_arena, manifold, autocast, metaculus, plain)
+_IDS = ("id", "submission_id")
 
 _Key = tuple[str, str, tuple[str, ...]]
 """Identity of a question: event, words, and names of the outcomes."""
@@ -27,29 +31,31 @@ class Reading:
     """The records read so far.
 
     Attributes:
-        rows: rows read.
+        rows: rows read, by file.
         questions: questions they held.
-        merged: questions merged with an earlier one.
         rejected: rows that were not used.
         refused: sources later than the snapshot of their question.
+        asked_late: questions that were asked when the answer was out.
     """
 
     def __init__(self) -> None:
-        self.rows = 0
+        self.rows: dict[str, int] = {}
         self.questions = 0
-        self.merged = 0
+        self.asked_late = 0
         self.rejected: list[Rejection] = []
         self.refused: list[Rejection] = []
         self._kept: dict[_Key, tuple[Record, Place]] = {}
+        self._snapshots: dict[_Key, list[datetime]] = {}
         self._asked: dict[str, _Key] = {}
         self._contradicted: set[_Key] = set()
         self._pairing = Pairing()
 
     def read(self, path: Path) -> None:
         """Add the rows of a file."""
-        for line, row, reason in read_rows(path):
-            self.rows += 1
-            place = Place(path.name, line)
+        self.rows.setdefault(path.name, 0)
+        for number, line, row, reason in read_rows(path):
+            self.rows[path.name] += 1
+            place = Place(path.name, number, line, _identity(row))
             try:
                 if row is None:
                     raise RowError(reason)
@@ -62,6 +68,10 @@ class Reading:
             for parsed in found:
                 self._add(parsed, place)
 
+    def repeats(self) -> Iterator[tuple[datetime, ...]]:
+        """Yield when each question that was asked several times was asked."""
+        return (tuple(times) for times in self._snapshots.values() if len(times) > 1)
+
     def usable(self) -> list[Record]:
         """Return the records in use.
 
@@ -73,13 +83,15 @@ class Reading:
         self._pairing = Pairing()
         for key in self._contradicted:
             _, place = self._kept.pop(key)
+            self._snapshots.pop(key)
             self._reject(place, "another row contradicts its outcome")
         self._contradicted.clear()
         records = [record for record, _ in self._kept.values()]
         if records:
             return records
         first = "; ".join(map(str, self.rejected[:3])) or "the files hold no rows"
-        raise DataError(f"no question can be used out of {self.rows} rows: {first}")
+        rows = sum(self.rows.values())
+        raise DataError(f"no question can be used out of {rows} rows: {first}")
 
     def _add(self, record: Parsed, place: Place) -> None:
         if isinstance(record, RowError):
@@ -88,23 +100,26 @@ class Reading:
         self.questions += 1
         if record.asked_at >= record.closed_at:
             asked, closed = record.asked_at.isoformat(), record.closed_at.isoformat()
-            self._reject(place, f"asked at {asked}, when the answer was out at {closed}")
+            self.asked_late += 1
+            self._reject(place, f"asked when the answer was out: at {asked}, out at {closed}")
             return
         record = self._sanitised(record, place)
         key = (record.event, _folded(record.question), tuple(map(_folded, record.labels)))
         if self._asked.setdefault(record.key, key) != key:
-            self._reject(place, f"the id {record.key!r} was used before for another question")
+            key_shown = quoted(record.key)
+            self._reject(place, f"the id was used before for another question: {key_shown}")
         elif key not in self._kept:
             self._kept[key] = (record, place)
+            self._snapshots[key] = [record.asked_at]
         elif self._kept[key][0].outcome != record.outcome:
             self._contradicted.add(key)
-            file, line = self._kept[key][1]
-            self._reject(place, f"contradicts the outcome of the same question at {file}:{line}")
+            other = self._kept[key][1]
+            self._reject(place, f"contradicts the outcome of the same question: {other}")
         else:
             self._merge(key, record)
 
     def _merge(self, key: _Key, record: Record) -> None:
-        self.merged += 1
+        self._snapshots[key].append(record.asked_at)
         other, place = self._kept[key]
         # The earliest snapshot is the longest forecast, the latest closing the safest to split by.
         early, late = sorted((other, record), key=lambda r: (r.asked_at, r.key))
@@ -112,14 +127,14 @@ class Reading:
         self._kept[key] = (replace(early, closed_at=closed), place)
 
     def _reject(self, place: Place, reason: str) -> None:
-        self.rejected.append(Rejection(*place, reason))
+        self.rejected.append(Rejection(place, reason))
 
     def _sanitised(self, record: Record, place: Place) -> Record:
         """Return the record with sanitised texts, without sources from after its snapshot."""
         for source in record.sources:
             if source.dated is not None and source.dated > record.asked_at:
-                reason = f"source dated {source.dated.isoformat()} is later than the snapshot"
-                self.refused.append(Rejection(*place, reason))
+                reason = f"a source is later than the snapshot: {source.dated.isoformat()}"
+                self.refused.append(Rejection(place, reason))
         sources = (
             Source(sanitise(source.text), source.dated)
             for source in record.sources
@@ -139,7 +154,16 @@ def _records(row: Row) -> list[Parsed]:
         if form.recognises(row):
             found: list[Parsed] = form.records(row)
             return found
-    raise RowError(f"no known format has the fields {sorted(map(str, row))}")
+    missing = [name for name in plain.REQUIRED if name not in row]
+    raise RowError(
+        f"no known format has these fields: {sorted(map(str, row))}; the plain one lacks {missing}"
+    )
+
+
+def _identity(row: Row | None) -> str:
+    """Return the id of a row for reports; empty if it has none."""
+    values = ((row or {}).get(name) for name in _IDS)
+    return next((quoted(value) for value in values if value is not None), "")
 
 
 def _folded(text: str) -> str:

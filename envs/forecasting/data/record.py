@@ -34,11 +34,21 @@ class Place(NamedTuple):
 
     Attributes:
         file: name of the file.
-        line: line it begins on, from 1.
+        row: number of the row in the file, from 1, without a header.
+        line: line it begins on, from 1; `None` where a format has no lines.
+        key: the row's id; empty if it has none.
     """
 
     file: str
-    line: int
+    row: int
+    line: int | None
+    key: str
+
+    def __str__(self) -> str:
+        """Return `file:line: row 3, id 'q3'`."""
+        line = "" if self.line is None else f":{self.line}"
+        key = f", id {self.key}" if self.key else ""
+        return f"{self.file}{line}: row {self.row}{key}"
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,9 @@ class Record:
         outcome: index of what happened; of a yes/no question 1 is yes.
         price: the market's probabilities when asked, one an outcome, (no, yes) if yes/no.
         sources: texts to read.
+        ordered: whether the outcomes are in order, as ranges of a number are.
+        part: what part of its event it asks about, such as the name of a market; it orders the
+            questions of one snapshot.
     """
 
     key: str
@@ -70,6 +83,8 @@ class Record:
     outcome: int
     price: tuple[float, ...] | None = None
     sources: tuple[Source, ...] = ()
+    ordered: bool = False
+    part: str = ""
 
 
 Parsed = Record | RowError

@@ -1,7 +1,13 @@
 """The report on every row of a user's files."""
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from tokengym.envs.forecasting.data.record import Place
+
+_DETAIL = re.compile(r", got |: ")
 
 
 @dataclass(frozen=True)
@@ -9,18 +15,45 @@ class Rejection:
     """A row, or a part of one, that was not used.
 
     Attributes:
-        file: name of the file as given.
-        line: line the row begins on, from 1.
+        place: file, row, line and id.
         reason: which field, what it held, what it needs.
     """
 
-    file: str
-    line: int
+    place: Place
     reason: str
 
+    @property
+    def kind(self) -> str:
+        """The reason without what this row held."""
+        return _DETAIL.split(self.reason, maxsplit=1)[0]
+
     def __str__(self) -> str:
-        """Return `file:line: reason`."""
-        return f"{self.file}:{self.line}: {self.reason}"
+        """Return `file:line: row 3, id 'q3': reason`."""
+        return f"{self.place}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Leaks:
+    """What would have told the answer, or joined train and test, without the guards.
+
+    Attributes:
+        late_sources: sources dated after their question was asked; left out.
+        undated_sources: sources without a date, which cannot be checked; shown.
+        prices: questions with a market price; hidden unless `show_prices` is set.
+        closing_times: questions whose closing time was not known when they were asked, since it is
+            earlier than the schedule or there is none; never shown.
+        asked_late: questions that were asked when the answer was out; rejected.
+        straddling: questions asked on both sides of the cutoff; only the first time is kept.
+        repeated: questions of train that test asks again for the same date; dropped.
+    """
+
+    late_sources: int
+    undated_sources: int
+    prices: int
+    closing_times: int
+    asked_late: int
+    straddling: int
+    repeated: int
 
 
 @dataclass(frozen=True)
@@ -28,7 +61,7 @@ class DataReport:
     """Counts of rows and questions, and the rows that were not used.
 
     Attributes:
-        rows: rows read.
+        rows: rows read, by file.
         questions: questions they held.
         sizes: questions in use, by split.
         rejected: rows that were not used.
@@ -36,10 +69,11 @@ class DataReport:
         merged: questions that repeated an earlier one and were merged with it.
         crossing_events: events open across the cutoff, dropped.
         crossing_questions: questions on those events.
-        cutoff: the date that separates training from test, ISO 8601.
+        cutoff: the date that separates training from test, ISO 8601; empty if none does.
+        leaks: what would have leaked without the guards.
     """
 
-    rows: int
+    rows: Mapping[str, int]
     questions: int
     sizes: Mapping[str, int]
     rejected: tuple[Rejection, ...]
@@ -48,13 +82,31 @@ class DataReport:
     crossing_events: int
     crossing_questions: int
     cutoff: str
+    leaks: Leaks
+
+    @property
+    def how_split(self) -> str:
+        """How the questions were split, for people."""
+        if self.cutoff:
+            return f"cutoff {self.cutoff}"
+        return "split by question: all were asked at one time, so no date can separate them"
 
     def __str__(self) -> str:
         """Return the counts on one line and every rejection on a line of its own."""
         sizes = ", ".join(f"{size} {split}" for split, size in self.sizes.items())
         head = (
-            f"{self.rows} rows, {self.questions} questions: {sizes} (cutoff {self.cutoff}); "
-            f"{len(self.rejected)} rejected, {self.merged} merged, {len(self.refused)} sources "
-            f"refused, {self.crossing_questions} dropped on {self.crossing_events} crossing events"
+            f"{sum(self.rows.values())} rows, {self.questions} questions: {sizes} "
+            f"({self.how_split}); {len(self.rejected)} rejected, {self.merged} merged, "
+            f"{len(self.refused)} sources refused, {self.crossing_questions} dropped on "
+            f"{self.crossing_events} crossing events, {self.leaks.repeated} repeated in test"
         )
         return "\n".join([head, *map(str, self.rejected), *map(str, self.refused)])
+
+
+def count_kinds(rejections: Sequence[Rejection]) -> Sequence[tuple[int, Rejection]]:
+    """Return how many there are of each kind, most first, each with its first rejection."""
+    first: dict[str, Rejection] = {}
+    for rejection in rejections:
+        first.setdefault(rejection.kind, rejection)
+    counts = Counter(rejection.kind for rejection in rejections)
+    return [(count, first[kind]) for kind, count in counts.most_common()]

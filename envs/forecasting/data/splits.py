@@ -2,7 +2,9 @@
 
 Train holds the events closed before the cutoff, test those first seen on or after it; an event open
 across the cutoff is in neither. All questions on an event stay together. Validation is the last
-slice of train by time.
+slice of train by time. A question of train that test asks again, in the same words for the same
+date, is dropped. A set whose questions were all asked at one time has no such cutoff: it is split
+by event alone.
 """
 
 import hashlib
@@ -15,6 +17,8 @@ from tokengym.envs.forecasting.data.record import Record
 
 _VALIDATION_SHARE = 0.15
 _TRAIN_PER_TEST = 4
+_UP_TO = {"train": 0.7, "validation": 0.85, "test": 1.0}
+"""By split the share at which it ends, of a set that is split by event alone."""
 
 
 class Event(NamedTuple):
@@ -31,12 +35,14 @@ class Splits(NamedTuple):
     Attributes:
         records: train in an order that mixes times, validation and test in order of time.
         crossing: the events that were open across the cutoff.
-        cutoff: the moment that separates train from test.
+        cutoff: the moment that separates train from test; `None` if the split is by event alone.
+        repeated: questions of train that test asks again for the same date.
     """
 
     records: Mapping[str, tuple[Record, ...]]
     crossing: tuple[Event, ...]
-    cutoff: datetime
+    cutoff: datetime | None
+    repeated: tuple[Record, ...]
 
 
 def split(records: Sequence[Record], cutoff: datetime | None) -> Splits:
@@ -44,12 +50,22 @@ def split(records: Sequence[Record], cutoff: datetime | None) -> Splits:
 
     Args:
         records: at least one.
-        cutoff: separates train from test; chosen by `best_cutoff` if `None`.
+        cutoff: separates train from test; if `None`, chosen by `best_cutoff`, or none where all
+            events were first seen at one time.
     """
     events = _events(records)
+    if cutoff is None and len(events) > 1 and len({event.first_seen for event in events}) == 1:
+        return _split_by_event(events)
     cutoff = best_cutoff(events) if cutoff is None else cutoff
-    train = sorted((event for event in events if event.closed < cutoff), key=lambda e: e.closed)
     test = [event for event in events if event.first_seen >= cutoff]
+    asked = {_dated_words(record) for record in _questions(test)} - {None}
+    closed = [event for event in events if event.closed < cutoff]
+    repeated = tuple(record for record in _questions(closed) if _dated_words(record) in asked)
+    train = [
+        event._replace(records=kept)
+        for event in sorted(closed, key=lambda event: event.closed)
+        if (kept := tuple(r for r in event.records if _dated_words(r) not in asked))
+    ]
     crossing = tuple(event for event in events if event.first_seen < cutoff <= event.closed)
     last = len(train) - round(_VALIDATION_SHARE * len(train))
     return Splits(
@@ -60,7 +76,24 @@ def split(records: Sequence[Record], cutoff: datetime | None) -> Splits:
         },
         crossing,
         cutoff,
+        repeated,
     )
+
+
+def _split_by_event(events: Sequence[Event]) -> Splits:
+    """Split events in an order given by a hash of their ids: nothing in it depends on outcomes."""
+    mixed = sorted(events, key=lambda event: _mixed(event.records[0]))
+    # Events that ask the same words count as one.
+    owner: dict[tuple[str, ...], str] = {}
+    parts: dict[str, list[Event]] = {name: [] for name in _UP_TO}
+    for number, event in enumerate(mixed):
+        share = (number + 0.5) / len(mixed)
+        name = next(name for name, end in _UP_TO.items() if share < end)
+        name = next((owner[w] for w in map(_words, event.records) if w in owner), name)
+        owner |= {_words(record): name for record in event.records}
+        parts[name].append(event)
+    records = {name: tuple(sorted(_questions(of), key=_in_time)) for name, of in parts.items()}
+    return Splits(records, (), None, ())
 
 
 def best_cutoff(events: Sequence[Event]) -> datetime:
@@ -96,8 +129,20 @@ def _questions(events: Sequence[Event]) -> list[Record]:
     return [record for event in events for record in event.records]
 
 
-def _in_time(record: Record) -> tuple[datetime, str, str]:
-    return (record.asked_at, record.event, record.key)
+def _words(record: Record) -> tuple[str, ...]:
+    """Return what a question says, apart from its dates."""
+    texts = (record.question, record.background, *record.labels)
+    return tuple(" ".join(text.casefold().split()) for text in texts)
+
+
+def _dated_words(record: Record) -> tuple[str, ...] | None:
+    """Return what a question says and for when; `None` without a date, as it may recur."""
+    by = record.resolves_by
+    return None if by is None else (by.isoformat(), *_words(record))
+
+
+def _in_time(record: Record) -> tuple[datetime, str, str, str]:
+    return (record.asked_at, record.event, record.part, record.key)
 
 
 def _mixed(record: Record) -> bytes:

@@ -14,7 +14,9 @@ from tokengym.envs.forecasting.families import (
     markov,
     poisson,
     polls,
+    ranges,
     regimes,
+    twins,
     voter,
     walk,
     witnesses,
@@ -37,6 +39,8 @@ _SIMPLE = (
     censored.FAMILY,
     conditions.FAMILY,
     ledger.FAMILY,
+    *ranges.FAMILIES,
+    twins.FAMILY,
 )
 _PARTS = {family.name: family for family in (frequency.FAMILY, contest.FAMILY, branching.FAMILY)}
 

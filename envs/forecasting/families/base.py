@@ -5,7 +5,7 @@ what is shown. The pair has the same joint law, and two equal questions are then
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,10 +43,12 @@ class Wording(NamedTuple):
     Attributes:
         text: the question, without `later`.
         news: the words for `later`; `None` where the family cannot be asked in two turns.
+        more: the further questions of a family that asks several on the same facts.
     """
 
     text: Callable[[Shown], str]
     news: Callable[[Shown], str] | None = None
+    more: Callable[[Shown], Sequence[str]] | None = None
 
 
 def before_news(shown: Shown) -> Shown:
@@ -70,6 +72,9 @@ class Family:
         options: how many outcomes there are, called A, B, C, ...; `None` for a yes/no question.
         split_key: plain JSON that is the same for questions that must not come apart in a split:
             what is shown first, by default.
+        ordered: whether the outcomes are in order.
+        events: of a family that asks several yes/no questions on the same facts, by question the
+            outcomes in which its answer is yes.
     """
 
     name: str
@@ -81,6 +86,8 @@ class Family:
     terse: Wording
     options: Callable[[Shown], int] | None = None
     split_key: Callable[[Shown], object] = before_news
+    ordered: bool = False
+    events: Callable[[Shown], Sequence[Sequence[int]]] | None = None
 
     def wording(self, prompt: str) -> Wording:
         """Return the words for a world's `prompt`, `full` or `terse`."""

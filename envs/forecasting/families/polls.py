@@ -83,29 +83,36 @@ def _posterior(shown: Shown) -> tuple[float, float]:
     return a + votes, b + asked - votes
 
 
+def _threshold(shown: Shown) -> int:
+    """Return the votes to be exceeded: half of them, where a question states no other number."""
+    threshold: int = shown.get("threshold", shown["voters"] // 2)
+    return threshold
+
+
 def _predictive(shown: Shown) -> Forecast:
-    voters = shown["voters"]
-    return yes(beta_binomial_tail(*_posterior(shown), voters, voters // 2))
+    return yes(beta_binomial_tail(*_posterior(shown), shown["voters"], _threshold(shown)))
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
-    return yes(majority(float(rng.beta(*_posterior(shown))), shown["voters"]))
+    support = float(rng.beta(*_posterior(shown)))
+    return yes(binomial_tail(support, shown["voters"], _threshold(shown)))
 
 
-def majority(support: float, voters: int) -> float:
-    """Return the chance that more than half of `voters` (odd) vote for it, each with `support`."""
+def binomial_tail(support: float, voters: int, threshold: int) -> float:
+    """Return the chance that more than `threshold` of `voters` vote for it, each with `support`."""
     return math.fsum(
         math.comb(voters, x) * support**x * (1.0 - support) ** (voters - x)
-        for x in range(voters // 2 + 1, voters + 1)
+        for x in range(threshold + 1, voters + 1)
     )
 
 
 def _empirical(shown: Shown) -> Forecast:
-    """Return the odds that the true share is above ½, by the normal error of the polls."""
+    """Return the odds that enough vote for it, by the normal error of the polls."""
     votes, asked = _seen(shown)
     share = (votes + 1.0) / (asked + 2.0)
     error = math.sqrt(share * (1.0 - share) * (1.0 / asked + 1.0 / shown["voters"]))
-    return yes(0.5 * math.erfc((0.5 - share) / error / math.sqrt(2.0)))
+    needed = (_threshold(shown) + 0.5) / shown["voters"]
+    return yes(0.5 * math.erfc((needed - share) / error / math.sqrt(2.0)))
 
 
 FAMILY = Family(

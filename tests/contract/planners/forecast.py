@@ -54,8 +54,11 @@ class Forecaster:
         self._texts.append(text)
         asked = self._texts[0].split("\n\n")[1]
         news = "" if len(self._texts) == 1 else text.partition(" Forecast again.")[0]
-        if "Question: Which" in asked:
-            shares = _votes(asked, news)
+        if "each turn asks another question" in self._texts[0]:
+            question = (news or asked).partition("Question: ")[2].partition(" Start your")[0]
+            return f"Probability: {_twin(asked, question):.6f}"
+        if "Question: Which" in asked or "Question: How" in asked:
+            shares = _votes(asked, news) if "Question: Which" in asked else _ranges(asked)
             cells = ", ".join(f"{name} {p:.6f}" for name, p in zip("ABCDEF", shares, strict=False))
             return f"Probabilities: {cells}"
         chance = _chance(asked, news)
@@ -77,6 +80,32 @@ def _chance(asked: str, news: str) -> float:
         if mark in asked:
             return rule(asked, news)
     raise AssertionError(f"a question of no known kind: {asked}")
+
+
+def _ranges(asked: str) -> list[float]:
+    """Ask for each threshold between the ranges A, B, C, ... whether the number exceeds it."""
+    facts, _, question = asked.partition(" Question: ")
+    how_many, *names = re.split(r",? ?[A-E]: ", question)
+    tails = [1.0]
+    for name in names[:-1]:
+        edge = re.findall(r"\d+", name)[-1]
+        for mark, unit in {"How many faults will": " faults", "How many of": " of the"}.items():
+            how_many = how_many.replace(mark, f"Will it be more than {{}}{unit}")
+        how_many = how_many.replace("How high will it be", "Will it be above {}")
+        tails.append(_chance(f"{facts} Question: {how_many.format(edge)}", ""))
+    return [high - low for high, low in itertools.pairwise([*tails, 0.0])]
+
+
+def _twin(asked: str, question: str) -> float:
+    """Ask one of several questions of two cases, or the product where it is of both."""
+    facts = re.search(r"\(1\) (.*) \(2\) (.*) Question: ", asked)
+    assert facts is not None
+    chance = 1.0
+    for case, part in re.findall(r"Of \(([12])\): (.*?\?)", question):
+        exceeds = part.replace("at most", "above" if "it be" in part else "more than")
+        share = _chance(f"{facts[int(case)]} Question: {exceeds}", "")
+        chance *= share if exceeds == part else 1.0 - share
+    return chance
 
 
 def _numbers(pattern: str, text: str) -> list[float]:
@@ -249,7 +278,9 @@ def _polls(asked: str, news: str) -> float:
         law = law * _SHARES ** int(k) * (1.0 - _SHARES) ** (int(n) - int(k))
         law = law / law.max()
     (voters,) = map(int, _numbers(rf"{_N} others will vote", asked))
-    return _mean(law, stats.binom.sf(voters // 2, voters, _SHARES))
+    stated = re.search(r"more than (\d+) of the", asked)
+    needed = int(stated[1]) if stated else voters // 2
+    return _mean(law, stats.binom.sf(needed, voters, _SHARES))
 
 
 def _votes(asked: str, news: str) -> list[float]:

@@ -1,12 +1,14 @@
-"""Autocast: questions of forecasting tournaments, true/false or multiple choice.
+"""Autocast: questions of forecasting tournaments: true/false, multiple choice, or numeric.
 
-`close_time` may be when the answer was out: it orders splits and is never shown. The crowd's
-forecasts were made after the question was asked and are not read.
+A numeric answer is a share of the span from `min` to `max` of `choices`, whose fifths are the
+thresholds. `close_time` may be when the answer was out: it orders splits and is never shown. The
+crowd's forecasts were made after the question was asked and are not read.
 """
 
 from tokengym.envs.forecasting.data import fields
 from tokengym.envs.forecasting.data.formats.standalone import question
 from tokengym.envs.forecasting.data.record import Parsed, Row, RowError
+from tokengym.envs.forecasting.data.thresholds import name_ranges, range_of, spread_thresholds
 from tokengym.envs.forecasting.grammar import LETTERS
 
 _FIELDS = {"qtype", "publish_time", "close_time"}
@@ -21,7 +23,7 @@ def records(row: Row) -> list[Parsed]:
     """Return the question of a row.
 
     Raises:
-        RowError: if it is numerical, has no answer, or a field is unusable.
+        RowError: if it asks for a date, has no answer, or a field is unusable.
     """
     kind, answer = row["qtype"], row.get("answer")
     labels: tuple[str, ...] = ()
@@ -32,9 +34,33 @@ def records(row: Row) -> list[Parsed]:
         if not isinstance(answer, str) or answer not in tuple(LETTERS[: len(labels)]):
             raise RowError(f"'answer' must be the letter of a choice, got {fields.quoted(answer)}")
         outcome = LETTERS.index(answer)
+    elif kind == "num":
+        labels, outcome = _numeric(row.get("choices"), answer)
     else:
-        raise RowError(f"'qtype' must be 't/f' or 'mc', got {fields.quoted(kind)}")
+        raise RowError(f"'qtype' must be 't/f', 'mc' or 'num', got {fields.quoted(kind)}")
     closed = fields.end_of(row, "close_time")
     return [
-        question(row, outcome, closed, background="background", asked="publish_time", labels=labels)
+        question(
+            row,
+            outcome,
+            closed,
+            background="background",
+            asked="publish_time",
+            labels=labels,
+            ordered=kind == "num",
+        )
     ]
+
+
+def _numeric(choices: object, answer: object) -> tuple[tuple[str, ...], int]:
+    span = choices if isinstance(choices, dict) else {}
+    low, high = fields.finite(span.get("min")), fields.finite(span.get("max"))
+    if low is None or high is None:
+        raise RowError(
+            f"'choices' must have a number 'min' and 'max', got {fields.quoted(choices)}"
+        )
+    share = fields.probability(answer, "answer")
+    ratio = fields.finite(span.get("deriv_ratio")) or 1.0
+    part = share if ratio == 1.0 else (ratio**share - 1.0) / (ratio - 1.0)
+    thresholds = spread_thresholds(low, high, ratio)
+    return name_ranges(thresholds), range_of(low + (high - low) * part, thresholds)

@@ -44,7 +44,7 @@ class Pairing:
             try:
                 key = _join_key(row)
                 if key not in self._questions:
-                    raise RowError(f"no question {key[1]!r} of {key[0]!r} in the files")
+                    raise RowError(f"no question in the files: {key[1]!r} of {key[0]!r}")
                 answered.add(key)
                 yield _record(self._questions[key][0], row), place
             except RowError as error:

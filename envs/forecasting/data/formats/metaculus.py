@@ -1,13 +1,15 @@
-"""Metaculus posts: a binary or multiple-choice question, or a group of them on one event.
+"""Metaculus posts: a question, or a group of them on one event.
 
-Dates come as ISO 8601 or as seconds since 1970. What is shown is the scheduled date of resolution;
-the actual one orders the splits.
+Binary, multiple-choice and numeric questions are read; the fifths of a numeric question's stated
+range are its thresholds. Dates come as ISO 8601 or as seconds since 1970. What is shown is the
+scheduled date of resolution; the actual one orders the splits.
 """
 
 from collections.abc import Mapping
 
 from tokengym.envs.forecasting.data import fields
 from tokengym.envs.forecasting.data.record import Parsed, Record, Row, RowError
+from tokengym.envs.forecasting.data.thresholds import name_ranges, range_of, spread_thresholds
 
 _PARTS = (("", "description"), ("Resolution: ", "resolution_criteria"), ("Note: ", "fine_print"))
 
@@ -40,19 +42,11 @@ def _part(question: Mapping[str, object], event: str, title: str) -> Parsed:
     try:
         return _record(question, event, f"{title} {fields.text(question, 'label')}")
     except RowError as error:
-        return RowError(f"question {fields.quoted(question.get('id'))}: {error}")
+        return RowError(f"{error} (question {fields.quoted(question.get('id'))})")
 
 
 def _record(question: Mapping[str, object], event: str, title: str) -> Record:
-    kind = question.get("type")
-    labels: tuple[str, ...] = ()
-    if kind == "multiple_choice":
-        labels = fields.labels(question.get("options"), "options")
-    elif kind != "binary":
-        raise RowError(f"'type' must be binary or multiple_choice, got {fields.quoted(kind)}")
-    resolution = question.get("resolution")
-    if labels and resolution not in labels:
-        raise RowError(f"'resolution' must be one of the options, got {fields.quoted(resolution)}")
+    labels, outcome = _outcomes(question)
     resolved = question.get("actual_resolve_time") is not None
     background = (
         prefix + fields.optional_text(question, name)
@@ -70,7 +64,38 @@ def _record(question: Mapping[str, object], event: str, title: str) -> Record:
         ),
         resolves_by=fields.rounded_up(fields.moment(question, "scheduled_resolve_time")),
         labels=labels,
-        outcome=(
-            labels.index(str(resolution)) if labels else fields.yes_or_no(resolution, "resolution")
-        ),
+        outcome=outcome,
+        ordered=question["type"] == "numeric",
     )
+
+
+def _outcomes(question: Mapping[str, object]) -> tuple[tuple[str, ...], int]:
+    """Return the names of the outcomes, none for yes/no, and what happened."""
+    kind, resolution = question.get("type"), question.get("resolution")
+    if kind == "binary":
+        return (), fields.yes_or_no(resolution, "resolution")
+    if kind == "multiple_choice":
+        labels = fields.labels(question.get("options"), "options")
+        if resolution not in labels:
+            got = fields.quoted(resolution)
+            raise RowError(f"'resolution' must be one of the options, got {got}")
+        return labels, labels.index(str(resolution))
+    if kind != "numeric":
+        raise RowError(
+            f"'type' must be binary, multiple_choice or numeric, got {fields.quoted(kind)}"
+        )
+    scaling = question.get("scaling")
+    span = scaling if isinstance(scaling, dict) else {}
+    low, high = fields.finite(span.get("range_min")), fields.finite(span.get("range_max"))
+    if low is None or high is None:
+        got = fields.quoted(scaling)
+        raise RowError(f"'scaling' must have a number 'range_min' and 'range_max', got {got}")
+    zero = fields.finite(span.get("zero_point"))
+    ratio = 1.0 if zero is None or zero == low else (high - zero) / (low - zero)
+    thresholds = spread_thresholds(low, high, ratio)
+    ends = {"below_lower_bound": low, "above_upper_bound": high}
+    number = ends.get(str(resolution), fields.finite(resolution))
+    if number is None:
+        raise RowError(f"'resolution' must be a number, got {fields.quoted(resolution)}")
+    unit = fields.optional_text(question, "unit")
+    return name_ranges(thresholds, unit), range_of(number, thresholds)

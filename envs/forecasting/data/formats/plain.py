@@ -1,14 +1,20 @@
-"""The plain format: `{id, question, background, asked_at, resolves_at, outcome}`, one a line.
+"""The plain format: `{id, question, background, asked_at, resolves_at, outcome}`, one a row.
 
 Optional fields: `event`; `closed_at`, when the answer was out, if not at `resolves_at`; `outcomes`,
-the names where there are several (`outcome` is then one of them or its index); `price` of yes, or a
-list; and `sources`, a list of texts or of `{text, date}`.
+the names where there are several (`outcome` is then one of them or its index), with `ordered` true
+where they are in order; `thresholds` of a numeric question (`outcome` is then the number), with its
+`unit`; `price` of yes, or a list; and `sources`, a list of texts or of `{text, date}`. Cells of a
+table hold lists as JSON.
 """
 
 import math
 
 from tokengym.envs.forecasting.data import fields
 from tokengym.envs.forecasting.data.record import Parsed, Record, Row, RowError, Source
+from tokengym.envs.forecasting.data.thresholds import name_ranges, range_of, read_thresholds
+
+REQUIRED = ("id", "question", "asked_at", "resolves_at", "outcome")
+"""The fields every row must have."""
 
 
 def recognises(row: Row) -> bool:
@@ -22,10 +28,12 @@ def records(row: Row) -> list[Parsed]:
     Raises:
         RowError: if a field is missing or unusable.
     """
+    missing = [name for name in REQUIRED if name not in row]
+    if missing:
+        raise RowError(f"a question needs {', '.join(REQUIRED)}: this one lacks {missing}")
     question = fields.text(row, "question")
     closed = "resolves_at" if row.get("closed_at") is None else "closed_at"
-    labels = () if row.get("outcomes") is None else fields.labels(row["outcomes"], "outcomes")
-    outcome = row.get("outcome")
+    labels, outcome, ordered = _outcomes(row)
     return [
         Record(
             key=fields.identifier(row, "id"),
@@ -36,18 +44,39 @@ def records(row: Row) -> list[Parsed]:
             closed_at=fields.end_of(row, closed),
             resolves_by=fields.rounded_up(fields.moment(row, "resolves_at")),
             labels=labels,
-            outcome=_which(outcome, labels) if labels else fields.yes_or_no(outcome, "outcome"),
+            outcome=outcome,
             price=_price(row.get("price"), len(labels)),
             sources=_sources(row.get("sources")),
+            ordered=ordered,
         )
     ]
+
+
+def _outcomes(row: Row) -> tuple[tuple[str, ...], int, bool]:
+    """Return the names of the outcomes, what happened, and whether they are in order."""
+    outcome = row.get("outcome")
+    if row.get("thresholds") is not None:
+        if row.get("outcomes") is not None:
+            raise RowError("a question has 'outcomes' or 'thresholds', not both")
+        thresholds = read_thresholds(row["thresholds"], "thresholds")
+        number = fields.finite(outcome)
+        if number is None:
+            raise RowError(f"'outcome' must be a number, got {fields.quoted(outcome)}")
+        labels = name_ranges(thresholds, fields.optional_text(row, "unit"))
+        return labels, range_of(number, thresholds), True
+    if row.get("outcomes") is None:
+        return (), fields.yes_or_no(outcome, "outcome"), False
+    labels = fields.labels(row["outcomes"], "outcomes")
+    ordered = row.get("ordered") is not None and bool(fields.yes_or_no(row["ordered"], "ordered"))
+    return labels, _which(outcome, labels), ordered
 
 
 def _which(outcome: object, labels: tuple[str, ...]) -> int:
     if isinstance(outcome, str) and outcome.strip() in labels:
         return labels.index(outcome.strip())
-    if isinstance(outcome, int) and not isinstance(outcome, bool) and 0 <= outcome < len(labels):
-        return outcome
+    number = fields.finite(outcome)
+    if number is not None and number in range(len(labels)):
+        return int(number)
     raise RowError(f"'outcome' must be one of {list(labels)}, got {fields.quoted(outcome)}")
 
 
@@ -57,6 +86,7 @@ def _price(value: object, outcomes: int) -> tuple[float, ...] | None:
     if not outcomes:
         price = fields.probability(value, "price")
         return (1.0 - price, price)
+    value = fields.structured(value, "price")
     if not isinstance(value, list) or len(value) != outcomes:
         raise RowError(f"'price' must list {outcomes} probabilities, got {fields.quoted(value)}")
     prices = [fields.probability(price, "price") for price in value]
@@ -69,6 +99,7 @@ def _price(value: object, outcomes: int) -> tuple[float, ...] | None:
 def _sources(value: object) -> tuple[Source, ...]:
     if value is None:
         return ()
+    value = fields.structured(value, "sources")
     if not isinstance(value, list):
         raise RowError(f"'sources' must be a list, got {fields.quoted(value)}")
     return tuple(_source(item) for item in value)

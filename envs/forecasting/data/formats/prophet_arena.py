@@ -30,10 +30,10 @@ def records(row: Row) -> list[Parsed]:
     submission = fields.text(row, "submission_id")
     title = fields.text(row, "title")
     asked, closed = fields.moment(row, "snapshot_time"), fields.moment(row, "close_time")
-    markets = fields.literal(row, "markets")
+    markets = fields.structured(row.get("markets"), "markets")
     if not isinstance(markets, list) or not all(isinstance(m, str) and m.strip() for m in markets):
         raise RowError(f"'markets' must be a list of texts, got {fields.quoted(markets)}")
-    outcomes = fields.literal(row, "market_outcome")
+    outcomes = fields.structured(row.get("market_outcome"), "market_outcome")
     if not isinstance(outcomes, dict) or set(outcomes) != set(markets) or not markets:
         raise RowError(f"'market_outcome' must resolve {fields.quoted(markets)} and nothing else")
     sources = _sources(row)
@@ -51,6 +51,7 @@ def records(row: Row) -> list[Parsed]:
             outcome=fields.yes_or_no(outcomes[market], f"market_outcome[{market}]"),
             price=_price(prices.get(market)),
             sources=sources,
+            part=market,
         )
         for market in dict.fromkeys(markets)
     ]
@@ -58,13 +59,23 @@ def records(row: Row) -> list[Parsed]:
 
 def _sources(row: Row) -> tuple[Source, ...]:
     """Return the sources in the order of their ranking."""
-    if not fields.optional_text(row, "sources"):
+    if not row.get("sources"):
         return ()
-    items = fields.literal(row, "sources")
+    items = fields.structured(row["sources"], "sources")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise RowError(f"'sources' must be a list of objects, got {fields.quoted(items)}")
-    ranked = sorted(items, key=lambda item: fields.finite(item.get("ranking")) or float("inf"))
-    return tuple(_source(item) for item in ranked)
+    ranked = sorted(
+        (_rank(item, place), fields.optional_text(item, "title"), place)
+        for place, item in enumerate(items)
+    )
+    return tuple(_source(items[place]) for _, _, place in ranked)
+
+
+def _rank(item: Mapping[str, object], place: int) -> float:
+    """Return the ranking of a source, or its place in the list where it has none."""
+    rank = item.get("ranking")
+    whole = isinstance(rank, int) and not isinstance(rank, bool)
+    return float(rank) if whole and isinstance(rank, int) else place + 1.0
 
 
 def _source(item: Mapping[str, object]) -> Source:
@@ -77,8 +88,8 @@ def _source(item: Mapping[str, object]) -> Source:
 def _prices(row: Row) -> Mapping[str, object]:
     """Return the market data by market; rows of older files have none."""
     for name in ("market_data", "market_info"):
-        if fields.optional_text(row, name):
-            data = fields.literal(row, name)
+        if row.get(name):
+            data = fields.structured(row[name], name)
             if isinstance(data, dict):
                 return data
             raise RowError(f"{name!r} must be an object, got {fields.quoted(data)}")
@@ -103,6 +114,6 @@ def _price(data: object) -> tuple[float, float] | None:
 
 def _share(value: object) -> float | None:
     number = fields.finite(value)
-    if number is None:
+    if number is None or isinstance(value, str):
         return None
     return number / _CENTS if isinstance(value, int) or number > 1.0 else number

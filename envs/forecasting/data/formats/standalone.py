@@ -14,6 +14,7 @@ def question(
     background: str,
     asked: str,
     labels: tuple[str, ...] = (),
+    ordered: bool = False,
 ) -> Record:
     """Return the question of a row that has an `id` and a `question`.
 
@@ -24,6 +25,7 @@ def question(
         background: field of the background text.
         asked: field of the moment it was asked.
         labels: names of the outcomes; none for a yes/no question.
+        ordered: whether the outcomes are in order.
 
     Raises:
         RowError: if a field is missing or unusable.
@@ -39,4 +41,5 @@ def question(
         resolves_by=None,
         labels=labels,
         outcome=outcome,
+        ordered=ordered,
     )
