@@ -246,7 +246,13 @@ def _exchange(axes: Axes, shown: Day) -> None:
 
 def _cost(axes: Axes, shown: Day) -> None:
     costs = [0.0, *(100.0 * money for money in shown.spent)]
-    axes.plot(shown.edges[: len(costs)], costs, color=BLACK, lw=1.8, label="paid so far")
+    axes.plot(
+        shown.edges[: len(costs)],
+        costs,
+        color=BLACK,
+        lw=1.8,
+        label="paid so far,\nat the end settled",
+    )
     axes.axhline(0.0, color=GREY, lw=0.8)
     axes.set_ylabel("cost (ct)")
 

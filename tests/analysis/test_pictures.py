@@ -102,8 +102,10 @@ def test_a_day_shows_the_states_the_plant_goes_through(level: str, who: str) -> 
         outcome = plant.advance(step, (shown.stored[step], shown.car[step]), done)
         assert outcome.state == pytest.approx((shown.stored[step + 1], shown.car[step + 1]))
         assert outcome.safety == pytest.approx(shown.missed[step], abs=1e-6)
+        assert outcome.grid == pytest.approx(shown.grid[step])
     assert sum(shown.missed) == pytest.approx(record.metrics["total_cost"])
-    assert shown.money == pytest.approx(record.metrics["total_money_cost"])
+    assert shown.spent[-1] == pytest.approx(record.metrics["total_money_cost"])
+    assert max(0.0, *shown.grid) == pytest.approx(record.metrics["peak_import"])
     assert len(shown.malformed) == record.metrics["malformed_replies"]
 
 
@@ -114,6 +116,8 @@ def test_the_axes_hold_the_series_of_the_day() -> None:
     lines = {line.get_label(): line.get_xydata() for axes in panels for line in axes.lines}
     stored = np.asarray(lines["in the battery"])
     assert stored.tolist() == [list(pair) for pair in zip(shown.edges, shown.stored, strict=True)]
+    paid = np.asarray(lines["paid so far,\nat the end settled"])
+    assert paid[:, 1].tolist() == pytest.approx([0.0, *(100 * money for money in shown.spent)])
     assert isinstance(shown.plant, Microgrid)
     short = [
         step + 1

@@ -75,7 +75,7 @@ def test_splits_hold_alike_what_is_drawn(case: tuple[str, str]) -> None:
             found |= label("", predictive(instance), rng)
         if case[0] == "disruption":
             answer = world._solve(instance, rng)
-            assert answer is not None
+            assert isinstance(answer, Mapping)
             for target, odds in answer["posteriors"].items():
                 found |= label(target, odds, rng)
         drawn[world.split_of(instance)].append(found)
