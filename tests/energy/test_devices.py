@@ -69,9 +69,6 @@ def test_why_no_instance_is_usable_is_said(tmp_path: Path, world_of: WorldOf) ->
     path = days_file(tmp_path / "home.csv")
     with pytest.raises(TaskError, match=r"refused 200 times: the load exceeds .* of 0\.5 kW"):
         world_of("small", data=path, import_cap_kw=0.5).task()
-    flat = days_file(tmp_path / "flat.csv", price=lambda hour: 0.1, resale=lambda hour: 0.1)
-    with pytest.raises(TaskError, match=r"perfect foresight saves less than 0\.15 over leaving"):
-        world_of("small", data=flat, pv_scale=0.0).task()
 
 
 @pytest.mark.parametrize("level", ["small", "comfort"])
@@ -95,9 +92,9 @@ def test_a_budget_may_be_spent_to_the_last_and_no_more(level: str, world_of: Wor
 
 @pytest.mark.parametrize("budget", [0.0, 2.0])
 def test_planning_rules_keep_a_budget_and_use_it(budget: float, world_of: WorldOf) -> None:
-    world, rng = world_of("day", cost_budget=budget), np.random.default_rng(0)
+    world, rng = world_of("small", cost_budget=budget), np.random.default_rng(0)
     for name in ("mpc", "lagrangian"):
         returns = []
-        for task in world.first_tasks("train", 3):
+        for task in world.first_tasks("train", 2):
             returns.append(play(world, task, baselines("energy")[name], rng).returns["operator"])
         assert np.mean(returns) > (0.9 if name == "mpc" else 0.2)

@@ -88,8 +88,9 @@ def test_a_step_costs_the_least_that_one_meter_and_idle_panels_allow(
 
 
 def test_a_planner_that_reads_only_the_texts_is_paid_to_buy(negative: EnergyWorld) -> None:
-    tasks = [task for task in negative.first_tasks("train", 6) if min(task.instance["price"]) < 0]
-    for task in tasks[:2]:
+    tasks = [task for task in negative.first_tasks("train", 4) if min(task.instance["price"]) < 0]
+    assert tasks
+    for task in tasks[:1]:
         turn = negative.start(task)
         assert "price -60" in turn.text
         assert "you are paid for what you buy" in turn.text
@@ -102,7 +103,6 @@ def test_a_planner_that_reads_only_the_texts_is_paid_to_buy(negative: EnergyWorl
         assert planned > honest.returns["operator"] - 0.01
         best = play(negative, task, baselines("energy")["oracle"], np.random.default_rng(0))
         assert best.returns["operator"] == 1.0
-    assert len(tasks) >= 2
 
 
 def test_credit_is_refused_at_negative_prices(tmp_path: Path, world_of: WorldOf) -> None:
