@@ -30,7 +30,9 @@ _GUARDS = {
 
 
 def audit(
-    files: Annotated[list[Path], typer.Argument(help="files of questions, read together")],
+    files: Annotated[
+        list[Path], typer.Argument(help="files of questions, or folders of them, read together")
+    ],
     cutoff: Annotated[
         str | None, typer.Option(help="the date that separates training from test")
     ] = None,

@@ -34,7 +34,7 @@ def evaluate(
             "smollm2, a tinker:// path, or openai:MODEL@URL"
         ),
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="a file of your own data")] = None,
+    data: Annotated[Path | None, typer.Option(help="a file of your own data, or a folder")] = None,
     tasks: Annotated[
         int | None,
         typer.Option(help="Tasks of each world (default: 64, or all there are in your own data)"),

@@ -47,7 +47,8 @@ class ForecastWorld(World[CompiledTask]):
         adds conjunctions, censored logs, irrelevant sentences and unstated priors. `expert` hides
         laws that are the same in every question and that only many of them teach: how reliable each
         person is, what weather does, when rates change. `update` reveals more data in a second turn
-        and asks again.
+        and asks again. `ordered` asks for the range of a number. `twins` asks five questions on the
+        same facts, one a turn, and reports how far the answers are from fitting together.
 
     Observation:
         The first turn states the form of the answer, with made-up numbers, and the question; a
@@ -60,23 +61,24 @@ class ForecastWorld(World[CompiledTask]):
     Reward:
         0.05 + 0.95·S for a well-formed forecast, with S in [0, 1]; for one that is malformed or cut
         off 0 to 0.045 by its nearness to the form. Affine in S, it is as proper as S, and a
-        malformed reply always costs more than a confident miss. In two turns each report earns
-        half of it.
+        malformed reply always costs more than a confident miss. In several turns each report
+        earns an equal part of it.
 
     Episode end:
-        After one report, or two at `update`.
+        After one report; two at `update`, five at `twins`.
 
     Args:
         spec: the world's declaration.
         level: `easy` by default.
         family: one name or several out of the level's families; all of them if `None`.
-        score: `brier`, `log` (forecasts below 0.01 count as 0.01) or `spherical`.
+        score: `brier`, `log` (forecasts below 0.01 count as 0.01) or `spherical`; of outcomes in
+            order also `ranked`, their default, or `ranked_upper`, which are `brier` elsewhere.
         label: what S is scored against. `outcome`: what happened. `replay:K`: the mean over K
             outcomes, K up to 64. `expected`: the probability given what is shown, free of noise.
-        data: files of resolved questions to ask instead of synthetic ones: JSON lines of
-            `{id, question, background, asked_at, resolves_at, outcome}`, a Prophet Arena CSV, or
-            files of ForecastBench (both sets), Metaculus, Manifold or Autocast. They have the
-            default level, one label (`outcome`) and no families.
+        data: files or folders of resolved questions to ask instead of synthetic ones: rows of
+            `{id, question, background, asked_at, resolves_at, outcome}` as JSON, CSV or Parquet, a
+            Prophet Arena CSV, or files of ForecastBench (both sets), Metaculus, Manifold or
+            Autocast. They have the default level, one label (`outcome`) and no families.
         cutoff: with `data`, the ISO 8601 date that separates training from test.
         show_prices: with `data`, whether market prices are shown.
         prompt: `full` states the rules in sentences for models that know English; `terse` is short,

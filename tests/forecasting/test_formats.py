@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.forecasting.questions_file import plain, write_lines
+from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task
 from tokengym.envs.forecasting.world import ForecastWorld
@@ -251,3 +252,17 @@ def test_files_of_several_formats_are_read_together(tmp_path: Path) -> None:
         write(tmp_path / "posts.json", {"results": [post(1)]}),
     ]
     assert set(tasks_by_key(world_of(paths, cutoff="2024-12-01"))) == {"m1", "q1", "101"}
+
+
+def test_a_folder_is_read_whatever_its_files_are_called(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    write(folder / "asked", question_set())
+    write(folder / "resolved.txt", resolution_set())
+    (folder / ".hidden").write_text("no data")
+    together = world_of([folder / "asked", folder / "resolved.txt"])
+    assert set(tasks_by_key(world_of(folder))) == set(tasks_by_key(together))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(DataError, match="at least one file"):
+        world_of(empty)

@@ -75,7 +75,7 @@ def test_a_table_is_read_like_json_lines(name: str, tmp_path: Path) -> None:
     assert world.data_report is not None
     (rejected,) = world.data_report.rejected
     assert rejected.place.row == 2
-    assert rejected.place.key == "'q2'"
+    assert rejected.place.key == "q2"
     assert f"{name}" in str(rejected)
     assert "row 2, id 'q2': 'outcome' must be resolved" in str(rejected)
 

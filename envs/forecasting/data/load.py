@@ -53,17 +53,18 @@ def load_dataset(paths: str | Path | Sequence[str | Path], cutoff: str | None = 
     """Read files of resolved questions; the fields of a row tell its format.
 
     Args:
-        paths: one file or several.
+        paths: a file, a folder of them, or several of either.
         cutoff: ISO 8601 date or time that separates training from test; chosen by the data if
             `None`.
 
     Raises:
         DataError: if a file cannot be read, the cutoff is no date, or no row can be used.
     """
-    files = (paths,) if isinstance(paths, str | Path) else tuple(paths)
+    given = (paths,) if isinstance(paths, str | Path) else tuple(paths)
+    files = [file for path in given for file in _files(Path(path).expanduser().resolve())]
     if not files:
-        raise DataError("data needs at least one file")
-    names = tuple(str(Path(file).expanduser().resolve()) for file in files)
+        raise DataError(f"data needs at least one file, got {[str(path) for path in given]}")
+    names = tuple(map(str, files))
     return _load(names, cutoff, tuple(map(_digest, names)))
 
 
@@ -106,6 +107,13 @@ def _load(names: tuple[str, ...], cutoff: str | None, digests: tuple[str, ...]) 
         leaks=leaks,
     )
     return Dataset((names, cutoff, digests), parts.records, report)
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the files of a folder, whatever they are called; a file itself."""
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
 
 
 def _cutoff(cutoff: str | None) -> datetime | None:

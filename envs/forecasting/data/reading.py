@@ -22,6 +22,7 @@ from tokengym.envs.forecasting.data.sanitise import sanitise
 
 _FORMATS = (prophet_arena, manifold, autocast, metaculus, plain)
 _IDS = ("id", "submission_id")
+_MOST_ID = 60
 
 _Key = tuple[str, str, tuple[str, ...]]
 """Identity of a question: event, words, and names of the outcomes."""
@@ -161,9 +162,9 @@ def _records(row: Row) -> list[Parsed]:
 
 
 def _identity(row: Row | None) -> str:
-    """Return the id of a row for reports; empty if it has none."""
+    """Return the start of a row's id for reports; empty if it has none."""
     values = ((row or {}).get(name) for name in _IDS)
-    return next((quoted(value) for value in values if value is not None), "")
+    return next((str(value)[:_MOST_ID] for value in values if isinstance(value, str | int)), "")
 
 
 def _folded(text: str) -> str:

@@ -47,7 +47,7 @@ class Place(NamedTuple):
     def __str__(self) -> str:
         """Return `file:line: row 3, id 'q3'`."""
         line = "" if self.line is None else f":{self.line}"
-        key = f", id {self.key}" if self.key else ""
+        key = f", id {self.key!r}" if self.key else ""
         return f"{self.file}{line}: row {self.row}{key}"
 
 
