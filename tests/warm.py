@@ -7,6 +7,7 @@ output of its own.
 
 import multiprocessing
 import os
+import resource
 import runpy
 import signal
 import subprocess
@@ -180,9 +181,17 @@ def _enter(folder: Path, environment: Mapping[str, str], output: Path) -> None:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
     os.chdir(folder)
+    _set_environment(environment)
+    sys.path += filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+
+
+def _set_environment(environment: Mapping[str, str]) -> None:
+    """Take over all variables; one such as `RLIMIT_NOFILE` also sets that limit of the process."""
     os.environ.clear()
     os.environ.update(environment)
-    sys.path += filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
+    for name, value in environment.items():
+        if name.startswith("RLIMIT_"):
+            resource.setrlimit(getattr(resource, name), (int(value), int(value)))
 
 
 def _tokengym(
@@ -204,8 +213,7 @@ def _serve(arguments: list[str], environment: dict[str, str], log: Path, ready: 
     os.dup2(ready.fileno(), 1)
     with log.open("ab") as file:
         os.dup2(file.fileno(), 2)
-    os.environ.clear()
-    os.environ.update(environment)
+    _set_environment(environment)
     # Its parent is the process that forks.
     arguments[arguments.index("--parent") + 1] = str(os.getppid())
     sys.exit(main(arguments))

@@ -271,6 +271,8 @@ def _train(config: TrainConfig, run: Run, progress: "Progress", *, ask: bool) ->
 
 def _way_on(job: "Job", run: Run) -> str:
     """Say what is kept of an interrupted run, and how to go on."""
+    if not run.exists:
+        return "nothing was begun"
     from tokengym.agents.training.mending import saved_steps
 
     saved = saved_steps(job, run)

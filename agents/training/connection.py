@@ -139,7 +139,9 @@ def _refusals(address: str) -> Iterator[None]:
     try:
         yield
     except tinker.TinkerError as error:
-        raise ServiceRefusedError(f"the service at {address} refused: {error}") from error
+        # What the SDK adds to a failed request is of use to its authors alone.
+        reason = str(error).partition(" for self.request_id=")[0]
+        raise ServiceRefusedError(f"the service at {address} refused: {reason}") from error
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ def mend_run(job: Job, run: Run) -> list[str]:
         what was lost and what is done again, for people.
 
     Raises:
-        OptionError: if a file cannot be read, or the run has steps and no saved state of any.
+        OptionError: if a file cannot be read, or the record of the saved states is lost.
     """
     policies = run.policies(job.config, job.roles).values()
     notices = [
@@ -26,7 +26,9 @@ def mend_run(job: Job, run: Run) -> list[str]:
         for lost in one.mend()
     ]
     done, saved = run.steps_done, saved_steps(job, run)
-    if done > save_interval(job.target) and not saved and run.outcome is None:
+    # A disk may have been full before anything was saved; a record that is lost is another matter.
+    recorded = run.holds_states or not job.target.local
+    if done > save_interval(job.target) and not saved and run.outcome is None and recorded:
         raise OptionError(
             f"{run.folder} has {done} completed steps, but its checkpoints.jsonl records no state "
             "to go on from: restore that file, or train in another folder"

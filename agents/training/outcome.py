@@ -1,5 +1,6 @@
 """What a run came to, as data: evaluations, reference lines, collapse; JSON both ways."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
@@ -124,6 +125,8 @@ class Skill(NamedTuple):
 
     def __str__(self) -> str:
         """Say what training did, and no more than the Tasks can show."""
+        if math.isnan(self.gain.value):
+            return "skill undefined: the oracle is no better than the best blind policy here"
         if self.gain.low > 0.0:
             what = f"gained {self.gain}"
         elif self.gain.high < 0.0:

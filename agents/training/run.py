@@ -103,6 +103,11 @@ class Run:
         """Where a local service of this run keeps its weights and log."""
         return self.folder / "service"
 
+    @property
+    def holds_states(self) -> bool:
+        """Whether a local service saved a state here, be it recorded or not."""
+        return any(self.service_folder.glob("runs/*/weights/*"))
+
     # What was asked for
 
     @property

@@ -61,6 +61,9 @@ def folder(tmp_path: Path) -> Path:
     steps = [{**json.loads(line(step)), "progress/batch": step} for step in range(3)]
     (found / "metrics.jsonl").write_text(lines(steps))
     (found / "checkpoints.jsonl").write_text(lines(STATES))
+    state = found / "service" / "runs" / "s:train:0" / "weights" / "000003.safetensors"
+    state.parent.mkdir(parents=True)
+    state.touch()
     return found
 
 

@@ -1,0 +1,72 @@
+"""What the system does to a run, a signal or a limit, ends it in a sentence and loses nothing."""
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import pytest
+
+from tests.warm import start_tokengym
+from tokengym.agents.training.run import Run
+
+SMALL = ["--groups", "2", "--group-size", "2", "--evaluation-tasks", "2", "--max-tokens", "16"]
+
+
+def start_training(
+    folder: Path, variables: Mapping[str, str], *arguments: str
+) -> tuple[BaseProcess, Path]:
+    """Start `tokengym train` in a folder; returns its process and the file it prints to."""
+    printed = folder / "printed.txt"
+    kept = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
+    return start_tokengym(["train", *arguments], folder, kept, printed), printed
+
+
+def test_a_signal_ends_a_run_of_few_open_files_as_ctrl_c_does(tmp_path: Path) -> None:
+    words = ["forecast", *SMALL, "--steps", "500", "--run", "run"]
+    process, printed = start_training(tmp_path, {"RLIMIT_NOFILE": "64"}, *words)
+    run = Run(tmp_path / "run")
+    while process.is_alive() and not run.states():
+        time.sleep(0.05)
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGTERM)
+    process.join()
+    shown = printed.read_text()
+    assert process.exitcode == 130, shown
+    *_, stopped, way_on = shown.splitlines()
+    assert stopped == "stopped"
+    saved = max(run.states())
+    assert 1 <= saved < 500
+    kept = f"The state after step {saved} is saved"
+    assert way_on == f"{kept}; go on by: tokengym train --resume run"
+
+
+def test_a_full_disk_is_said_in_a_sentence_and_holds_no_half_written_file(tmp_path: Path) -> None:
+    # No file may grow beyond a megabyte; the weights have five.
+    words = ["forecast", *SMALL, "--steps", "2", "--run", "run"]
+    process, printed = start_training(tmp_path, {"RLIMIT_FSIZE": "1000000"}, *words)
+    process.join()
+    assert process.exitcode == 1
+    lines = printed.read_text().splitlines()
+    assert "refused: Request failed: OSError: [Errno 27] File too large" in lines[-2]
+    assert lines[-1] == "No step is saved yet; go on by: tokengym train --resume run"
+    assert not any("Traceback" in line for line in lines)
+    runs = tmp_path / "run" / "service" / "runs"
+    assert [file for file in runs.rglob("*") if file.is_file() and "weights" in file.parts] == []
+    process, printed = start_training(tmp_path, {}, "--resume", "run")
+    process.join()
+    assert process.exitcode == 0, printed.read_text()
+    assert Run(tmp_path / "run").steps_done == 2
+
+
+@pytest.mark.parametrize("where", ["/proc/run", "/dev/null/run"])
+def test_a_folder_that_cannot_be_made_is_no_run(tmp_path: Path, where: str) -> None:
+    words = ["forecast", *SMALL, "--run", where]
+    process, printed = start_training(tmp_path, {}, *words)
+    process.join()
+    assert process.exitcode == 1
+    *_, reason, way_on = printed.read_text().splitlines()
+    assert reason.startswith(("/proc/run: ", "/dev/null/run: ", "/dev/null: "))
+    assert way_on == "nothing was begun"
