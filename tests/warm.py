@@ -16,7 +16,7 @@ import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.context import BaseContext, ForkServerProcess
 from pathlib import Path
 from typing import IO
 
@@ -67,11 +67,14 @@ class ForkedService:
         log: the file to which it appends its standard error.
     """
 
+    context: BaseContext = CONTEXT
+    """How it forks."""
+
     def __init__(
         self, arguments: Sequence[str], environment: Mapping[str, str], log: IO[bytes]
     ) -> None:
-        read, write = CONTEXT.Pipe(duplex=False)
-        self._process = CONTEXT.Process(
+        read, write = self.context.Pipe(duplex=False)
+        self._process = self.context.Process(  # type: ignore[attr-defined]
             target=_serve, args=(list(arguments), dict(environment), Path(log.name), write)
         )
         self._process.start()
@@ -92,17 +95,27 @@ class ForkedService:
             return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
-        wait([self._process.sentinel], timeout)
-        status = self.poll()
-        if status is None:
+        if not wait([self._process.sentinel], timeout):
             raise subprocess.TimeoutExpired("serve", timeout or 0.0)
-        return status
+        with self._lock:
+            self._process.join()  # its files are closed; it may not have ended
+            assert self._process.exitcode is not None
+            return self._process.exitcode
 
     def terminate(self) -> None:
         os.kill(self.pid, signal.SIGTERM)
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
+
+
+class NestedService(ForkedService):
+    """One started by a process that is such a fork itself.
+
+    A fork of the server cannot reach it, and would start one more, with all its imports.
+    """
+
+    context = multiprocessing.get_context("fork")
 
 
 def run_tokengym(
@@ -200,7 +213,7 @@ def _tokengym(
     from tokengym.agents.__main__ import main
     from tokengym.agents.service import LocalService
 
-    LocalService.spawn = staticmethod(ForkedService)
+    LocalService.spawn = staticmethod(NestedService)
     _enter(folder, environment, output)
     sys.argv = ["tokengym", *arguments]
     main()
