@@ -47,7 +47,9 @@ def train(home: Path, arguments: Sequence[str]) -> None:
     """Run `tokengym train` in a folder to its end."""
     status = run_tokengym(["train", *arguments], home, os.environ, home / "printed.txt")
     if status:
-        sys.exit(f"{' '.join(arguments)} ended with {status}:\n{(home / 'printed.txt').read_text()}")
+        sys.exit(
+            f"{' '.join(arguments)} ended with {status}:\n{(home / 'printed.txt').read_text()}"
+        )
 
 
 def kill_after_a_step(home: Path, arguments: Sequence[str]) -> None:

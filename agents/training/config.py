@@ -246,6 +246,9 @@ class TrainConfig:
         needed = self.separate or self.mode == "async" or not self.rolls_out
         needed = needed or bool(self.curriculum or self.others)
         needed = needed or self.algorithm != Algorithm()
+        # An opponent whose replies are all cut off leaves a later role no turn in a whole step, and
+        # the cookbook's loop nothing to divide.
+        needed = needed or (self.role is not None and self.mode == "sync")
         return self.loop == "own" or (self.loop == "auto" and needed)
 
     @property

@@ -34,8 +34,8 @@ PORT = "8000"
 """The port the pages name; a free one takes its place."""
 
 SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
-CUT = ["--max-tokens", "16"]
-"""Cuts long replies off; who speaks second in a debate has its turn after a whole reply only."""
+CUT, WHOLE = ["--max-tokens", "16"], ["--max-tokens", "32"]
+"""The first cuts long replies off; in a debate the second speaker's turn follows a whole reply."""
 SHARING = {
     *("debate", "design", "evaluation", "export", "language_model", "laptop", "measured"),
     *("quickstart", "read_rollouts", "reliability", "resume", "study", "training"),
@@ -58,7 +58,6 @@ class Reader:
         self.services: list[BaseProcess] = []
         self.interpreter: Interpreter | None = None
         self.jobs = 0
-        self.whole_replies = False
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))
             self.port = str(found.getsockname()[1])
@@ -71,7 +70,6 @@ class Reader:
         elif block.language == "python":
             return self.execute(page, block)
         elif block.language == "bash":
-            self.whole_replies = self.whole_replies or "--role" in block.text
             return "".join([self.type(words) for words in block.commands()])
         else:
             assert block.language in SHOWN_ONLY, f"no rule for blocks of {block.language!r}"
@@ -172,7 +170,7 @@ def train(reader: Reader, arguments: list[str]) -> str:
         return reader.run_tokengym("train", *arguments, key=key)
     reader.jobs += 1
     run = [] if "--run" in arguments else ["--run", f"runs/job-{reader.jobs}"]
-    cut = [] if reader.whole_replies else CUT
+    cut = WHOLE if {"--role", "--self-play"} & {*arguments} else CUT
     warm = ["--warm-start", "1"] if "--warm-start" in arguments else []
     words = ["train", *arguments, *SMALL, *cut, *warm, *run]
     if reader.service is not None and ("--model" not in arguments or str(MODEL_DIR) in arguments):
