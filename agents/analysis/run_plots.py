@@ -54,6 +54,12 @@ def run_charts(steps: Sequence[StepRow], sides: Sequence[RoleReport]) -> list[Pi
     }
     if shown and not losses:
         pictures.append(_series("Replies", "share of replies", shown, share=True))
+    distances = {
+        row.step: float(row.metrics["teacher/kl"]) for row in steps if "teacher/kl" in row.metrics
+    }
+    if distances:
+        label = "reverse KL, nats a sampled token"
+        pictures.append(_series("Distance from the teacher", label, {"": (GREEN, distances)}))
     entropies = {row.step: row.entropy for row in steps if row.entropy is not None}
     if entropies:
         pictures.append(_series("Entropy", "nats a sampled token", {"": (BLUE, entropies)}))

@@ -82,6 +82,8 @@ def method(config: TrainConfig) -> str:
         how = "demonstrations"
     elif config.dpo is not None:
         how = f"preferences of {Path(config.dpo).name}"
+    elif config.teacher is not None:
+        how = f"teacher {Path(config.teacher).name}"
     elif config.self_play:
         how = "self-play, own policies" if config.separate else "self-play"
     else:

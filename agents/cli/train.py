@@ -94,6 +94,10 @@ def train(
     dpo_beta: Annotated[
         float | None, typer.Option(help="weight of leaving the initial policy in DPO")
     ] = None,
+    teacher: Annotated[
+        str | None,
+        typer.Option(help="distil this run folder or tinker:// path, on the policy's own rollouts"),
+    ] = None,
     start: Annotated[
         str | None, typer.Option(help="run folder or tinker:// path of weights to begin with")
     ] = None,
@@ -209,6 +213,7 @@ def train(
             dpo=str(dpo.resolve()) if dpo else None,
             dpo_margin=dpo_margin,
             dpo_beta=dpo_beta,
+            teacher=_resolved(teacher) if teacher else None,
             start=_resolved(start) if start else None,
             warm_start=warm_start,
             demonstrations=demonstrations,

@@ -91,6 +91,8 @@ class TrainConfig:
             fitted by direct preference optimisation.
         dpo_margin: least difference of the returns of two rollouts that make a preference.
         dpo_beta: weight of leaving the policy that preferences are fitted from.
+        teacher: a run folder or the `tinker://` path of saved weights for on-policy distillation:
+            advantages are its log-probabilities of the sampled tokens less the policy's own.
         start: a run folder or the `tinker://` path of saved training weights to begin with.
         warm_start: supervised steps on demonstrations before reinforcement learning.
         demonstrations: the baseline that supervised steps imitate; `None` for the world's choice.
@@ -144,6 +146,7 @@ class TrainConfig:
     dpo: str | None = None
     dpo_margin: float = 0.05
     dpo_beta: float = 0.1
+    teacher: str | None = None
     start: str | None = None
     warm_start: int = 0
     demonstrations: str | None = None
@@ -244,7 +247,7 @@ class TrainConfig:
         # The cookbook's loop in mode async depends on time: which Tasks a step trains on, and how
         # many steps there are.
         needed = self.separate or self.mode == "async" or not self.rolls_out
-        needed = needed or bool(self.curriculum or self.others)
+        needed = needed or bool(self.curriculum or self.others or self.teacher)
         needed = needed or self.algorithm != Algorithm()
         # An opponent whose replies are all cut off leaves a later role no turn in a whole step, and
         # the cookbook's loop nothing to divide.
@@ -259,7 +262,8 @@ class TrainConfig:
     def _check_loop(self) -> None:
         beyond = [f"{name}={getattr(self, name)!r}" for name in self.algorithm.beyond_cookbook()]
         beyond += [f"{name}=True" for name in ("separate", "sft") if getattr(self, name)]
-        beyond += [f"dpo={self.dpo!r}"] if self.dpo else []
+        given = {name: getattr(self, name) for name in ("dpo", "teacher")}
+        beyond += [f"{name}={value!r}" for name, value in given.items() if value]
         beyond += [f"curriculum={list(self.curriculum)}"] if self.curriculum else []
         beyond += ["several worlds"] if self.others else []
         if self.loop == "cookbook" and beyond:
@@ -268,8 +272,8 @@ class TrainConfig:
             )
         if self.own_loop and self.mode == "stream":
             raise OptionError("mode='stream' is the cookbook's: our own loop does sync and async")
-        if not self.rolls_out:
-            self._check_supervised()
+        if self.teacher or not self.rolls_out:
+            self._check_without_rewards()
         if self.curriculum and self.filter == "resample":
             raise OptionError(
                 f"curriculum={list(self.curriculum)} does not go with filter='resample'"
@@ -278,23 +282,24 @@ class TrainConfig:
             other = "sft" if self.sft else "separate policies"
             raise OptionError(f"warm_start={self.warm_start} does not go with {other}")
 
-    def _check_supervised(self) -> None:
-        """Refuse what only reinforcement learning has."""
-        if self.sft and self.dpo:
-            raise OptionError(f"sft fits demonstrations, dpo preferences; got dpo={self.dpo!r} too")
-        what = "sft fits demonstrations" if self.sft else "dpo fits preferences"
-        if self.mode != "sync" or self.algorithm != Algorithm():
+    def _check_without_rewards(self) -> None:
+        """Refuse what only learning from rewards has."""
+        asked = [name for name in ("sft", "dpo", "teacher") if getattr(self, name)]
+        if len(asked) > 1:
+            raise OptionError(f"a job takes one of sft, dpo and teacher, got {asked}")
+        (name,) = asked
+        if self.algorithm != Algorithm() or (not self.rolls_out and self.mode != "sync"):
             raise OptionError(
-                f"{what}: it takes no estimator, credit, filter or denominator, and mode='sync', "
-                f"got {self.algorithm} and mode={self.mode!r}"
+                f"{name} does not learn from rewards: it takes no estimator, credit, filter or "
+                f"denominator, and without rollouts mode='sync', got {self.algorithm} and "
+                f"mode={self.mode!r}"
             )
-        name = "sft" if self.sft else "dpo"
-        if self.curriculum:
+        if self.curriculum and not self.rolls_out:
             raise OptionError(f"curriculum={list(self.curriculum)} does not go with {name}")
         if self.kl:
-            raise OptionError(f"kl={self.kl} is for reinforcement learning, and {name} has none")
-        if self.dpo and self.self_play:
-            raise OptionError("dpo fits preferences of one role, and self_play trains them all")
+            raise OptionError(f"kl={self.kl} is for learning from rewards, and {name} has none")
+        if self.self_play and not self.sft:
+            raise OptionError(f"{name} trains one role, and self_play all of them")
 
     def _check_roles(self, world: str, roles: Sequence[str]) -> None:
         for role in [*self.opponents, *([self.role] if self.role else [])]:

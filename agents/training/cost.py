@@ -64,10 +64,12 @@ def _world_cost(job: Job, worlds: int) -> Cost:
         )
     roles = len(job.roles)
     played = sampled + 2 * config.evaluation_tasks * roles
+    trained = rollouts * length // len(tasks) * roles
     return Cost(
-        prefill=played * read // len(tasks),
+        # A teacher reads what is trained on.
+        prefill=played * read // len(tasks) + (trained if config.teacher else 0),
         sampled=played * replies // len(tasks),
-        trained=rollouts * length * roles,
+        trained=trained,
     )
 
 

@@ -108,12 +108,12 @@ def drift(
         probabilities; `optim/kl_sample_train_v2`, half its mean square; `optim/entropy`, minus the
         mean log probability as sampled. Empty if there is no sampled token.
     """
-    trained = [_array(row["logprobs"]) for output in outputs for row in output.loss_fn_outputs]
-    masks = [_array(datum.loss_fn_inputs["mask"]) > 0 for datum in data]
+    trained = [numbers(row["logprobs"]) for output in outputs for row in output.loss_fn_outputs]
+    masks = [numbers(datum.loss_fn_inputs["mask"]) > 0 for datum in data]
     if not any(mask.any() for mask in masks):
         return {}
     sampled = np.concatenate(
-        [_array(datum.loss_fn_inputs["logprobs"])[m] for datum, m in zip(data, masks, strict=True)]
+        [numbers(datum.loss_fn_inputs["logprobs"])[m] for datum, m in zip(data, masks, strict=True)]
     )
     difference = sampled - np.concatenate(
         [row[mask] for row, mask in zip(trained, masks, strict=True)]
@@ -136,17 +136,19 @@ def _datum(tokens: list[int], turns: Sequence[tuple[int, list[float], float]]) -
     return tinker.Datum(
         model_input=tinker.ModelInput.from_ints(tokens[:-1]),
         loss_fn_inputs={
-            "target_tokens": _tensor(np.array(tokens[1:], np.int64)),
-            "logprobs": _tensor(logprobs[1:]),
-            "advantages": _tensor(advantages[1:]),
-            "mask": _tensor(mask[1:]),
+            "target_tokens": tensor(np.array(tokens[1:], np.int64)),
+            "logprobs": tensor(logprobs[1:]),
+            "advantages": tensor(advantages[1:]),
+            "mask": tensor(mask[1:]),
         },
     )
 
 
-def _tensor(array: npt.NDArray[np.float32] | npt.NDArray[np.int64]) -> tinker.TensorData:
+def tensor(array: npt.NDArray[np.float32] | npt.NDArray[np.int64]) -> tinker.TensorData:
+    """Return an array as Tinker's tensor."""
     return tinker.TensorData.from_numpy(array)
 
 
-def _array(tensor: tinker.TensorData) -> Floats:
+def numbers(tensor: tinker.TensorData) -> Floats:
+    """Return Tinker's tensor as an array."""
     return np.asarray(tensor.to_numpy(), np.float64)

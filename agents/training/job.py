@@ -52,6 +52,7 @@ class Job:
         start: weights to begin with, or `None`.
         preferences: pairs of replies that a job with `dpo` fits.
         others: where several worlds are trained on, the jobs of all but this one's.
+        teacher: the weights that a job with `teacher` distils, or `None`.
     """
 
     config: TrainConfig
@@ -68,6 +69,7 @@ class Job:
     start: SavedModel | None
     preferences: Sequence[TokenPair] = ()
     others: tuple["Job", ...] = ()
+    teacher: SavedModel | None = None
 
     @classmethod
     def resolve(cls, config: TrainConfig, target: ServiceTarget | None = None) -> "Job":
@@ -142,6 +144,7 @@ class Job:
                 Path(config.dpo), row.id, world.level, roles[0], codec, config.dpo_margin
             ),
             others=tuple(cls.resolve(config.for_world(one), target) for one in config.others),
+            teacher=None if config.teacher is None else _teacher(config.teacher, own),
         )
 
     @property
@@ -171,6 +174,7 @@ class Job:
             self.config,
             sft=True,
             dpo=None,
+            teacher=None,
             steps=self.config.warm_start,
             warm_start=0,
             curriculum=(),
@@ -258,6 +262,21 @@ class Job:
     def first_task(self) -> int:
         """Index of the first training Task; jobs of different seeds share none."""
         return self.config.seed * _TASKS_A_SEED
+
+
+def _teacher(who: str, student: SavedModel) -> SavedModel:
+    """Return the teacher that is named.
+
+    Raises:
+        OptionError: if it is nobody's name, or reads and writes other tokens than the student.
+    """
+    found = saved_model(who, student, "teacher must be")
+    if found.codec != student.codec:
+        raise OptionError(
+            f"a teacher needs the student's tokens: {who} reads and writes by {found.codec}, the "
+            f"student by {student.codec}"
+        )
+    return found
 
 
 def _check_context(model: str, max_tokens: int) -> None:

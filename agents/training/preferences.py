@@ -56,15 +56,10 @@ def preferences_of(
         margin: least difference of the returns of a pair.
 
     Raises:
-        OptionError: if the folder holds no run, one of another world, level or codec, or no pair.
+        OptionError: if the folder holds no run, one of another codec, or no pair.
     """
     run = Run.open(folder)
     config = run.config
-    if (config.world, config.level) != (world, level):
-        raise OptionError(
-            f"dpo needs a run of {world} at level {level!r}, and {folder} is one of "
-            f"{config.world} at level {config.level!r}"
-        )
     if codec_of(config) != codec.name:
         raise OptionError(
             f"dpo needs rollouts in this model's tokens: the run in {folder} reads and writes by "
@@ -74,13 +69,14 @@ def preferences_of(
     records = [
         record
         for record in run.rollouts.read()
-        if record.origin.kind == "train" and record.role == role
+        if record.origin.kind == "train"
+        and (record.world, record.level, record.role) == (world, level, role)
     ]
     pairs = [_in_tokens(pair, codec) for pair in preferred(records, margin)]
     if not pairs:
         raise OptionError(
-            f"the run in {folder} kept {len(records)} training rollouts of the {role}, and no two "
-            f"of a group differ in return by {margin} or more"
+            f"the run in {folder} kept {len(records)} training rollouts of the {role} at level "
+            f"{level!r} of {world}, and no two of a group differ in return by {margin} or more"
         )
     return pairs
 

@@ -22,6 +22,7 @@ from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.credit import TurnTable, advantages, spreads
 from tokengym.agents.training.curriculum import Curriculum
 from tokengym.agents.training.datums import CREDIT, drift, rollout_data, tokens_of, turn_table
+from tokengym.agents.training.distillation import distill
 from tokengym.agents.training.filtering import (
     Verdict,
     counts,
@@ -100,6 +101,8 @@ class RolloutCollector:
         policies: by role the name of its policy; empty where one policy plays them all.
         seed: of the replies.
         kept: keeps the rollouts; `None` to keep none.
+        teacher: gives the advantages, for on-policy distillation of one role; `None` for those
+            that the algorithm makes of the rewards.
 
     Raises:
         OptionError: if groups are to be replaced and there are no others.
@@ -112,6 +115,7 @@ class RolloutCollector:
     policies: Mapping[str, str] = field(default_factory=dict)
     seed: int = 0
     kept: TrainRollouts | None = None
+    teacher: tinker.SamplingClient | None = None
     on_policy = True
 
     def __post_init__(self) -> None:
@@ -166,6 +170,12 @@ class RolloutCollector:
             "tokens/further": float(sum(group.cost for group in further)),
             "tokens/greedy": float(sum(group.greedy_tokens for group in (*own, *further))),
         }
+        if self.teacher is not None:
+            rollouts = [one for group in groups for one in group.rolled.trajectories_G]
+            distilled = await distill(rollouts, self.teacher)
+            advantages_of = dict(zip(map(id, rollouts), distilled.advantages, strict=True))
+            self._keep(step, own, advantages_of)
+            return Batch({POLICY: distilled.data}, metrics | distilled.metrics)
         data: dict[str, list[tinker.Datum]] = {}
         found: list[Floats] = []
         advantage_of: dict[int, float] = {}
@@ -185,9 +195,14 @@ class RolloutCollector:
         if sizes.size:
             metrics["advantage/mean_absolute"] = float(sizes.mean())
             metrics["advantage/largest"] = float(sizes.max())
-        if self.kept is not None:
-            self.kept.write(step, _kept_records(self.kept, step, (*own, *further), advantage_of))
+        self._keep(step, (*own, *further), advantage_of)
         return Batch(data, metrics)
+
+    def _keep(
+        self, step: int, groups: Sequence[_TaskGroup], advantage_of: Mapping[int, float]
+    ) -> None:
+        if self.kept is not None:
+            self.kept.write(step, _kept_records(self.kept, step, groups, advantage_of))
 
     async def _replace(
         self, step: int, own: Sequence[_TaskGroup], samplers: Mapping[str, tinker.SamplingClient]

@@ -181,8 +181,11 @@ async def _source(
         groups = Curriculum(stages, rows, job.config.bar)
     else:
         groups, _ = await dataset()
+    teacher = None
+    if job.teacher is not None:
+        teacher = await session.sampler(job.teacher.path(session.connection))
     return RolloutCollector(
-        config, job.algorithm, groups, spare, job.policies, job.config.seed, rollouts
+        config, job.algorithm, groups, spare, job.policies, job.config.seed, rollouts, teacher
     )
 
 
@@ -210,7 +213,9 @@ async def _watch(
             if done:
                 training.result()
                 return None
-            collapse = find_collapse(log.rows, job.config.patience)
+            # A teacher tells rollouts apart whose returns tie.
+            patience = 0 if job.teacher else job.config.patience
+            collapse = find_collapse(log.rows, patience)
             if collapse is not None:
                 return collapse
 

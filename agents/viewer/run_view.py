@@ -27,6 +27,7 @@ _SERIES: Mapping[str, Callable[[StepRow], float | None]] = {
     "cut off": lambda row: None if row.loss is not None else row.cut_off_share,
     "entropy": lambda row: row.entropy,
     "loss": lambda row: row.loss,
+    "teacher KL": lambda row: row.metrics.get("teacher/kl"),
 }
 """Series over steps that pages show, by name."""
 

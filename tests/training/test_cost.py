@@ -26,6 +26,7 @@ def test_tokens_read_are_those_of_the_prompts_times_the_rollouts() -> None:
     cost = cost_of(SETTINGS)
     assert cost.prefill == rollouts * sum(prompts) // len(prompts)
     assert cost.sampled == rollouts * MAX_TOKENS
+    assert cost.trained == 10 * 4 * 2 * (sum(prompts) + len(prompts) * MAX_TOKENS) // len(prompts)
 
 
 @pytest.mark.parametrize("name", ["steps", "groups_per_batch", "group_size", "max_tokens"])

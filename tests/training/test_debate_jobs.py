@@ -116,7 +116,7 @@ def test_the_challenger_alone_is_trained_against_an_untrained_model(
         ({"self_play": True, "role": "challenger"}, "trains every role"),
         ({"separate": True}, "separate"),
         ({"sft": True, "mode": "async"}, "mode='sync'"),
-        ({"sft": True, "filter": "drop"}, "sft fits demonstrations"),
+        ({"sft": True, "filter": "drop"}, "sft does not learn from rewards"),
         ({"separate": True, "self_play": True, "loop": "cookbook"}, "separate=True"),
     ],
 )

@@ -81,7 +81,9 @@ def test_rollouts_in_other_tokens_or_of_other_tasks_are_refused(tmp_path: Path) 
         pairs_of(tmp_path, job, margin=2.0)
     with pytest.raises(OptionError, match="in this model's tokens"):
         pairs_of(tmp_path, Job.resolve(preset("forecast", renderer="role_colon")))
-    with pytest.raises(OptionError, match="at level 'hard'"):
+    with pytest.raises(
+        OptionError, match="kept 0 training rollouts of the forecaster at level 'hard'"
+    ):
         pairs_of(tmp_path, Job.resolve(preset("forecast", "hard")))
 
 
