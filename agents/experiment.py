@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tokengym.agents.analysis.run_report import write_report
 from tokengym.agents.evaluation.held_out import evaluate_roles, reference_lines
+from tokengym.agents.event_loop import run_async
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.environment import describe_environment
 from tokengym.agents.training.job import Job
@@ -38,7 +39,7 @@ def run_experiment(job: Job, run: Run, progress: Progress) -> Outcome:
         progress.say(f"run folder: {run.folder}")
         opened = Connection.open(job.target, run.service_folder, job.config.seed)
         with opened as connection, run.console():
-            return asyncio.run(_connected(job, run, progress, connection))
+            return run_async(_connected(job, run, progress, connection))
 
 
 async def _connected(job: Job, run: Run, progress: Progress, connection: Connection) -> Outcome:

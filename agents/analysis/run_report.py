@@ -69,6 +69,8 @@ def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
             f"Since the warm start: {outcome.skill(name, since=outcome.warm)}"
             for name in job.trained
         ]
+    low = [(name, outcome.low_returns(name)) for name in job.trained]
+    headlines += [f"{f'{name}: ' if len(low) > 1 else ''}{found}" for name, found in low if found]
     lines = [*headlines, _SKILL, _summary(job, steps)]
     title = ", ".join(one.title for one in (job, *job.others))
     return Report(title, lines, parts, warning, _facts(job, steps, outcome))

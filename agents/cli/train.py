@@ -65,6 +65,12 @@ def train(
     ] = False,
     mode: Annotated[str | None, typer.Option(help="sync, stream or async")] = None,
     evaluation_tasks: Annotated[int | None, typer.Option(help="held-out Tasks")] = None,
+    low_temperature: Annotated[
+        float | None, typer.Option(help="of a second, smaller evaluation before and after")
+    ] = None,
+    low_tasks: Annotated[
+        int | None, typer.Option(help="held-out Tasks of that evaluation; 0 for none")
+    ] = None,
     role: Annotated[str | None, typer.Option(help="the role to train (default: the first)")] = None,
     agent: Annotated[
         list[str] | None,
@@ -205,6 +211,8 @@ def train(
             deterministic=deterministic or None,
             mode=mode,
             evaluation_tasks=evaluation_tasks,
+            low_temperature=low_temperature,
+            low_tasks=low_tasks,
             role=role,
             opponents=_opponents(agent) if agent else None,
             self_play=self_play or None,
@@ -316,6 +324,9 @@ def _summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -
         expected = outcome.expected_skill(name)
         if expected is not None:
             progress.say(f"{of_name}given the exact probabilities: {expected}")
+        low = outcome.low_returns(name)
+        if low is not None:
+            progress.say(f"{of_name}{low}")
         if outcome.warm is not None:
             since = outcome.skill(name, since=outcome.warm)
             progress.say(f"{of_name}since the warm start: {since}")

@@ -38,6 +38,8 @@ async def evaluate_roles(
 ) -> Evaluation:
     """Play each held-out Task once in each trained role, against the job's opponents.
 
+    The first Tasks are played at the job's low temperature too, where it asks for that.
+
     Of several worlds each is played. All roles and worlds play at once: a service samples for many
     episodes in little more time than for one. Rollouts of the same weights that are on record
     already are not played again.
@@ -52,21 +54,44 @@ async def evaluate_roles(
     Returns:
         the first evaluation, which holds the others.
     """
-    segment = evaluation_segment(name)
     found = await asyncio.gather(
-        *(_evaluate(*session.of(name), path, log, segment) for name, path in paths.items())
+        *(_evaluate(*session.of(who), path, log, name) for who, path in paths.items())
     )
-    log.seal(segment)
+    for segment in (name, f"{name}_low"):
+        log.seal(evaluation_segment(segment))
     first, *rest = found
     return replace(first, others=dict(zip(list(paths)[1:], rest, strict=True)))
 
 
 async def _evaluate(
-    session: Session, role: str, path: str | None, log: RolloutLog, segment: str
+    session: Session, role: str, path: str | None, log: RolloutLog, name: str
 ) -> Evaluation:
     job = session.job.evaluated
-    player = await ModelPlayer.open(replace(session, job=job), role, path)
-    records = await play_all_of(player, job.held_out, 1, log, segment, session.episodes)
+    tasks, config = job.held_out, job.config
+    low = replace(job, config=replace(config, temperature=config.low_temperature))
+    some = tasks[: config.low_tasks] if config.low_temperature < config.temperature else ()
+    found, cold = await asyncio.gather(
+        _played(replace(session, job=job), role, path, tasks, log, name),
+        _played(replace(session, job=low), role, path, some, log, f"{name}_low"),
+    )
+    assert found is not None
+    return replace(found, low=cold)
+
+
+async def _played(
+    session: Session,
+    role: str,
+    path: str | None,
+    tasks: Sequence[Task],
+    log: RolloutLog,
+    name: str,
+) -> Evaluation | None:
+    """Play Tasks at the temperature of the session's job; `None` without Tasks."""
+    if not tasks:
+        return None
+    job, segment = session.job, evaluation_segment(name)
+    player = await ModelPlayer.open(session, role, path)
+    records = await play_all_of(player, tasks, 1, log, segment, session.episodes)
     conditions: dict[str, str | float] = {
         "model": job.config.model,
         "temperature": job.config.temperature,

@@ -9,6 +9,7 @@ from typing import Any
 
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.models import ModelPlayer
+from tokengym.agents.event_loop import run_async
 from tokengym.agents.service import CHECKPOINT_SCHEME
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection, ServiceTarget
@@ -115,7 +116,7 @@ def play_model(
     with warnings.catch_warnings(), Connection.open(target, folder) as connection:
         # The SDK announces what it will rename; that is no news for who evaluates.
         warnings.simplefilter("ignore", FutureWarning)
-        asyncio.run(_connected(policy, config, tasks, target, connection, play))
+        run_async(_connected(policy, config, tasks, target, connection, play))
 
 
 async def _connected(

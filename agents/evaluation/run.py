@@ -24,6 +24,7 @@ from tokengym.agents.evaluation.players import Player, ScriptedPlayer
 from tokengym.agents.evaluation.results import PolicyResult, Results, policy_result, returns_of
 from tokengym.agents.evaluation.rollouts import play_all_of
 from tokengym.agents.evaluation.yardstick import yardstick_on
+from tokengym.agents.event_loop import run_async
 from tokengym.agents.rollouts import Origin
 from tokengym.agents.training.config import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
@@ -194,9 +195,9 @@ def _play(
         folder.rollouts.seal(segment)
 
     if policy.startswith(PREFIX):
-        asyncio.run(_endpoint(policy, config, settings, concurrency, play))
+        run_async(_endpoint(policy, config, settings, concurrency, play))
     elif all(policy in baselines(world.world) for world in config.worlds):
-        asyncio.run(_scripts(policy, config, settings, play))
+        run_async(_scripts(policy, config, settings, play))
     else:
         done = [
             len(list(folder.rollouts.read(folder.segment(world, policy, config)))) == total[world]

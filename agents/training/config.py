@@ -42,6 +42,12 @@ class MixedWorld:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+_TEMPERATURES = ("temperature", "low_temperature")
+_NUMBERS = (*_TEMPERATURES, "learning_rate", "kl", "bar", "dpo_margin", "dpo_beta")
+_COUNTS = ("low_tasks", "seed", "warm_start", "patience", "rollout_bytes")
+_NOT_NEGATIVE = (*_TEMPERATURES, "kl", *_COUNTS)
+
+
 @dataclass(frozen=True)
 class TrainConfig:
     """One training job, as it was asked for. `Job.resolve` makes what the names stand for.
@@ -69,6 +75,9 @@ class TrainConfig:
             equal to the bit; slow.
         mode: `sync`, `stream` (streaming minibatches) or `async` (off-policy).
         evaluation_tasks: held-out test Tasks played before and after.
+        low_temperature: at which the first of these Tasks are played once more, where it is below
+            `temperature`.
+        low_tasks: how many of them; 0 for none.
         opponents: who plays roles other than the trained one, in training and evaluation: by role
             a baseline's name, `model` for the job's own model untrained, a run folder, or the
             `tinker://` path of saved weights. A role that is not named gets the world's usual
@@ -130,6 +139,8 @@ class TrainConfig:
     deterministic: bool = False
     mode: Mode = "sync"
     evaluation_tasks: int = 1024
+    low_temperature: float = 0.3
+    low_tasks: int = 128
     opponents: Mapping[str, str] = field(default_factory=dict)
     overrides: Sequence[str] = ()
     loop: Loop = "auto"
@@ -175,11 +186,11 @@ class TrainConfig:
         for name in ("dpo_margin", "dpo_beta"):
             if not getattr(self, name) > 0:
                 raise OptionError(f"{name} must be positive, got {getattr(self, name)}")
-        for name in ("temperature", "learning_rate", "kl", "bar", "dpo_margin", "dpo_beta"):
+        for name in _NUMBERS:
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
                 raise OptionError(f"{name} must be a finite number, got {value}")
-        for name in ("temperature", "seed", "warm_start", "kl", "patience", "rollout_bytes"):
+        for name in _NOT_NEGATIVE:
             if not getattr(self, name) >= 0:
                 raise OptionError(f"{name} must be at least 0, got {getattr(self, name)}")
         if not 0.0 <= self.rollout_share <= 1.0:

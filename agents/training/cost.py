@@ -63,7 +63,8 @@ def _world_cost(job: Job, worlds: int) -> Cost:
             sampled if budget is None else config.steps * budget * len(tasks) // (read + replies)
         )
     roles = len(job.roles)
-    played = sampled + 2 * config.evaluation_tasks * roles
+    low = min(config.low_tasks, config.evaluation_tasks)
+    played = sampled + 2 * (config.evaluation_tasks + low) * roles
     trained = rollouts * length // len(tasks) * roles
     return Cost(
         # A teacher reads what is trained on.

@@ -28,6 +28,7 @@ class Evaluation:
             the name of what is trained, see `Job.trained`.
         conditions: what the returns depend on beside the weights: `model`, `temperature` and
             `max_tokens` of a reply.
+        low: the same policy at a low temperature, on the first of the Tasks; `None` if not asked.
     """
 
     returns_by_task: Sequence[float]
@@ -37,6 +38,7 @@ class Evaluation:
     expected_by_task: Sequence[float] = ()
     others: Mapping[str, "Evaluation"] = field(default_factory=dict)
     conditions: Mapping[str, str | float] = field(default_factory=dict)
+    low: "Evaluation | None" = None
 
     @property
     def returns(self) -> Estimate:
@@ -62,6 +64,7 @@ class Evaluation:
             "expected_by_task": list(self.expected_by_task),
             "others": {role: found.to_dict() for role, found in self.others.items()},
             "conditions": dict(self.conditions),
+            "low": self.low and self.low.to_dict(),
         }
 
     @classmethod
@@ -75,6 +78,7 @@ class Evaluation:
             tuple(data["expected_by_task"]),
             {role: cls.from_dict(found) for role, found in data["others"].items()},
             data["conditions"],
+            data["low"] and cls.from_dict(data["low"]),
         )
 
 
@@ -136,6 +140,29 @@ class Skill(NamedTuple):
         return f"skill {self.before} before, {self.after} after: {what}"
 
 
+class LowReturns(NamedTuple):
+    """What a policy earns at a low temperature, on the first held-out Tasks.
+
+    Attributes:
+        temperature: of sampling.
+        before: mean return of the policy as it was.
+        after: mean return of the policy as it became.
+        gain: after less before, paired by Task.
+    """
+
+    temperature: float
+    before: Estimate
+    after: Estimate
+    gain: Estimate
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        return (
+            f"At temperature {self.temperature:g}, on the first {self.before.samples} Tasks: "
+            f"return {self.before} before, {self.after} after, difference {self.gain}"
+        )
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a finished run came to.
@@ -168,6 +195,23 @@ class Outcome:
         both = (since or self.before, self.after)
         before, after = (found.of(name).returns_by_task for found in both)
         return _skill(self.references[name].yardstick, before, after, name)
+
+    def low_returns(self, name: str) -> "LowReturns | None":
+        """Return what a policy earns at the low temperature; `None` if that was not asked.
+
+        Args:
+            name: of what is trained.
+        """
+        before, after = (found.of(name).low for found in (self.before, self.after))
+        if before is None or after is None:
+            return None
+        pairs = zip(after.returns_by_task, before.returns_by_task, strict=True)
+        return LowReturns(
+            float(after.conditions["temperature"]),
+            before.returns,
+            after.returns,
+            mean_estimate([later - earlier for later, earlier in pairs]),
+        )
 
     def expected_skill(self, name: str) -> "Skill | None":
         """Return the skill by expected returns, free of the noise of outcomes.

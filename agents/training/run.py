@@ -38,7 +38,7 @@ from tokengym.agents.training.monitor import StepLog, StepRow
 from tokengym.agents.training.outcome import Evaluation, Outcome, References
 from tokengym.envs.core.errors import OptionError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Version of a run folder's layout; it goes up whenever an older folder can no longer be read."""
 
 _CONFIG = "settings.json"

@@ -1,6 +1,9 @@
 """Laws of evaluations: figures from rollouts, in pairs, gone on with, verified to the bit."""
 
+import asyncio
 import json
+import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from tokengym.agents.evaluation.report import evaluation_report, write_tables
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import verify
+from tokengym.agents.event_loop import run_async
 from tokengym.envs import baselines, make_world
 from tokengym.envs.core.errors import DataError, OptionError, UnknownWorldError
 
@@ -220,3 +224,36 @@ def test_settings_survive_their_json(tmp_path: Path) -> None:
         EvaluationFolder(tmp_path).config()
     with pytest.raises(OptionError, match="holds no evaluation"):
         EvaluationFolder.open(tmp_path / "elsewhere")
+
+
+def test_a_notebook_whose_event_loop_runs_can_evaluate(
+    done: tuple[Results, Path], tmp_path: Path
+) -> None:
+    """Its results are those of a script."""
+
+    async def cell() -> Results:
+        return run(asked(), tmp_path)[0]
+
+    assert asyncio.run(cell()) == done[0]
+
+
+def test_an_interrupt_in_a_notebook_cancels_what_runs() -> None:
+    cancelled: list[bool] = []
+    main = threading.get_ident()
+
+    async def work() -> None:
+        await asyncio.sleep(0.1)  # whoever interrupts sees it run
+        signal.pthread_kill(main, signal.SIGINT)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    async def cell() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            run_async(work())
+
+    with asyncio.Runner() as runner:
+        runner.get_loop().run_until_complete(cell())
+    assert cancelled == [True]

@@ -40,13 +40,22 @@ def steps(folder: Path) -> list[int]:
 def test_a_job_leaves_a_run_folder_that_holds_it_all(
     tmp_path: Path, served: dict[str, Any], mode: str
 ) -> None:
-    settings = replace(SMALL, **served, mode=mode)  # type: ignore[arg-type]
+    settings = replace(SMALL, **served, mode=mode, low_tasks=2)  # type: ignore[arg-type]
     outcome, shown = run_job(settings, tmp_path)
     assert steps(tmp_path) == [0, 1, 2]
     assert "step 3/3" in shown
     assert "tied pairs" in shown
     assert outcome.collapse is None
     assert outcome.after.returns.samples == 8
+    low = outcome.after.low
+    assert low is not None
+    assert low.returns.samples == 2
+    given = {"model": settings.model, "max_tokens": settings.max_tokens}
+    assert outcome.after.conditions == {**given, "temperature": 1.0}
+    assert low.conditions == {**given, "temperature": 0.3}
+    said = "At temperature 0.3, on the first 2 Tasks: return"
+    assert str(outcome.low_returns("forecaster")).startswith(said)
+    assert said in (tmp_path / "report.html").read_text()
     figures = outcome.after.figures
     reasons = [share for name, share in figures.items() if name.startswith("stop/")]
     assert sum(reasons) == pytest.approx(1.0)
