@@ -111,7 +111,13 @@ def train(
         int | None, typer.Option(help="supervised steps on demonstrations before RL")
     ] = None,
     demonstrations: Annotated[
-        str | None, typer.Option(help="the baseline that supervised steps imitate")
+        str | None,
+        typer.Option(
+            help="the baseline, or the run by its best rollouts, that supervised steps imitate"
+        ),
+    ] = None,
+    demonstration_return: Annotated[
+        float | None, typer.Option(help="smallest return of a run's rollout to imitate")
     ] = None,
     kl: Annotated[
         float | None, typer.Option(help="weight of the KL penalty to the initial policy")
@@ -224,7 +230,8 @@ def train(
             teacher=_resolved(teacher) if teacher else None,
             start=_resolved(start) if start else None,
             warm_start=warm_start,
-            demonstrations=demonstrations,
+            demonstrations=_resolved(demonstrations) if demonstrations else None,
+            demonstration_return=demonstration_return,
             kl=kl,
             curriculum=tuple(curriculum) if curriculum else None,
             bar=bar,

@@ -14,7 +14,12 @@ from tokengym.agents.rollouts.record import (
     record_episode,
     record_play,
 )
-from tokengym.agents.rollouts.selection import Preference, Selection, preferred
+from tokengym.agents.rollouts.selection import (
+    Preference,
+    Selection,
+    best_of_groups,
+    preferred,
+)
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -28,6 +33,7 @@ __all__ = [
     "Selection",
     "TrainRollouts",
     "TurnRecord",
+    "best_of_groups",
     "evaluation_segment",
     "is_malformed",
     "preferred",

@@ -100,6 +100,20 @@ def conversation(record: RolloutRecord) -> list[Message]:
     return messages
 
 
+def best_of_groups(records: Iterable[RolloutRecord], least: float) -> Iterator[RolloutRecord]:
+    """Yield the best rollout of every group, of those without a malformed reply or a cut-off one.
+
+    Args:
+        records: rollouts, those of a group after each other or not.
+        least: least return of a rollout to yield.
+    """
+    for group in _groups(records):
+        whole = [one for one in group if not one.malformed and not one.cut_off and one.own_turns]
+        best = max(whole, key=lambda one: one.total, default=None)
+        if best is not None and best.total >= least:
+            yield best
+
+
 def demonstrations(records: Iterable[RolloutRecord], least: float) -> Iterator[dict[str, Any]]:
     """Yield the best rollout of every group as a chat to imitate.
 
@@ -109,11 +123,8 @@ def demonstrations(records: Iterable[RolloutRecord], least: float) -> Iterator[d
         records: rollouts, those of a group after each other or not.
         least: least return of a rollout to imitate.
     """
-    for group in _groups(records):
-        whole = [one for one in group if not one.malformed and not one.cut_off and one.own_turns]
-        best = max(whole, key=lambda one: one.total, default=None)
-        if best is not None and best.total >= least:
-            yield {"messages": conversation(best), "return": best.total}
+    for best in best_of_groups(records, least):
+        yield {"messages": conversation(best), "return": best.total}
 
 
 def preferred(records: Iterable[RolloutRecord], margin: float) -> Iterator[Preference]:

@@ -104,7 +104,9 @@ class TrainConfig:
             advantages are its log-probabilities of the sampled tokens less the policy's own.
         start: a run folder or the `tinker://` path of saved training weights to begin with.
         warm_start: supervised steps on demonstrations before reinforcement learning.
-        demonstrations: the baseline that supervised steps imitate; `None` for the world's choice.
+        demonstrations: what supervised steps imitate: a baseline, or a run folder for the best of
+            each group of its training rollouts; `None` for the world's choice.
+        demonstration_return: least return of such a rollout; any if `None`.
         kl: weight of the penalty for leaving the policy that reinforcement learning starts from.
         curriculum: levels to pass before `level`, easiest first.
         bar: skill on a level of the curriculum that passes it, averaged over three steps.
@@ -161,6 +163,7 @@ class TrainConfig:
     start: str | None = None
     warm_start: int = 0
     demonstrations: str | None = None
+    demonstration_return: float | None = None
     kl: float = 0.0
     curriculum: Sequence[str] = ()
     bar: float = 0.5

@@ -12,14 +12,17 @@ from tokengym.agents.rollouts import TrainRollouts
 from tokengym.agents.tinker.codec import codec_name, codec_named
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
+from tokengym.agents.tinker.scripted_rollout import TurnTokens
 from tokengym.agents.tinker.tokenizer_loading import trust_tokenizer
 from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import ServiceTarget
+from tokengym.agents.training.demonstrations import best_rollouts_of
 from tokengym.agents.training.learning_rate import scaled_learning_rate
 from tokengym.agents.training.opponents import Opponents, SavedModel, resolve_opponent, saved_model
 from tokengym.agents.training.preferences import PREFERENCE_RATE, TokenPair, preferences_of
 from tokengym.agents.training.reply_length import longest_reply
+from tokengym.agents.training.run import is_run
 from tokengym.agents.training.tensorboard import require_tensorboard
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import Policy
@@ -47,6 +50,7 @@ class Job:
         max_tokens: most tokens of one reply.
         baselines: the world's scripted policies by name.
         demonstrations: the scripted policy that supervised learning fits.
+        recorded: rollouts that it fits instead, if there are any.
         opponents: by trained role, who plays each other role where that role alone is played: a
             scripted policy's name, or the weights that speak.
         start: weights to begin with, or `None`.
@@ -68,6 +72,7 @@ class Job:
     opponents: Mapping[str, Mapping[str, str | SavedModel]]
     start: SavedModel | None
     preferences: Sequence[TokenPair] = ()
+    recorded: Sequence[Sequence[TurnTokens]] = ()
     others: tuple["Job", ...] = ()
     teacher: SavedModel | None = None
 
@@ -108,11 +113,21 @@ class Job:
         scaled = PREFERENCE_RATE if config.dpo else scaled_learning_rate(target.model)
         rate = config.learning_rate or scaled
         imitated = config.demonstrations
+        recorded: Sequence[Sequence[TurnTokens]] = ()
         if imitated is not None and imitated not in known:
-            raise OptionError(
-                f"demonstrations must be one of the baselines {sorted(known)}, got {imitated!r}"
-            )
-        if imitated is None:
+            if not is_run(imitated):
+                raise OptionError(
+                    f"demonstrations must be one of the baselines {sorted(known)} or a run folder, "
+                    f"got {imitated!r}"
+                )
+            if config.self_play:
+                raise OptionError(
+                    f"demonstrations={imitated!r} are of one role, and self_play trains all of them"
+                )
+            least = config.demonstration_return
+            place = (row.id, world.level, roles[0])
+            recorded = best_rollouts_of(Path(imitated), *place, codec, least)
+        if imitated is None or recorded:
             demonstrations = load(row.demonstrations) if row.demonstrations else known["oracle"]
         else:
             demonstrations = known[imitated]
@@ -129,6 +144,7 @@ class Job:
             max_tokens=max_tokens,
             baselines=known,
             demonstrations=demonstrations,
+            recorded=recorded,
             opponents={
                 role: {
                     other: resolve_opponent(row, other, config.opponents.get(other), own)

@@ -12,15 +12,17 @@ import torch
 from tinker_cookbook.preference.train_dpo import compute_dpo_loss
 from tinker_cookbook.supervised.common import datum_from_model_input_weights
 
-from tokengym.agents.rollouts import Preference, TurnRecord, preferred
+from tokengym.agents.rollouts import Preference, preferred
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.opponents import codec_of
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.recorded import (
+    numbers_of_step,
+    recorded_turns,
+    training_rollouts,
+)
 from tokengym.agents.training.updates import Loss
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.seeding import generator
-from tokengym.envs.tokens.codec import Codec, Message
+from tokengym.envs.tokens.codec import Codec
 
 PREFERENCE_RATE = 1e-5
 """Learning rate for a pretrained model unless asked otherwise: the cookbook's."""
@@ -58,20 +60,7 @@ def preferences_of(
     Raises:
         OptionError: if the folder holds no run, one of another codec, or no pair.
     """
-    run = Run.open(folder)
-    config = run.config
-    if codec_of(config) != codec.name:
-        raise OptionError(
-            f"dpo needs rollouts in this model's tokens: the run in {folder} reads and writes by "
-            f"{codec_of(config)}, this job by {codec.name}"
-        )
-    # Evaluations are of held-out Tasks.
-    records = [
-        record
-        for record in run.rollouts.read()
-        if record.origin.kind == "train"
-        and (record.world, record.level, record.role) == (world, level, role)
-    ]
+    records = training_rollouts(folder, world, level, role, codec)
     pairs = [_in_tokens(pair, codec) for pair in preferred(records, margin)]
     if not pairs:
         raise OptionError(
@@ -116,25 +105,15 @@ class Preferences:
 
     async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> Batch:
         """Return a step's pairs; `samplers` are not asked."""
-        first = step * self.pairs_per_batch
-        places = range(first, first + self.pairs_per_batch)
-        epochs = {place // len(self.pairs) for place in places}
-        orders = {epoch: self._order(epoch) for epoch in epochs}
-        numbers = [
-            orders[epoch][place] for epoch, place in (divmod(n, len(self.pairs)) for n in places)
-        ]
+        numbers = numbers_of_step(len(self.pairs), self.pairs_per_batch, step, self.seed)
         await asyncio.gather(*(self._read(number) for number in set(numbers)))
         data = list(chain.from_iterable(self._known[number] for number in numbers))
         tokens = sum(datum.model_input.length for datum in data)
         metrics = {
             "train/tokens": float(tokens),
-            "dpo/epoch": places[-1] / len(self.pairs),
+            "dpo/epoch": (step + 1) * self.pairs_per_batch / len(self.pairs),
         }
         return Batch({POLICY: data}, metrics)
-
-    def _order(self, epoch: int) -> list[int]:
-        rng = generator("preferences", self.seed, epoch)
-        return [int(number) for number in rng.permutation(len(self.pairs))]
 
     async def _read(self, number: int) -> None:
         """Lay a pair out, with what the reference thinks of it."""
@@ -191,18 +170,5 @@ def _measure(
 
 def _in_tokens(pair: Preference, codec: Codec) -> TokenPair:
     """Write a pair as its policy read and sampled it."""
-    before = pair.better.own_turns[: pair.reply + 1]
-    prompt: list[int] = []
-    conversation: list[Message] = []
-    said: TurnRecord | None = None
-    for turn in before:
-        if said is not None:
-            conversation.append(Message(said.said or "", own=True))
-        conversation.append(Message(turn.read, own=False))
-        if said is None or not codec.append_only:
-            prompt = list(codec.render(conversation))
-        else:
-            prompt += [*said.tokens, *codec.extend(said.tokens, turn.read)]
-        said = turn
-    chosen, rejected = (one.own_turns[pair.reply].tokens for one in (pair.better, pair.worse))
-    return TokenPair(prompt, chosen, rejected)
+    better, worse = (recorded_turns(one, codec)[pair.reply] for one in (pair.better, pair.worse))
+    return TokenPair(better.observation, better.reply, worse.reply)

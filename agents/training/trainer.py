@@ -19,7 +19,11 @@ from tokengym.agents.tinker.dataset import TaskDatasetBuilder, TaskRange
 from tokengym.agents.training.collapse import Collapse, find_collapse
 from tokengym.agents.training.connection import Connection, ServiceTarget, environment_variable
 from tokengym.agents.training.curriculum import Curriculum, Stage
-from tokengym.agents.training.demonstrations import Demonstrations
+from tokengym.agents.training.demonstrations import (
+    Demonstrations,
+    RecordedDemonstrations,
+    datums,
+)
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import BatchSource, train
@@ -142,6 +146,14 @@ async def _source(
     rollouts: TrainRollouts,
 ) -> BatchSource:
     job = session.job
+    if job.config.sft and job.recorded:
+        append_only = job.codec.append_only
+        return RecordedDemonstrations(
+            [datums(turns, append_only=append_only) for turns in job.recorded],
+            job.config.groups_per_batch * job.config.group_size,
+            job.config.steps,
+            job.config.seed,
+        )
     if job.config.sft:
         return demonstrations_of(job, session.opponents)
     if job.config.dpo:

@@ -1,20 +1,25 @@
 """Laws of demonstrations: true to the label, honest, and weighed where the role itself speaks."""
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.training.jobs import write_rollouts
 from tokengym.agents.tinker import codec_named
 from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripted
 from tokengym.agents.toy_model import MODEL_DIR
-from tokengym.agents.training.demonstrations import datums
+from tokengym.agents.training.demonstrations import RecordedDemonstrations, datums
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.presets import preset
+from tokengym.agents.training.run import Run
 from tokengym.agents.training.trainer import demonstrations_of
+from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import play
 from tokengym.envs.disruption.challengers import scripted
 from tokengym.envs.disruption.demonstrations import SMOOTHING, labelled
@@ -23,6 +28,7 @@ from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.envs.registry import baselines, make_world, specs
 from tokengym.envs.tokens.codec import ByteCodec
+from tokengym.envs.tokens.episode import Episode
 
 BYTE = ByteCodec()
 
@@ -131,3 +137,23 @@ def test_policies_of_their_own_are_shown_their_own_sides() -> None:
     opponents = {"predictor": {"challenger": "scripted"}, "challenger": {"predictor": "logistic"}}
     data = asyncio.run(demonstrations_of(job, opponents).batch(0, {})).data
     assert {name: len(found) for name, found in data.items()} == {"predictor": 8, "challenger": 8}
+
+
+def test_the_best_rollout_of_each_group_of_a_run_is_imitated(tmp_path: Path) -> None:
+    """As it was read and sampled; a job's configuration names the run."""
+    plain = preset("forecast", groups_per_batch=1, group_size=2, steps=2)
+    job = write_rollouts(tmp_path, plain, [0.1, 0.9, 0.5])
+    records = list(Run(tmp_path).rollouts.read())
+    best = max(records, key=lambda record: record.total)
+    config = replace(plain, sft=True, demonstrations=str(tmp_path))
+    ((turn,),) = Job.resolve(config).recorded
+    assert turn.reply == list(best.turns[0].tokens)
+    episode = Episode(job.world, job.world.task("train", 0), job.codec)
+    assert turn.observation == episode.observation.tolist()
+    source = RecordedDemonstrations([datums([turn], append_only=True)], 2, 2, seed=0)
+    data = asyncio.run(source.batch(1, {})).data[POLICY]
+    assert [row.model_input.to_ints() for row in data] == [
+        [*turn.observation, *turn.reply][:-1]
+    ] * 2
+    with pytest.raises(OptionError, match="none in form with a return of at least 2"):
+        Job.resolve(replace(config, demonstration_return=2.0))
