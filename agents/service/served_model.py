@@ -27,7 +27,7 @@ from tokengym.agents.service.generation.sampler import Sampler
 from tokengym.agents.service.generation.solo_decoder import SoloDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from tokengym.agents.service.config import ServiceConfig
@@ -88,7 +88,8 @@ class ServedModel:
         *,
         ttl_seconds: int | None,
         overwrite: bool,
-        user_metadata: dict[str, str] | None,
+        user_metadata: dict[str, str] | None = None,
+        recipients: Sequence[str] = (),
     ) -> str:
         """Write a run's adapter (and, for `weights`, its optimizer state) to disk."""
         run = self.trainer.run(path.run_id)
@@ -103,6 +104,7 @@ class ServedModel:
             has_optimizer=training,
             user_metadata=user_metadata,
             ttl_seconds=checked_ttl(ttl_seconds),
+            recipients=recipients,
         )
         self._checkpoints.save(path, tensors, info, overwrite=overwrite)
         self.adapter_cache.drop(path.uri)

@@ -1,18 +1,17 @@
 """A run's weights as others load them: an adapter of PEFT, or a whole model with it merged in."""
 
-import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import torch
-from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tokengym.agents.service import UnknownResourceError, copy_checkpoint
-from tokengym.agents.service.engine.adapters import LORA_ALPHA, LoraSpec, LoraWeights
+from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
+from tokengym.agents.service.engine.external_weights import peft_files
 from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
@@ -66,23 +65,8 @@ class TrainedAdapter:
     def write_peft(self, folder: Path) -> None:
         """Write it as `peft.PeftModel.from_pretrained` and vLLM read adapters."""
         folder.mkdir(parents=True)
-        tensors: dict[str, torch.Tensor] = {}
-        for module, (a, b) in self.weights.tensors.items():
-            for name, matrix in (("lora_A", a), ("lora_B", b)):
-                tensors[f"base_model.model.{module}.{name}.weight"] = matrix.contiguous()
-        config = {
-            "peft_type": "LORA",
-            "task_type": "CAUSAL_LM",
-            "base_model_name_or_path": str(self.model),
-            "r": self.weights.spec.rank,
-            "lora_alpha": LORA_ALPHA,
-            "lora_dropout": 0.0,
-            "bias": "none",
-            "inference_mode": True,
-            "target_modules": sorted(self.weights.tensors),
-        }
-        save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
-        (folder / "adapter_config.json").write_text(json.dumps(config, indent=1) + "\n")
+        for name, content in peft_files(self.weights, str(self.model)).items():
+            (folder / name).write_bytes(content)
         AutoTokenizer.from_pretrained(self.model).save_pretrained(folder)
 
     def write_merged(self, folder: Path) -> None:

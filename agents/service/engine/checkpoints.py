@@ -36,11 +36,11 @@ from tokengym.agents.service.errors import (
 from tokengym.agents.whole_file import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 DAMAGED = "damaged"
-KINDS = {"weights": "training", "sampler_weights": "sampler"}
+KINDS = {"weights": "training", "sampler_weights": "sampler", "external_weights": "external"}
 NAME_RULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}\Z")
 RUN_RULE = re.compile(r"[A-Za-z0-9-]{1,64}:train:[0-9]{1,9}\Z")
 MIN_TTL, MAX_TTL = 3600, 10 * 366 * 86400
@@ -105,6 +105,7 @@ class CheckpointInfo:
         has_optimizer: whether optimizer state is in it.
         user_metadata: what the caller attached.
         ttl_seconds: its time to live, or None for ever.
+        recipients: age recipients that its files are encrypted to when they are downloaded.
         created_at: when the file was written, in seconds since 1970; not part of the file.
     """
 
@@ -114,6 +115,7 @@ class CheckpointInfo:
     has_optimizer: bool
     user_metadata: dict[str, str] | None = None
     ttl_seconds: float | None = None
+    recipients: Sequence[str] = ()
     created_at: float = field(default=0.0, compare=False)
 
     @property
@@ -167,6 +169,8 @@ class CheckpointStore:
             )
         fields = asdict(info)
         del fields["created_at"]
+        if not fields["recipients"]:
+            del fields["recipients"]
         text = json.dumps(fields)
         header = {"checkpoint": text, "checksum": _checksum(text, tensors)}
         write_atomically(target, save(dict(tensors), metadata=header))

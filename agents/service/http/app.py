@@ -22,6 +22,7 @@ from tokengym.agents.service.http import (
 )
 from tokengym.agents.service.http.connections import Connections
 from tokengym.agents.service.http.json_api import SERVICE, error_response, unknown_route
+from tokengym.agents.service.http.signed_urls import is_signed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -124,7 +125,8 @@ async def _authenticate(request: web.Request, handler: Handler) -> web.StreamRes
     expected = request.app[SERVICE].config.api_key
     given = request.headers.get(KEY_HEADER) or _bearer(request)
     # aiohttp keeps bytes that are not UTF-8 as surrogates.
-    if not hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode()):
+    shown = hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode())
+    if not shown and not is_signed(request, expected):
         raise UnauthorizedError(
             f"{KEY_HEADER} must be the key this service was started with, got "
             f"{'another one' if given else 'none'}"

@@ -9,6 +9,7 @@ from aiohttp import web
 from tinker import types
 
 from tokengym.agents.service.engine.checkpoints import KINDS, CheckpointPath
+from tokengym.agents.service.engine.external_weights import KIND, file_names, read_file
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 from tokengym.agents.service.http.json_api import (
     Route,
@@ -17,6 +18,7 @@ from tokengym.agents.service.http.json_api import (
     refuse,
     service_of,
 )
+from tokengym.agents.service.http.signed_urls import sign_url
 
 if TYPE_CHECKING:
     from tokengym.agents.service.engine.checkpoints import CheckpointInfo
@@ -156,6 +158,26 @@ async def _set_ttl(request: web.Request) -> web.StreamResponse:
     return web.Response(status=204)
 
 
+async def _external_weights_urls(request: web.Request) -> web.StreamResponse:
+    service, path = service_of(request), _path(request)
+    if path.kind != KIND:
+        raise BadRequestError(f"only {KIND} can be downloaded, got {path.uri}")
+    base = request.path.removesuffix("external_weights_urls")
+    signed = {
+        name: sign_url(request, f"{base}files/{name}", service.config.api_key)
+        for name in file_names(service.checkpoints.info(path).recipients)
+    }
+    expires = min(until for _, until in signed.values())
+    urls = {name: url for name, (url, _) in signed.items()}
+    return web.json_response({"urls": urls, "expires": expires.isoformat()})
+
+
+async def _external_weights_file(request: web.Request) -> web.StreamResponse:
+    service, path, name = service_of(request), _path(request), request.match_info["file"]
+    content = await service.call(partial(read_file, service.checkpoints, path, name))
+    return web.Response(body=content, content_type="application/octet-stream")
+
+
 async def _weights_info(request: web.Request) -> web.StreamResponse:
     uri = await read_field(request, "tinker_path")
     if not isinstance(uri, str):
@@ -250,13 +272,13 @@ ROUTES: list[Route] = [
     ),
     (
         "GET",
-        "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}/archive",
-        _unsupported("downloading a checkpoint as an archive"),
+        "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}/external_weights_urls",
+        _external_weights_urls,
     ),
     (
         "GET",
-        "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}/external_weights_urls",
-        _unsupported("downloading a checkpoint by signed URLs"),
+        "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}/files/{file}",
+        _external_weights_file,
     ),
     ("DELETE", "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}", _delete_checkpoint),
     ("GET", "checkpoints", _list_all_checkpoints),

@@ -11,6 +11,7 @@ from tinker import types
 
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, checked_ttl
+from tokengym.agents.service.engine.external_weights import KIND, checked_recipients
 from tokengym.agents.service.engine.trainer import AdamStep
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 from tokengym.agents.service.http.json_api import (
@@ -169,12 +170,16 @@ async def _save_weights_for_sampler(request: web.Request) -> web.StreamResponse:
 async def _save_weights_external(request: web.Request) -> web.StreamResponse:
     body = await read_body(request, types.SaveWeightsExternalRequest)
 
-    def work(_model: ServedModel) -> dict[str, Any]:
-        raise UnsupportedError(
-            "save_weights_external is not supported by the local service; use save_state"
+    def work(model: ServedModel) -> dict[str, Any]:
+        uri = model.save(
+            CheckpointPath(body.model_id, KIND, body.path),
+            ttl_seconds=body.ttl_seconds,
+            # As for the sampler's.
+            overwrite=True,
+            recipients=checked_recipients(body.age_encryption_recipients),
         )
+        return {"path": uri, "type": "save_weights_external"}
 
-    # Refused in its turn and not at once, so that its number is not missing in the order.
     return pending(service_of(request).train(body.model_id, body.seq_id, work))
 
 
