@@ -94,7 +94,7 @@ class App {
 
   number(segment) {
     const step = /^train_(\d+)$/.exec(segment);
-    return step ? Number(step[1]) : segment === "evaluation_before" ? -2 : segment.startsWith("evaluation_warm") ? -1 : Infinity;
+    return step ? Number(step[1]) : segment.startsWith("evaluation_before") ? -2 : segment.startsWith("evaluation_warm") ? -1 : Infinity;
   }
 
   async refresh() {
