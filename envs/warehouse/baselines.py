@@ -1,18 +1,18 @@
 """Scripted shift leads. All but the oracle use only what the Turns have shown.
 
-A rule has two halves, one to pick and one to reorder; a mode without one of them leaves it unused.
+A rule has a part for every kind of decision; a mode without one of them leaves it unused.
 
-| policy | picks | reorders |
-|---|---|---|
-| `null` | nothing | nothing |
-| `random` | up to three open orders, walked at random | up to twice the mean demand of a review |
-| `fcfs` | one order at a time, the reference | lean, the reference |
-| `edd_sshape` | earliest due date, S-shape | lean |
-| `edd_exact` | earliest due date, shortest tour | lean |
-| `newsvendor` | as `edd_exact` | up to the level that balances too few and too many |
-| `replan` | the best plan for the orders shown | the optimal order for the demand shown |
-| `noisy` | `edd_exact` misread, cut short, routes mixed, after a wait | `newsvendor`, units off |
-| `oracle` | the best plan; disturbed, one from there | the optimal order; in `full` the plan |
+| policy | picks | reorders | buys (`inventory`) | quotes (`lease`) |
+|---|---|---|---|---|
+| `null` | nothing | nothing | nothing | nothing |
+| `random` | up to three orders, at random | up to twice the mean demand | the same | any price |
+| `fcfs` | one order at a time, the reference | lean, the reference | what was usual | the lowest |
+| `edd_sshape` | earliest due date, S-shape | lean | what was usual | the lowest |
+| `edd_exact` | earliest due date, shortest tour | lean | what was usual | the lowest |
+| `newsvendor` | as `edd_exact` | balances too few and too many | capped base stock | myopic |
+| `replan` | best for the orders shown | optimal for the demand shown | adaptive | optimal |
+| `noisy` | `edd_exact` misread and mixed | `newsvendor`, units off | off | myopic, off |
+| `oracle` | the best plan, from any state | optimal; in `full` the plan | hindsight | optimal |
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,8 +23,8 @@ import numpy as np
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
+from tokengym.envs.warehouse import lease, reorder_rules, supply_rules
 from tokengym.envs.warehouse import picking_rules as rules
-from tokengym.envs.warehouse import reorder_rules
 from tokengym.envs.warehouse.full import FullSession
 from tokengym.envs.warehouse.grammar import (
     Command,
@@ -34,20 +34,29 @@ from tokengym.envs.warehouse.grammar import (
     read_pick,
     read_reorder,
     write_pick,
+    write_quote,
     write_reorder,
 )
 from tokengym.envs.warehouse.inventory import Inventory
+from tokengym.envs.warehouse.lease import Kind
+from tokengym.envs.warehouse.lease_session import LeaseSession
 from tokengym.envs.warehouse.oracle.replies import best_reply
 from tokengym.envs.warehouse.orders import needs
 from tokengym.envs.warehouse.pick import PickSession
 from tokengym.envs.warehouse.picking import PickingState
 from tokengym.envs.warehouse.replanning import replan
 from tokengym.envs.warehouse.stock import StockSession
+from tokengym.envs.warehouse.supply import MOST_UNITS, SKU, Supply
+from tokengym.envs.warehouse.supply_session import SupplySession
 from tokengym.envs.warehouse.world import WarehouseWorld
 
 Pick = Callable[[PickingState, np.random.Generator], Command]
 Reorder = Callable[[Inventory, int, np.random.Generator], int]
 """From an item's inventory and the number of the review to the units to order."""
+
+Buy = Callable[[Supply, np.random.Generator], int]
+Quote = Callable[[Kind, np.random.Generator], int]
+"""From a customer for whom there is room to a price, 0 for none."""
 
 _MOST_REPLANNED = 8
 """Open orders up to which the oracle plans anew when disturbed: twelve would take half a second."""
@@ -58,13 +67,20 @@ _ROUTE_NOISE = 0.5
 _WAIT_NOISE = 0.5
 _LONGEST_PAUSE = 3
 _ORDER_NOISE = 2
+_BUYING_NOISE = 0.2
+_QUOTING_NOISE = 0.25
 
 
-def _play(pick: Pick, reorder: Reorder) -> Policy:
-    """Return the policy of two halves."""
+def _play(pick: Pick, reorder: Reorder, buy: Buy, quote: Quote) -> Policy:
+    """Return the policy of these parts."""
 
     def reply(world: World, _turn: Turn, rng: np.random.Generator) -> str:
         session = WarehouseWorld.cast(world).session
+        if isinstance(session, SupplySession):
+            return write_reorder([(SKU, buy(session.supply, rng))])
+        if isinstance(session, LeaseSession):
+            fits = session.compiled.model.free(session.state) >= session.customer.bays
+            return write_quote(quote(session.customer, rng) if fits else 0)
         if isinstance(session, PickSession):
             return write_pick(pick(session.picking.state, rng))
         if isinstance(session, FullSession) and session.picking is not None:
@@ -80,6 +96,10 @@ def _play(pick: Pick, reorder: Reorder) -> Policy:
 
 def _oracle(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
     session = WarehouseWorld.cast(world).session
+    if isinstance(session, SupplySession):
+        return write_reorder([(SKU, session.supply.hindsight_order())])
+    if isinstance(session, LeaseSession):
+        return write_quote(session.best_quote())
     if isinstance(session, StockSession):
         return write_reorder(session.best_orders())
     if session.on_plan:
@@ -165,16 +185,60 @@ def _reorder_off_target(inventory: Inventory, review: int, rng: np.random.Genera
     return max(0, min(units, inventory.room))
 
 
+def _buy_nothing(_supply: Supply, _rng: np.random.Generator) -> int:
+    return 0
+
+
+def _buy_at_random(supply: Supply, rng: np.random.Generator) -> int:
+    return int(rng.integers(2 * supply_rules.usual(supply) + 1))
+
+
+def _buy(rule: supply_rules.Rule) -> Buy:
+    return lambda supply, _rng: rule(supply)
+
+
+def _buy_off_target(supply: Supply, rng: np.random.Generator) -> int:
+    off = float(rng.normal()) * _BUYING_NOISE * supply_rules.usual(supply)
+    return max(0, min(supply_rules.base_stock(supply) + round(off), MOST_UNITS))
+
+
+def _quote_nothing(_customer: Kind, _rng: np.random.Generator) -> int:
+    return 0
+
+
+def _quote_at_random(customer: Kind, rng: np.random.Generator) -> int:
+    return int(rng.integers(1, customer.high + 1))
+
+
+def _quote(rule: Callable[[Kind], int]) -> Quote:
+    return lambda customer, _rng: rule(customer)
+
+
+def _quote_off_target(customer: Kind, rng: np.random.Generator) -> int:
+    return max(1, round(lease.myopic(customer) * (1.0 + _QUOTING_NOISE * float(rng.normal()))))
+
+
+_LEAN = _up_to(reorder_rules.lean)
+_USUAL = _buy(supply_rules.usual)
+_EXACT = _rule(rules.earliest_due_exact)
+_LOWEST = _quote(lease.lowest)
+_MYOPIC = _quote(lease.myopic)
+
 BASELINES: Mapping[str, Policy] = MappingProxyType(
     {
-        "null": _play(_pick_nothing, _reorder_nothing),
-        "random": _play(_pick_at_random, _reorder_at_random),
-        "fcfs": _play(_rule(rules.singles), _up_to(reorder_rules.lean)),
-        "edd_sshape": _play(_rule(rules.earliest_due_s_shape), _up_to(reorder_rules.lean)),
-        "edd_exact": _play(_rule(rules.earliest_due_exact), _up_to(reorder_rules.lean)),
-        "newsvendor": _play(_rule(rules.earliest_due_exact), _up_to(reorder_rules.newsvendor)),
+        "null": _play(_pick_nothing, _reorder_nothing, _buy_nothing, _quote_nothing),
+        "random": _play(_pick_at_random, _reorder_at_random, _buy_at_random, _quote_at_random),
+        "fcfs": _play(_rule(rules.singles), _LEAN, _USUAL, _LOWEST),
+        "edd_sshape": _play(_rule(rules.earliest_due_s_shape), _LEAN, _USUAL, _LOWEST),
+        "edd_exact": _play(_EXACT, _LEAN, _USUAL, _LOWEST),
+        "newsvendor": _play(
+            _EXACT,
+            _up_to(reorder_rules.newsvendor),
+            _buy(supply_rules.capped_base_stock),
+            _MYOPIC,
+        ),
         "replan": lambda world, _turn, _rng: replan(WarehouseWorld.cast(world).session),
-        "noisy": _play(_pick_misreading, _reorder_off_target),
+        "noisy": _play(_pick_misreading, _reorder_off_target, _buy_off_target, _quote_off_target),
         "oracle": _oracle,
     }
 )

@@ -10,11 +10,13 @@ from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.task import Task
 from tokengym.envs.warehouse.days import Days, Shop, read_shop
 from tokengym.envs.warehouse.inventory import Inventory, Item, read_items
+from tokengym.envs.warehouse.lease_session import CompiledLease
 from tokengym.envs.warehouse.oracle.stock import Values, solve
 from tokengym.envs.warehouse.orders import Order, Site, read_shift
 from tokengym.envs.warehouse.prompt import PickTerms, Prompt, ShopTerms, order_line
 from tokengym.envs.warehouse.sentences import FullPrompt
 from tokengym.envs.warehouse.stock_model import StockModel
+from tokengym.envs.warehouse.supply_session import CompiledSupply
 from tokengym.envs.warehouse.terse import TersePrompt
 
 _SLACK = 1e-9
@@ -289,10 +291,16 @@ class CompiledFull:
         ]
 
 
-CompiledTask = CompiledPick | CompiledStock | CompiledFull
+CompiledTask = CompiledPick | CompiledStock | CompiledSupply | CompiledLease | CompiledFull
 
-MODES: Mapping[str, type[CompiledPick] | type[CompiledStock] | type[CompiledFull]] = (
-    MappingProxyType({"pick": CompiledPick, "stock": CompiledStock, "full": CompiledFull})
+MODES: Mapping[str, type[CompiledTask]] = MappingProxyType(
+    {
+        "pick": CompiledPick,
+        "stock": CompiledStock,
+        "supply": CompiledSupply,
+        "lease": CompiledLease,
+        "full": CompiledFull,
+    }
 )
 
 

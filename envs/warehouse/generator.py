@@ -8,8 +8,17 @@ import numpy as np
 
 from tokengym.envs.warehouse.inventory import read_items
 from tokengym.envs.warehouse.layout import AisleLayout, Layout
-from tokengym.envs.warehouse.levels import FullLevel, Level, PickLevel, StockLevel
+from tokengym.envs.warehouse.lease_demand import draw_lease
+from tokengym.envs.warehouse.levels import (
+    FullLevel,
+    LeaseLevel,
+    Level,
+    PickLevel,
+    StockLevel,
+    SupplyLevel,
+)
 from tokengym.envs.warehouse.orders import Site
+from tokengym.envs.warehouse.supply_demand import HISTORY, draw_pattern, draw_units
 
 _VALUES = (4, 12)
 _LARGER_LINE = 0.35
@@ -28,6 +37,10 @@ def draw(rng: np.random.Generator, level: Level) -> dict[str, Any]:
     """Draw an instance of a level."""
     if isinstance(level, PickLevel):
         return _draw_pick(rng, level)
+    if isinstance(level, SupplyLevel):
+        return _draw_supply(rng, level)
+    if isinstance(level, LeaseLevel):
+        return draw_lease(rng, level)
     return _draw_stock(rng, level) if isinstance(level, StockLevel) else _draw_full(rng, level)
 
 
@@ -83,6 +96,22 @@ def _draw_stock(rng: np.random.Generator, level: StockLevel) -> dict[str, Any]:
         means = np.maximum(usual * rng.choice(_PACES, size=days) * rng.uniform(0.8, 1.2, days), 0.1)
         items.append(draw_item(rng, level, number, means.round(1).tolist()))
     return {"mode": "stock", "days": days, "review": level.review, "items": items}
+
+
+def _draw_supply(rng: np.random.Generator, level: SupplyLevel) -> dict[str, Any]:
+    """Draw an article to buy, and how its demand will change, which is not shown."""
+    pattern = draw_pattern(rng, level.periods)
+    return {
+        "mode": "supply",
+        "periods": level.periods,
+        "promised": level.promised,
+        "reliable": level.reliable,
+        "profit": int(rng.choice(level.profits)),
+        "holding": 1,
+        "history": draw_units(pattern, rng)[:HISTORY],
+        "pattern": pattern,
+        "leads": list(level.leads),
+    }
 
 
 def draw_item(
@@ -180,6 +209,14 @@ def draw_demand(instance: Mapping[str, Any], rng: np.random.Generator) -> list[l
         [int(rng.choice(len(shares), p=shares)) for shares in item.model.demand]
         for item in read_items(instance)
     ]
+
+
+def draw_course(instance: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """Draw the units asked for and the lead times of `supply`, by period."""
+    demand = draw_units(instance["pattern"], rng, instance["history"])[HISTORY:]
+    leads = instance["leads"]
+    drawn = [leads[at] for at in rng.integers(len(leads), size=len(demand))]
+    return {"demand": demand, "leads": drawn}
 
 
 def draw_late(instance: Mapping[str, Any], rng: np.random.Generator) -> list[list[int]]:

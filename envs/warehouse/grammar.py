@@ -1,4 +1,4 @@
-"""Reading a reply of the shift lead: a trip, a wait, or lines to reorder."""
+"""Reading a reply of the shift lead: a trip, a wait, lines to reorder, or a price."""
 
 import re
 from collections.abc import Sequence
@@ -27,12 +27,18 @@ _REORDER = re.compile(
     rf"REORDER{_GAP}:?{_GAP}(?:(NONE)\b|({_ITEM}(?:{_NEXT_ITEM}{_ITEM}){{0,63}}+))",
     re.IGNORECASE | re.ASCII,
 )
+_QUOTE = re.compile(
+    rf"QUOTE{_GAP}:?{_GAP}\$?{_GAP}([1-9]\d{{0,2}}+)(?!\d)"
+    r"(?:[ \t]*+\$|[ \t]++(?:USD|dollars?))?+|REFUSE\b",
+    re.IGNORECASE | re.ASCII,
+)
 _ORDER_NAME = re.compile(r"O\d{1,4}", re.ASCII)
 _SLOT_NAME = re.compile(r"A\d{1,3}-\d{1,3}", re.IGNORECASE | re.ASCII)
 _UNITS_OF_ITEM = re.compile(r"([A-Z][A-Z0-9_]{0,15}+)[ \t:=]++(\d{1,4})", re.ASCII)
 
 _PICK_FORMS = ("TRIP O0,O0", "TRIP O0: A0-0, A0-0", "WAIT 0")
 _REORDER_FORM = "REORDER S0 0"
+_QUOTE_FORMS = ("QUOTE 00", "REFUSE")
 
 MOST_WAIT = 999
 """Longest wait one reply can ask for."""
@@ -136,6 +142,27 @@ def _reorder_line(line: str) -> _Units | None:
 def reorder_nearness(text: str, items: int) -> float:
     """Return how near a malformed reply is to a line of units for each of `items`, in [0, 1]."""
     return nearness(text, *[_REORDER_FORM] * items)
+
+
+def read_quote(text: str, *, complete: bool) -> int | None:
+    """Return the price of the last matching line, 0 for `REFUSE`.
+
+    `None` if there is none, if that line holds two that differ, or if the reply was cut off.
+    """
+    match = last_match(_QUOTE, text) if complete else None
+    if match is None:
+        return None
+    return int(match[1] or 0)
+
+
+def quote_nearness(text: str) -> float:
+    """Return how near a malformed reply is to a quote, in [0, 1]."""
+    return max(nearness(text, form) for form in _QUOTE_FORMS)
+
+
+def write_quote(price: int) -> str:
+    """Write a price as a reply, 0 to turn the customer away."""
+    return f"QUOTE {price}" if price else "REFUSE"
 
 
 _SHORT = 256

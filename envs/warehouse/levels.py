@@ -85,7 +85,46 @@ class FullLevel:
     holding: float = 0.2
 
 
-Level = PickLevel | StockLevel | FullLevel
+@dataclass(frozen=True)
+class SupplyLevel:
+    """A level of `supply`: a lead-time setting of InventoryBench.
+
+    Attributes:
+        promised: periods from order to arrival that the supplier promises.
+        leads: lead times, all equally likely; `None` for an order that never arrives.
+        periods: number of decisions.
+        profits: what a unit sold earns, of which one is drawn; a unit left costs 1.
+    """
+
+    promised: int
+    leads: tuple[int | None, ...]
+    periods: int = 50
+    profits: tuple[int, ...] = (1, 4, 19)
+
+    @property
+    def reliable(self) -> bool:
+        """Whether every order arrives as promised."""
+        return self.leads == (self.promised,)
+
+
+@dataclass(frozen=True)
+class LeaseLevel:
+    """A level of `lease`.
+
+    Attributes:
+        bays: bays in all.
+        months: number of decisions.
+        kinds: kinds of customers.
+        longest: months of the longest contract.
+    """
+
+    bays: int
+    months: int
+    kinds: int
+    longest: int
+
+
+Level = PickLevel | StockLevel | FullLevel | SupplyLevel | LeaseLevel
 
 LEVELS: Mapping[str, Level] = MappingProxyType(
     {
@@ -96,6 +135,11 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
         "stock_small": StockLevel(1, 8, (1,), (0.0,), 12),
         "stock": StockLevel(2, 10, (1, 2), (0.0, 0.2, 0.4), 20),
         "stock_large": StockLevel(3, 8, (1, 2), (0.2, 0.4, 0.6), 40, review=2),
+        "inventory_0": SupplyLevel(0, (0,)),
+        "inventory_4": SupplyLevel(4, (4,)),
+        "inventory_lost": SupplyLevel(2, (1, 2, 3, None)),
+        "lease_small": LeaseLevel(4, 8, 3, 4),
+        "lease": LeaseLevel(8, 12, 4, 6),
         "full": FullLevel(3, 5, (3, 4), (1,), 1, 4, 6, 40),
         "full_pickers": FullLevel(4, 6, (4, 5), (1, 2), 2, 4, 8, 30),
         "full_volatile": FullLevel(4, 6, (1, 6), (2,), 2, 4, 8, 30, holding=1.0),

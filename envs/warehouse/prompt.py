@@ -1,6 +1,6 @@
 """What a shift lead reads: the parts both prompts share, and the full one in sentences."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -10,11 +10,15 @@ from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.days import Shop
 from tokengym.envs.warehouse.inventory import Inventory, Item
 from tokengym.envs.warehouse.layout import AisleLayout, Layout
+from tokengym.envs.warehouse.lease import Kind, LeaseModel
 from tokengym.envs.warehouse.orders import Order, Site
 from tokengym.envs.warehouse.picking import PickingState, Shipment
+from tokengym.envs.warehouse.supply import Supply, Terms
 
 PICK_WORDS = "TRIP <orders>: <their slots in walking order>, or WAIT <time>, or DONE"
 REORDER_WORDS = "a line REORDER <item> <units> for each item to reorder, or REORDER NONE"
+
+QUOTE_WORDS = "QUOTE <price>, or REFUSE"
 
 
 class Answer(NamedTuple):
@@ -78,6 +82,28 @@ class Prompt(Protocol):
 
     def shop_opening(self, terms: ShopTerms) -> str:
         """Write the first Turn of days of reordering and picking."""
+        ...
+
+    def supply_opening(self, terms: Terms) -> str:
+        """Write the first Turn of buying one article."""
+        ...
+
+    def supply_state(self, supply: Supply) -> str:
+        """Write the period, what is on hand and what was ordered and has not arrived."""
+        ...
+
+    def supply_news(self, supply: Supply, arrivals: Mapping[int, int], sold: int, lost: int) -> str:
+        """Write what happened in the period that is just over."""
+        ...
+
+    def lease_opening(self, model: LeaseModel, customer: Kind) -> str:
+        """Write the first Turn of leasing out storage."""
+        ...
+
+    def lease_state(
+        self, model: LeaseModel, month: int, state: Sequence[int], customer: Kind
+    ) -> str:
+        """Write the month, the bays that are free and come back, and who asks."""
         ...
 
     def clock(self, state: PickingState) -> str:
@@ -162,6 +188,11 @@ def map_text(layout: Layout) -> str:
     )
 
 
+def pending_text(supply: Supply) -> str:
+    """Write the units ordered that have not arrived: `100 of period 3, 90 of period 4`."""
+    return ", ".join(f"{units} of period {at + 1}" for at, units in supply.pending.items())
+
+
 class Examples:
     """Made-up replies, other ones for every Task, of names that the Task does not have.
 
@@ -188,6 +219,10 @@ class Examples:
     def wait(self) -> str:
         """Return a wait."""
         return f"WAIT {self._rng.integers(1, 30)}"
+
+    def quote(self) -> str:
+        """Return a price that no customer pays."""
+        return f"QUOTE {self._rng.integers(500, 1000)}"
 
     def reorder(self) -> str:
         """Return a reorder of an item that does not exist."""

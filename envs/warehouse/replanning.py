@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from tokengym.envs.warehouse.compiled import CompiledFull, Solution
 from tokengym.envs.warehouse.full import FullSession
-from tokengym.envs.warehouse.grammar import Command, Done, write_pick, write_reorder
+from tokengym.envs.warehouse.grammar import Command, Done, write_pick, write_quote, write_reorder
 from tokengym.envs.warehouse.inventory import Inventory
+from tokengym.envs.warehouse.lease_session import LeaseSession
 from tokengym.envs.warehouse.oracle.picking import best_plan
 from tokengym.envs.warehouse.oracle.replies import replies
 from tokengym.envs.warehouse.oracle.stock import solve
@@ -15,16 +16,26 @@ from tokengym.envs.warehouse.pick import PickSession
 from tokengym.envs.warehouse.picking import PickingState
 from tokengym.envs.warehouse.picking_rules import until_release
 from tokengym.envs.warehouse.stock import StockSession
+from tokengym.envs.warehouse.supply import SKU
+from tokengym.envs.warehouse.supply_rules import adaptive
+from tokengym.envs.warehouse.supply_session import SupplySession
 
 
-def replan(session: PickSession | StockSession | FullSession) -> str:
+def replan(
+    session: PickSession | StockSession | SupplySession | LeaseSession | FullSession,
+) -> str:
     """Return the first reply of the best plan for what is known.
 
     Orders not yet released are left out where they are not announced. In `full`, reorders are the
     optimal ones of each item on its own, for Poisson demand whose loss costs the orders' value too.
+    Where demand changes in ways unknown, no plan is best: the rule that adapts is followed.
     """
     if isinstance(session, StockSession):
         return write_reorder(session.best_orders())
+    if isinstance(session, SupplySession):
+        return write_reorder([(SKU, adaptive(session.supply))])
+    if isinstance(session, LeaseSession):
+        return write_quote(session.best_quote())
     if isinstance(session, PickSession):
         return _trip(session.picking.state, {})
     if session.picking is not None:

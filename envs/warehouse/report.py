@@ -25,9 +25,17 @@ METRICS: Mapping[str, Metric] = {
     ),
     "lost": Metric("Units lost", "an episode", "Units asked for that could not be shipped."),
     "fill_rate": Metric("Fill rate", "", "Share of the demand that was met from stock."),
+    "normalized_reward": Metric(
+        "Normalized reward",
+        "",
+        "InventoryBench's score: earned by profit times demand, 0 at least.",
+    ),
     "bullwhip": Metric(
         "Bullwhip", "", "Variance of what is ordered by that of demand; 1 passes demand on."
     ),
+    "earned": Metric("Earned", "$ an episode", "What contracts earned as it came; luck counts."),
+    "occupancy": Metric("Occupancy", "", "Share of the bays and months that were leased."),
+    "signed": Metric("Contracts", "a month", "Share of the customers who signed."),
     "total_cost": Metric(
         "Realised cost", "an episode", "Holding, lost sales and orders as it came; luck counts."
     ),

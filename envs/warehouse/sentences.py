@@ -1,9 +1,10 @@
 """The full prompt: role, rules, goal, end and form of a reply in plain sentences."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tokengym.envs.warehouse.inventory import Inventory, Item
 from tokengym.envs.warehouse.layout import AisleLayout, Layout
+from tokengym.envs.warehouse.lease import MOST_PRICE, Kind, LeaseModel
 from tokengym.envs.warehouse.orders import Site
 from tokengym.envs.warehouse.picking import PickingState
 from tokengym.envs.warehouse.prompt import (
@@ -14,9 +15,11 @@ from tokengym.envs.warehouse.prompt import (
     figure,
     map_text,
     order_line,
+    pending_text,
     shown_orders,
     stock_line,
 )
+from tokengym.envs.warehouse.supply import MOST_UNITS, SKU, Supply, Terms
 
 _MALFORMED = "A reply in any other form counts as {}, and lowers your score."
 _S_SHAPE = (
@@ -126,6 +129,100 @@ class FullPrompt:
             + f"\nLater, for a trip, such lines: {examples.trip(shop.site, route=True)}"
         )
 
+    def supply_opening(self, terms: Terms) -> str:
+        """Write the first Turn of buying one article."""
+        if terms.promised:
+            count = f"{terms.promised} period{'s' if terms.promised > 1 else ''}"
+            promise = f"that an order arrives {count} after the one it was placed in"
+        else:
+            promise = "that an order arrives in the period it was placed in"
+        trust = (
+            "and keeps the promise."
+            if terms.reliable
+            else "but an order may come earlier or later, and some never come; nobody tells you."
+        )
+        about = f"The item is: {terms.about}\n" if terms.about else ""
+        history = ", ".join(map(str, terms.history))
+        return (
+            f"You buy an item, {SKU}, for a shop and sell it for {terms.periods} periods. Start "
+            'your reply with "REORDER" and give the item and how many units of it to order, up to '
+            f'{MOST_UNITS}. "REORDER NONE" orders nothing.\n\n'
+            f"You reply {terms.periods} times, once a period. In a period you order first, then "
+            "orders arrive, then customers ask for units. Demand that the units on hand do not "
+            f"meet is lost. A unit sold earns ${figure(terms.profit)}; a unit left at the end of a "
+            f"period costs ${figure(terms.holding)}, every period. An order costs nothing itself. "
+            "Units left or not arrived after the last period are worth nothing.\n"
+            f"The supplier promises {promise}, {trust}\n"
+            "Demand is random, and what is usual can change: rise, fall, jump or swing.\n"
+            "Your goal is the highest total of what sold units earn, less the costs.\n"
+            f"{_MALFORMED.format('ordering nothing')}\n\n"
+            f"{about}Units asked for in the periods before, the last one most recent: {history}.\n"
+            f"{self.supply_state(Supply.at_start(terms))}\n\n"
+            + _reorder_forms(Examples(self._seed))
+        )
+
+    def supply_state(self, supply: Supply) -> str:
+        """Write the period, what is on hand and what was ordered and has not arrived."""
+        terms = supply.terms
+        date = f" ({terms.dates[supply.period]})" if terms.dates else ""
+        return (
+            f"Period {supply.period + 1} of {terms.periods}{date}. On hand: {supply.on_hand}. "
+            f"Ordered and not arrived: {pending_text(supply) or 'nothing'}."
+        )
+
+    def supply_news(self, supply: Supply, arrivals: Mapping[int, int], sold: int, lost: int) -> str:
+        """Write what happened in the period that is just over."""
+        came = ", ".join(f"{units} of period {at + 1}" for at, units in arrivals.items())
+        return (
+            f"Period {supply.period}: arrived {came or 'nothing'}; asked for {sold + lost}, sold "
+            f"{sold}, lost {lost}, left {supply.on_hand}."
+        )
+
+    def lease_opening(self, model: LeaseModel, customer: Kind) -> str:
+        """Write the first Turn of leasing out storage."""
+        examples = Examples(self._seed)
+        rows = "\n".join(
+            f"{kind.name}: {_bays(kind.bays)} for {_months(kind.months)}; would pay ${kind.low} to "
+            f"${kind.high}; asks with the probability by month "
+            f"{', '.join(figure(shares[number]) for shares in model.chances)}."
+            for number, kind in enumerate(model.kinds)
+        )
+        return (
+            f"You lease out {_bays(model.bays)} of a warehouse for {model.months} months. Start "
+            'your reply with "QUOTE" and give your price in $ for one bay and month, 1 to '
+            f'{MOST_PRICE}. "REFUSE" turns the customer away.\n\n'
+            f"You reply {model.months} times, once a month: every month one customer asks for bays "
+            "for some months. The customer signs if your price is not above the most that this "
+            "customer would pay, which you do not know: any whole number of $ in the range of the "
+            "kind, all equally likely. Customers are independent of each other and of your "
+            "prices.\n"
+            "A contract earns price * bays * months at once, months after the last one included. "
+            "Its bays are taken from this month on, for as many months, and are free after that. "
+            "You cannot bargain, nor lease more bays than are free: a quote for more is refused.\n"
+            "Your goal is the highest expected earnings; luck does not count.\n"
+            f"{_MALFORMED.format('turning the customer away')}\n\n"
+            f"Kinds of customers:\n{rows}\n\n"
+            f"{self.lease_state(model, 0, model.start, customer)}\n\n"
+            f"The form, with made-up prices:\n{examples.quote()}\n{examples.quote()}\nREFUSE\n"
+            "Reply with one line like these, with your own price."
+        )
+
+    def lease_state(
+        self, model: LeaseModel, month: int, state: Sequence[int], customer: Kind
+    ) -> str:
+        """Write the month, the bays that are free and come back, and who asks."""
+        back = [
+            f"{bays} more from month {month + 1 + after}"
+            for after, bays in enumerate(state, start=1)
+            if bays
+        ]
+        return (
+            f"Month {month + 1} of {model.months}. Free bays: "
+            f"{', '.join([str(model.bays - sum(state)), *back])}.\n"
+            f"A customer of kind {customer.name} asks for {_bays(customer.bays)} for "
+            f"{_months(customer.months)}."
+        )
+
     def clock(self, state: PickingState) -> str:
         """Write the time and the open orders."""
         shown = ", ".join(shown_orders(state)) or "none yet"
@@ -161,6 +258,14 @@ def _picking_rules(site: Site) -> str:
         "A trip that breaks a rule is refused and costs 1 time unit. "
         f"{_MALFORMED.format('waiting 1 time unit')}"
     )
+
+
+def _bays(count: int) -> str:
+    return f"{count} bay{'s' if count > 1 else ''}"
+
+
+def _months(count: int) -> str:
+    return f"{count} month{'s' if count > 1 else ''}"
 
 
 def _floor(layout: Layout) -> str:

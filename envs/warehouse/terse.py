@@ -1,8 +1,9 @@
 """The terse prompt: the rules in few words, for tiny models that were trained on it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tokengym.envs.warehouse.inventory import Inventory, Item
+from tokengym.envs.warehouse.lease import Kind, LeaseModel
 from tokengym.envs.warehouse.orders import Site
 from tokengym.envs.warehouse.picking import PickingState
 from tokengym.envs.warehouse.prompt import (
@@ -16,6 +17,7 @@ from tokengym.envs.warehouse.prompt import (
     shown_orders,
     stock_line,
 )
+from tokengym.envs.warehouse.supply import SKU, Supply, Terms
 
 _ROUTE = "orders: slots in walking order; no slots: S-shape, up the first aisle, down the next"
 _REFUSED = "A refused reply costs 1, a malformed one score too."
@@ -81,6 +83,55 @@ class TersePrompt:
             f"Then {examples.trip(shop.site, route=True)} ({_ROUTE}), {examples.wait()} or DONE.\n"
             + "\n".join(self.morning(1, map(stock_line, terms.inventories)))
         )
+
+    def supply_opening(self, terms: Terms) -> str:
+        """Write the first Turn of buying one article."""
+        trust = "" if terms.reliable else ", not kept; some orders never arrive"
+        about = f"{terms.about}\n" if terms.about else ""
+        return (
+            f"Buy {SKU} for {terms.periods} periods. A period: you order, orders arrive, "
+            "customers buy, demand not met is lost. Demand changes.\n"
+            f"Sold {figure(terms.profit)}, left in the evening -{figure(terms.holding)}, promised "
+            f"lead {terms.promised}{trust}.\n{about}"
+            f"Before: {' '.join(map(str, terms.history))}\n"
+            f"Reply like {Examples(self._seed).reorder()}, or REORDER NONE. Refused and malformed "
+            "lines order 0, malformed replies cost score.\n"
+            + self.supply_state(Supply.at_start(terms))
+        )
+
+    def supply_state(self, supply: Supply) -> str:
+        """Write the period, what is on hand and what was ordered and has not arrived."""
+        date = f" {supply.terms.dates[supply.period]}" if supply.terms.dates else ""
+        due = " ".join(f"{units}@{at + 1}" for at, units in supply.pending.items())
+        return f"Period {supply.period + 1}{date} has {supply.on_hand}{due and ' due ' + due}"
+
+    def supply_news(self, supply: Supply, arrivals: Mapping[int, int], sold: int, lost: int) -> str:
+        """Write what happened in the period that is just over."""
+        came = " ".join(f"{units}@{at + 1}" for at, units in arrivals.items())
+        return f"{came and 'Got ' + came + '. '}Sold {sold} lost {lost}"
+
+    def lease_opening(self, model: LeaseModel, customer: Kind) -> str:
+        """Write the first Turn of leasing out storage."""
+        rows = "\n".join(
+            f"{kind.name}: {kind.bays} bays, {kind.months} months, pays {kind.low}-{kind.high}, "
+            f"odds {' '.join(figure(shares[number]) for shares in model.chances)}"
+            for number, kind in enumerate(model.kinds)
+        )
+        return (
+            f"Lease out {model.bays} bays for {model.months} months. Each month one customer asks; "
+            "signs if your price per bay and month is not above a limit in its range, all equally "
+            f"likely. Earns price*bays*months.\n{rows}\n"
+            f"Scored on expected earnings. Reply like {Examples(self._seed).quote()}, or REFUSE. "
+            "Malformed replies turn away and cost score.\n"
+            + self.lease_state(model, 0, model.start, customer)
+        )
+
+    def lease_state(
+        self, model: LeaseModel, month: int, state: Sequence[int], customer: Kind
+    ) -> str:
+        """Write the month, the bays that are free and come back, and who asks."""
+        back = " ".join(map(str, state))
+        return f"Month {month + 1} free {model.bays - sum(state)} back {back}: {customer.name}"
 
     def clock(self, state: PickingState) -> str:
         """Write the time and the open orders."""

@@ -1,6 +1,7 @@
 """The warehouse as a World: one turn a decision of the shift lead, scored at the end."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -20,19 +21,21 @@ from tokengym.envs.warehouse.compiled import (
     CompiledTask,
     compile_task,
 )
-from tokengym.envs.warehouse.data import OrderBook, Records, SalesHistory, read
+from tokengym.envs.warehouse.data import Records, read
 from tokengym.envs.warehouse.full import FullSession
 from tokengym.envs.warehouse.generator import draw
+from tokengym.envs.warehouse.lease_session import CompiledLease, LeaseSession
 from tokengym.envs.warehouse.levels import LEVELS
 from tokengym.envs.warehouse.oracle.answer import solve_instance
 from tokengym.envs.warehouse.pick import PickSession
 from tokengym.envs.warehouse.stock import StockSession
+from tokengym.envs.warehouse.supply_session import CompiledSupply, SupplySession
 from tokengym.rewards.control import bounded_score, control_score
 from tokengym.rewards.form import FormAccount
 
 ROLE = "lead"
 
-Session = PickSession | StockSession | FullSession
+Session = PickSession | StockSession | SupplySession | LeaseSession | FullSession
 
 _LEAST_GAP = 0.05
 _MOST_DRAWS = 10_000
@@ -48,6 +51,10 @@ class WarehouseWorld(World[CompiledTask]):
       `pick_online`: orders are shown on their release only; the optimum knows them and is a bound.
     - `stock_small`, `stock`, `stock_large`: reorder items against random demand, scored on the
       expected cost of the decisions; the optimum is exact.
+    - `inventory_0`, `inventory_4`, `inventory_lost`: buy one article under changing demand, by the
+      rules of InventoryBench; the optimum knows demand and lead times and is a bound.
+    - `lease_small`, `lease`: quote prices to customers who ask for storage, scored on the expected
+      earnings of the quotes; the optimum is exact.
     - `full`, `full_pickers`: every day a reorder, then picking. The optimum is a bound.
       `full_volatile`: few orders or many, a lead time of two days, and units left cost much.
 
@@ -61,8 +68,9 @@ class WarehouseWorld(World[CompiledTask]):
         spec: the world's declaration.
         level: `pick_small` by default.
         data: a user's own records instead of synthetic ones: an `OrderBook` for levels that pick,
-            a `SalesHistory` for levels that keep stock, or the files that `data.read` reads.
-            Windows do not overlap; later ones belong to validation and test.
+            a `SalesHistory` for levels that keep stock, an `InventoryBench` for those that buy, or
+            the files that `data.read` reads. Windows do not overlap; later ones belong to
+            validation and test.
         prompt: `full` states the rules in sentences for models that know English; `terse` is short,
             for tiny models that were trained on it.
 
@@ -71,7 +79,7 @@ class WarehouseWorld(World[CompiledTask]):
         DataError: if the data cannot be used, naming file, line and reason.
     """
 
-    expected_form: ClassVar[str] = "REORDER S1 5\nTRIP O1"
+    expected_form: ClassVar[str] = "REORDER S1 5\nTRIP O1\nQUOTE 9"
 
     def __init__(
         self,
@@ -82,10 +90,11 @@ class WarehouseWorld(World[CompiledTask]):
         prompt: str = "full",
     ) -> None:
         super().__init__(spec, level, prompt=prompt)
-        if data is None or isinstance(data, OrderBook | SalesHistory):
-            self._records = data
-        else:
+        self._records: Records | None
+        if isinstance(data, str | Path) or (data is not None and isinstance(data, Sequence)):
             self._records = read(data)
+        else:
+            self._records = data
         if self._records is not None:
             self._entries = self._records.entries(LEVELS[self.level])
         self._session: Session | None = None
@@ -115,7 +124,7 @@ class WarehouseWorld(World[CompiledTask]):
         self,
         instance: Mapping[str, Any],
         *,
-        outcomes: Sequence[Any] | None = None,
+        outcomes: Sequence[Any] | Mapping[str, Any] | None = None,
         split: str = "test",
         index: int = 0,
     ) -> Task:
@@ -123,8 +132,9 @@ class WarehouseWorld(World[CompiledTask]):
 
         Args:
             instance: plain form of a problem of any mode.
-            outcomes: what happens: for `stock` the units asked for by item and day, for `full` the
-                orders by day. Drawn, always alike for the same instance, if `None`.
+            outcomes: what happens: for `stock` the units asked for by item and day, for `supply`
+                `demand` and `leads` by period, for `lease` `kinds` and `limits` by month, for
+                `full` the orders by day. Drawn, always alike for the same instance, if `None`.
             split: split the Task is filed under.
             index: position it is filed under.
 
@@ -147,7 +157,9 @@ class WarehouseWorld(World[CompiledTask]):
         return () if self._records is None else (self._records.digest,)
 
     def _split_key(self, instance: Mapping[str, Any]) -> object:
-        """Leave out the orders that are shown only once they are released."""
+        """Leave out what is not shown at first: orders not released, how demand will change."""
+        if instance["mode"] == "supply":
+            return {name: value for name, value in instance.items() if name != "pattern"}
         if instance["mode"] != "pick" or instance["site"]["announced"]:
             return instance
         known = [order for order in instance["orders"] if not order["release"]]
@@ -200,6 +212,10 @@ class WarehouseWorld(World[CompiledTask]):
             return PickSession(compiled)
         if isinstance(compiled, CompiledStock):
             return StockSession(compiled)
+        if isinstance(compiled, CompiledSupply):
+            return SupplySession(compiled)
+        if isinstance(compiled, CompiledLease):
+            return LeaseSession(compiled)
         return FullSession(compiled)
 
     def _respond(self, text: str, complete: bool) -> Turn:

@@ -40,7 +40,12 @@ FULL = [level for level in spec("warehouse").levels if level.startswith("full")]
 PLAYERS = ["oracle", "random", "nonsense"]
 KINDS = [
     *(("energy", level) for level in ("small", "outages", "genset", "ev", "comfort")),
-    *(("warehouse", level) for level in ("pick_small", "pick_online", "stock_small", "full")),
+    *(
+        ("warehouse", level)
+        for level in (
+            *("pick_small", "pick_online", "stock_small", "inventory_4", "lease_small", "full"),
+        )
+    ),
 ]
 """Levels whose pictures have other parts; the others' are only larger."""
 DRAWN = [

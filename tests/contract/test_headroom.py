@@ -39,8 +39,9 @@ def test_the_best_honest_rule_closes_little_of_the_way_from_blind_to_optimum(nam
 
 REACHABLE = {
     **{("energy", level): False for level in ("small", "spot", "comfort")},
-    **{("warehouse", level): True for level in ("pick_small", "stock")},
-    **{("warehouse", level): False for level in ("pick_online", "full", "full_volatile")},
+    **{("warehouse", level): True for level in ("pick_small", "stock", "lease_small")},
+    **{("warehouse", level): False for level in ("pick_online", "inventory_lost", "full")},
+    ("warehouse", "full_volatile"): False,
     ("forecast", "easy"): True,
     ("disruption", "L2"): False,
 }

@@ -23,7 +23,10 @@ TASKS = {"forecast": 100, "disruption": 100, "energy": 4, "warehouse": 6}
 PROMPTS = {"forecast": 5_000, "disruption": 5_000, "energy": 100, "warehouse": 1_000}
 COMPARED = {"forecast": 1_500, "disruption": 450, "energy": 240, "warehouse": 300}
 """Instances drawn to count first texts, and to compare what splits hold."""
-LONG = ("day", "two_days", "soma", "outages", "genset", "ev", "pick_large", "full_pickers")
+LONG = (
+    *("day", "two_days", "soma", "outages", "genset", "ev", "pick_large", "full_pickers"),
+    *("inventory_4", "lease"),
+)
 """Levels compared with the thorough profile only: drawn like another one, and slowly."""
 THOROUGH = 25_000
 FEWEST_PROMPTS = 100_000

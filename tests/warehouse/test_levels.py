@@ -51,7 +51,9 @@ def test_a_copy_of_the_prompt_s_example_earns_what_doing_nothing_does(
     def copy(_world: World, turn: Turn, _rng: np.random.Generator) -> str:
         nonlocal seen
         seen += turn.text
-        return "\n".join(re.findall(r"TRIP O[\dO,]+(?:: A[\dA, -]+\d)?|REORDER S\d+ \d+", seen))
+        return "\n".join(
+            re.findall(r"TRIP O[\dO,]+(?:: A[\dA, -]+\d)?|REORDER S\d+ \d+|QUOTE \d+", seen)
+        )
 
     for index in range(3):
         seen = ""

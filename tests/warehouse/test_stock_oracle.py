@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.warehouse.drawn import task_of
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.warehouse.inventory import Inventory, Item
+from tokengym.envs.warehouse.inventory import Inventory, Item, read_items
 from tokengym.envs.warehouse.oracle.stock import evaluate, solve
 from tokengym.envs.warehouse.reorder_rules import lean, levels, newsvendor
 from tokengym.envs.warehouse.stock_model import StockModel, poisson
@@ -190,3 +191,20 @@ def test_poisson_shares_sum_to_one() -> None:
         shares = poisson(mean)
         assert math.isclose(math.fsum(shares), 1.0)
         assert math.isclose(sum(n * p for n, p in enumerate(shares)), mean, rel_tol=1e-6)
+
+
+def test_the_best_capped_base_stock_is_far_from_the_optimum() -> None:
+    """Even with the level and the cap that suit each item best: costs and days differ too much."""
+    shares = []
+    for index in range(4):
+        task = task_of("stock_small", index)
+        (item,) = read_items(task.instance)
+        model, start = item.model, (0, item.stock, *item.due)
+        least = min(
+            float(evaluate(model, np.full(model.reviews, level), cap).at_review[start])
+            for level in range(model.room + 1)
+            for cap in (model.room // 6, model.room // 4, model.room // 2, model.room)
+        )
+        reference, optimum = task.answer["reference"], task.answer["optimum"]
+        shares.append((-least - reference) / (optimum - reference))
+    assert float(np.mean(shares)) < 0.8

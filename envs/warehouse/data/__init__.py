@@ -2,18 +2,21 @@
 
 from tokengym.envs.warehouse.data.columns import Refusal
 from tokengym.envs.warehouse.data.floor import read_layout, read_slots
+from tokengym.envs.warehouse.data.inventory_bench import InventoryBench, read_inventory_bench
 from tokengym.envs.warehouse.data.orders_file import read_orders
 from tokengym.envs.warehouse.data.readers import read
 from tokengym.envs.warehouse.data.records import OrderBook, Records, SalesHistory
 from tokengym.envs.warehouse.data.sales_file import read_demand
 
 __all__ = [
+    "InventoryBench",
     "OrderBook",
     "Records",
     "Refusal",
     "SalesHistory",
     "read",
     "read_demand",
+    "read_inventory_bench",
     "read_layout",
     "read_orders",
     "read_slots",

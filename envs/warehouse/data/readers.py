@@ -5,6 +5,7 @@
 - `slots.csv`: `sku,aisle,row,qty`, one slot an article.
 - `orders.csv`: `order_id,release_min,due_min,sku,qty,value`, a row a line; values of lines add up.
 - `demand.csv`: `period,sku,qty`, a row for every article and period.
+- A folder: the instances of InventoryBench below it.
 """
 
 import warnings
@@ -15,6 +16,7 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.tables import Source
 from tokengym.envs.warehouse.data.columns import describe, kind_of
 from tokengym.envs.warehouse.data.floor import read_layout
+from tokengym.envs.warehouse.data.inventory_bench import read_inventory_bench
 from tokengym.envs.warehouse.data.orders_file import read_orders
 from tokengym.envs.warehouse.data.records import Records
 from tokengym.envs.warehouse.data.sales_file import read_demand
@@ -24,14 +26,14 @@ _SHOWN = 3
 
 
 def read(paths: Source | Sequence[Source]) -> Records:
-    """Read files of demand, or of slots and orders, told apart by their first lines.
+    """Read files of demand, or of slots and orders, told apart by their first lines; or a folder.
 
     What a file holds that cannot be used is left out, with a warning; `refused` of the records
     lists it.
 
     Args:
         paths: the file of demand; or those of slots and orders, in any order, and a layout if
-            there are other than parallel aisles.
+            there are other than parallel aisles; or a folder of InventoryBench.
 
     Raises:
         DataError: if the files do not fit together or one of them is refused.
@@ -52,6 +54,8 @@ def read(paths: Source | Sequence[Source]) -> Records:
 
 
 def _read(files: Sequence[Source]) -> Records:
+    if len(files) == 1 and Path(files[0]).is_dir():
+        return read_inventory_bench(files[0])
     kinds: dict[str, Source] = {}
     for file in files:
         kind = kind_of(file)

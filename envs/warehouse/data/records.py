@@ -1,9 +1,9 @@
 """A user's own orders and sales, cut into windows that levels play."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -90,7 +90,8 @@ class OrderBook(Immutable):
                 at += size
             else:
                 at += 1
-        return _by_split(Windows(starts, f"windows of {size} orders"), [""])
+        windows = Windows(starts, f"windows of {size} orders")
+        return by_split((split, Entry(start)) for start, split in windows.items())
 
     def trips(self, capacity: int) -> tuple[Order, ...]:
         """Return the orders, each one larger than a trip as several with a share of its value."""
@@ -155,7 +156,13 @@ class SalesHistory(Immutable):
             )
         periods, size = len(next(iter(self.demand.values()))), level.reviews * level.review
         starts = range(LEAST_HISTORY, periods - size + 1, size)
-        return _by_split(Windows(starts, f"windows of {size} periods"), sorted(self.demand))
+        windows = Windows(starts, f"windows of {size} periods")
+        articles = sorted(self.demand)
+        return by_split(
+            (split, Entry(start, article))
+            for start, split in windows.items()
+            for article in articles
+        )
 
     def instance(self, rng: np.random.Generator, level: Level, entry: Entry) -> dict[str, Any]:
         """Return the window of an entry: its article, with others and costs drawn.
@@ -181,16 +188,42 @@ class SalesHistory(Immutable):
         return [list(self.demand[item["article"]][periods]) for item in instance["items"]]
 
 
-Records = OrderBook | SalesHistory
+class Records(Protocol):
+    """A user's data, whatever files they came in."""
+
+    @property
+    def digest(self) -> str:
+        """Name of the contents."""
+        ...
+
+    @property
+    def refused(self) -> tuple[Refusal, ...]:
+        """What the reader left out."""
+        ...
+
+    def entries(self, level: Level) -> Entries:
+        """Return what a level's Tasks are made of, by split.
+
+        Raises:
+            DataError: if the level plays other data, or a split would be empty.
+        """
+        ...
+
+    def instance(self, rng: np.random.Generator, level: Level, entry: Entry) -> dict[str, Any]:
+        """Return the instance of an entry; what the data do not have is drawn."""
+        ...
+
+    def outcomes(self, at: int, instance: Mapping[str, Any]) -> Any:
+        """Return what happens in an entry that starts at `at`; `None` to draw it."""
+        ...
 
 
-def _by_split(windows: Windows, articles: Sequence[str]) -> Entries:
-    return {
-        split: [
-            Entry(at, article) for at in windows if windows[at] == split for article in articles
-        ]
-        for split in SPLITS
-    }
+def by_split(entries: Iterable[tuple[str, Entry]]) -> Entries:
+    """Return entries by the split that each comes with."""
+    found: dict[str, list[Entry]] = {split: [] for split in SPLITS}
+    for split, entry in entries:
+        found[split].append(entry)
+    return found
 
 
 def refuse_all(path: Source, what: str, refused: Sequence[Refusal]) -> str:

@@ -39,11 +39,17 @@ def solve(model: StockModel) -> Values:
     return _go_back(model, lambda _review, costs: costs.min(axis=-1))
 
 
-def evaluate(model: StockModel, levels: IntArray) -> Values:
-    """Return the expected costs of ordering up to `levels` (by review) as far as there is room."""
+def evaluate(model: StockModel, levels: IntArray, cap: int | None = None) -> Values:
+    """Return the expected costs of ordering up to `levels` (by review) as far as there is room.
+
+    Args:
+        model: the item.
+        levels: units on hand and on order by review.
+        cap: most units of an order; `None` for as many as the level takes.
+    """
 
     def follow(review: int, costs: FloatArray) -> FloatArray:
-        orders = np.clip(levels[review] - model.position, 0, None)
+        orders = np.clip(levels[review] - model.position, 0, cap)
         orders = np.minimum(orders, np.maximum(model.room - model.position, 0))
         return np.take_along_axis(costs, orders[..., None], axis=-1)[..., 0]
 

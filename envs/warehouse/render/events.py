@@ -2,12 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from statistics import fmean
+from typing import NamedTuple, Self
 
 from tokengym.envs.core.replay import Step, replay
 from tokengym.envs.core.rollout import Record
 from tokengym.envs.core.world import World
-from tokengym.envs.warehouse.compiled import CompiledPick, CompiledStock, CompiledTask
+from tokengym.envs.warehouse.compiled import (
+    CompiledFull,
+    CompiledPick,
+    CompiledStock,
+    CompiledTask,
+)
 from tokengym.envs.warehouse.full import FullSession
 from tokengym.envs.warehouse.grammar import Trip, read_pick, read_reorder
 from tokengym.envs.warehouse.inventory import Inventory, Item, reorder
@@ -15,6 +21,8 @@ from tokengym.envs.warehouse.orders import Order, Site
 from tokengym.envs.warehouse.pick import PickSession
 from tokengym.envs.warehouse.picking import PickingState
 from tokengym.envs.warehouse.stock import StockSession
+from tokengym.envs.warehouse.supply import SKU
+from tokengym.envs.warehouse.supply_session import CompiledSupply, SupplySession
 from tokengym.envs.warehouse.world import WarehouseWorld
 
 
@@ -68,25 +76,46 @@ class Shift:
         self.unshipped = tuple(order.id for order in self.orders)
 
 
-@dataclass
-class ItemDays:
-    """One item's days; lists have one entry a day, in units.
+@dataclass(kw_only=True)
+class Sales:
+    """One article's days or periods; lists have one entry each, in units.
 
     Attributes:
-        item: the item.
-        on_hand: in the morning, with what has just arrived.
+        title: what it is and how it is supplied.
+        on_hand: what can be sold.
         ordered: reordered that morning.
         sold: sold.
         lost: asked for but not there.
-        arrived: came the morning after; only in `stock`.
     """
 
-    item: Item
+    title: str
     on_hand: list[int] = field(default_factory=list)
     ordered: list[int] = field(default_factory=list)
     sold: list[int] = field(default_factory=list)
     lost: list[int] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class ItemDays(Sales):
+    """One item's days.
+
+    Attributes:
+        item: the item.
+        arrived: came the morning after; only in `stock`.
+    """
+
+    item: Item
     arrived: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, item: Item) -> Self:
+        """Return an item before its first day."""
+        model = item.model
+        title = (
+            f"{item.sku}: {fmean(model.means):.3g} a day, arrives after {model.lead} d, "
+            f"room {model.room}"
+        )
+        return cls(title=title, item=item)
 
 
 @dataclass
@@ -96,6 +125,7 @@ class Events:
     Attributes:
         shifts: stretches of picking, in order; none in `stock`.
         items: items kept, none in `pick`.
+        bought: the article bought, only in `supply`.
         slots: where each item lies, only in `full`.
         days: how many days there are in all, none in `pick`.
         refused: replies refused, trips or reorders.
@@ -104,6 +134,7 @@ class Events:
 
     shifts: list[Shift] = field(default_factory=list)
     items: list[ItemDays] = field(default_factory=list)
+    bought: list[Sales] = field(default_factory=list)
     slots: tuple[str, ...] = ()
     days: int = 0
     refused: int = 0
@@ -118,9 +149,11 @@ def replay_events(world: World, record: Record) -> Events:
         session, after = step.before.session, step.after.session
         if isinstance(session, PickSession):
             _pick(found.shifts[-1], session.picking.state, step.reply)
+        elif isinstance(after, SupplySession):
+            _buy(found.bought[0], after)
         elif isinstance(session, StockSession):
             _keep_stock(found, session, step.reply)
-        elif isinstance(after, FullSession):
+        elif isinstance(session, FullSession) and isinstance(after, FullSession):
             _run_shop(found, session, after, step)
         found.refused = int(after.metrics()["refused"])
         found.misread = after.malformed
@@ -132,11 +165,26 @@ def _no_events(compiled: CompiledTask) -> Events:
     if isinstance(compiled, CompiledPick):
         return Events([Shift(compiled.site, compiled.orders)])
     if isinstance(compiled, CompiledStock):
-        items = [ItemDays(item) for item in compiled.items]
+        items = [ItemDays.of(item) for item in compiled.items]
         return Events(items=items, days=len(compiled.demand[0]))
+    if isinstance(compiled, CompiledSupply):
+        terms = compiled.course.terms
+        title = f"{SKU}: ${terms.profit:g} a unit sold, promised after {terms.promised} periods"
+        return Events(bought=[Sales(title=title)], days=terms.periods)
+    assert isinstance(compiled, CompiledFull)  # a lease has a picture of its own
     shop = compiled.shop
-    items = [ItemDays(item) for item in shop.items]
+    items = [ItemDays.of(item) for item in shop.items]
     return Events(items=items, slots=shop.slots, days=len(shop.books))
+
+
+def _buy(periods: Sales, after: SupplySession) -> None:
+    """Add the period that a reply played."""
+    supply = after.supply
+    asked, sold = supply.asked[-1], supply.sold - sum(periods.sold)
+    periods.on_hand.append(supply.on_hand + sold)
+    periods.ordered.append(supply.ordered[-1])
+    periods.sold.append(sold)
+    periods.lost.append(asked - sold)
 
 
 def _pick(shift: Shift, state: PickingState, reply: str) -> None:

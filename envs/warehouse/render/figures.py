@@ -2,7 +2,6 @@
 
 import textwrap
 from collections.abc import Sequence
-from statistics import fmean
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
@@ -21,8 +20,11 @@ from tokengym.envs.core.palette import (
 )
 from tokengym.envs.core.rollout import Record
 from tokengym.envs.core.world import World
-from tokengym.envs.warehouse.render.events import Events, ItemDays, Shift, Tour, replay_events
+from tokengym.envs.warehouse.lease_session import CompiledLease
+from tokengym.envs.warehouse.render.events import Events, Sales, Shift, Tour, replay_events
 from tokengym.envs.warehouse.render.layout import plot_layout, tour_style
+from tokengym.envs.warehouse.render.lease import lease_figure
+from tokengym.envs.warehouse.world import WarehouseWorld
 
 _WRAP = 52
 _ON_A_SLOT = 6
@@ -32,10 +34,12 @@ _ONE_COLUMN = 8
 
 def render_episode(world: World, record: Record, title: str) -> Figure:
     """Return the picture of a Record of any mode."""
+    if isinstance(WarehouseWorld.cast(world).compile(record.task), CompiledLease):
+        return lease_figure(world, record, title)
     shown = replay_events(world, record)
     if shown.slots:
         return _days_figure(shown, title)
-    if shown.items:
+    if shown.items or shown.bought:
         return _stock_figure(shown, title)
     return _shift_figure(shown.shifts[0], title)
 
@@ -78,7 +82,7 @@ def _days_figure(shown: Events, title: str) -> Figure:
 
 def _stock_figure(shown: Events, title: str) -> Figure:
     """A stretch of keeping stock: a panel an item."""
-    columns, rows = _grid(len(shown.items))
+    columns, rows = _grid(len(shown.items or shown.bought))
     made = figure(max(5.0 * columns, 8.0), 3.4 * rows + 1.2, f"{title}\n{_served(shown)}")
     _inventories(made, shown)
     return made
@@ -96,8 +100,8 @@ def _tally(shift: Shift) -> str:
 
 
 def _served(shown: Events) -> str:
-    sold = sum(sum(days.sold) for days in shown.items)
-    lost = sum(sum(days.lost) for days in shown.items)
+    sold = sum(sum(days.sold) for days in (*shown.items, *shown.bought))
+    lost = sum(sum(days.lost) for days in (*shown.items, *shown.bought))
     counts = {"refused": shown.refused, "not understood": shown.misread}
     others = [f", {name}: {count}" for name, count in counts.items() if count]
     return f"units sold: {sold}, lost: {lost}{''.join(others)}"
@@ -221,7 +225,7 @@ def _grid(count: int) -> tuple[int, int]:
 
 def _inventories(made: Figure | SubFigure, shown: Events) -> None:
     """Plot a panel an item: demand as bars, met and lost; stock in the morning; orders."""
-    items = shown.items
+    items: Sequence[Sales] = shown.items or shown.bought
     columns, rows = _grid(len(items))
     panels = made.subplots(rows, columns, squeeze=False).flatten().tolist()
     for axes, days in zip(panels, items, strict=False):
@@ -234,8 +238,7 @@ def _inventories(made: Figure | SubFigure, shown: Events) -> None:
     made.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
 
 
-def _inventory(axes: Axes, days: ItemDays, last: int) -> None:
-    item = days.item
+def _inventory(axes: Axes, days: Sales, last: int) -> None:
     numbers = list(range(1, len(days.on_hand) + 1))
     closed = numbers[: len(days.sold)]
     axes.bar(closed, days.sold, 0.7, color=SKY, label="sold")
@@ -253,11 +256,7 @@ def _inventory(axes: Axes, days: ItemDays, last: int) -> None:
         mec=BLUE,
         label="reordered",
     )
-    axes.set_title(
-        f"{item.sku}: {fmean(item.model.means):.3g} a day, arrives after {item.model.lead} d, "
-        f"room {item.model.room}",
-        fontsize=9,
-    )
+    axes.set_title(days.title, fontsize=9)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(0.4, last + 0.6)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.contract.planners.buyer import Buyer
+from tests.contract.planners.landlord import Landlord
 from tests.contract.planners.shifts import Floor, Trip, Wanted, best_trips
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
@@ -21,14 +23,17 @@ class Lead:
     """Answers one episode, text by text. `reply` raises where a text contradicts the books."""
 
     def __init__(self) -> None:
-        self._books: _Shift | _Stock | _Shop | None = None
+        self._books: _Shift | _Stock | _Shop | Buyer | Landlord | None = None
 
     def reply(self, text: str) -> str:
         """Read a Turn and answer it."""
         if self._books is None:
             start = text[:40]
             kind = _Shift if "picking" in start else _Stock if "keep a shop" in start else _Shop
-            self._books = kind(text)
+            if "You buy an item" in start:
+                self._books = Buyer(text)
+            else:
+                self._books = Landlord(text) if "You lease out" in start else kind(text)
         else:
             assert "Refused" not in text
             self._books.look(text)
@@ -38,7 +43,7 @@ class Lead:
         """Read the last Turn."""
         assert self._books is not None
         assert "Refused" not in text
-        if not isinstance(self._books, _Stock):
+        if isinstance(self._books, _Picking):
             self._books.read_trip(text)
 
 
