@@ -6,10 +6,11 @@
 
 Two tables, of the predictor against one challenger. The first has one row per tier and one column
 per policy: mean return with 95 % interval, and how often an answer was malformed; its last column
-is the bound of what the exact posterior can earn. The second has how often pairs of rollouts of the
-noisy policy tie, for the whole reward and for correctness alone; with noise-free labels, how far
-Bayes (the oracle) stays below its bound and how many runs of any policy exceed it; and the time to
-draw a Task.
+is the bound of what the exact posterior can earn. Returns are scored against the exact posterior
+(`label=expected`), so that no policy stands above the bound by luck. The second has how often pairs
+of rollouts of the noisy policy tie when scored on outcomes, for the whole reward and for
+correctness alone; how far Bayes (the oracle) stays below its bound and how many runs of any policy
+exceed it; and the time to draw a Task.
 """
 
 import argparse
@@ -51,14 +52,14 @@ def measure(level: str, target: str, challenger: str, count: int) -> dict[str, C
         start = time.perf_counter()
         tasks.append(world.task("test", index))
         seconds.append(time.perf_counter() - start)
-    returns = {}
-    for name, roles in sides.items():
-        records = play_all(world, tasks, roles)
-        earned = mean_estimate([record.returns[PREDICTOR] for record in records])
-        malformed = 1 - statistics.fmean(well_formed(records, PREDICTOR))
-        returns[name] = f"{earned}, {malformed:.0%}"
     rescored = [exact.adopt(task) for task in tasks]
     bounds = [exact.optimum(task)[PREDICTOR].value for task in rescored]
+    returns, earned_by = {}, {}
+    for name, roles in sides.items():
+        records = play_all(exact, rescored, roles)
+        earned_by[name] = [record.returns[PREDICTOR] for record in records]
+        malformed = 1 - statistics.fmean(well_formed(records, PREDICTOR))
+        returns[name] = f"{mean_estimate(earned_by[name])}, {malformed:.0%}"
     groups = [play_group(world, task, sides["noisy"], max(GROUP_SIZES)) for task in tasks[:GROUPS]]
     whole = np.array([[run.returns[PREDICTOR] for run in group] for group in groups])
     right = np.array(
@@ -71,19 +72,17 @@ def measure(level: str, target: str, challenger: str, count: int) -> dict[str, C
         )
         for size in GROUP_SIZES
     }
-    played = {
-        name: np.array([run.returns[PREDICTOR] for run in play_all(exact, rescored, roles)])
-        for name, roles in sides.items()
-    }
-    above = sum(int((earned > np.array(bounds) + 1e-4).sum()) for earned in played.values())
+    above = sum(
+        int((np.array(earned) > np.array(bounds) + 1e-4).sum()) for earned in earned_by.values()
+    )
     return {
         "returns": {"Tasks": str(count), **returns, "bound": str(mean_estimate(bounds))},
         "ties": {
             **ties,
             "Bayes below its bound": str(
-                mean_estimate((np.array(bounds) - played["oracle"]).tolist())
+                mean_estimate((np.array(bounds) - np.array(earned_by["oracle"])).tolist())
             ),
-            "runs above the bound": f"{above} of {count * len(played)}",
+            "runs above the bound": f"{above} of {count * len(earned_by)}",
             "ms to draw": f"{1e3 * statistics.median(seconds):.1f}",
         },
     }
@@ -96,11 +95,12 @@ def markdown(levels: Mapping[str, Mapping[str, Cells]]) -> str:
         for part in ("returns", "ties")
     )
     return (
-        "Mean return of the predictor ± half of its 95 % interval, and the share of its answers "
-        f"that were malformed:\n\n{returns}\n\n"
-        "Share of pairs within a group of `noisy` that tie, whole reward / correctness alone, by "
-        "group size; with exact\nposteriors in place of outcomes, how far Bayes stays below "
-        f"its bound and how many runs exceed it; median milliseconds:\n\n{ties}"
+        "Mean return of the predictor against the exact posterior (`label=expected`) ± half of its "
+        "95 % interval, and the share\nof its answers that were malformed:\n\n"
+        f"{returns}\n\n"
+        "Share of pairs within a group of `noisy` that tie on outcomes, whole reward / correctness "
+        "alone, by group size; how far\nBayes stays below its bound and how many runs exceed it; "
+        f"median milliseconds:\n\n{ties}"
     )
 
 

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
@@ -33,11 +33,12 @@ data.command()(days)
 
 @data.command()
 def papers(
-    source: Annotated[Path, typer.Argument(help="folder of the source, or a file of JSON lines")],
+    source: Annotated[Path, typer.Argument(help="folder of the source, or a file")],
     out: Annotated[Path, typer.Argument(help="folder to write, for the option data of disruption")],
     kind: Annotated[
-        str, typer.Option(help="openalex (a snapshot), openalex-api, sciscinet or jsonl")
-    ],
+        str | None,
+        typer.Option(help="openalex, sciscinet or jsonl (default: what the records look like)"),
+    ] = None,
     last_year: Annotated[
         int | None,
         typer.Option(help="last year the source covers completely; jsonl needs none"),
@@ -47,12 +48,12 @@ def papers(
     ] = None,
     works_filter: Annotated[
         str | None,
-        typer.Option("--filter", help="openalex-api: first fetch the works that match"),
+        typer.Option("--filter", help="first fetch the works of OpenAlex's API that match"),
     ] = None,
     most_pages: Annotated[
-        int | None, typer.Option(min=1, help="openalex-api: maximum pages to fetch, 100 works each")
+        int | None, typer.Option(min=1, help="of --filter: maximum pages to fetch, 100 works each")
     ] = None,
-    address: Annotated[str | None, typer.Option(help="openalex-api: address of the API")] = None,
+    address: Annotated[str | None, typer.Option(help="of --filter: address of the API")] = None,
     on_corrupt: Annotated[
         str, typer.Option(help="refuse damaged input, or skip it and list it in the manifest")
     ] = "refuse",
@@ -79,15 +80,23 @@ def papers(
     """Label, balance, split and audit papers; after an interruption, run it again to continue."""
     from rich.console import Console
 
-    from tokengym.envs.disruption.data import Recipe, build_papers, fetch_works
+    from tokengym.envs.disruption.data import Recipe, build_papers, detect_kind, fetch_works
     from tokengym.envs.disruption.data.openalex_api import ADDRESS
 
-    if on_corrupt not in ("refuse", "skip"):
-        raise OptionError(f"--on-corrupt must be refuse or skip, got {on_corrupt!r}")
+    _check_on_corrupt(on_corrupt)
     if works_filter is None and (most_pages is not None or address is not None):
         raise OptionError("--most-pages and --address go with --filter")
+    if works_filter is not None and kind not in (None, "openalex"):
+        raise OptionError(f"--filter fetches works of openalex, got --kind {kind!r}")
+    if works_filter is not None:
+        kind = "openalex"
     # Strings that the recipe checks itself, so that every caller gets the same message.
-    names: dict[str, Any] = {"kind": kind, "target": target, "rule": labels, "balance": balance}
+    names: dict[str, Any] = {
+        "kind": detect_kind(source) if kind is None else kind,
+        "target": target,
+        "rule": labels,
+        "balance": balance,
+    }
     recipe = Recipe(
         source=source,
         texts=texts,
@@ -100,8 +109,6 @@ def papers(
         skip_corrupt=on_corrupt == "skip",
         **names,
     )
-    if works_filter is not None and kind != "openalex-api":
-        raise OptionError(f"--filter goes with --kind openalex-api, got {kind!r}")
     console = Console()
     with _make_bars(console) as bars, _make_executor(workers) as executor:
         progress = _StageProgress(bars).update
@@ -114,10 +121,87 @@ def papers(
                 progress=progress,
             )
         manifest = build_papers(recipe, out, executor=executor, progress=progress)
-    for name, reasons in manifest["skipped"].items():
+    _print_left_out(console, manifest["skipped"], manifest["source"]["ignored_files"])
+    console.print(_make_table(manifest, out))
+
+
+@data.command()
+def scores(
+    source: Annotated[Path, typer.Argument(help="folder of the source, or a file")],
+    out: Annotated[
+        list[Path] | None,
+        typer.Option(help="table to write, .csv or .parquet; several times for both"),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(help="openalex or sciscinet (default: what the records look like)"),
+    ] = None,
+    window: Annotated[
+        int, typer.Option(help="years after publication in which citations count")
+    ] = 5,
+    least_shared: Annotated[
+        int, typer.Option("--l", min=1, help="references a citer must share to count in DI_l")
+    ] = 5,
+    last_year: Annotated[
+        int | None,
+        typer.Option(help="last year the source covers completely (default: its latest)"),
+    ] = None,
+    shuffles: Annotated[int, typer.Option(help="shuffles for z-scores; 0 skips them")] = 20,
+    on_corrupt: Annotated[str, typer.Option(help="refuse damaged input, or skip it")] = "refuse",
+    seed: Annotated[int, typer.Option(help="seed of shuffles")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="worker processes")] = 1,
+) -> None:
+    """Write CD, mCD, DI_l and the z-scores of Uzzi et al. of every work as a table."""
+    from rich.console import Console
+
+    from tokengym.envs.disruption.data import Recipe, detect_kind, score_works
+
+    _check_on_corrupt(on_corrupt)
+    names: dict[str, Any] = {"kind": detect_kind(source) if kind is None else kind}
+    recipe = Recipe(
+        source=source,
+        last_year=last_year,
+        window=window,
+        shuffles=shuffles,
+        seed=seed,
+        skip_corrupt=on_corrupt == "skip",
+        **names,
+    )
+    tables = out or [Path("scores.csv")]
+    console = Console()
+    with _make_bars(console) as bars, _make_executor(workers) as executor:
+        summary = score_works(
+            recipe,
+            tables,
+            least_shared=least_shared,
+            executor=executor,
+            progress=_StageProgress(bars).update,
+        )
+    _print_left_out(console, summary.skipped, summary.ignored)
+    lines = [
+        f"{summary.records:,} records read, {summary.refused:,} refused; {summary.works:,} works "
+        f"with {summary.citations:,} citations among them",
+        f"CD{window} of {summary.cd:,}: {summary.disruptive:,} above 0.1, "
+        f"{summary.consolidating:,} below -0.1; z-scores of {summary.novelty:,}",
+        ", ".join(map(str, tables)),
+    ]
+    for line in lines:
+        console.print(line, markup=False, highlight=False)
+
+
+def _check_on_corrupt(on_corrupt: str) -> None:
+    if on_corrupt not in ("refuse", "skip"):
+        raise OptionError(f"--on-corrupt must be refuse or skip, got {on_corrupt!r}")
+
+
+def _print_left_out(
+    console: Any, skipped: Mapping[str, Sequence[str]], ignored: Mapping[str, str]
+) -> None:
+    for name, reasons in skipped.items():
         for reason in reasons:
             console.print(f"skipped in {name}: {reason}", markup=False, highlight=False)
-    console.print(_make_table(manifest, out))
+    for name, held in ignored.items():
+        console.print(f"not read: {name} ({held})", markup=False, highlight=False)
 
 
 class _StageProgress:

@@ -3,6 +3,7 @@
 import dataclasses
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.disruption.literature_files import (
     write_pages,
     write_tables,
 )
+from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.data import Recipe, build_papers, read_papers, write_papers
 from tokengym.envs.disruption.data.manifest import MANIFEST, read_manifest
@@ -60,7 +62,7 @@ def test_splits_are_apart_in_time_and_in_text_and_balanced(built: Path) -> None:
     for listed in papers.values():
         counts = Counter(paper.disruption_label for paper in listed)
         assert set(counts) == set(LABELS["disruption"])
-        assert len(set(counts.values())) == 1
+        assert len(set(counts.values())) <= 1
 
 
 def test_no_citer_of_a_training_paper_that_counts_is_a_test_paper(built: Path) -> None:
@@ -88,7 +90,7 @@ def test_a_world_plays_the_folder_with_its_splits(built: Path) -> None:
 def test_pages_of_the_api_give_the_same_papers(tmp_path: Path, labelled: dict[str, Paper]) -> None:
     write_pages(tmp_path / "pages", WORKS)
     out = tmp_path / "out"
-    build_papers(recipe(tmp_path / "pages", kind="openalex-api"), out)
+    build_papers(recipe(tmp_path / "pages", kind="openalex"), out)
     found = [paper for listed in papers_in(out).values() for paper in listed]
     assert len(found) > 100
     assert found == [labelled[paper.openalex_id] for paper in found]
@@ -137,7 +139,13 @@ def test_labelled_papers_are_split_and_balanced_too(
 @pytest.mark.parametrize("target", ["disruption", "novelty", "both"])
 @pytest.mark.parametrize("rule", ["threshold", "percentile"])
 def test_every_target_is_balanced(snapshot: Path, tmp_path: Path, target: str, rule: str) -> None:
-    changes = {"target": target, "rule": rule, "balance": "none" if target == "both" else "split"}
+    balance = "none" if target == "both" else "split"
+    changes: dict[str, Any] = {"target": target, "rule": rule, "balance": balance}
+    if target == "novelty":
+        # Conventional papers, which are rare among these works, occur before 2001 and in 2007.
+        with pytest.raises(DataError, match=r"is left for test: .* --balance none keeps"):
+            build_papers(recipe(snapshot, **changes), tmp_path / "out")
+        changes["test_from"] = 2006
     build_papers(recipe(snapshot, **changes), tmp_path / "out")
     for listed in papers_in(tmp_path / "out").values():
         labels = [paper.labels() for paper in listed]

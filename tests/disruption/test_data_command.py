@@ -69,7 +69,7 @@ def test_works_are_fetched_once_and_built(
     address: str, tmp_path: Path, labelled: dict[str, Paper]
 ) -> None:
     words = [
-        tmp_path / "pages", tmp_path / "out", "--kind", "openalex-api", "--filter", "type:article",
+        tmp_path / "pages", tmp_path / "out", "--filter", "type:article",
         "--address", address, "--last-year", LAST_YEAR, "--shuffles", 5, "--balance", "split",
     ]  # fmt: skip
     shown = run(*words)
@@ -100,9 +100,9 @@ def test_what_is_skipped_is_printed(
     [
         (["--kind", "csv"], "kind must be one of"),
         (["--kind", "jsonl", "--on-corrupt", "mend"], "--on-corrupt must be refuse or skip"),
-        (["--kind", "jsonl", "--filter", "type:article"], "--filter goes with"),
+        (["--kind", "jsonl", "--filter", "type:article"], "--filter fetches works of openalex"),
         (
-            ["--kind", "openalex-api", "--last-year", "2019", "--most-pages", "2"],
+            ["--kind", "openalex", "--last-year", "2019", "--most-pages", "2"],
             "go with --filter",
         ),
         (["--kind", "openalex"], "needs last_year"),

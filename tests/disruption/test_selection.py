@@ -1,6 +1,8 @@
 """Laws of the selection of papers and of the audit of a set."""
 
+import re
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -116,3 +118,36 @@ def test_a_prompt_that_showed_the_future_would_be_caught(monkeypatch: pytest.Mon
     monkeypatch.setattr("tokengym.envs.disruption.data.audit.evidence_of_paper", leaking)
     with pytest.raises(DataError, match="depends on the outcome"):
         audit({"train": [sample("W1", 2000, "One")]}, 5)
+
+
+@pytest.mark.parametrize(
+    ("years", "window", "test_from", "does"),
+    [
+        (range(1995, 2011), 5, 1999, "--test-from 2001 to 2010 would do"),
+        (range(1995, 2011), 5, 2011, "--test-from 2001 to 2010 would do"),
+        (range(1995, 1999), 5, None, "--window 2 or less would do, with --test-from 1998"),
+        ([1995, 1996], 5, None, "Only a source of at least three years"),
+        ([], 5, None, "there is nothing to split"),
+    ],
+)
+def test_papers_that_cannot_be_split_are_refused_with_what_would_do(
+    years: Iterable[int], window: int, test_from: int | None, does: str
+) -> None:
+    year = np.repeat(np.array(list(years), dtype=np.int64), 6)
+    number = np.arange(len(year))
+    papers = Candidates(
+        key=number.astype(np.uint64),
+        year=year,
+        field=np.zeros(len(year), np.int64),
+        label=number % 3,
+        title=number.astype(np.uint64) + np.uint64(1),
+        abstract=np.zeros(len(year), np.uint64),
+        leaks=np.zeros(len(year), bool),
+    )
+    with pytest.raises(DataError, match=does):
+        select_papers(papers, 3, window=window, test_from=test_from)
+    values = [int(word) for word in re.findall(r"(?:--window|--test-from) (\d+)", does)]
+    if does.startswith("--test-from"):
+        assert select_papers(papers, 3, window=window, test_from=values[0]).test_from == values[0]
+    elif does.startswith("--window"):
+        assert select_papers(papers, 3, window=values[0]).test_from == values[1]

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.data.audit import audit
 from tokengym.envs.disruption.data.jsonl import write_papers
@@ -21,8 +21,9 @@ from tokengym.envs.disruption.data.manifest import (
     read_manifest,
     write_manifest,
 )
+from tokengym.envs.disruption.data.reading import Stages
 from tokengym.envs.disruption.data.recipe import Recipe, find_inputs
-from tokengym.envs.disruption.data.stages import Stages, collect, label, select
+from tokengym.envs.disruption.data.stages import collect, label, select
 from tokengym.envs.disruption.data.steps import Progress, ignore_progress, sha256
 from tokengym.envs.disruption.paper import Paper
 
@@ -50,11 +51,13 @@ def build_papers(
         progress: called after each step.
 
     Raises:
+        OptionError: if the recipe lacks `last_year` or `texts`.
         DataError: if a file of the source is damaged and not to be skipped, too few papers can be
             selected, the set fails the audit, or `out` holds something else.
         ImportError: if the source is Parquet and pyarrow is not installed.
     """
-    inputs = find_inputs(recipe, executor, progress)
+    _check(recipe)
+    inputs, ignored = find_inputs(recipe, executor, progress)
     roles = sorted({one.role for one in inputs})
     head = {
         "format": FOLDER_FORMAT,
@@ -74,7 +77,12 @@ def build_papers(
         split: sorted(listed, key=_order)
         for split, listed in collect(stages, labelled, selected).items()
     }
-    found = {**labelled.found, **selected.notes}
+    found = {
+        **labelled.found,
+        **selected.notes,
+        "refused": stages.refused,
+        "ignored_files": dict(ignored),
+    }
     if not any(papers.values()):
         raise DataError(f"no paper is left of {recipe.source}: {found}")
     progress("audit", 0, 1)
@@ -97,6 +105,14 @@ def build_papers(
     write_manifest(out, manifest)
     shutil.rmtree(out / STEPS)
     return manifest
+
+
+def _check(recipe: Recipe) -> None:
+    """Refuse a recipe that lacks what labels and prompts need."""
+    if recipe.kind == "sciscinet" and recipe.texts is None:
+        raise OptionError("kind='sciscinet' needs texts: its tables have no titles and abstracts")
+    if recipe.kind != "jsonl" and recipe.last_year is None:
+        raise OptionError(f"kind={recipe.kind!r} needs last_year, the last complete year")
 
 
 def _read_finished(out: Path, head: dict[str, Any]) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.disruption.array_files import map_array
-from tokengym.envs.disruption.data.jsonl import read_papers, refuse
+from tokengym.envs.disruption.data.jsonl import read_papers
 from tokengym.envs.disruption.data.openalex import (
     Work,
     parse_work_id,
@@ -77,11 +77,7 @@ def leaks_outcome(paper_id: str, title: str, abstract: str) -> bool:
 def read_numbered_works(path: Path, skipped: list[str] | None) -> Iterator[tuple[int, Work]]:
     """Yield the works of a part of OpenAlex with the digits of their ids; see `read_works`."""
     for work in read_works([path], skipped=skipped):
-        number = parse_work_id(work.id)
-        if number is None:
-            refuse(f"{path}: not the id of a work: {work.id!r}", skipped)
-        else:
-            yield number, work
+        yield int(work.id.removeprefix("W")), work
 
 
 def load_columns(folder: Path, *names: str) -> list[npt.NDArray[Any]]:
@@ -96,8 +92,8 @@ def save_columns(folder: Path, **columns: npt.ArrayLike) -> None:
 
 
 # Each step below reads the part at `path` into `folder`. Messages leave out `root`, the source's
-# place. It returns `skipped`, why records were skipped, and the names of `fields` where there are
-# any, and raises a `DataError` if something is damaged and `skip` is false.
+# place. It returns `refused`, how many records were skipped, `skipped`, why, and the names of
+# `fields` where there are any, and raises a `DataError` if something is damaged and `skip` is off.
 
 
 def stage_works(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
@@ -116,7 +112,7 @@ def stage_works(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, A
         starts.append(len(references))
     _save_rows(folder, ("id", *WORK_COLUMNS), rows)
     save_columns(folder, starts=starts, references=references)
-    return {"fields": list(fields), "skipped": _list_reasons(skipped, root)}
+    return {"fields": list(fields), **_describe_skipped(skipped, root)}
 
 
 def stage_papers(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
@@ -136,7 +132,7 @@ def stage_papers(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, 
         for paper in read_papers(path, skipped)
     ]
     _save_rows(folder, ("id", *PAPER_COLUMNS), rows)
-    return {"fields": list(fields), "skipped": _list_reasons(skipped, root)}
+    return {"fields": list(fields), **_describe_skipped(skipped, root)}
 
 
 def stage_merged_ids(root: Path, skip: bool, folder: Path) -> dict[str, Any]:
@@ -144,21 +140,21 @@ def stage_merged_ids(root: Path, skip: bool, folder: Path) -> dict[str, Any]:
     skipped: list[str] | None = [] if skip else None
     pairs = [tuple(map(parse_work_id, pair)) for pair in read_merged_ids(root, skipped).items()]
     _save_rows(folder, ("old", "new"), sorted(pair for pair in pairs if None not in pair))
-    return {"skipped": _list_reasons(skipped, root)}
+    return _describe_skipped(skipped, root)
 
 
 def stage_scores(path: Path, group: int, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
     """Read a row group of a `sciscinet_papers` table."""
     skipped: list[str] | None = [] if skip else None
     _save_rows(folder, ("id", *SCORE_COLUMNS), read_scores(path, group, skipped))
-    return {"skipped": _list_reasons(skipped, root)}
+    return _describe_skipped(skipped, root)
 
 
 def stage_citations(path: Path, group: int, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
     """Read a row group of a `sciscinet_paperrefs` table."""
     skipped: list[str] | None = [] if skip else None
     _save_rows(folder, ("citing", "cited"), read_citations(path, group, skipped))
-    return {"skipped": _list_reasons(skipped, root)}
+    return _describe_skipped(skipped, root)
 
 
 def _describe_text(paper_id: str, title: str, abstract: str) -> tuple[int, int, bool]:
@@ -180,8 +176,11 @@ def _save_rows(folder: Path, names: Sequence[str], rows: Iterable[tuple[Any, ...
     save_columns(folder, **dict(zip(names, columns, strict=True)))
 
 
-def _list_reasons(skipped: Sequence[str] | None, root: Path) -> list[str]:
-    """The first reasons, without the place of the source, and how many more there are."""
+def _describe_skipped(skipped: Sequence[str] | None, root: Path) -> dict[str, Any]:
+    """How many were skipped; the first reasons, without the place of the source."""
     listed = [reason.replace(f"{root}/", "") for reason in (skipped or [])[:_LISTED_REASONS]]
     more = len(skipped or []) - len(listed)
-    return [*listed, f"and {more} more"] if more else listed
+    return {
+        "refused": len(skipped or []),
+        "skipped": [*listed, f"and {more} more"] if more else listed,
+    }

@@ -1,4 +1,4 @@
-"""Works of OpenAlex: gzipped JSON lines, from a snapshot or from pages of the API."""
+"""Works of OpenAlex as JSON objects, from a snapshot, pages of the API or any other files."""
 
 import csv
 import gzip
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.data.jsonl import read_lines, refuse
+from tokengym.envs.disruption.data.json_objects import read_objects, refuse
 from tokengym.envs.disruption.paper import LAST_YEAR, MOST_CITATIONS
 
 _WORK_ID = re.compile(r"W([0-9]{1,18})")
@@ -44,31 +44,12 @@ class Work:
 
 
 def find_snapshot_parts(root: Path) -> list[Path]:
-    """Return the parts of a snapshot, newest first.
-
-    Raises:
-        DataError: if there are none.
-    """
-    parts = sorted(
+    """Return the parts of a snapshot, `works/updated_date=*/*.gz` at any depth, newest first."""
+    return sorted(
         root.glob("**/works/updated_date=*/*.gz"),
         key=lambda part: (part.parent.name, part.name),
         reverse=True,
     )
-    if not parts:
-        raise DataError(f"{root} holds no works/updated_date=*/*.gz")
-    return parts
-
-
-def find_pages(folder: Path) -> list[Path]:
-    """Return the pages that `fetch_works` put into a folder, in order.
-
-    Raises:
-        DataError: if there are none.
-    """
-    pages = sorted(folder.glob("page-*.jsonl.gz"))
-    if not pages:
-        raise DataError(f"{folder} holds no page-*.jsonl.gz")
-    return pages
 
 
 def find_merged_ids(root: Path) -> list[Path]:
@@ -91,7 +72,10 @@ def read_snapshot(folder: Path | str, skipped: list[str] | None = None) -> Itera
         DataError: if there are no parts, or one is damaged and `skipped` is `None`.
     """
     root = Path(folder)
-    yield from read_works(find_snapshot_parts(root), read_merged_ids(root, skipped), skipped)
+    parts = find_snapshot_parts(root)
+    if not parts:
+        raise DataError(f"{root} holds no works/updated_date=*/*.gz")
+    yield from read_works(parts, read_merged_ids(root, skipped), skipped)
 
 
 def read_works(
@@ -99,7 +83,7 @@ def read_works(
     merged: Mapping[str, str] | None = None,
     skipped: list[str] | None = None,
 ) -> Iterator[Work]:
-    """Yield the works of files of JSON lines, each id once, from the first part that holds it.
+    """Yield the works of files of JSON, each id once, from the first part that holds it.
 
     Works without a publication year are left out.
 
@@ -114,7 +98,7 @@ def read_works(
     merged = merged or {}
     seen: set[str] = set()
     for part in parts:
-        for where, fields in read_lines(part, skipped):
+        for where, fields in read_objects(part, skipped):
             try:
                 work = _parse_work(fields, merged)
             except (
@@ -125,7 +109,7 @@ def read_works(
                 OverflowError,
                 RecursionError,
             ) as error:
-                refuse(f"{where}: not a work: {error!r}", skipped, error)
+                refuse(f"{where}: not a work: {_explain(error)}", skipped, error)
                 continue
             if work is not None and work.id not in seen and work.id not in merged:
                 seen.add(work.id)
@@ -177,6 +161,12 @@ def parse_work_id(work_id: str) -> int | None:
     return None if match is None else int(match[1])
 
 
+def _explain(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"it has no {error.args[0]}"
+    return str(error) if isinstance(error, ValueError) else repr(error)
+
+
 def _parse_work(fields: Mapping[str, Any], merged: Mapping[str, str]) -> Work | None:
     """Read one work object of the snapshot or the API; `None` if it has no publication year."""
     if fields["publication_year"] is None:
@@ -187,10 +177,17 @@ def _parse_work(fields: Mapping[str, Any], merged: Mapping[str, str]) -> Work | 
     field = topic.get("field") or {}
     references = map(shorten_id, fields.get("referenced_works") or ())
     year, cited = int(fields["publication_year"]), int(fields.get("cited_by_count") or 0)
-    if not (0 <= year <= LAST_YEAR and 0 <= cited <= MOST_CITATIONS):
-        raise ValueError(f"publication_year or cited_by_count out of range: {year}, {cited}")
+    for name, value, most in (
+        ("publication_year", year, LAST_YEAR),
+        ("cited_by_count", cited, MOST_CITATIONS),
+    ):
+        if not 0 <= value <= most:
+            raise ValueError(f"{name} must lie in 0 to {most}, got {str(value)[:40]}")
+    short = shorten_id(fields["id"])
+    if parse_work_id(short) is None:
+        raise ValueError(f"its id must read W and digits, got {short[:40]!r}")
     return Work(
-        id=shorten_id(fields["id"]),
+        id=short,
         title=fields.get("title") or fields.get("display_name") or "",
         abstract=rebuild_abstract(fields.get("abstract_inverted_index") or {}),
         year=year,

@@ -26,7 +26,7 @@ FIELDS = (
 )
 _RETRIED = frozenset({403, 408, 429, 500, 502, 503, 504})
 _LONGEST_WAIT = 60.0
-_STATE = "state.json"
+_STATE = ".fetch.json"
 
 
 def fetch_works(

@@ -1,20 +1,26 @@
 """How a set of papers is made: every choice as frozen data, and the files it is made of."""
 
 import dataclasses
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from tokengym.envs.core.errors import DataError, OptionError
-from tokengym.envs.disruption.data.openalex import find_merged_ids, find_pages, find_snapshot_parts
+from tokengym.envs.disruption.data.openalex import find_merged_ids
 from tokengym.envs.disruption.data.selection import BALANCES, Balance
+from tokengym.envs.disruption.data.sources import (
+    CITATIONS,
+    KINDS,
+    SCORES,
+    Kind,
+    find_files,
+)
 from tokengym.envs.disruption.data.steps import Progress, sha256
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.paper import LABEL_RULES, LabelRule
 
-Kind = Literal["openalex", "openalex-api", "sciscinet", "jsonl"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 Role = Literal["works", "merged", "scores", "citations", "papers"]
 
 
@@ -23,11 +29,12 @@ class Recipe:
     """How a set of papers is made.
 
     Attributes:
-        kind: what the source is: an `openalex` snapshot, pages of its API (`openalex-api`), tables
-            of SciSciNet-v2 (`sciscinet`), or papers that are labelled already (`jsonl`).
-        source: its folder, or one file of JSON lines.
-        texts: OpenAlex snapshot or pages with titles and abstracts for `sciscinet`, which has none.
-        last_year: last year that the source covers completely; all kinds but `jsonl` need it.
+        kind: what the source is: works of `openalex`, tables of SciSciNet-v2 (`sciscinet`), or
+            papers that are labelled already (`jsonl`); see `detect_kind`.
+        source: its folder, or one file.
+        texts: OpenAlex source with the titles and abstracts that `sciscinet` lacks; to label works
+            they must be given.
+        last_year: last year that the source covers completely; to label works it must be given.
         target: what is balanced: `disruption`, `novelty`, or `both` labels together.
         rule: label CD by `threshold` (±0.1) or by `percentile` within field and year.
         share: size of either tail of the percentile rule.
@@ -77,14 +84,9 @@ class Recipe:
             raise OptionError(f"share must be in (0, 0.5], got {self.share}")
         if self.shuffles < 0 or self.shuffles == 1:
             raise OptionError(f"shuffles must be 0 or at least 2, got {self.shuffles}")
-        if (self.texts is not None) != (self.kind == "sciscinet"):
-            raise OptionError(
-                f"texts go with kind='sciscinet', which needs them; got {self.kind!r} with "
-                f"texts={str(self.texts)!r}"
-            )
-        if self.kind != "jsonl" and self.last_year is None:
-            raise OptionError(f"kind={self.kind!r} needs last_year, the last complete year")
-        if self.target != "disruption" and not self.shuffles and self.kind.startswith("openalex"):
+        if self.texts is not None and self.kind != "sciscinet":
+            raise OptionError(f"texts go with kind='sciscinet', got {self.kind!r}")
+        if self.target != "disruption" and not self.shuffles and self.kind == "openalex":
             raise OptionError(f"target={self.target!r} needs novelty: shuffles must not be 0")
 
     @property
@@ -117,13 +119,25 @@ class Input(NamedTuple):
     sha256: str
 
 
-def find_inputs(recipe: Recipe, executor: Executor | None, progress: Progress) -> list[Input]:
-    """Find and hash the files of a recipe; works come in the order in which they count.
+class Inputs(NamedTuple):
+    """The files of a recipe.
+
+    Attributes:
+        files: those that are read; works in the order in which they count.
+        ignored: what else lies in the source's folder, by name, and what it holds.
+    """
+
+    files: list[Input]
+    ignored: Mapping[str, str]
+
+
+def find_inputs(recipe: Recipe, executor: Executor | None, progress: Progress) -> Inputs:
+    """Find and hash the files of a recipe.
 
     Raises:
         DataError: if there are none, or one cannot be read.
     """
-    listed = _list_files(recipe)
+    listed, ignored = _list_files(recipe)
     stage = "hash files"
     progress(stage, 0, len(listed))
     paths = [path for _, _, path in listed]
@@ -132,46 +146,37 @@ def find_inputs(recipe: Recipe, executor: Executor | None, progress: Progress) -
     for (role, root, path), digest in zip(listed, hashes, strict=True):
         found.append(Input(role, path.relative_to(root).as_posix(), path, root, digest))
         progress(stage, len(found), len(listed))
-    return found
+    return Inputs(found, ignored)
 
 
-def _list_files(recipe: Recipe) -> list[tuple[Role, Path, Path]]:
-    """Role, root and path of each file."""
-    root = recipe.source
-    if not root.exists():
-        raise DataError(f"there is no {root}")
+def _list_files(recipe: Recipe) -> tuple[list[tuple[Role, Path, Path]], Mapping[str, str]]:
+    """Return role, root and path of each file, and what is ignored."""
+    source = recipe.source
     if recipe.kind == "jsonl":
-        if root.is_file():
-            return [("papers", root.parent, root)]
-        return _list_matching(
-            "papers", root, "*.jsonl or *.jsonl.gz", "**/*.jsonl", "**/*.jsonl.gz"
-        )
-    if recipe.kind != "sciscinet":
-        return _list_works(root, pages=recipe.kind == "openalex-api")
-    assert recipe.texts is not None
-    tables: list[tuple[Role, str]] = [
-        ("scores", "sciscinet_papers"),
-        ("citations", "sciscinet_paperrefs"),
-    ]
-    listed = _list_works(recipe.texts, pages=any(recipe.texts.glob("page-*.jsonl.gz")))
+        return _list_records("papers", source)
+    if recipe.kind == "openalex":
+        return _list_records("works", source)
+    if not source.exists():
+        raise DataError(f"there is no {source}")
+    listed: list[tuple[Role, Path, Path]] = []
+    ignored: Mapping[str, str] = {}
+    if recipe.texts is not None:
+        listed, ignored = _list_records("works", recipe.texts)
+    tables: list[tuple[Role, str]] = [("scores", SCORES), ("citations", CITATIONS)]
     for role, name in tables:  # a table is one Parquet file or a folder of them
-        listed += _list_matching(
-            role, root, f"{name}.parquet", f"{name}.parquet", f"{name}/*.parquet"
-        )
-    return listed
+        found = [*source.glob(f"{name}.parquet"), *source.glob(f"{name}/*.parquet")]
+        if not found:
+            raise DataError(f"{source} holds no {name}.parquet")
+        listed += [(role, source, path) for path in sorted(found)]
+    return listed, ignored
 
 
-def _list_works(root: Path, *, pages: bool) -> list[tuple[Role, Path, Path]]:
-    if pages:
-        return [("works", root, path) for path in find_pages(root)]
-    parts, merged = find_snapshot_parts(root), find_merged_ids(root)
-    return [*(("works", root, p) for p in parts), *(("merged", root, p) for p in merged)]
-
-
-def _list_matching(
-    role: Role, root: Path, wanted: str, *patterns: str
-) -> list[tuple[Role, Path, Path]]:
-    files = sorted(path for pattern in patterns for path in root.glob(pattern))
-    if not files:
-        raise DataError(f"{root} holds no {wanted}")
-    return [(role, root, path) for path in files]
+def _list_records(
+    role: Literal["works", "papers"], source: Path
+) -> tuple[list[tuple[Role, Path, Path]], Mapping[str, str]]:
+    files, ignored = find_files(source, role)
+    root = source.parent if source.is_file() else source
+    listed: list[tuple[Role, Path, Path]] = [(role, root, path) for path in files]
+    if role == "works" and source.is_dir():
+        listed += [("merged", root, path) for path in find_merged_ids(root)]
+    return listed, ignored

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.data.jsonl import refuse
+from tokengym.envs.disruption.data.json_objects import refuse
 from tokengym.envs.disruption.data.openalex import parse_work_id, shorten_id
 from tokengym.envs.disruption.paper import LAST_YEAR
 

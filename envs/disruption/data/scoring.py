@@ -137,7 +137,7 @@ def score_year(
     if corpus.novelty is not None:
         novelty = np.stack([scores[number] for scores in corpus.novelty], axis=1)
     elif shuffles:
-        novelty = _shuffle_venues(corpus, first, end, seed, shuffles)
+        novelty = shuffle_venues(graph, corpus.venue, first, end, seed=seed, shuffles=shuffles)
     else:
         novelty = np.full((len(number), 2), np.nan)
     usual = _compute_field_medians(field, novelty[:, 1])
@@ -267,12 +267,31 @@ def _clean(text: str) -> str:
     return " ".join(text.encode("utf-8", "replace").decode().split())
 
 
-def _shuffle_venues(corpus: Corpus, first: int, end: int, seed: int, shuffles: int) -> FloatArray:
-    """Novelty of the papers at positions `first` to `end`, all of one year, shape (k, 2)."""
-    graph = corpus.graph
+def shuffle_venues(
+    graph: CitationGraph,
+    venue_of: npt.NDArray[np.integer[Any]],
+    first: int,
+    end: int,
+    *,
+    seed: int,
+    shuffles: int,
+) -> FloatArray:
+    """Return novelty and conventionality of papers of one year, by shuffles of venues.
+
+    Args:
+        graph: who cites whom.
+        venue_of: a number of each paper's venue, -1 if unknown, shape (n,).
+        first: position of the first paper in the graph's order.
+        end: position after the last.
+        seed: entropy of the shuffles.
+        shuffles: how many, >= 2.
+
+    Returns:
+        10th percentile and median of the pairs' z-scores, NaN if undefined, shape (end - first, 2).
+    """
     starts = np.asarray(graph.starts[first : end + 1])
     cited = np.asarray(graph.cited[starts[0] : starts[-1]])
-    venue = np.asarray(corpus.venue[graph.order[cited]])
+    venue = np.asarray(venue_of[graph.order[cited]])
     known = venue >= 0
     if not known.any():
         return np.full((end - first, 2), np.nan)

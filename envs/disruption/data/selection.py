@@ -84,13 +84,13 @@ def select_papers(
         seed: of the random choice.
 
     Raises:
-        DataError: if no year leaves papers on both sides.
+        DataError: if no year, or not the one that is asked for, leaves papers on both sides.
     """
     dropped: dict[str, int] = {}
     order = np.lexsort((candidates.key, candidates.year))
     kept = order[_find_usable(candidates.take(order), dropped)]
     year = candidates.year[kept]
-    first_test = _choose_test_year(year, window) if test_from is None else test_from
+    first_test = _choose_test_year(year, window, test_from)
     late = year >= first_test
     closed = late | (year < first_test - window)
     dropped["window not closed before the test years"] = int((~closed).sum())
@@ -124,21 +124,39 @@ def _find_usable(papers: Candidates, dropped: dict[str, int]) -> BoolArray:
     return usable
 
 
-def _choose_test_year(years: IntArray, window: int) -> int:
+def _choose_test_year(years: IntArray, window: int, asked: int | None) -> int:
     """Return the year that brings `test` nearest to its share, the later one of equals."""
     best: tuple[float, int] | None = None
-    for year in np.unique(years)[::-1].tolist():
+    for year in np.unique(years)[::-1].tolist() if asked is None else [asked]:
         test, train = int((years >= year).sum()), int((years < year - window).sum())
-        if train:
+        if train and test:
             distance = abs(test / (test + train) - TEST_SHARE)
             if best is None or distance < best[0]:
                 best = distance, year
     if best is None:
-        span = f"{len(years)} papers of {years.min()} to {years.max()}" if len(years) else "nothing"
-        raise DataError(
-            f"{span} cannot be split: test must begin more than {window} years after other papers"
-        )
+        raise DataError(_explain_split(years, window, asked))
     return best[1]
+
+
+def _explain_split(years: IntArray, window: int, asked: int | None) -> str:
+    """Return why papers of these years cannot be split, and which settings would do."""
+    if not len(years):
+        return "no paper has a label and a text of its own: there is nothing to split"
+    first, last = int(years.min()), int(years.max())
+    rule = (
+        f"{len(years)} papers of {first} to {last} cannot be split with --window {window}"
+        f"{'' if asked is None else f' and --test-from {asked}'}: the first year of test must be "
+        f"more than {window} years after some paper, and there must be papers from it on. "
+    )
+    if last - first > window:
+        years_that_do = f"{first + window + 1} to {last}"
+        return f"{rule}--test-from {years_that_do} would do"
+    if last - first > 1:
+        return (
+            f"{rule}--window {last - first - 1} or less would do, with --test-from {last}, if "
+            "citations may count for so short a time; or a source of more years"
+        )
+    return f"{rule}Only a source of at least three years would do"
 
 
 def _assign_splits(

@@ -5,46 +5,41 @@ labelled paper is the same for all.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.array_files import map_array
 from tokengym.envs.disruption.citations import CitationGraph
 from tokengym.envs.disruption.data.columns import (
     PAPER_COLUMNS,
-    SCORE_COLUMNS,
-    TEXT_COLUMNS,
-    WORK_COLUMNS,
     load_columns,
     read_numbered_works,
     save_columns,
-    stage_citations,
-    stage_merged_ids,
-    stage_papers,
-    stage_scores,
-    stage_works,
 )
 from tokengym.envs.disruption.data.jsonl import read_papers, write_papers
-from tokengym.envs.disruption.data.numbering import build_graph, number_papers
-from tokengym.envs.disruption.data.recipe import Input, Recipe, Role
-from tokengym.envs.disruption.data.sciscinet import count_row_groups
+from tokengym.envs.disruption.data.reading import (
+    Stages,
+    build_corpus,
+    list_paths,
+    number_records,
+)
+from tokengym.envs.disruption.data.recipe import Input, Recipe
 from tokengym.envs.disruption.data.scoring import Corpus, Scored, encode_labels, score_year
-from tokengym.envs.disruption.data.selection import Candidates, select_papers
-from tokengym.envs.disruption.data.steps import Done, Progress, Step, run_steps
+from tokengym.envs.disruption.data.selection import Balance, Candidates, select_papers
+from tokengym.envs.disruption.data.steps import Done, Step
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS, percentile_labels
 from tokengym.envs.disruption.paper import LabelRule, Paper
 
-_READERS: Mapping[Role, Callable[..., dict[str, Any]]] = {
-    "works": stage_works,
-    "papers": stage_papers,
-    "scores": stage_scores,
-    "citations": stage_citations,
+_WIDER: Mapping[Balance, str] = {
+    "field-year": "--balance split balances each split as a whole, --balance none keeps all papers",
+    "split": "--balance none keeps all papers",
+    "none": "Another --test-from, or more papers, would do",
 }
 _LABEL_COLUMNS = ("number", "year", "field", "disruption", "novel")
 
@@ -66,82 +61,6 @@ class Labelled(NamedTuple):
     found: dict[str, Any]
 
 
-class Stages:
-    """What the stages of one build share.
-
-    Attributes:
-        recipe: how the set is made.
-        skipped: why records were skipped, by the name of the file.
-    """
-
-    def __init__(
-        self,
-        recipe: Recipe,
-        inputs: Sequence[Input],
-        folder: Path,
-        executor: Executor | None,
-        progress: Progress,
-    ) -> None:
-        self.recipe = recipe
-        self.skipped: dict[str, list[str]] = {}
-        self._inputs = inputs
-        self._folder = folder
-        self._executor = executor
-        self._progress = progress
-
-    def inputs(self, role: Role) -> list[Input]:
-        """Return the files of one role."""
-        return [one for one in self._inputs if one.role == role]
-
-    def run(self, stage: str, steps: Sequence[Step]) -> list[Done]:
-        """Run steps that do not need each other, in the executor."""
-        return run_steps(
-            self._folder, stage, steps, executor=self._executor, progress=self._progress
-        )
-
-    def run_one(self, stage: str, name: str, inputs: Any, make: Callable[[Path], Any]) -> Done:
-        """Run one step here."""
-        return run_steps(self._folder, stage, [Step(name, inputs, make)], progress=self._progress)[
-            0
-        ]
-
-    def read(self, role: Role) -> list[Done]:
-        """Read the files of one role, tables by row groups, and note what is skipped."""
-        skip = self.recipe.skip_corrupt
-        steps, names = [], []
-        for one in self.inputs(role):
-            groups: Sequence[tuple[int, ...]] = [()]
-            if role in ("scores", "citations"):
-                skipped: list[str] | None = [] if skip else None
-                groups = [(k,) for k in range(count_row_groups(one.path, skipped))]
-                self._note(one.name, [text.replace(f"{one.root}/", "") for text in skipped or ()])
-            for group in groups:
-                key = {"name": one.name, "sha256": one.sha256, "skip": skip, "group": group}
-                make = partial(_READERS[role], one.path, *group, one.root, skip)
-                steps.append(Step(role, key, make))
-                names.append(one.name)
-        done = self.run(f"read {role}", steps)
-        for name, result in zip(names, done, strict=True):
-            self._note(name, result.notes["skipped"])
-        return done
-
-    def read_merged_ids(self) -> Done | None:
-        """Read all lists of merged ids of a snapshot, if there are any."""
-        files = self.inputs("merged")
-        if not files:
-            return None
-        skip = self.recipe.skip_corrupt
-        key = {"files": {one.name: one.sha256 for one in files}, "skip": skip}
-        make = partial(stage_merged_ids, files[0].root, skip)
-        done = self.run_one("read merged ids", "merged", key, make)
-        self._note("merged_ids", done.notes["skipped"])
-        return done
-
-    def _note(self, name: str, reasons: Sequence[str]) -> None:
-        if reasons:
-            self.skipped.setdefault(name, []).extend(reasons)
-
-
 def label(stages: Stages) -> Labelled:
     """Read the source and label its papers.
 
@@ -155,7 +74,7 @@ def _label_papers(stages: Stages) -> Labelled:
     """Label papers that have labels already: keep them, or rank by CD if the rule asks for it."""
     recipe = stages.recipe
     papers = stages.read("papers")
-    numbered = _number(stages, [(papers, PAPER_COLUMNS)], papers, None)
+    numbered = number_records(stages, [(papers, PAPER_COLUMNS)], papers, None)
     key = {"numbers": numbered.digest, "rule": recipe.rule, "share": recipe.share}
     make = partial(_stage_labels, numbered.path, recipe.rule, recipe.share)
     labels = stages.run_one("label papers", "labels", key, make)
@@ -166,17 +85,7 @@ def _label_papers(stages: Stages) -> Labelled:
 def _label_works(stages: Stages) -> Labelled:
     """Score and label works by the citations among them, year by year."""
     recipe = stages.recipe
-    works = stages.read("works")
-    if recipe.kind == "sciscinet":
-        sources = [(stages.read("scores"), SCORE_COLUMNS), (works, TEXT_COLUMNS)]
-        merged, citing, tables = None, [], stages.read("citations")
-    else:
-        sources = [(works, WORK_COLUMNS)]
-        merged, citing, tables = stages.read_merged_ids(), works, []
-    numbered = _number(stages, sources, works, merged)
-    key = {"numbers": numbered.digest, "citations": [one.digest for one in (*citing, *tables)]}
-    make = partial(build_graph, numbered.path, _paths(citing), _path(merged), _paths(tables))
-    graph = stages.run_one("build graph", "graph", key, make)
+    numbered, graph = build_corpus(stages)
     assert recipe.last_year is not None
     times = np.unique(CitationGraph.open(graph.path).times)
     options = {
@@ -220,7 +129,9 @@ def select(stages: Stages, labelled: Labelled) -> Done:
         "labels": [one.digest for one in labelled.labels],
         "recipe": stages.recipe.arguments(),
     }
-    make = partial(_stage_selection, stages.recipe, labelled.numbered.path, _paths(labelled.labels))
+    make = partial(
+        _stage_selection, stages.recipe, labelled.numbered.path, list_paths(labelled.labels)
+    )
     return stages.run_one("choose papers", "selection", key, make)
 
 
@@ -233,7 +144,7 @@ def collect(stages: Stages, labelled: Labelled, selected: Done) -> dict[str, lis
         if name in selected.files:
             key = {"sha256": one.sha256, "selected": selected.files[name], "labels": labels}
             make = partial(
-                _stage_texts, one.path, selected.path / name, _paths(labelled.labels), recipe
+                _stage_texts, one.path, selected.path / name, list_paths(labelled.labels), recipe
             )
             steps.append(Step("texts", key, make))
     texts = stages.run("write texts", steps)
@@ -241,25 +152,6 @@ def collect(stages: Stages, labelled: Labelled, selected: Done) -> dict[str, lis
         split: [p for one in texts for p in read_papers(one.path / f"{split}.jsonl")]
         for split in SPLITS
     }
-
-
-def _number(
-    stages: Stages,
-    sources: Sequence[tuple[Sequence[Done], Sequence[str]]],
-    texts: Sequence[Done],
-    merged: Done | None,
-) -> Done:
-    key = {
-        "sources": [[one.digest for one in done] for done, _ in sources],
-        "merged": None if merged is None else merged.digest,
-    }
-    make = partial(
-        number_papers,
-        [(_paths(done), names) for done, names in sources],
-        [one.notes["fields"] for one in texts],
-        _path(merged),
-    )
-    return stages.run_one("number papers", "numbers", key, make)
 
 
 def _stage_labels(numbered: Path, rule: LabelRule, share: float, folder: Path) -> None:
@@ -322,6 +214,17 @@ def _stage_selection(
         balance=recipe.balance,
         seed=recipe.seed,
     )
+    empty = [
+        name
+        for k, name in enumerate(SPLITS)
+        if name != "validation" and not (selection.split == k).any()
+    ]
+    if empty:
+        raise DataError(
+            f"no paper is left for {' and '.join(empty)}: its classes are made equally frequent "
+            f"by --balance {recipe.balance}, and one of them never occurs. "
+            f"{_WIDER[recipe.balance]}. Left out: {dict(selection.dropped)}"
+        )
     at = np.flatnonzero(selection.split >= 0)
     ends = np.cumsum([len(table[0]) for table in tables], dtype=np.int64)
     which = np.searchsorted(ends, at, side="right")
@@ -372,14 +275,6 @@ def _join_papers(
                 name = DISRUPTION_LABELS[code] if code >= 0 else None
                 paper = dataclasses.replace(paper, disruption_label=name, label_rule="percentile")
             yield split, paper
-
-
-def _paths(done: Sequence[Done]) -> list[Path]:
-    return [one.path for one in done]
-
-
-def _path(done: Done | None) -> Path | None:
-    return None if done is None else done.path
 
 
 def _part_name(part: int) -> str:
