@@ -20,11 +20,12 @@ from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.grammar import complaint, last_match
 from tokengym.envs.core.lazy import lazy_attributes
 from tokengym.envs.core.metric import Metric
+from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.rollout import Policy, Record, play
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
-from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.core.world import World
 from tokengym.envs.registration import register
 from tokengym.envs.registry import baselines, make_world, spec, specs
 from tokengym.envs.tokens.codec import ByteCodec, Codec

@@ -1,6 +1,6 @@
 """A Turn: whose turn it is, the new text, the rewards, and whether the episode is over."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -81,3 +81,18 @@ class Turn(NamedTuple):
         """Pickle the shared empty mappings as plain ones: a mapping proxy does not pickle."""
         plain = (dict(v) if isinstance(v, MappingProxyType) else v for v in self)
         return type(self), tuple(plain)
+
+
+def sum_rewards(
+    turns: Iterable[Turn],
+) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """Return the sums of several Turns' rewards by role, and of their terms."""
+    rewards: dict[str, float] = {}
+    terms: dict[str, dict[str, float]] = {}
+    for turn in turns:
+        for role, reward in turn.rewards.items():
+            rewards[role] = rewards.get(role, 0.0) + reward
+            parts = terms.setdefault(role, {})
+            for name, value in turn.terms[role].items():
+                parts[name] = parts.get(name, 0.0) + value
+    return rewards, terms

@@ -7,16 +7,16 @@ splits and indices of Tasks, the compiled Tasks, the reward grid and the declare
 
 import copy
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, ClassVar, Generic, NamedTuple, Self, cast
+from typing import Any, ClassVar, Generic, Self, cast
 
 import numpy as np
 from typing_extensions import TypeVar
 
 from tokengym.envs.core.display import html_fields
+from tokengym.envs.core.drawing import Unusable, draw_usable
 from tokengym.envs.core.errors import (
     EpisodeStateError,
     OptionError,
@@ -25,39 +25,21 @@ from tokengym.envs.core.errors import (
     TokengymError,
 )
 from tokengym.envs.core.form import ReplyForm
+from tokengym.envs.core.optimum import Optimum
+from tokengym.envs.core.paying import pay_terms
 from tokengym.envs.core.seeding import SPLITS, generator, split_of
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task, canonical_json, fingerprint, plain
-from tokengym.envs.core.turn import NOTHING, StopReason, Turn
+from tokengym.envs.core.turn import NOTHING, StopReason, Turn, sum_rewards
 from tokengym.envs.core.windows import Windows
-from tokengym.rewards.bounds import dyadic
 
 PROMPTS = ("full", "terse")
 """Prompts for models that know English, and for tiny ones that were trained on short texts."""
 
-_MOST_DRAWS = 10_000
-_MOST_REFUSALS = 200
-"""Instances without an answer after which drawing is given up: each one may take long to solve."""
 _COMPILED_TASKS_KEPT = 1024
 
 Compiled = TypeVar("Compiled", default=Any)
 """The type a world compiles its Tasks to."""
-
-
-class Optimum(NamedTuple):
-    """The best expected return of a Task.
-
-    Attributes:
-        value: the return, or an upper bound of it.
-        exact: `False` if it is a proved bound that no policy need reach.
-    """
-
-    value: float
-    exact: bool
-
-
-class Unusable(str):
-    """Why an instance is refused, for the error if all are."""
 
 
 class World(ABC, Generic[Compiled]):
@@ -185,28 +167,17 @@ class World(ABC, Generic[Compiled]):
         """Draw instances until one belongs to `split` and has an answer; return its Task."""
         rng = generator(self.spec.id, split, self.level, index, *self._drawing_options())
         windows = self._windows
-        refusals: Counter[str] = Counter()
-        draws = 0
-        while draws < _MOST_DRAWS and refusals.total() < _MOST_REFUSALS:
-            draws += 1
+
+        def draw() -> tuple[Mapping[str, Any], str]:
             if windows is None:
                 instance = plain(self._draw(rng))
-                owner = self.split_of(instance)
-            else:
-                start = windows.starts[int(rng.integers(len(windows)))]
-                instance = plain(self._draw_window(rng, start))
-                owner = windows[start]
-            if owner != split:
-                continue
-            answer = self._solve(instance, rng)
-            if isinstance(answer, Mapping):
-                return self._new_task(split, index, instance, plain(answer))
-            refusals[answer or "it has no answer"] += 1
-        reasons = "; ".join(f"{count} times: {why}" for why, count in refusals.most_common(3))
-        raise TaskError(
-            f"{self.spec.id} at level {self.level!r} gave no usable instance for {split!r} "
-            f"in {draws} draws" + (f", refused {reasons}" if reasons else "")
-        )
+                return instance, self.split_of(instance)
+            start = windows.starts[int(rng.integers(len(windows)))]
+            return plain(self._draw_window(rng, start)), windows[start]
+
+        where = f"{self.spec.id} at level {self.level!r}"
+        found = draw_usable(draw, lambda instance: self._solve(instance, rng), split, where)
+        return self._new_task(split, index, *found)
 
     def split_of(self, instance: Mapping[str, Any]) -> str:
         """Return the split that owns an instance of drawn Tasks, by its `_split_key`."""
@@ -361,14 +332,7 @@ class World(ABC, Generic[Compiled]):
         paid = [] if after is None else [after]
         while not paid or not paid[-1].done:
             paid.append(self.reply("", complete=False))
-        rewards: dict[str, float] = {}
-        terms: dict[str, dict[str, float]] = {}
-        for turn in paid:
-            for role, reward in turn.rewards.items():
-                rewards[role] = rewards.get(role, 0.0) + reward
-                parts = terms.setdefault(role, {})
-                for name, value in turn.terms[role].items():
-                    parts[name] = parts.get(name, 0.0) + value
+        rewards, terms = sum_rewards(paid)
         return paid[-1]._replace(
             rewards=rewards, terms=terms, terminated=False, truncated=True, stop_reason=reason
         )
@@ -396,34 +360,8 @@ class World(ABC, Generic[Compiled]):
     def _pay(
         self, terms: Mapping[str, Mapping[str, float]], *, final: bool
     ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-        """Round terms to the grid, sum them, and check the declared ranges.
-
-        Args:
-            terms: by role, the named parts of this step's reward.
-            final: whether the episode ends here, so that the return is checked too.
-
-        Returns:
-            the rewards by role and the rounded terms by role.
-
-        Raises:
-            RewardRangeError: if a reward or return leaves its declared range.
-        """
-        rewards: dict[str, float] = {}
-        rounded: dict[str, dict[str, float]] = {}
-        spec = self.spec
-        for role, parts in terms.items():
-            grid = {name: dyadic(value) for name, value in parts.items()}
-            reward = sum(grid.values())
-            if reward not in spec.step_range[role]:
-                spec.step_range[role].require(reward, f"{spec.id}: reward of {role!r}")
-            self._returns[role] += reward
-            rewards[role] = reward
-            rounded[role] = grid
-        if final:
-            for role, value in self._returns.items():
-                if value not in spec.return_range[role]:
-                    spec.return_range[role].require(value, f"{spec.id}: return of {role!r}")
-        return rewards, rounded
+        """Return this step's rewards and rounded terms by role, in range; see `pay_terms`."""
+        return pay_terms(self.spec, self._returns, terms, final=final)
 
     def _end(
         self,

@@ -12,11 +12,12 @@ from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.form import ReplyForm, nearness
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.label_noise import outcomes_of_label
+from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
-from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.core.world import World
 from tokengym.envs.disruption.compiled import WRITERS, CompiledTask, compile_task
 from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
 from tokengym.envs.disruption.evidence import (

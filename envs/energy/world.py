@@ -6,13 +6,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from tokengym.envs.core.drawing import Unusable
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.form import ReplyForm, nearness
+from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.tables import Source
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
-from tokengym.envs.core.world import Optimum, Unusable, World
+from tokengym.envs.core.world import World
 from tokengym.envs.energy import generator
 from tokengym.envs.energy.compiled import CompiledTask, compile_task
 from tokengym.envs.energy.data import TimeSeries

@@ -9,10 +9,11 @@ import numpy as np
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.label_noise import outcomes_of_label
+from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
-from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.core.world import World
 from tokengym.envs.forecasting.coherence import incoherence
 from tokengym.envs.forecasting.compiled import (
     CompiledTask,

@@ -9,12 +9,13 @@ import numpy as np
 
 from tokengym.envs.core.errors import EpisodeStateError, TaskError
 from tokengym.envs.core.form import ReplyForm
+from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.tables import Source
 from tokengym.envs.core.task import Task, canonical_json, plain
 from tokengym.envs.core.turn import Turn
-from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.core.world import World
 from tokengym.envs.warehouse.compiled import (
     CompiledPick,
     CompiledStock,

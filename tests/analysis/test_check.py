@@ -13,10 +13,11 @@ from tokengym.agents.analysis.check_tables import headroom_table
 from tokengym.agents.analysis.evaluate import evaluate
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.rollout import Policy, Record
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
-from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, make_world
 from tokengym.rewards.bounds import RewardRangeError
 

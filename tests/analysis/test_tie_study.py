@@ -26,8 +26,8 @@ from tokengym.agents.analysis.ties import (
 )
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.world import Optimum
 from tokengym.rewards.control import SAFE_RETURN
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.ties import tie_counts

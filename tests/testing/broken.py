@@ -10,11 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from tests.testing.thermometer import ROLE, Thermometer
+from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
-from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.core.world import World
 from tokengym.rewards.bounds import Range
 
 # Tasks

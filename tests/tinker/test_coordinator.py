@@ -21,10 +21,11 @@ from tinker_cookbook.rl.types import Trajectory
 from tokengym.agents.tinker import Coordinator, Member
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
+from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
-from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world
 from tokengym.envs.tokens.codec import ByteCodec, Reply
 from tokengym.rewards.bounds import Range

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
-from tokengym.envs.core.world import Optimum, World
+from tokengym.envs.core.world import World
 from tokengym.rewards.bounds import Range
 
 ROLES = ("first", "second")

@@ -1,0 +1,15 @@
+"""The best that a Task allows."""
+
+from typing import NamedTuple
+
+
+class Optimum(NamedTuple):
+    """The best expected return of a Task.
+
+    Attributes:
+        value: the return, or an upper bound of it.
+        exact: `False` if it is a proved bound that no policy need reach.
+    """
+
+    value: float
+    exact: bool

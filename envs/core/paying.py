@@ -1,0 +1,44 @@
+"""Paying for a step: terms on the reward grid, within the ranges that a world declares."""
+
+from collections.abc import Mapping, MutableMapping
+
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.rewards.bounds import dyadic
+
+
+def pay_terms(
+    spec: WorldSpec,
+    returns: MutableMapping[str, float],
+    terms: Mapping[str, Mapping[str, float]],
+    *,
+    final: bool,
+) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """Round terms to the grid, add their sums to the returns, and check the declared ranges.
+
+    Args:
+        spec: declares the ranges.
+        returns: what each role has earned so far; what it earns now is added.
+        terms: by role, the named parts of this step's reward.
+        final: whether the episode ends here, so that the returns are checked too.
+
+    Returns:
+        the rewards by role and the rounded terms by role.
+
+    Raises:
+        RewardRangeError: if a reward or return leaves its declared range.
+    """
+    rewards: dict[str, float] = {}
+    rounded: dict[str, dict[str, float]] = {}
+    for role, parts in terms.items():
+        grid = {name: dyadic(value) for name, value in parts.items()}
+        reward = sum(grid.values())
+        if reward not in spec.step_range[role]:
+            spec.step_range[role].require(reward, f"{spec.id}: reward of {role!r}")
+        returns[role] += reward
+        rewards[role] = reward
+        rounded[role] = grid
+    if final:
+        for role, value in returns.items():
+            if value not in spec.return_range[role]:
+                spec.return_range[role].require(value, f"{spec.id}: return of {role!r}")
+    return rewards, rounded
