@@ -62,7 +62,10 @@ def audit(
         console.print(_table("Dropped", ("rows", "why", "first"), lines))
     found = _leaks(report)
     lines = [(f"{count:,}", *_GUARDS[name]) for name, count in found.items() if count]
-    console.print(_table("What would leak", ("found", "what", "done"), lines))
+    if lines:
+        console.print(_table("What would leak", ("found", "what", "done"), lines))
+    else:
+        console.print("Nothing was found that would leak.")
     if every:
         for one in (*report.rejected, *report.refused):
             console.print(str(one), markup=False, soft_wrap=True)

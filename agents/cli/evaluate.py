@@ -91,7 +91,7 @@ def evaluate(
     config = EvaluationConfig(
         worlds=worlds,
         policies=tuple(policy),
-        tasks=tasks or _count_tasks(worlds, split, options),
+        tasks=_count_tasks(worlds, split, options) if tasks is None else tasks,
         rollouts=rollouts,
         split=split,
         options=options,
@@ -118,7 +118,8 @@ def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str,
         for name, level in worlds
     ]
     counted = [size for size in sizes if size is not None]
-    return max(counted, default=_USUAL_TASKS)
+    # The least that an evaluation takes, so that it says which split has fewer.
+    return max([2, *counted]) if counted else _USUAL_TASKS
 
 
 def _evaluate(config: EvaluationConfig, out: Path, concurrency: int, *, as_json: bool) -> None:

@@ -163,6 +163,22 @@ def test_autocast_questions_are_read_without_the_crowd(tmp_path: Path) -> None:
     assert len(reasons(world)) == 3
 
 
+def test_a_question_of_autocast_and_its_negation_share_an_event(tmp_path: Path) -> None:
+    rows = [
+        autocast(n // 2, question=f"Will team {n // 2}{' not' * (n % 2)} qualify?", answer=answer)
+        for n, answer in enumerate(["yes", "no"] * 6)
+    ]
+    world = world_of(write(tmp_path / "autocast.json", rows))
+    assert not reasons(world)
+    seen: dict[str, set[str]] = {}
+    for name in SPLITS:
+        for index in range(world.size(name) or 0):
+            answer = world.task(name, index).answer
+            seen.setdefault(answer["event"], set()).add(f"{name} {answer['outcome']}")
+    assert all(len(splits) == 2 for splits in seen.values())
+    assert all(len({one.split()[0] for one in splits}) == 1 for splits in seen.values())
+
+
 def question_set() -> dict[str, Any]:
     common = {"freeze_datetime": "2025-01-01T00:00:00+00:00", "background": "N/A"}
     return {

@@ -47,7 +47,7 @@ class Reading:
         self.refused: list[Rejection] = []
         self._kept: dict[_Key, tuple[Record, Place]] = {}
         self._snapshots: dict[_Key, list[datetime]] = {}
-        self._asked: dict[str, _Key] = {}
+        self._asked: dict[tuple[str, str], _Key] = {}
         self._contradicted: set[_Key] = set()
         self._pairing = Pairing()
 
@@ -106,7 +106,7 @@ class Reading:
             return
         record = self._sanitised(record, place)
         key = (record.event, _folded(record.question), tuple(map(_folded, record.labels)))
-        if self._asked.setdefault(record.key, key) != key:
+        if self._asked.setdefault((record.key, record.part), key) != key:
             key_shown = quoted(record.key)
             self._reject(place, f"the id was used before for another question: {key_shown}")
         elif key not in self._kept:

@@ -1,8 +1,9 @@
 """Autocast: questions of forecasting tournaments: true/false, multiple choice, or numeric.
 
 A numeric answer is a share of the span from `min` to `max` of `choices`, whose fifths are the
-thresholds. `close_time` may be when the answer was out: it orders splits and is never shown. The
-crowd's forecasts were made after the question was asked and are not read.
+thresholds. A question and its negation have one id: both are read, on one event. `close_time` may
+be when the answer was out: it orders splits and is never shown. The crowd's forecasts were made
+after the question was asked and are not read.
 """
 
 from tokengym.envs.forecasting.data import fields
@@ -48,6 +49,7 @@ def records(row: Row) -> list[Parsed]:
             asked="publish_time",
             labels=labels,
             ordered=kind == "num",
+            part=fields.text(row, "question"),
         )
     ]
 

@@ -15,6 +15,7 @@ def question(
     asked: str,
     labels: tuple[str, ...] = (),
     ordered: bool = False,
+    part: str = "",
 ) -> Record:
     """Return the question of a row that has an `id` and a `question`.
 
@@ -26,6 +27,7 @@ def question(
         asked: field of the moment it was asked.
         labels: names of the outcomes; none for a yes/no question.
         ordered: whether the outcomes are in order.
+        part: what tells it from other questions of the same id.
 
     Raises:
         RowError: if a field is missing or unusable.
@@ -42,4 +44,5 @@ def question(
         labels=labels,
         outcome=outcome,
         ordered=ordered,
+        part=part,
     )
