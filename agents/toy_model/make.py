@@ -124,7 +124,7 @@ def make_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
         "num_attention_heads": WIDTH // HEAD,
         "num_key_value_heads": WIDTH // HEAD,
         "head_dim": HEAD,
-        "max_position_embeddings": 8192,
+        "max_position_embeddings": 16384,
         "tie_word_embeddings": True,
         "bos_token_id": None,
         "eos_token_id": tokenizer.convert_tokens_to_ids(CLOSE),

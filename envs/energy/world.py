@@ -17,7 +17,7 @@ from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.energy import generator
 from tokengym.envs.energy.compiled import CompiledTask, compile_task
-from tokengym.envs.energy.data import TimeSeries
+from tokengym.envs.energy.data import Report, TimeSeries
 from tokengym.envs.energy.devices import check_devices, check_number, series_from
 from tokengym.envs.energy.grammar import expected, forms, read_commands
 from tokengym.envs.energy.house import House
@@ -285,6 +285,11 @@ class EnergyWorld(World[CompiledTask]):
         step = min(self._step, plant.steps - 1)
         missed = tuple(rounded_up(safety) for safety in self._safety)
         return Shown(step, plant.seen(step, self._state), plant.foreseen(step), missed)
+
+    @property
+    def data_report(self) -> Report | None:
+        """What was read of the files of `data`, and what was left out; `None` without data."""
+        return None if self._series is None else self._series.report
 
     @property
     def reply_form(self) -> ReplyForm:

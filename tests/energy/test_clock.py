@@ -53,6 +53,7 @@ def test_a_window_shows_the_hours_of_its_own_stretch(tmp_path: Path, world_of: W
     world, series = world_of("day", data=path), read(path)
     for task in world.first_tasks("train", 8):
         at = int(task.instance["source"].partition(":")[2])
+        assert world.data_report == series.report
         assert task.instance["start"] == (at if at < 100 else at + 5) % 24 * 60
         assert tuple(task.instance["pv"]) == series.pv[at : at + 24]
 
