@@ -90,7 +90,7 @@ def compile_task(
         case,
         WRITERS[prompt].opening(case),
         tuple(gold),
-        MappingProxyType(_read_windows(task)),
+        _read_windows(task),
         tuple(truths),
         known,
         tuple(posteriors),
