@@ -1,5 +1,6 @@
 """Columns of the files: how they are called, which kind of file has them, and rows under them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -28,6 +29,10 @@ NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
 """Other names of a column, the usual one first."""
 
 
+_NUMERIC = {"JOBPRP layout": re.compile(r"\d+"), "JOBPRP orders": re.compile(r"\d+\s+\d+")}
+"""First lines of the numeric files of order picking."""
+
+
 class Refusal(NamedTuple):
     """What a reader left out of a file.
 
@@ -41,11 +46,14 @@ class Refusal(NamedTuple):
 
 
 def kind_of(path: Source) -> str:
-    """Return the kind of a file by its first line; `layout` for a map, empty if it is none."""
+    """Return the kind of a file by its first line; empty if it is of no known kind."""
     first = next(iter(read_text(path).strip().splitlines()), "")
     columns = set(map(column_name, first.split(",")))
     for kind, needed in KINDS.items():
         if not _missing(columns, needed):
+            return kind
+    for kind, pattern in _NUMERIC.items():
+        if pattern.fullmatch(first.strip()):
             return kind
     return "layout" if first and not set(first.lower()) - set("xg. ") else ""
 

@@ -49,7 +49,7 @@ class OrderBook(Immutable):
     Attributes:
         name: file they come from, for refusals.
         layout: slots and walkways.
-        stock: units by slot.
+        stock: units by slot; empty if slots never run out.
         orders: the orders, by release; the time unit is a minute, and a step takes one. Those
             larger than a trip are split where they are played.
         lines: line of the file each order begins on.
@@ -114,9 +114,11 @@ class OrderBook(Immutable):
             release = order.release - first if level.spread else 0
             times = {"release": release, "due": order.due - first}
             orders.append({**order.plain(), **times, "id": f"O{number}"})
-        stock = {slot: self.stock[slot] for order in window for slot, _ in order.lines}
+        stock = {
+            slot: self.stock[slot] for order in window for slot, _ in order.lines if self.stock
+        }
         site = site_of(level, self.layout).plain()
-        return {"mode": "pick", "site": site, "orders": orders, "stock": stock}
+        return {"mode": "pick", "site": site, "orders": orders, "stock": stock or None}
 
     def outcomes(self, _at: int, _instance: Mapping[str, Any]) -> None:
         """Return `None`: a shift has no random outcomes."""
