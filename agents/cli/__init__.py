@@ -20,6 +20,7 @@ from tokengym.agents.cli.serve import PASS_THROUGH, serve
 from tokengym.agents.cli.serve_env import serve_env
 from tokengym.agents.cli.ties import ties
 from tokengym.agents.cli.train import train
+from tokengym.agents.cli.verify import verify
 from tokengym.agents.cli.view import view
 from tokengym.agents.cli.worlds import worlds
 from tokengym.envs.core.errors import TokengymError
@@ -53,6 +54,7 @@ app.command()(worlds)
 app.command()(play)
 app.command()(check)
 app.command()(evaluate)
+app.command()(verify)
 app.command()(rollouts)
 app.command()(export)
 app.command()(ties)

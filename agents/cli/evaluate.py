@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _USUAL_TASKS = 64
 _INTERRUPTED = 130
-_DIFFERS = 1
 _UNNAMED = "[]@/:. "
 
 
@@ -68,17 +67,8 @@ def evaluate(
     concurrency: Annotated[int, typer.Option(min=1, help="requests to an endpoint at once")] = 16,
     out: Annotated[Path | None, typer.Option(help="the folder to create or to resume")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
-    verify_file: Annotated[
-        Path | None,
-        typer.Option("--verify", help="play an evaluation's rollouts again and compare; offline"),
-    ] = None,
 ) -> None:
     """Evaluate policies on the same Tasks. The same command again goes on where it was stopped."""
-    if verify_file is not None:
-        if world or policy:
-            raise OptionError("--verify takes an evaluation's folder alone")
-        _verify(verify_file)
-        return
     if not world or not policy:
         raise OptionError("name at least one world and one --policy")
     prices = None
@@ -175,16 +165,3 @@ def _folder_of(config: EvaluationConfig) -> Path:
     policies = "-".join(Path(policy).name for policy in named)
     name = "".join("_" if letter in _UNNAMED else letter for letter in f"{worlds}-{policies}")
     return Path("evaluations") / f"{name[:80]}-{config.key}"
-
-
-def _verify(path: Path) -> None:
-    from tokengym.agents.evaluation.folder import EvaluationFolder
-    from tokengym.agents.evaluation.verify import verify
-
-    found = verify(EvaluationFolder.open(path))
-    for difference in found.differences:
-        typer.echo(difference)
-    if found.differences:
-        typer.echo(f"{len(found.differences)} differences in {found.rollouts} rollouts")
-        raise typer.Exit(_DIFFERS)
-    typer.echo(f"{found.rollouts} rollouts played again: all agree to the bit")

@@ -29,7 +29,7 @@ class Verdict(NamedTuple):
     differences: list[str]
 
 
-def verify(folder: EvaluationFolder) -> Verdict:
+def verify_evaluation(folder: EvaluationFolder) -> Verdict:
     """Play every rollout of an evaluation again, and work its results out again.
 
     Texts read, rewards, terms, metrics, stop reasons and returns of each rollout, the fingerprints
@@ -68,7 +68,11 @@ def verify(folder: EvaluationFolder) -> Verdict:
                 differences.append(f"{world.name} {policy}: not every rollout is there once")
             for record in records:
                 where = f"{world.name} {policy}, Task {record.index}, {record.origin.member}"
-                differences += [f"{where}: {what}" for what in replay_differences(record, tasks)]
+                if not record.origin.group < len(tasks):
+                    differences.append(f"{where}: there is no Task {record.origin.group}")
+                    continue
+                found = replay_differences(record, tasks[record.origin.group])
+                differences += [f"{where}: {what}" for what in found]
     recorded_results = data["results"]
     if recorded_results is None:
         differences.append("the evaluation is not finished: it has no results")
@@ -79,12 +83,8 @@ def verify(folder: EvaluationFolder) -> Verdict:
     return Verdict(count, differences)
 
 
-def replay_differences(record: RolloutRecord, tasks: list[Task]) -> Iterator[str]:
-    """Yield in what a rollout differs from its record when its replies are played again."""
-    if not record.origin.group < len(tasks):
-        yield f"there is no Task {record.origin.group}"
-        return
-    task = tasks[record.origin.group]
+def replay_differences(record: RolloutRecord, task: Task) -> Iterator[str]:
+    """Yield in what a rollout of a Task differs from its record when it is played again."""
     if (task.fingerprint, task.index) != (record.fingerprint, record.index):
         yield "it is of another Task"
         return

@@ -11,7 +11,7 @@ from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError, EndpointName
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import run_evaluation
-from tokengym.agents.evaluation.verify import verify
+from tokengym.agents.evaluation.verify import verify_evaluation
 from tokengym.agents.rollouts import RolloutRecord
 from tokengym.envs.core.errors import OptionError
 
@@ -50,7 +50,7 @@ def test_a_model_reads_the_whole_conversation_each_turn(tmp_path: Path) -> None:
     assert {(body["temperature"], body["max_tokens"]) for body in endpoint.asked} == {(1.0, 1024)}
     assert (record.origin.temperature, record.origin.max_tokens) == (1.0, 1024)
     assert record.turns[-1].prompt_tokens == len(json.dumps(whole[:-1]))
-    assert verify(EvaluationFolder(tmp_path)).differences == []
+    assert verify_evaluation(EvaluationFolder(tmp_path)).differences == []
 
 
 def test_errors_of_the_moment_are_tried_again_and_requests_are_bounded(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_refusals_and_cut_off_replies_are_recorded_as_such(tmp_path: Path) -> No
     (result,) = EvaluationFolder(tmp_path).read()["results"]["policies"]
     assert result["refused"]["value"] == pytest.approx(2 / 3)
     assert result["cut_off"]["value"] == pytest.approx(1 / 3)
-    assert verify(EvaluationFolder(tmp_path)).differences == []
+    assert verify_evaluation(EvaluationFolder(tmp_path)).differences == []
 
 
 def test_what_was_stopped_goes_on_and_nothing_is_asked_twice(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_what_was_stopped_goes_on_and_nothing_is_asked_twice(tmp_path: Path) -> 
     assert [(r.origin.group, r.origin.member) for r in records] == [
         (group, member) for group in range(6) for member in range(2)
     ]
-    assert verify(EvaluationFolder(tmp_path)).differences == []
+    assert verify_evaluation(EvaluationFolder(tmp_path)).differences == []
 
 
 def test_a_limit_by_its_newer_name_is_tried_where_it_is_asked_for(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_half_a_surrogate_pair_is_played_as_it_can_be_written(tmp_path: Path) ->
     with serving(Endpoint(lambda body: ("\ud83d Probability: 0.4", "stop", None))) as endpoint:
         records = run(endpoint, tmp_path, tasks=2)
     assert {record.turns[0].said for record in records} == {"? Probability: 0.4"}
-    assert verify(EvaluationFolder(tmp_path)).differences == []
+    assert verify_evaluation(EvaluationFolder(tmp_path)).differences == []
 
 
 @pytest.mark.parametrize(

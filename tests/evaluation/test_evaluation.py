@@ -17,7 +17,7 @@ from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.report import evaluation_report, write_tables
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import run_evaluation
-from tokengym.agents.evaluation.verify import verify
+from tokengym.agents.evaluation.verify import verify_evaluation
 from tokengym.agents.event_loop import run_async
 from tokengym.envs import baselines, make_world
 from tokengym.envs.core.errors import DataError, OptionError, UnknownWorldError
@@ -90,7 +90,7 @@ def test_policies_of_a_world_are_compared_in_pairs(done: tuple[Results, Path]) -
 
 def test_it_is_played_again_offline_and_agrees(done: tuple[Results, Path]) -> None:
     _, folder = done
-    assert verify(EvaluationFolder.open(folder / "evaluation.json")) == (48, [])
+    assert verify_evaluation(EvaluationFolder.open(folder / "evaluation.json")) == (48, [])
 
 
 def _said_otherwise(data: dict[str, Any]) -> None:
@@ -120,7 +120,7 @@ def test_a_changed_bit_is_found(
             change(lines[0])
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (copy / "rollouts" / file.name).write_text(text)
-    found = verify(EvaluationFolder(copy))
+    found = verify_evaluation(EvaluationFolder(copy))
     assert found.rollouts == 48
     assert {line.partition(", ")[0] for line in found.differences} == {
         "warehouse:pick_small noisy",
@@ -161,7 +161,9 @@ def test_an_unfinished_one_is_not_verified(tmp_path: Path) -> None:
     folder = EvaluationFolder(tmp_path)
     data = json.loads(folder.file.read_text())
     folder.file.write_text(json.dumps({**data, "results": None}))
-    assert verify(folder).differences == ["the evaluation is not finished: it has no results"]
+    assert verify_evaluation(folder).differences == [
+        "the evaluation is not finished: it has no results"
+    ]
 
 
 def test_another_evaluation_is_refused_in_its_folder(done: tuple[Results, Path]) -> None:

@@ -1,0 +1,33 @@
+"""`tokengym verify`: play the rollouts of an evaluation or a run again, offline."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tokengym.envs.core.errors import OptionError
+
+_DIFFERS = 1
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(help="folder of an evaluation, or of a training run")],
+) -> None:
+    """Play every rollout on record again and compare to the bit; no model is asked."""
+    from tokengym.agents.evaluation.folder import EvaluationFolder
+    from tokengym.agents.evaluation.verify import verify_evaluation
+    from tokengym.agents.evaluation.verify_run import verify_run
+    from tokengym.agents.training.run import Run
+
+    if Run(folder).exists:
+        found = verify_run(Run.open(folder))
+    elif not folder.exists():
+        raise OptionError(f"{folder} does not exist")
+    else:
+        found = verify_evaluation(EvaluationFolder.open(folder))
+    for difference in found.differences:
+        typer.echo(difference)
+    if found.differences:
+        typer.echo(f"{len(found.differences)} differences in {found.rollouts} rollouts")
+        raise typer.Exit(_DIFFERS)
+    typer.echo(f"{found.rollouts} rollouts played again: all agree to the bit")

@@ -1,0 +1,75 @@
+"""Verifying a training run offline: every rollout on record is played again, to the bit."""
+
+from collections.abc import Iterator
+
+from tokengym.agents.evaluation.verify import Verdict, replay_differences
+from tokengym.agents.rollouts import RolloutRecord, evaluation_segment
+from tokengym.agents.training.outcome import Evaluation
+from tokengym.agents.training.run import Run
+from tokengym.envs.core.task import Task, canonical_json
+from tokengym.envs.registry import make_world
+
+Returns = tuple[float, ...]
+
+
+def verify_run(run: Run) -> Verdict:
+    """Play the rollouts of a run again, those of training as far as they were kept.
+
+    Texts read, rewards, terms, metrics, stop reasons and returns of each rollout and the
+    fingerprints of the Tasks must be as recorded, and the held-out evaluations must follow from
+    their rollouts. No model is asked: its replies are those on record.
+
+    Raises:
+        DataError: if the folder is damaged.
+    """
+    differences: list[str] = []
+    count = 0
+    drawn: dict[tuple[str, ...], Task] = {}
+    returns: dict[str, list[Returns]] = {}
+    for segment in run.rollouts.segments():
+        by_role: dict[tuple[str, str, str], dict[tuple[int, int], float]] = {}
+        for record in run.rollouts.read(segment.name):
+            count += 1
+            origin = record.origin
+            where = f"{segment.name} {record.role}, Task {origin.group}, {origin.member}"
+            found = replay_differences(record, _task_of(record, drawn))
+            differences += [f"{where}: {what}" for what in found]
+            place = origin.group, origin.member
+            by_role.setdefault((record.world, record.level, record.role), {})[place] = record.total
+        returns[segment.name] = [
+            tuple(found[place] for place in sorted(found)) for found in by_role.values()
+        ]
+    outcome = run.outcome
+    for name, evaluation in (
+        ("before", run.evaluation_before),
+        ("after", None if outcome is None else outcome.after),
+    ):
+        if evaluation is None:
+            continue
+        prefix = evaluation_segment(name)
+        played = [one for of, listed in returns.items() if of.startswith(prefix) for one in listed]
+        differences += [
+            f"the evaluation {name} does not follow from its rollouts"
+            for stated in _evaluations(evaluation)
+            if tuple(stated.returns_by_task) not in played
+        ]
+    return Verdict(count, differences)
+
+
+def _evaluations(evaluation: Evaluation) -> Iterator[Evaluation]:
+    """Yield an evaluation, that at a low temperature, and those of other roles and worlds."""
+    yield evaluation
+    if evaluation.low is not None:
+        yield from _evaluations(evaluation.low)
+    for other in evaluation.others.values():
+        yield from _evaluations(other)
+
+
+def _task_of(record: RolloutRecord, drawn: dict[tuple[str, ...], Task]) -> Task:
+    """Return the Task of a rollout, drawn once."""
+    options = canonical_json(dict(record.origin.options))
+    key = record.world, record.level, options, record.split, str(record.index)
+    if key not in drawn:
+        world = make_world(record.world, record.level, **record.origin.options)
+        drawn[key] = world.task(record.split, record.index)
+    return drawn[key]
