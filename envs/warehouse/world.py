@@ -113,6 +113,11 @@ class WarehouseWorld(World[CompiledTask]):
         return self._session
 
     @property
+    def records(self) -> Records | None:
+        """The user's data, of which `refused` lists what was left out; `None` without any."""
+        return self._records
+
+    @property
     def reply_form(self) -> ReplyForm:
         """A trip in one line, or a line for each item to reorder."""
         return self.session.form

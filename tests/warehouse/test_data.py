@@ -19,6 +19,7 @@ from tokengym.envs.warehouse.data import (
 )
 from tokengym.envs.warehouse.data.records import LEAST_HISTORY, OrderBook, SalesHistory
 from tokengym.envs.warehouse.layout import AisleLayout, MapLayout
+from tokengym.envs.warehouse.world import WarehouseWorld
 
 MAP = """
 . . . . .
@@ -314,14 +315,15 @@ def test_an_order_larger_than_a_trip_becomes_several(tmp_path: Path) -> None:
 def test_size_counts_windows(tmp_path: Path) -> None:
     slots = write(tmp_path, "slots.csv", SLOTS)
     orders = write(tmp_path, "orders.csv", orders_csv(43))
-    world = make_world("warehouse", "pick_small", data=[orders, slots])
+    world = WarehouseWorld.cast(make_world("warehouse", "pick_small", data=[orders, slots]))
     assert [world.size(split) for split in SPLITS] == [6, 2, 2]
+    assert world.records == read([orders, slots])
     windows = [t.instance["window"] for split in SPLITS for t in world.first_tasks(split, 99)]
     assert windows == list(range(0, 40, 4))
     demand = write(tmp_path, "demand.csv", demand_csv(LEAST_HISTORY + 35))
-    world = make_world("warehouse", "stock_small", data=demand)
-    assert [world.size(split) for split in SPLITS] == [2 * 3, 3, 3]
-    assert [t.instance["items"][0]["article"] for t in world.first_tasks("test", 9)] == [*"abc"]
+    sold = make_world("warehouse", "stock_small", data=demand)
+    assert [sold.size(split) for split in SPLITS] == [2 * 3, 3, 3]
+    assert [t.instance["items"][0]["article"] for t in sold.first_tasks("test", 9)] == [*"abc"]
 
 
 @pytest.mark.parametrize("quantity", ["1000000000", "10001", "9" * 400, "9" * 5000])
