@@ -10,7 +10,7 @@ is the bound of what the exact posterior can earn. Returns are scored against th
 (`label=expected`), so that no policy stands above the bound by luck. The second has how often pairs
 of rollouts of the noisy policy tie when scored on outcomes, for the whole reward and for
 correctness alone; how far Bayes (the oracle) stays below its bound and how many runs of any policy
-exceed it; and the time to draw a Task.
+exceed it; and the processor time to draw a Task.
 """
 
 import argparse
@@ -49,9 +49,9 @@ def measure(level: str, target: str, challenger: str, count: int) -> dict[str, C
     }
     tasks, seconds = [], []
     for index in range(count):
-        start = time.perf_counter()
+        start = time.process_time()
         tasks.append(world.task("test", index))
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     rescored = [exact.adopt(task) for task in tasks]
     bounds = [exact.optimum(task)[PREDICTOR].value for task in rescored]
     returns, earned_by = {}, {}
@@ -100,7 +100,7 @@ def markdown(levels: Mapping[str, Mapping[str, Cells]]) -> str:
         f"{returns}\n\n"
         "Share of pairs within a group of `noisy` that tie on outcomes, whole reward / correctness "
         "alone, by group size; how far\nBayes stays below its bound and how many runs exceed it; "
-        f"median milliseconds:\n\n{ties}"
+        f"median milliseconds of a processor:\n\n{ties}"
     )
 
 

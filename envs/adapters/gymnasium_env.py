@@ -128,6 +128,8 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         if unknown := sorted(set(options) - set(_RESET_OPTIONS)):
             raise OptionError(f"reset takes the options {list(_RESET_OPTIONS)}, got {unknown}")
         self._task = self._config.choose_task(self.np_random, options)
+        # A generator of their own, so that who plays another role chooses no later Task.
+        (self._opponents_rng,) = self.np_random.spawn(1)
         self._transcript, self._replies = [], []
         self._episode, turn = self._config.start(self._task)
         turn, _ = self._play_opponents(turn)
@@ -167,7 +169,7 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
     def _play_opponents(self, turn: Turn, earned: float = 0.0) -> tuple[Turn, float]:
         """Let the opponents reply until it is our turn again or the episode is over."""
         while not turn.done and turn.role != self.role:
-            reply, turn = self._config.reply_opponent(self._episode, turn, self.np_random)
+            reply, turn = self._config.reply_opponent(self._episode, turn, self._opponents_rng)
             self._replies.append(reply.text)
             earned += turn.rewards.get(self.role, 0.0)
         return turn, earned

@@ -134,6 +134,8 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
             generator, _ = seeding.np_random(seed)
         self._generator = generator
         self._task = self._config.choose_task(generator, options or {})
+        # A generator of their own, so that who plays another role chooses no later Task.
+        (self._opponents_rng,) = generator.spawn(1)
         self.agents = list(self.possible_agents)
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -214,11 +216,10 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
 
     def _play_opponents(self) -> None:
         """Let the opponents reply until it is an agent's turn or the episode is over."""
-        assert self._generator is not None
         turn = self._turn
         while turn is not None and not turn.done and turn.role in self._config.opponents:
             role = turn.role
-            reply, turn = self._config.reply_opponent(self._episode, turn, self._generator)
+            reply, turn = self._config.reply_opponent(self._episode, turn, self._opponents_rng)
             self._replies.append(reply.text)
             self._transcript.append(f"{role}> {reply.text}")
             self._record(turn)
