@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext, ForkServerProcess
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO
 
@@ -74,7 +75,7 @@ class ForkedService:
         self, arguments: Sequence[str], environment: Mapping[str, str], log: IO[bytes]
     ) -> None:
         read, write = self.context.Pipe(duplex=False)
-        self._process = self.context.Process(  # type: ignore[attr-defined]
+        self._process: BaseProcess = self.context.Process(  # type: ignore[attr-defined]
             target=_serve, args=(list(arguments), dict(environment), Path(log.name), write)
         )
         self._process.start()
