@@ -1,6 +1,6 @@
 """Every world and level as an Inspect task: it plays turns and scores return, skill and form."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from tokengym.agents.evaluation.yardstick import yardstick_on
 from tokengym.envs.adapters.rollouts import Rollout, Rollouts
 from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.registry import specs
 from tokengym.rewards.skill import Yardstick
 
 _REPLIES = "tokengym_replies"
@@ -149,33 +151,19 @@ def score_episode(rollouts: Rollouts) -> Scorer:
     return score
 
 
-@task
-def forecast(
-    level: str | None = None, split: str = "test", samples: int = 100, **options: Any
-) -> Task:
-    """One question, one probability, scored by a strictly proper rule."""
-    return world_task("forecast", level, split=split, samples=samples, **options)
+def _declare(row: WorldSpec) -> Callable[..., Task]:
+    """Declare a world's task by its short name, as `inspect eval tokengym/NAME` finds it."""
+
+    def declared(
+        level: str | None = None, split: str = "test", samples: int = 100, **options: Any
+    ) -> Task:
+        return world_task(row.id, level, split=split, samples=samples, **options)
+
+    declared.__doc__ = row.summary
+    return task(name=row.short_name)(declared)
 
 
-@task
-def warehouse(
-    level: str | None = None, split: str = "test", samples: int = 100, **options: Any
-) -> Task:
-    """A shift lead batches orders, routes trips and reorders stock."""
-    return world_task("warehouse", level, split=split, samples=samples, **options)
-
-
-@task
-def energy(
-    level: str | None = None, split: str = "test", samples: int = 100, **options: Any
-) -> Task:
-    """Run a battery or a heat pump at least cost above a graded safety floor."""
-    return world_task("energy", level, split=split, samples=samples, **options)
-
-
-@task
-def disruption(
-    level: str | None = None, split: str = "test", samples: int = 100, **options: Any
-) -> Task:
-    """Predict whether a paper is disruptive, be challenged, and answer again."""
-    return world_task("disruption", level, split=split, samples=samples, **options)
+TASKS: Mapping[str, Callable[..., Task]] = {
+    row.short_name: _declare(row) for row in specs().values()
+}
+"""The task of each registered world, by short name."""

@@ -82,7 +82,7 @@ def test_an_evaluation_plays_the_same_episodes(
 
 @pytest.mark.parametrize(("world", "level"), LEVELS)
 def test_every_level_is_a_task(world: str, level: str) -> None:
-    task = getattr(adapter, world)(level=level, samples=1)
+    task = adapter.TASKS[world](level=level, samples=1)
     (sample,) = task.dataset
     first = make_world(world, level)
     assert sample.id == first.task("test", 0).fingerprint
