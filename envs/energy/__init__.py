@@ -27,6 +27,8 @@ SPEC = WorldSpec(
     render="tokengym.envs.energy.render:render_episode",
     metrics="tokengym.envs.energy.report:METRICS",
     scores="tokengym.envs.energy.report:indicator_scores",
+    # The oracle's commands rest on weather that nobody is shown, and have twelve decimals.
+    demonstrations="tokengym.envs.energy.baselines:mpc",
     blind="tokengym.envs.energy.blind:blind",
     planners=("lagrangian", "mpc"),
     training={

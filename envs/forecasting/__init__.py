@@ -17,6 +17,7 @@ SPEC = WorldSpec(
     step_range={"forecaster": UNIT},
     return_range={"forecaster": UNIT},
     metrics="tokengym.envs.forecasting.report:METRICS",
+    demonstrations="tokengym.envs.forecasting.baselines:demonstrate",
     scores="tokengym.envs.forecasting.scores:forecast_scores",
     blind="tokengym.envs.forecasting.baselines:constants",
     blind_name="best constant",

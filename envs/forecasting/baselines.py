@@ -68,6 +68,11 @@ def _oracle(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
     return _write(ForecastWorld.cast(world).best_forecast, question, decimals=_EXACT)
 
 
+def demonstrate(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+    """State the optimal forecast in the form asked for: further decimals teach nothing but noise."""
+    return _write(ForecastWorld.cast(world).best_forecast, _question(world))
+
+
 def _write(forecast: Forecast, question: Question, *, decimals: int = 3) -> str:
     return write_forecast(forecast, question.options, decimals=decimals)
 

@@ -1,6 +1,7 @@
 """Laws of demonstrations: true to the label, honest, and weighed where the role itself speaks."""
 
 import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from tokengym.envs.disruption.demonstrations import SMOOTHING, labelled
 from tokengym.envs.disruption.grammar import read_answer
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.world import DisruptionWorld
-from tokengym.envs.registry import baselines, make_world, specs
+from tokengym.envs.registry import make_world, specs
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
 
@@ -61,11 +62,15 @@ def test_a_labelled_debate_says_the_gold_label_and_nothing_false(index: int, tar
     assert record.returns["predictor"] > 1.0  # the label is right, so +1 and some for its reasons
 
 
-def test_every_world_has_demonstrations() -> None:
-    for world_id in specs():
-        taught = Job.resolve(preset(world_id)).demonstrations
-        debate = world_id == "tokengym/Disruption-v0"
-        assert taught is (labelled if debate else baselines(world_id)["oracle"])
+@pytest.mark.parametrize("world_id", specs())
+def test_what_a_world_demonstrates_holds_no_digits_that_nobody_can_know(world_id: str) -> None:
+    job = Job.resolve(preset(world_id))
+    for task in job.world.first_tasks("train", 3):
+        record = play(job.world.fork(), task, job.demonstrations, rng())
+        assert record.metrics["well_formed"] == 1.0
+        for reply in record.replies:
+            assert len(job.codec.write(reply)) <= job.max_tokens
+            assert all(len(digits) <= 3 for digits in re.findall(r"\.(\d+)", reply))
 
 
 def scripted_debate(codec_name: str, role: str) -> tuple[list[TurnTokens], float]:
