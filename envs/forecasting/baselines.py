@@ -69,7 +69,7 @@ def _oracle(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
 
 
 def demonstrate(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    """State the optimal forecast in the form asked for: further decimals teach nothing but noise."""
+    """State the optimal forecast in the form asked for; further decimals would teach noise."""
     return _write(ForecastWorld.cast(world).best_forecast, _question(world))
 
 
