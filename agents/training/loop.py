@@ -174,12 +174,14 @@ class _Loop:
             if not data:
                 logger.warning("nothing to train %s on: no update", name)
             elif self.reference is not None:
-                penalty = await incorporate_kl_penalty(
+                found = await incorporate_kl_penalty(
                     data,
                     self.reference,
                     self.config.kl_penalty_coef,
                     self.config.kl_discount_factor,
                 )
+                # From 0.6 on the cookbook returns counts of tokens too.
+                penalty = found[0] if isinstance(found, tuple) else found
             updates[name] = await submit(client, data, self.source.loss, self.config, penalty)
         return updates
 

@@ -208,7 +208,7 @@ class Run:
     def steps_done(self) -> int:
         """How many steps were completed, be they saved or not."""
         rows = read_lines(self.folder / _METRICS)
-        steps = [row["step"] for row in rows if "progress/batch" in row]
+        steps = [row["step"] for row in rows if "progress/done_frac" in row]
         return max((step + 1 for step in steps if isinstance(step, int)), default=0)
 
     # Checkpoints

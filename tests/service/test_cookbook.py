@@ -36,7 +36,7 @@ def _train(service: LocalService, log: Path, steps: int, **extra: Any) -> list[d
     asyncio.run(guard(service, train.main(config)))
     lines = (log / "metrics.jsonl").read_text().splitlines()
     # From 0.6 on counts of tokens have rows of their own.
-    return [row for row in map(json.loads, lines) if "progress/batch" in row]
+    return [row for row in map(json.loads, lines) if "progress/done_frac" in row]
 
 
 def _sound(rows: list[dict[str, Any]], steps: int) -> None:

@@ -111,7 +111,7 @@ def test_both_loops_make_the_same_updates_of_the_same_data(
         told: dict[str, Any] = {}
         mine: dict[str, float] = {}
         for _ in range(3):
-            data, _ = await train.prepare_minibatch(
+            data, *_ = await train.prepare_minibatch(
                 batch.builders, batch.groups, tokenizer, None, 0.0, 0.0
             )
             await train.train_step(

@@ -58,7 +58,7 @@ def lines(rows: object) -> str:
 def folder(tmp_path: Path) -> Path:
     """A finished run of three steps."""
     found = finished(tmp_path / "run", CONFIG, 0.1, 0.6)
-    steps = [{**json.loads(line(step)), "progress/batch": step} for step in range(3)]
+    steps = [{**json.loads(line(step)), "progress/done_frac": (step + 1) / 3} for step in range(3)]
     (found / "metrics.jsonl").write_text(lines(steps))
     (found / "checkpoints.jsonl").write_text(lines(STATES))
     state = found / "service" / "runs" / "s:train:0" / "weights" / "000003.safetensors"
