@@ -22,8 +22,15 @@ def end_as_interrupted() -> None:
     for name in _ENDING:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            # By the signal and not by an exception: an event loop knows how to end on it.
-            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(*_: object) -> None:
+    # A shell without job control lets what it starts in the background ignore Ctrl-C.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        raise KeyboardInterrupt
+    # By the signal and not by an exception: an event loop knows how to end on it.
+    signal.raise_signal(signal.SIGINT)
 
 
 def write_anything() -> None:

@@ -229,9 +229,12 @@ PLAYED: dict[str, list[tuple[str, str, dict[str, Any]]]] = {
         ("small", "random", {"credit": True}),
         ("comfort", "random", {"data": TimeSeries(0, 60, outside=(5.0,) * 96, carbon=(0.2,) * 96)}),
     ],
-    "warehouse": [(level, "random", {}) for level in ("pick_small", "stock_small", "full")],
+    "warehouse": [
+        (level, "random", {})
+        for level in ("pick_small", "stock_small", "full", "inventory_0", "lease_small")
+    ],
     "disruption": [("L2", "noisy", {})],
-    "forecast": [("easy", "random", {})],
+    "forecast": [("easy", "random", {}), ("twins", "random", {})],
 }
 """Levels, policies and options that between them report all there is."""
 

@@ -196,7 +196,7 @@ def test_damage_is_refused_by_name_or_skipped_and_named(tmp_path: Path) -> None:
     reasons = [reason for listed in manifest["skipped"].values() for reason in listed]
     assert [part for part in reasons if "unreadable after line" in part]
     assert [part for part in reasons if "part_000.gz:10: not JSON" in part]
-    assert [part for part in reasons if "not the id of a work: 'X'" in part]
+    assert [part for part in reasons if "its id must read W and digits, got 'X'" in part]
     assert not any(str(tmp_path) in reason for reason in reasons)
 
 
@@ -268,7 +268,7 @@ def test_a_mistake_in_a_recipe_is_named(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(OptionError, match=message):
-        recipe(tmp_path, **changes)
+        build_papers(recipe(tmp_path, **changes), tmp_path / "out")
 
 
 def test_a_source_that_is_not_there_or_too_short_is_named(tmp_path: Path) -> None:

@@ -307,6 +307,7 @@ RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "export"): lambda reader, rest: reader.run_tokengym("export", *rest),
     ("tokengym", "models"): models,
     ("tokengym", "rollouts"): lambda reader, rest: reader.run_tokengym("rollouts", *rest),
+    ("tokengym", "verify"): lambda reader, rest: reader.run_tokengym("verify", *rest),
     ("tokengym", "play"): lambda reader, rest: reader.run_tokengym("play", *rest),
     ("tokengym", "check"): check,
     ("tokengym", "ties"): ties,
