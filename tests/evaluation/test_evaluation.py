@@ -256,6 +256,11 @@ def test_an_interrupt_in_a_notebook_cancels_what_runs() -> None:
         with pytest.raises(KeyboardInterrupt):
             run_async(work())
 
-    with asyncio.Runner() as runner:
-        runner.get_loop().run_until_complete(cell())
+    # As in a notebook; tests may run in the background of a shell, where an interrupt is ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with asyncio.Runner() as runner:
+            runner.get_loop().run_until_complete(cell())
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert cancelled == [True]
