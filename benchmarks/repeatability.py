@@ -3,8 +3,7 @@
 Every kind of job is run three times with `--deterministic` and one seed: twice to its end, and once
 killed after its first saved step and resumed. Printed is, for each kind, which files differ from
 the first run's but for the times and addresses that docs/reliability.md lists. Run it from the
-project's folder with `python -m benchmarks.repeatability`; it takes about ten minutes on two cores,
-`--kind` fewer, and exits with 1 if anything differs.
+project's folder with `python -m benchmarks.repeatability`; it exits with 1 if anything differs.
 """
 
 import argparse

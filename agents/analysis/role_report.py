@@ -9,6 +9,9 @@ from tokengym.agents.training.monitor import StepRow
 from tokengym.agents.training.outcome import Evaluation, Outcome, References, Skill
 from tokengym.rewards.estimates import Estimate
 
+Rates = tuple[dict[int, float], dict[int, float], dict[int, float]]
+"""By step the mean reward, the share of dead groups and the share of tied pairs."""
+
 
 @dataclass(frozen=True)
 class RoleReport:
@@ -73,76 +76,63 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[R
     """Return what there is to report of each trained role, or of each world, in order."""
     if job.others:
         return [
-            _world_report(name, one, role, steps, outcome)
+            _report(
+                name,
+                one,
+                role,
+                one.title,
+                _logged_rates(steps, f"env/{one.tag}", "reward/total"),
+                outcome,
+            )
             for name, (one, role) in job.trained.items()
         ]
     if len(job.roles) == 1:
         (role,) = job.roles
         rewarded = [row for row in steps if row.loss is None]
-        return [
-            RoleReport(
-                role,
-                job,
-                role,
-                job.title,
-                {row.step: row.reward for row in rewarded},
-                {row.step: row.uniform_rate for row in rewarded},
-                {row.step: row.tie_pair_rate for row in rewarded},
-                outcome.references[role],
-                outcome.before,
-                outcome.after,
-                outcome.skill(role),
-                outcome.warm,
-                outcome.expected_skill(role),
-            )
-        ]
+        rates = (
+            {row.step: row.reward for row in rewarded},
+            {row.step: row.uniform_rate for row in rewarded},
+            {row.step: row.tie_pair_rate for row in rewarded},
+        )
+        return [_report(role, job, role, job.title, rates, outcome)]
     found = []
     for role in job.roles:
-        key = f"env/all/{role}"
-        logged = {row.step: row.metrics for row in steps if f"{key}/reward" in row.metrics}
         against = ", ".join(
             f"{who if isinstance(who, str) else who.name} {other}"
             for other, who in job.opponents[role].items()
         )
-        found.append(
-            RoleReport(
-                role,
-                job,
-                role,
-                f"{role}, held out against {against}",
-                {step: float(row[f"{key}/reward"]) for step, row in logged.items()},
-                _rates(logged, f"{key}/reward_uniform_group_rate"),
-                _rates(logged, f"{key}/reward_tie_pair_rate"),
-                outcome.references[role],
-                outcome.before.of(role),
-                outcome.after.of(role),
-                outcome.skill(role),
-                outcome.warm and outcome.warm.of(role),
-                outcome.expected_skill(role),
-            )
-        )
+        title = f"{role}, held out against {against}"
+        rates = _logged_rates(steps, f"env/all/{role}", "reward")
+        found.append(_report(role, job, role, title, rates, outcome))
     return found
 
 
-def _world_report(
-    name: str, job: Job, role: str, steps: Sequence[StepRow], outcome: Outcome
+def _report(
+    name: str, job: Job, role: str, title: str, rates: Rates, outcome: Outcome
 ) -> RoleReport:
-    """Return what there is to report of one of several worlds."""
-    key = f"env/{job.tag}"
-    logged = {row.step: row.metrics for row in steps if f"{key}/reward/total" in row.metrics}
+    """Return what there is to report."""
     return RoleReport(
         name,
         job,
         role,
-        job.title,
-        _rates(logged, f"{key}/reward/total"),
-        _rates(logged, f"{key}/reward_uniform_group_rate"),
-        _rates(logged, f"{key}/reward_tie_pair_rate"),
+        title,
+        *rates,
         outcome.references[name],
         outcome.before.of(name),
         outcome.after.of(name),
         outcome.skill(name),
-        expected_skill=outcome.expected_skill(name),
+        outcome.warm and outcome.warm.of(name),
+        outcome.expected_skill(name),
+    )
+
+
+def _logged_rates(steps: Sequence[StepRow], key: str, reward: str) -> Rates:
+    """Return the rates of the steps that logged them."""
+    logged = {row.step: row.metrics for row in steps if f"{key}/{reward}" in row.metrics}
+    return (
+        _rates(logged, f"{key}/{reward}"),
+        _rates(logged, f"{key}/reward_uniform_group_rate"),
+        _rates(logged, f"{key}/reward_tie_pair_rate"),
     )
 
 

@@ -258,15 +258,19 @@ class TrainConfig:
     @property
     def own_loop(self) -> bool:
         """Whether the job runs in our own loop, which also counts what a filter drops, and why."""
-        # The cookbook's loop in mode async depends on time: which Tasks a step trains on, and how
-        # many steps there are.
-        needed = self.separate or self.mode == "async" or not self.rolls_out
-        needed = needed or bool(self.curriculum or self.others or self.teacher)
-        needed = needed or self.algorithm != Algorithm()
-        # An opponent whose replies are all cut off leaves a later role no turn in a whole step, and
-        # the cookbook's loop nothing to divide.
-        needed = needed or (self.role is not None and self.mode == "sync")
-        return self.loop == "own" or (self.loop == "auto" and needed)
+        needed = (
+            self.separate,
+            not self.rolls_out,
+            bool(self.curriculum or self.others or self.teacher),
+            self.algorithm != Algorithm(),
+            # The cookbook's loop in mode async depends on time: which Tasks a step trains on, and
+            # how many steps there are.
+            self.mode == "async",
+            # An opponent whose replies are all cut off leaves a later role no turn in a whole step,
+            # and the cookbook's loop nothing to divide.
+            self.role is not None and self.mode == "sync",
+        )
+        return self.loop == "own" or (self.loop == "auto" and any(needed))
 
     @property
     def rolls_out(self) -> bool:
