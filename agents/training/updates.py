@@ -27,7 +27,7 @@ class Loss:
         together: data in a row that belong together, which no split of a batch may part.
     """
 
-    function: Any
+    function: tinker.types.LossFnType | Callable[..., tuple[Any, dict[str, float]]]
     measure: Callable[
         [Sequence[tinker.Datum], Sequence[tinker.ForwardBackwardOutput]], dict[str, float]
     ]

@@ -88,8 +88,9 @@ def _calibration(ends: Sequence[Metrics], rng: np.random.Generator) -> dict[str,
         return {}
     stated, right = np.array(known).T
     error = expected_error(stated, right, rng)
+    half_briers = _values([end for end in ends if "confidence" in end], "half_brier")
     return {
-        "half-Brier": float(np.mean([end["half_brier"] for end in ends if "confidence" in end])),
+        "half-Brier": float(np.mean(half_briers)),
         "confidence": float(stated.mean()),
         "calibration error": error.error,
         "its 95 % null quantile": error.null_quantile,

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 
+age: Any = pyrage  # a compiled module, whose names no checker sees
+
 KIND = "external_weights"
 MAX_RECIPIENTS = 10
 _WEIGHTS, _CONFIG = "adapter_model.safetensors", "adapter_config.json"
@@ -71,7 +73,7 @@ def read_file(checkpoints: CheckpointStore, path: CheckpointPath, name: str) -> 
     content = peft_files(weights, info.base_model)[name.removesuffix(_AGE)]
     if not info.recipients:
         return content
-    encrypted: bytes = pyrage.encrypt(content, [_recipient(text) for text in info.recipients])
+    encrypted: bytes = age.encrypt(content, [_recipient(text) for text in info.recipients])
     return encrypted
 
 
@@ -90,10 +92,10 @@ def checked_recipients(recipients: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _recipient(text: str) -> Any:
-    kind = pyrage.x25519 if text.startswith("age1") else pyrage.ssh
+    kind = age.x25519 if text.startswith("age1") else age.ssh
     try:
         return kind.Recipient.from_str(text)
-    except pyrage.RecipientError as error:
+    except age.RecipientError as error:
         raise BadRequestError(
             f"age recipient must be an age1... key or an SSH public key, got {text[:100]!r}"
         ) from error

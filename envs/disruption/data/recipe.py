@@ -167,7 +167,7 @@ def _list_files(recipe: Recipe) -> tuple[list[tuple[Role, Path, Path]], Mapping[
         found = [*source.glob(f"{name}.parquet"), *source.glob(f"{name}/*.parquet")]
         if not found:
             raise DataError(f"{source} holds no {name}.parquet")
-        listed += [(role, source, path) for path in sorted(found)]
+        listed.extend((role, source, path) for path in sorted(found))
     return listed, ignored
 
 
@@ -178,5 +178,5 @@ def _list_records(
     root = source.parent if source.is_file() else source
     listed: list[tuple[Role, Path, Path]] = [(role, root, path) for path in files]
     if role == "works" and source.is_dir():
-        listed += [("merged", root, path) for path in find_merged_ids(root)]
+        listed.extend(("merged", root, path) for path in find_merged_ids(root))
     return listed, ignored

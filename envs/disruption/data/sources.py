@@ -58,8 +58,8 @@ def detect_kind(source: Path) -> Kind:
         return "sciscinet"
     if find_snapshot_parts(source):
         return "openalex"
-    contents = {path: content_of(path) for path in _list_files(source)}
-    kinds = {kind for content, kind in _KIND_OF.items() if content in contents.values()}
+    contents: dict[Path, Content] = {path: content_of(path) for path in _list_files(source)}
+    kinds: set[Kind] = {kind for content, kind in _KIND_OF.items() if content in contents.values()}
     if len(kinds) == 1:
         return kinds.pop()
     rule = "files of several kinds, name one" if kinds else f"none of the kinds {list(KINDS)}"
@@ -83,7 +83,7 @@ def find_files(source: Path, content: Literal["works", "papers"]) -> Found:
         return Found([source], {})
     if content == "works" and (parts := find_snapshot_parts(source)):
         return Found(parts, {})
-    contents = {path: content_of(path) for path in _list_files(source)}
+    contents: dict[Path, Content] = {path: content_of(path) for path in _list_files(source)}
     if content not in contents.values():
         held = _describe(source, contents)
         raise DataError(f"{source} holds no {_WANTED[content]}. It has {held}")

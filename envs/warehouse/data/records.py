@@ -211,11 +211,11 @@ class Records(Protocol):
         """
         ...
 
-    def instance(self, rng: np.random.Generator, level: Level, entry: Entry) -> dict[str, Any]:
+    def instance(self, rng: np.random.Generator, level: Level, entry: Entry, /) -> dict[str, Any]:
         """Return the instance of an entry; what the data do not have is drawn."""
         ...
 
-    def outcomes(self, at: int, instance: Mapping[str, Any]) -> Any:
+    def outcomes(self, at: int, instance: Mapping[str, Any], /) -> Any:
         """Return what happens in an entry that starts at `at`; `None` to draw it."""
         ...
 

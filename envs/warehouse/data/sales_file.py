@@ -1,5 +1,7 @@
 """Reading sales. An article with a gap or a damaged row is left out; the others are used."""
 
+from collections.abc import Mapping, Sequence
+
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.tables import Row, Source
 from tokengym.envs.warehouse.data.columns import DEMAND, Refusal, rows_of
@@ -33,28 +35,35 @@ def read_demand(path: Source) -> SalesHistory:
             asked[sku] = _article(sku, rows, kind)
         except DataError as error:
             reasons[sku] = str(error)
-    if asked:
-        calendar = Calendar(moment for periods in asked.values() for moment in periods)
-        numbered = {
-            sku: {calendar.number(moment): units for moment, units in periods.items()}
-            for sku, periods in asked.items()
-        }
-        first = min(min(periods) for periods in numbered.values())
-        last = max(max(periods) for periods in numbered.values())
-        for sku, periods in numbered.items():
-            gaps = [number for number in range(first, last + 1) if number not in periods]
-            if gaps:
-                reasons[sku] = (
-                    f"{path}: a gap: {sku!r} has no row for period {calendar.label(gaps[0])}"
-                    + (f" and {len(gaps) - 1} others" if len(gaps) > 1 else "")
-                    + "; a period without sales needs a row with 0"
-                )
-    refused = tuple(Refusal(len(by_article[sku]), reason) for sku, reason in reasons.items())
+    if not asked:
+        raise DataError(refuse_all(path, "article", _refusals(by_article, reasons)))
+    calendar = Calendar(moment for periods in asked.values() for moment in periods)
+    numbered = {
+        sku: {calendar.number(moment): units for moment, units in periods.items()}
+        for sku, periods in asked.items()
+    }
+    first = min(min(periods) for periods in numbered.values())
+    last = max(max(periods) for periods in numbered.values())
+    for sku, periods in numbered.items():
+        gaps = [number for number in range(first, last + 1) if number not in periods]
+        if gaps:
+            reasons[sku] = (
+                f"{path}: a gap: {sku!r} has no row for period {calendar.label(gaps[0])}"
+                + (f" and {len(gaps) - 1} others" if len(gaps) > 1 else "")
+                + "; a period without sales needs a row with 0"
+            )
+    refused = _refusals(by_article, reasons)
     used = [sku for sku in asked if sku not in reasons]
     if not used:
         raise DataError(refuse_all(path, "article", refused))
     demand = {sku: tuple(numbered[sku][n] for n in range(first, last + 1)) for sku in used}
     return SalesHistory(str(path), demand, refused)
+
+
+def _refusals(
+    by_article: Mapping[str, Sequence[Row]], reasons: Mapping[str, str]
+) -> tuple[Refusal, ...]:
+    return tuple(Refusal(len(by_article[sku]), reason) for sku, reason in reasons.items())
 
 
 def _article(sku: str, rows: list[Row], kind: str) -> dict[Moment, int]:
