@@ -66,9 +66,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--memory",
         type=float,
-        default=4.0,
         metavar="GB",
-        help="memory to stay within, in GiB, by splitting batches (%(default)s)",
+        help="memory to stay within, in GiB, by splitting batches (4, or nine tenths of what is "
+        "free on the GPU)",
     )
     parser.add_argument(
         "--threads", type=int, default=0, help="torch threads, 0 for torch's default"
@@ -120,7 +120,7 @@ def main(arguments: list[str] | None = None) -> int:
             port=options.port,
             device=options.device,
             precision=options.precision,
-            memory_bytes=int(options.memory * GIBIBYTE),
+            memory_bytes=None if options.memory is None else int(options.memory * GIBIBYTE),
             threads=options.threads,
             deterministic=options.deterministic,
             seed=options.seed,

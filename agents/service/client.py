@@ -90,7 +90,7 @@ class LocalService:
         api_key: key for the clients, starting with `tml-`; random by default.
         device: `auto`, `cpu` or a torch device.
         precision: `auto`, `float32`, `mixed` or `bfloat16`, as in `ServiceConfig`.
-        memory: GiB to stay within, by splitting batches.
+        memory: GiB to stay within, by splitting batches; `None` for what suits the device.
         threads: torch threads of the service; 0 keeps torch's default.
         deterministic: whether samples are equal to the bit whatever else is sampled, as in
             `ServiceConfig`.
@@ -115,7 +115,7 @@ class LocalService:
         api_key: str | None = None,
         device: str = "auto",
         precision: str = "auto",
-        memory: float = 4.0,
+        memory: float | None = None,
         threads: int = 0,
         deterministic: bool = False,
         seed: int | None = None,
@@ -138,12 +138,12 @@ class LocalService:
             "--port": str(port),
             "--device": device,
             "--precision": precision,
-            "--memory": str(memory),
             "--threads": str(threads),
             "--parent": str(os.getpid()),
         }
-        if seed is not None:
-            self._options["--seed"] = str(seed)
+        for option, value in (("--memory", memory), ("--seed", seed)):
+            if value is not None:
+                self._options[option] = str(value)
         self._trust_remote_code = trust_remote_code
         self._startup_s = startup_s
         self._process: ServiceProcess | None = None

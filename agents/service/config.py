@@ -38,8 +38,9 @@ class ServiceConfig:
         device: `auto`, `cpu` or a torch device such as `cuda:0`.
         precision: `float32`; `mixed`, bfloat16 numbers in the products of the backward pass and of
             the last layer; `bfloat16` throughout; or `auto`: bfloat16 on a GPU, float32 on a CPU.
-        memory_bytes: what the process shall hold at most; kept by splitting batches, so less than
-            the weights and a little more cannot be kept.
+        memory_bytes: what the process shall hold at most, of a GPU's memory where it computes on
+            one; kept by splitting batches, so less than the weights and a little more cannot be
+            kept. `None` for 4 GiB, or nine tenths of what is free on the GPU.
         threads: torch threads; 0 keeps torch's default.
         deterministic: whether samples and scores are equal to the bit whatever else is computed at
             the time; each sequence is then computed by itself, which takes several times as long.
@@ -63,7 +64,7 @@ class ServiceConfig:
     port: int = 0
     device: str = "auto"
     precision: str = "auto"
-    memory_bytes: int = 4 * GIBIBYTE
+    memory_bytes: int | None = None
     threads: int = 0
     deterministic: bool = False
     seed: int | None = None
@@ -86,8 +87,9 @@ class ServiceConfig:
                 f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r}"
             )
         for name in ("memory_bytes", "resident_adapters", "spilled_adapters", "max_body_bytes"):
-            if getattr(self, name) < 1:
-                raise BadRequestError(f"{name} must be at least 1, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise BadRequestError(f"{name} must be at least 1, got {value}")
         for name in ("threads", "prefix_cache_bytes", "max_queued_samples"):
             if getattr(self, name) < 0:
                 raise BadRequestError(f"{name} must not be negative, got {getattr(self, name)}")

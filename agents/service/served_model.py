@@ -15,7 +15,13 @@ from tokengym.agents.service.engine.checkpoints import (
     checked_ttl,
 )
 from tokengym.agents.service.engine.forward import packed_forward
-from tokengym.agents.service.engine.memory import MemoryBudget, cache_bytes, resident_bytes
+from tokengym.agents.service.engine.memory import (
+    MemoryBudget,
+    cache_bytes,
+    memory_of,
+    resident_bytes,
+)
+from tokengym.agents.service.engine.pieces import pieces_for
 from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.adapter_cache import AdapterCache
@@ -50,9 +56,11 @@ class ServedModel:
         self._checkpoints = checkpoints
         self._deterministic = config.deterministic
         self._prefixes = PrefixCache(config.prefix_cache_bytes, whole=config.deterministic)
-        free = config.memory_bytes - resident_bytes() - config.prefix_cache_bytes
-        budget = MemoryBudget.of(free // len(config.models))
-        scoring = packed_forward(base.sampled, base.device, share=True, memory=budget.batch)
+        device = base.device
+        limit = memory_of(device) if config.memory_bytes is None else config.memory_bytes
+        free = limit - resident_bytes(device) - config.prefix_cache_bytes
+        budget = MemoryBudget.of(free // len(config.models), pieces_for(device).batch)
+        scoring = packed_forward(base.sampled, device, share=True, memory=budget.batch)
         self.shares = supports_shared_prompts(base, scoring)
         scoring = dataclasses.replace(scoring, share=self.shares)
         self.adapters = LoraAdapters(base.trained, new_seed)

@@ -16,12 +16,13 @@ from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
 from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.engine.forward import PackedForward, packed_forward, score
 from tokengym.agents.service.engine.packing import ActivationSize, Row, batches, pack, plan_rows
+from tokengym.agents.service.engine.pieces import PROCESSOR
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SIZE = ActivationSize(1000, 1)
+SIZE = ActivationSize(1000, 1, PROCESSOR.queries)
 tokens = st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=30)
 # Groups of sequences with a common beginning, which may also be all of one of them.
 groups = st.lists(

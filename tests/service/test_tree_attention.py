@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tokengym.agents.service.engine.tree_attention import MAX_QUERIES, cut_blocks, tree_attention
+from tokengym.agents.service.engine.pieces import PROCESSOR
+from tokengym.agents.service.engine.tree_attention import cut_blocks, tree_attention
 
 HEADS, KV_HEADS, WIDTH = 6, 2, 16
 CPU = torch.device("cpu")
+MOST = PROCESSOR.queries
 
 
 def _runs(prompt: int, replies: list[int], alone: list[int]) -> list[tuple[slice, slice]]:
@@ -40,7 +42,11 @@ def _dense(
 SHAPES = [
     (20, [5, 9, 7], [11]),
     (0, [], [3, 1, 2]),
-    (MAX_QUERIES + 3, [MAX_QUERIES + 40, 1, MAX_QUERIES], [2 * MAX_QUERIES + 1]),
+    (
+        MOST + 3,
+        [MOST + 40, 1, MOST],
+        [2 * MOST + 1],
+    ),
 ]
 
 
@@ -71,5 +77,5 @@ def test_values_and_gradients_are_those_of_dense_attention(
 
 def test_no_block_is_larger_than_the_cache_it_is_made_for() -> None:
     for block in cut_blocks(_runs(*SHAPES[-1]), CPU):
-        assert 1 <= block.own.stop - block.own.start <= MAX_QUERIES
+        assert 1 <= block.own.stop - block.own.start <= MOST
         assert block.mask.shape[0] == block.own.stop - block.own.start

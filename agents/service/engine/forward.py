@@ -12,7 +12,6 @@ import torch
 from tokengym.agents.service.engine.attention import Packed, attending, hidden_states
 from tokengym.agents.service.engine.base_model import logits_of
 from tokengym.agents.service.engine.memory import (
-    MOST_BATCH,
     activation_bytes,
     attention_bytes,
     recomputing,
@@ -25,6 +24,7 @@ from tokengym.agents.service.engine.packing import (
     pad,
     plan_rows,
 )
+from tokengym.agents.service.engine.pieces import pieces_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tokengym.agents.service.engine.packing import Row, Tokens
-
-# Logits are the largest tensor by far: so many bytes of them at once, a few copies of each.
-LOGITS_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -99,17 +96,21 @@ class PackedForward:
 
 
 def packed_forward(
-    model: Any, device: torch.device, share: bool, memory: int = MOST_BATCH
+    model: Any, device: torch.device, share: bool, memory: int | None = None
 ) -> PackedForward:
-    """Return a `PackedForward` for batches of at most `memory` bytes of activations."""
+    """Return a `PackedForward` for batches of at most `memory` bytes of activations.
+
+    Without a limit they are as large as suits the device.
+    """
+    pieces = pieces_for(device)
     vocabulary = int(model.get_input_embeddings().weight.shape[0])
     return PackedForward(
         model=model,
         device=device,
         share=share,
-        size=ActivationSize(activation_bytes(model), attention_bytes(model)),
-        memory=memory,
-        max_logits=max(1, LOGITS_BYTES // (4 * vocabulary)),
+        size=ActivationSize(activation_bytes(model), attention_bytes(model), pieces.queries),
+        memory=pieces.batch if memory is None else memory,
+        max_logits=max(1, pieces.logits // (4 * vocabulary)),
     )
 
 

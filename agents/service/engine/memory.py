@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROBE_TOKENS = 64
-# Larger batches are no faster, and less than this is not worth splitting for.
-MOST_BATCH, LEAST_BATCH = 1 << 30, 1 << 26
+# Less than this is not worth splitting for.
+LEAST_BATCH = 1 << 26
 # What a process holds at first varies by a few MiB; batches, and sums, should not vary with it.
 STEP = 1 << 28
+DEFAULT_MEMORY = 4 << 30
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,29 @@ class MemoryBudget:
     cache: int
 
     @classmethod
-    def of(cls, free: int) -> MemoryBudget:
-        """Divide what is free; a little is always there, so that work can be split but not fail."""
+    def of(cls, free: int, most: int) -> MemoryBudget:
+        """Divide what is free; a little is always there, so that work can be split but not fail.
+
+        Args:
+            free: bytes.
+            most: bytes that a batch never exceeds.
+        """
         half = max(LEAST_BATCH, free // STEP * STEP // 2)
-        return cls(min(half, MOST_BATCH), half)
+        return cls(min(half, most), half)
 
 
-def resident_bytes() -> int:
-    """Return the memory that this process holds now."""
+def memory_of(device: torch.device) -> int:
+    """Return the bytes that work on a device may take where nobody has set a limit."""
+    if device.type != "cuda":
+        return DEFAULT_MEMORY
+    free, _ = torch.cuda.mem_get_info(device)
+    return resident_bytes(device) + free * 9 // 10
+
+
+def resident_bytes(device: torch.device) -> int:
+    """Return the memory that this process holds now: of a GPU its own, else the machine's."""
+    if device.type == "cuda":
+        return torch.cuda.memory_allocated(device)
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * resource.getpagesize()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from tokengym.agents.service.engine.tree_attention import MAX_QUERIES, cut_blocks
+from tokengym.agents.service.engine.tree_attention import cut_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,16 +29,23 @@ MIN_SHARED = 8
 
 @dataclass(frozen=True)
 class ActivationSize:
-    """What a backward pass keeps: bytes for each position, and for each attending pair."""
+    """What a backward pass keeps.
+
+    Attributes:
+        per_position: bytes for each position.
+        per_pair: bytes for each pair of positions of which one attends to the other.
+        queries: most positions of one block of attention; a block keeps what its mask hides too.
+    """
 
     per_position: int
     per_pair: int
+    queries: int
 
     def of(self, shared: int, lengths: Sequence[int]) -> int:
         """Return the bytes of one row: sequences of `lengths` with `shared` tokens in common."""
         rests = [length - shared for length in lengths]
-        pairs = sum(rest * (shared + (rest + MAX_QUERIES) // 2) for rest in rests)
-        pairs += shared * (shared + MAX_QUERIES) // 2
+        pairs = sum(rest * (shared + (rest + self.queries) // 2) for rest in rests)
+        pairs += shared * (shared + self.queries) // 2
         return self.per_position * (shared + sum(rests)) + self.per_pair * pairs
 
 

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from tokengym.agents.service.engine.pieces import pieces_for
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-# Small enough that the scores of a block stay in a processor's cache.
-MAX_QUERIES = 128
 
 
 @dataclass(frozen=True)
@@ -43,14 +41,15 @@ def cut_blocks(runs: Sequence[tuple[slice, slice]], device: torch.device) -> lis
             another; a position sees those of its run that are not later.
         device: where the masks go.
     """
+    most = pieces_for(device).queries
     blocks: list[Block] = []
     group: list[slice] = []
     seen: tuple[slice, ...] = ()
     for prefix, run in runs:
-        for start in range(run.start, run.stop, MAX_QUERIES):
-            piece = slice(start, min(start + MAX_QUERIES, run.stop))
+        for start in range(run.start, run.stop, most):
+            piece = slice(start, min(start + most, run.stop))
             before = tuple(s for s in (prefix, slice(run.start, start)) if s.stop > s.start)
-            if group and (before != seen or piece.stop - group[0].start > MAX_QUERIES):
+            if group and (before != seen or piece.stop - group[0].start > most):
                 blocks.append(_block(seen, group, device))
                 group = []
             group.append(piece)

@@ -21,6 +21,7 @@ from tokengym.agents.service.engine.attention import (
     hidden_states,
 )
 from tokengym.agents.service.engine.base_model import logits_of
+from tokengym.agents.service.engine.pieces import pieces_for
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from tokengym.agents.service.engine.packing import Tokens
 
 FIRST_CAPACITY = 16
-PREFILL_POSITIONS = 4096
 
 
 class Decoder(Protocol):
@@ -180,10 +180,10 @@ class SharedPromptDecoder:
                 self._store.add(self._weights, missing[key][0], prefix)
         return [found[prompt.tobytes()] for prompt in prompts]
 
-    @staticmethod
-    def _full(items: list[tuple[Tokens, Prefix | None]]) -> bool:
+    def _full(self, items: list[tuple[Tokens, Prefix | None]]) -> bool:
         mixed = (items[0][1] is None) != (items[-1][1] is None)
-        return mixed or max(len(tokens) for tokens, _ in items) * len(items) > PREFILL_POSITIONS
+        positions = max(len(tokens) for tokens, _ in items) * len(items)
+        return mixed or positions > pieces_for(self._device).prefill
 
     def _prefill(self, items: list[tuple[Tokens, Prefix | None]]) -> list[Prefix]:
         pasts = [0 if past is None else past.length for _, past in items]
