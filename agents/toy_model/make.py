@@ -82,6 +82,9 @@ STAGES = (
     Stage(((FORECAST, 4), (ENERGY, 0.5), (TRIPS, 4), (DEBATE, 3)), 500, 4096, 8e-4, 0.0),
     # The terse prompts' wording changed after the stages above had run; the debate's the most.
     Stage(((FORECAST, 4), (ENERGY, 0.5), (TRIPS, 3), (DEBATE, 6)), 200, 4096, 8e-4, 0.0),
+    # So did the families of questions, which have more to read now: their arithmetic once more.
+    Stage(((FORECAST, 60), (ENERGY, 1), (TRIPS, 1), (DEBATE, 1)), 1000, 2048, 1.5e-3),
+    Stage(((FORECAST, 4), (ENERGY, 0.5), (TRIPS, 3), (DEBATE, 6)), 250, 4096, 8e-4, 0.0),
 )
 
 

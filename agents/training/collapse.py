@@ -50,7 +50,7 @@ _CAUSES = (
     _Cause(
         lambda row: row.copied_share,
         "{} of the replies copy a line of the prompt",
-        "teach the task first by --warm-start, or raise --temperature",
+        "teach the task first by --warm-start, keep to the start by --kl, or raise --temperature",
     ),
     _Cause(
         lambda row: row.malformed_share,
