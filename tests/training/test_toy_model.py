@@ -83,4 +83,5 @@ def test_its_likeliest_forecasts_follow_the_questions(served: dict[str, Any]) ->
     )
     assert len(found.stated) == len(exact)
     stated = [probability for _, probability in found.stated]
-    assert np.corrcoef(stated, exact)[0, 1] > 0.1
+    # Taught on questions of another distribution it has .2, and learns little but a constant.
+    assert np.corrcoef(stated, exact)[0, 1] > 0.4
