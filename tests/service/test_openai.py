@@ -66,9 +66,10 @@ def test_a_chat_with_a_trained_policy_has_the_samplers_tokens_and_logprobs(
             assert choice.finish_reason == sequence.stop_reason
         assert answer.usage.prompt_tokens == len(answer.prompt_token_ids)
         assert answer.usage.completion_tokens == sum(len(s.tokens) for s in expected)
-        answers[model] = answer.choices[0].logprobs.content[0].logprob
+        answers[model] = sum(entry.logprob for entry in answer.choices[0].logprobs.content)
     # Another policy, or the test above compares the base model with itself.
-    assert abs(answers[path] - answers[starting_service.model_name]) > 1e-4
+    difference = answers[path] - answers[starting_service.model_name]
+    assert abs(difference) > 1e-3, difference
 
 
 def test_a_stream_adds_up_to_the_answer(
