@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tokengym.agents.analysis.markdown import markdown_table
+from tokengym.agents.evaluation.held_out import correlation
+from tokengym.agents.training.outcome import Outcome
 from tokengym.agents.training.run import Run
 from tokengym.envs.registry import make_world
 
@@ -21,11 +23,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
+    Forecasts = dict[str, NDArray[np.float64]]
+
 HEADER = (
     *("seed", "return before", "after", "skill before", "after"),
     "correlation of stated and exact probability",
 )
 ROLE = "forecaster"
+WHEN = ("before", "after")
 _SMOOTHING = 10
 """Steps over which the curve is averaged."""
 
@@ -46,13 +51,22 @@ def forecasts(run: Run, when: str) -> "NDArray[np.float64]":
     return np.array([exact, [stated for _, stated in found]]).T
 
 
-def row(run: Run) -> tuple[str, ...]:
-    """Return the run's row of the table."""
-    outcome = run.outcome
-    if outcome is None:
+def outcome_of(run: Run) -> Outcome:
+    """Return what a run came to.
+
+    Raises:
+        ValueError: if it has not finished.
+    """
+    if run.outcome is None:
         raise ValueError(f"{run.folder} must hold a finished run")
+    return run.outcome
+
+
+def row(run: Run, found: "Forecasts") -> tuple[str, ...]:
+    """Return the run's row of the table."""
+    outcome = outcome_of(run)
     skill = outcome.skill(ROLE)
-    related = [_correlation(forecasts(run, when)) for when in ("before", "after")]
+    related = [correlation(found[when].tolist()) for when in WHEN]
     return (
         str(run.config.seed),
         *(str(outcome.before.returns), str(outcome.after.returns)),
@@ -61,12 +75,7 @@ def row(run: Run) -> tuple[str, ...]:
     )
 
 
-def _correlation(pairs: "NDArray[np.float64]") -> float:
-    exact, stated = pairs.T
-    return float(np.corrcoef(exact, stated)[0, 1])
-
-
-def draw(run: Run) -> "Figure":
+def draw(run: Run, found: "Forecasts") -> "Figure":
     """Draw the return of each step, and the forecasts before and after."""
     from matplotlib.figure import Figure
 
@@ -76,14 +85,14 @@ def draw(run: Run) -> "Figure":
     means = [rewards[max(0, k + 1 - _SMOOTHING) : k + 1].mean() for k in range(len(rewards))]
     left.plot(rewards, color="#9db8d2", lw=0.8)
     left.plot(means, color="#1f5f99", lw=2.5)
-    if run.outcome is not None:
-        yardstick = run.outcome.references[ROLE].yardstick
-        for name, earned in (("best constant", yardstick.blind_T), ("oracle", yardstick.oracle_T)):
-            left.axhline(float(np.mean(earned)), color="grey", ls="--", lw=1)
-            left.annotate(name, (len(rewards), float(np.mean(earned))), ha="right", va="bottom")
+    yardstick = outcome_of(run).references[ROLE].yardstick
+    for name, earned in (("best constant", yardstick.blind_T), ("oracle", yardstick.oracle_T)):
+        mean = float(np.mean(earned))
+        left.axhline(mean, color="grey", ls="--", lw=1)
+        left.annotate(name, (len(rewards), mean), ha="right", va="bottom")
     left.set(xlabel="step", ylabel="mean return of the step's rollouts")
-    for when, colour in (("before", "#bbbbbb"), ("after", "#1f5f99")):
-        exact, stated = forecasts(run, when).T
+    for when, colour in zip(WHEN, ("#bbbbbb", "#1f5f99"), strict=True):
+        exact, stated = found[when].T
         right.plot(exact, stated, ".", color=colour, ms=4, alpha=0.7, label=when)
     right.plot([0, 1], [0, 1], color="black", lw=0.8)
     right.set(xlabel="exact probability", ylabel="stated probability")
@@ -100,9 +109,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--figure", type=Path, help="a picture of the first run to write")
     given = parser.parse_args(arguments)
     runs = [Run(folder) for folder in given.runs]
-    print(markdown_table(HEADER, [row(run) for run in runs]))
+    found = [{when: forecasts(run, when) for when in WHEN} for run in runs]
+    print(markdown_table(HEADER, list(map(row, runs, found))))
     if given.figure is not None:
-        draw(runs[0]).savefig(given.figure, dpi=110)
+        draw(runs[0], found[0]).savefig(given.figure, dpi=110)
 
 
 if __name__ == "__main__":

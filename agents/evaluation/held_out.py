@@ -110,7 +110,7 @@ def summarise(records: Sequence[RolloutRecord], spec: WorldSpec) -> Evaluation:
     stated = _stated(records, spec.calibration)
     figures = _figures(records)
     if stated:
-        figures["discrimination (correlation of stated and label)"] = _correlation(stated)
+        figures["discrimination (correlation of stated and label)"] = correlation(stated)
     # A reply that was cut off can read like a whole one, so malformed ones are left out.
     replies = tuple("" if turn.malformed else turn.said or "" for turn in records[0].own_turns)
     returns = tuple(record.total for record in records)
@@ -157,7 +157,7 @@ def _stated(
     return [(label, found) for label, found in pairs if label is not None and found is not None]
 
 
-def _correlation(pairs: Sequence[tuple[float, float]]) -> float:
+def correlation(pairs: Sequence[tuple[float, float]]) -> float:
     """Return Pearson's correlation, 0 where one side does not vary."""
     left, right = np.asarray(pairs, dtype=np.float64).T
     if np.ptp(left) == 0 or np.ptp(right) == 0:

@@ -42,11 +42,7 @@ def _dense(
 SHAPES = [
     (20, [5, 9, 7], [11]),
     (0, [], [3, 1, 2]),
-    (
-        MOST + 3,
-        [MOST + 40, 1, MOST],
-        [2 * MOST + 1],
-    ),
+    (MOST + 3, [MOST + 40, 1, MOST], [2 * MOST + 1]),
 ]
 
 
