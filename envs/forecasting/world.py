@@ -122,7 +122,8 @@ class ForecastWorld(World[CompiledTask]):
         self._dataset = self._load(data, cutoff, family)
         self.score = score or self._usual_score
         self._turn = 0
-        self._expected = self._form = 0.0
+        self._expected = 0.0
+        self._grown: dict[str, float] = {}
         self._stated: tuple[tuple[Question, float], ...] = ()
         self._base_rate: float | None = None
 
@@ -235,7 +236,8 @@ class ForecastWorld(World[CompiledTask]):
 
     def _begin(self, task: Task) -> Turn:
         self._turn = 0
-        self._expected = self._form = 0.0
+        self._expected = 0.0
+        self._grown = {}
         self._stated = ()
         self._base_rate = task.answer.get("base_rate")
         return Turn(_ROLE, self.compiled[0].text)
@@ -257,13 +259,16 @@ class ForecastWorld(World[CompiledTask]):
             expected = turn.rule(forecast, turn.question.predictive or turn.weights)
             metrics = self._measure(forecast, turn, value, expected)
             self._stated += ((turn.question, forecast[-1]),)
-        earned = FORM_SHARE * share * form
-        if turn.question.event is not None:
-            # In many turns the grid would swallow how near each malformed reply was to the form.
-            before, self._form = self._form, self._form + earned
-            earned = dyadic(self._form) - dyadic(before)
-        terms = {"score": (1.0 - FORM_SHARE) * share * value, "form": earned}
-        self._expected += dyadic((1.0 - FORM_SHARE) * share * expected) + dyadic(terms["form"])
+        weight = (1.0 - FORM_SHARE) * share
+        parts = {"score": weight * value, "form": FORM_SHARE * share * form}
+        if turn.question.event is None:
+            terms = {name: dyadic(part) for name, part in parts.items()}
+            predicted = dyadic(weight * expected)
+        else:
+            # In many turns what each one rounds would add up: a perfect return could pass 1.
+            terms = {name: self._grow(name, part) for name, part in parts.items()}
+            predicted = self._grow("expected", weight * expected)
+        self._expected += predicted + terms["form"]
         if self._turn + 1 < len(turns):
             self._turn += 1
             news = turns[self._turn].text
@@ -275,6 +280,12 @@ class ForecastWorld(World[CompiledTask]):
             metrics[expected_return(_ROLE)] = self._expected
         metrics |= incoherence(self._stated)
         return self._end(_ROLE, feedback, {_ROLE: terms}, reason, metrics)
+
+    def _grow(self, name: str, part: float) -> float:
+        """Return by how much a sum over turns grows, where the sum is what lies on the grid."""
+        before = self._grown.get(name, 0.0)
+        self._grown[name] = before + part
+        return dyadic(before + part) - dyadic(before)
 
     def _measure(
         self, forecast: Forecast, turn: CompiledTurn, value: float, expected: float

@@ -79,3 +79,17 @@ def test_the_outcomes_of_twins_follow_from_each_other() -> None:
     assert labels["above"] + labels["at_most"] == 1.0
     assert labels["higher"] <= labels["above"]
     assert labels["both"] == labels["above"] * labels["other"]
+
+
+def test_five_certain_forecasts_that_come_true_return_one() -> None:
+    world = make_world("forecast", "twins")
+    task = world.task("test", 3)
+    turn, outcomes = world.start(task), []
+    while not turn.done:
+        turn = world.reply("Probability: 0.5")
+        outcomes.append(turn.metrics["label"])
+    turn = world.start(task)
+    for outcome in outcomes:
+        turn = world.reply(f"Probability: {outcome:.3f}")
+    assert turn.done
+    assert world.returns["forecaster"] == 1.0
