@@ -29,8 +29,12 @@ NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
 """Other names of a column, the usual one first."""
 
 
-_NUMERIC = {"JOBPRP layout": re.compile(r"\d+"), "JOBPRP orders": re.compile(r"\d+\s+\d+")}
-"""First lines of the numeric files of order picking."""
+_FIRST_LINES = {
+    "batching layout": re.compile(r"\d+|no_aisles_+:\s*\d+"),
+    "batching orders": re.compile(r"\d+\s+\d+|Order\s+\d+\s+number of articles\s+\d+"),
+    "batching instance": re.compile(r"\{.*"),
+}
+"""First lines of files of order batching: in numbers or words, or JSON."""
 
 
 class Refusal(NamedTuple):
@@ -52,7 +56,7 @@ def kind_of(path: Source) -> str:
     for kind, needed in KINDS.items():
         if not _missing(columns, needed):
             return kind
-    for kind, pattern in _NUMERIC.items():
+    for kind, pattern in _FIRST_LINES.items():
         if pattern.fullmatch(first.strip()):
             return kind
     return "layout" if first and not set(first.lower()) - set("xg. ") else ""

@@ -1,91 +1,82 @@
-"""Reading instances of joint order batching and picker routing: a layout and its orders.
+"""Reading text files of order batching: a layout and its orders, in words or in numbers.
 
-The numeric files of https://github.com/lorencifelipe/JOBPRP, made from the instances of Henn and
-Wäscher, European Journal of Operational Research 222 (2012):
+The instances of Henn and Wäscher, European Journal of Operational Research 222 (2012):
+
+- layout: `no_aisles_: 10`, `no_cells__: 45` and other settings, a line each;
+- orders: `Order <order> number of articles <articles>`, then a line `<article> Aisle <side>
+  Location <location>` each; two sides an aisle.
+
+The same in numbers, as https://github.com/lorencifelipe/JOBPRP has them:
 
 - layout, a number a line: aisles, locations on a side of an aisle, three lengths, the distance of
   the depot, articles a trip carries, orders;
-- orders: `<order> <articles>`, then a line `<article> <side> <location>` each; two sides an aisle.
+- orders: `<order> <articles>`, then a line `<article> <side> <location>` each.
 """
+
+import re
+from collections.abc import Iterator
 
 from tokengym.envs.core.errors import DataError, TaskError
 from tokengym.envs.core.tables import Source, read_text
-from tokengym.envs.warehouse.data.columns import Refusal
-from tokengym.envs.warehouse.data.records import OrderBook, refuse_all
-from tokengym.envs.warehouse.layout import AisleLayout, Cell, walks
-from tokengym.envs.warehouse.orders import Order
-from tokengym.envs.warehouse.routing import s_shape
+from tokengym.envs.warehouse.data.batching import Article, Listed, order_book
+from tokengym.envs.warehouse.data.records import OrderBook
+from tokengym.envs.warehouse.layout import AisleLayout
 
 _SIDES = 2
-_HASTE = 0.6
-"""Releases and due dates, as a share of the times of trips of one order each."""
+_SETTING = re.compile(r"no_(aisles|cells)_+:\s*(\d+)")
+_HEAD = re.compile(r"Order\s+(\d+)\s+number of articles\s+(\d+)|(\d+)\s+(\d+)")
+_ARTICLE = re.compile(r"\d+\s+Aisle\s+(\d+)\s+Location\s+(\d+)|\d+\s+(\d+)\s+(\d+)")
 
 
 def read_jobprp(layout_path: Source, orders_path: Source) -> OrderBook:
     """Read an instance as orders to pick.
 
     Rows are one step, aisles two, as in all layouts of aisles; both sides of a row are one slot; an
-    article is a unit, worth 1. The files have no times: if every order went alone, in the order of
-    the file, in S-shape, an order would leave and be back at times of which .6 are its release and
-    its due date.
+    article is a unit, worth 1. The files have no times: `order_book` has the rule that makes them.
 
     Raises:
         DataError: naming file, line and reason: if a file has another form, or no order is left.
     """
-    numbers = read_text(layout_path).split()
+    text = read_text(layout_path)
+    settings = {found[1]: found[2] for found in map(_SETTING.match, text.splitlines()) if found}
+    numbers = [settings.get("aisles", ""), settings.get("cells", "")] if settings else text.split()
     try:
-        aisles, rows = int(numbers[0]), int(numbers[1])
-        layout = AisleLayout(aisles, rows)
+        layout = AisleLayout(int(numbers[0]), int(numbers[1]))
     except (IndexError, ValueError, TaskError) as error:
         raise DataError(
             f"{layout_path}: no aisles and locations in lines 1 and 2: {error}"
         ) from None
-    steps = walks(layout)
-    orders, lines, refused, time = [], [], [], 0
-    for line, name, articles in _articles(orders_path):
-        units: dict[str, int] = {}
-        off = ""
-        for place, side, location in articles:
-            slot = Cell(side // _SIDES, location + 1).name
-            if slot not in steps.number:
-                off = f"{orders_path}, line {place}: there is no location {side} {location}"
-            units[slot] = units.get(slot, 0) + 1
-        if off:
-            refused.append(Refusal(1 + len(articles), off))
-            continue
-        release, here = round(_HASTE * time), 0
-        for slot in s_shape(list(units)):
-            time += steps.steps[here][steps.number[slot]]
-            here = steps.number[slot]
-        time += steps.steps[here][0] + len(articles)
-        due = round(_HASTE * time)
-        orders.append(
-            Order(name, float(len(articles)), due, release, tuple(units.items()), len(articles))
-        )
-        lines.append(line)
-    if not orders:
-        raise DataError(refuse_all(orders_path, "order", refused))
-    return OrderBook(str(orders_path), layout, {}, tuple(orders), tuple(lines), tuple(refused))
+    return order_book(orders_path, layout, list(_orders(orders_path)))
 
 
-def _articles(path: Source) -> list[tuple[int, str, list[tuple[int, int, int]]]]:
-    """Return each order's line, name, and the line, side and location of its articles."""
-    found: list[tuple[int, str, list[tuple[int, int, int]]]] = []
-    left = 0
-    for line, text in enumerate(read_text(path).splitlines(), start=1):
-        cells = text.split()
-        if not cells:
-            continue
-        wanted = 3 if left else 2
-        if len(cells) != wanted or not all(cell.isascii() and cell.isdigit() for cell in cells):
-            form = "<article> <side> <location>" if left else "<order> <articles>"
-            raise DataError(f"{path}, line {line}: {form} is expected, got {text.strip()!r}")
-        if left:
-            found[-1][2].append((line, int(cells[1]), int(cells[2])))
-            left -= 1
-        elif int(cells[1]):  # an order of no articles ends the file
-            found.append((line, cells[0], []))
-            left = int(cells[1])
-    if left:
-        raise DataError(f"{path}: the last order lacks {left} articles")
-    return found
+def _orders(path: Source) -> Iterator[Listed]:
+    """Yield the orders of a file; one of no articles ends it."""
+    lines = [
+        (number, line.strip())
+        for number, line in enumerate(read_text(path).splitlines(), start=1)
+        if line.strip()
+    ]
+    at = 0
+    while at < len(lines):
+        number, text = lines[at]
+        name, count = _numbers(path, number, text, _HEAD, "<order> <articles>")
+        if not count:
+            return
+        articles = []
+        for place, line in lines[at + 1 : at + 1 + count]:
+            side, location = _numbers(path, place, line, _ARTICLE, "<article> <side> <location>")
+            articles.append(Article(f"line {place}", side // _SIDES, location))
+        if len(articles) < count:
+            raise DataError(f"{path}: the last order lacks {count - len(articles)} articles")
+        yield Listed(number, str(name), articles)
+        at += 1 + count
+
+
+def _numbers(
+    path: Source, line: int, text: str, pattern: re.Pattern[str], form: str
+) -> tuple[int, int]:
+    match = pattern.fullmatch(text) if text.isascii() else None
+    if match is None:
+        raise DataError(f"{path}, line {line}: {form} is expected, got {text!r}")
+    first, second = (int(group) for group in match.groups() if group is not None)
+    return first, second

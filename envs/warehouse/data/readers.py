@@ -5,7 +5,8 @@
 - `slots.csv`: `sku,aisle,row,qty`, one slot an article.
 - `orders.csv`: `order_id,release_min,due_min,sku,qty,value`, a row a line; values of lines add up.
 - `demand.csv`: `period,sku,qty`, a row for every article and period.
-- A layout and orders in numbers: instances of joint order batching and picker routing (JOBPRP).
+- A layout and orders, in words or numbers: instances of Henn and Wäscher, and JOBPRP's.
+- A JSON file of OBP-Instances.
 - A folder: the instances of InventoryBench below it.
 """
 
@@ -19,6 +20,7 @@ from tokengym.envs.warehouse.data.columns import describe, kind_of
 from tokengym.envs.warehouse.data.floor import read_layout
 from tokengym.envs.warehouse.data.inventory_bench import read_inventory_bench
 from tokengym.envs.warehouse.data.jobprp import read_jobprp
+from tokengym.envs.warehouse.data.obp_json import read_obp
 from tokengym.envs.warehouse.data.orders_file import read_orders
 from tokengym.envs.warehouse.data.records import Records
 from tokengym.envs.warehouse.data.sales_file import read_demand
@@ -35,8 +37,8 @@ def read(paths: Source | Sequence[Source]) -> Records:
 
     Args:
         paths: the file of demand; or those of slots and orders, in any order, and a layout if
-            there are other than parallel aisles; or those of layout and orders of JOBPRP; or a
-            folder of InventoryBench.
+            there are other than parallel aisles; or those of layout and orders of an order
+            batching instance, or its JSON file; or a folder of InventoryBench.
 
     Raises:
         DataError: if the files do not fit together or one of them is refused.
@@ -71,8 +73,10 @@ def _read(files: Sequence[Source]) -> Records:
         if {"slots", "orders"} <= set(kinds) <= {"slots", "orders", "layout"}:
             layout = read_layout(kinds["layout"]) if "layout" in kinds else None
             return read_orders(kinds["orders"], kinds["slots"], layout)
-        if set(kinds) == {"JOBPRP layout", "JOBPRP orders"}:
-            return read_jobprp(kinds["JOBPRP layout"], kinds["JOBPRP orders"])
+        if set(kinds) == {"batching layout", "batching orders"}:
+            return read_jobprp(kinds["batching layout"], kinds["batching orders"])
+        if set(kinds) == {"batching instance"}:
+            return read_obp(kinds["batching instance"])
     raise DataError(
         "data are a file of demand, or files of slots and of orders with or without a layout; got "
         f"{[f'{file}: {kind_of(file)}' for file in files]}"
