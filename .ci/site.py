@@ -31,7 +31,8 @@ TOP = {
     "SECURITY.md": "security.md",
 }
 _LINK = re.compile(r"\]\(([^)#\s]+)")
-_CODE_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\.(?:py|ipynb)\)")
+_CODE_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\.py\)")
+_NOTEBOOK_LINK = re.compile(r"\]\((?:\.\./)*examples/(\w+)\.ipynb\)")
 _NAMED_FENCE = re.compile(r"^```(\w+) (\S+)$", re.MULTILINE)
 
 
@@ -47,10 +48,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Write the name of a file above its block, and what a world declares at its page's end.
 
-    Code of the checkout is named without a link.
+    Code of the checkout is named without a link; a notebook's link leads to its page.
     """
     if page.file.src_uri.startswith("worlds/"):
         markdown += world_reference(Path(page.file.src_uri).stem)
+    up = "../" * page.file.src_uri.count("/")
+    markdown = _NOTEBOOK_LINK.sub(rf"]({up}notebooks/\1.md)", markdown)
     titled = _NAMED_FENCE.sub(r'```\1 title="\2"', markdown)
     return _CODE_LINK.sub(r"\1", titled)
 
