@@ -78,7 +78,6 @@ class Learners:
     start: int
     service: tinker.ServiceClient
     config: Config
-    _saving: asyncio.Task[None] | None = None
     _rolling: Sequence[str] = ()
 
     @classmethod
@@ -117,28 +116,21 @@ class Learners:
     async def save(self, step: int) -> None:
         """Save all policies after `step` steps, where the configuration asks for it.
 
-        A rolling save goes on while the next step begins.
+        The next update may only be submitted once this returns: a save that is still to be
+        submitted would hold it too. A failed rolling save costs a checkpoint and not the run.
         """
-        await self._saved()
         if self.config.save_every > 0 and step % self.config.save_every == 0:
             await self._save(f"{step:06d}", step, self.config.ttl_seconds)
         elif self.config.rolling_save_every > 0 and step % self.config.rolling_save_every == 0:
-            self._saving = asyncio.create_task(self._save_rolling(step))
+            try:
+                await self._save_rolling(step)
+            except Exception:
+                logger.warning("a rolling checkpoint could not be saved", exc_info=True)
 
     async def finish(self, steps: range) -> None:
         """Save the policies for good after `steps`, if there were any."""
-        await self._saved()
         if steps:
             await self._save("final", steps.stop, None)
-
-    async def _saved(self) -> None:
-        """Wait for a rolling save under way; its failure costs a checkpoint and not the run."""
-        saving, self._saving = self._saving, None
-        if saving is not None:
-            try:
-                await saving
-            except Exception:
-                logger.warning("a rolling checkpoint could not be saved", exc_info=True)
 
     async def _save_rolling(self, step: int) -> None:
         state = {"batch": step, "rolling": True}

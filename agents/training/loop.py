@@ -145,7 +145,6 @@ class _Loop:
                     measured, samplers = await asyncio.gather(
                         self._metrics(updates), self._samplers()
                     )
-                    await self.learners.save(step + 1)
                 metrics = batch.metrics | measured
                 metrics |= {
                     "progress/batch": step,
@@ -156,6 +155,8 @@ class _Loop:
                 }
                 window.save_timing(step, store=self.log.store)
                 self.log.log_metrics(metrics, step=step)
+                # Not before: a kill between the two would lose the metrics of a step that is done.
+                await self.learners.save(step + 1)
         finally:
             if following is not None:
                 following.cancel()

@@ -88,8 +88,9 @@ async def train_job(session: Session, run: Run, progress: Progress) -> Collapse 
             )
         finally:
             await _cancelled(training)
-    if collapse is not None:
-        for policy in policies.values():
+    for policy in policies.values():
+        policy.forget_deleted_checkpoints()
+        if collapse is not None:
             policy.forget_checkpoints_after(collapse.since)
     return collapse
 

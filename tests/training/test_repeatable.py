@@ -9,8 +9,8 @@ import pytest
 from tests.training.folders import ROUNDING, differences
 from tests.training.jobs import run_job, write_rollouts
 from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.learners import Learners
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.progress import Bar
 from tokengym.agents.training.run import Run
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -38,21 +38,25 @@ def test_the_same_job_twice_leaves_the_same_folder(
     assert differences(one, two, ROUNDING) == []
 
 
+@pytest.mark.parametrize("change", [{}, {"sft": True}], ids=["rollouts", "demonstrations"])
 def test_an_interrupted_run_ends_as_one_that_was_not(
-    tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    config = replace(FORECAST, **served, steps=3, overrides=("rolling_save_every=1",))
+    rolling = ("rolling_save_every=1",)
+    config = replace(FORECAST, **served, **change, steps=3, overrides=rolling)
     whole, broken = tmp_path / "a" / "run", tmp_path / "b" / "run"
     run_job(config, whole)
-    shown = Bar.show
-    monkeypatch.setattr(Bar, "show", _interrupt)
+    save = Learners.save
+
+    async def interrupt(learners: Learners, step: int) -> None:
+        if step == 2:
+            raise KeyboardInterrupt
+        await save(learners, step)
+
+    monkeypatch.setattr(Learners, "save", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_job(config, broken)
-    assert 1 <= Run(broken).steps_done < 3
-    monkeypatch.setattr(Bar, "show", shown)
+    monkeypatch.setattr(Learners, "save", save)
+    assert list(Run(broken).states()) == [1]
     run_job(config, broken)
     assert differences(whole, broken, ROUNDING) == []
-
-
-def _interrupt(bar: Bar, row: object) -> None:
-    raise KeyboardInterrupt
