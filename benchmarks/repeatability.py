@@ -1,13 +1,17 @@
 """Whether the same command twice leaves the same files, also after kill -9 and a resume.
 
+    python -m benchmarks.repeatability [--kind energy ...] [--markdown docs/reliability.md]
+
 Every kind of job is run three times with `--deterministic` and one seed: twice to its end, and once
 killed after its first saved step and resumed. Printed is, for each kind, which files differ from
-the first run's but for the times and addresses that docs/reliability.md lists. Run it from the
-project's folder with `python -m benchmarks.repeatability`; it exits with 1 if anything differs.
+the first run's but for the times and addresses that docs/reliability.md lists; with `--markdown`
+the rows are put into that page's table. All kinds take ten minutes on two idle cores. Run it from
+the project's folder; it exits with 1 if anything differs.
 """
 
 import argparse
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -19,6 +23,7 @@ from filelock import FileLock
 
 from tests.training.folders import differences
 from tests.warm import run_tokengym, start_tokengym
+from tokengym.agents.analysis.markdown import markdown_table, read_block, table_rows, write_block
 from tokengym.agents.training.run import Run
 
 SMALL = ["--steps", "3", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
@@ -38,8 +43,12 @@ KINDS = {
     "self-play": ["disruption", "--self-play", "--max-tokens", "32"],
     "separate policies": ["disruption", "--self-play", "--separate", "--max-tokens", "32"],
 }
-LEFT = ("service/runs/ID+train+", "checkpoints.jsonl")
-"""After a kill: states that the first start left behind, and their record."""
+NOT_PROMISED = {"async"}
+"""What trains on samples of earlier weights, which no state holds: not repeated after a kill."""
+LEFT = re.compile(r"service/runs/ID\+train\+\d+/weights/\d+\.safetensors")
+"""After a kill: states that the first start left behind."""
+BLOCK = "repeatability.py"
+HEADER = ["job", "run again", "killed and resumed"]
 
 
 def train(home: Path, arguments: Sequence[str]) -> None:
@@ -65,37 +74,52 @@ def kill_after_a_step(home: Path, arguments: Sequence[str]) -> None:
         pass
 
 
-def measure(kind: str, home: Path) -> list[str]:
-    """Run a job three times; returns what differs from the first run, with the reason."""
-    words = [*KINDS[kind], *SMALL, *SEEDED, "--run", "run"]
+def measure(kind: str, home: Path) -> list[list[str]]:
+    """Run a job three times; returns which files differ when run again, and when killed."""
+    first = home / "first"
+    words = [str(first) if word == "first" else word for word in KINDS[kind]]
+    words += [*SMALL, *SEEDED, "--run", "run"]
     folders = [home / name for name in ("one", "two", "killed")]
     for folder in folders:
         folder.mkdir(parents=True)
-        if "first" in words:
-            train(folder, ["forecast", *SMALL, *SEEDED, "--run", "first"])
+    if str(first) in words:
+        train(home, ["forecast", *SMALL, *SEEDED, "--run", first.name])
     for folder in folders[:2]:
         train(folder, words)
+    one, two, killed = (folder / "run" for folder in folders)
+    if kind in NOT_PROMISED:
+        return [differences(one, two)]
     kill_after_a_step(folders[2], words)
     train(folders[2], ["--resume", "run"])
-    one, two, killed = (folder / "run" for folder in folders)
-    again = [f"again: {name}" for name in differences(one, two)]
-    resumed = [name for name in differences(one, killed) if not name.startswith(LEFT)]
-    return again + [f"killed: {name}" for name in resumed]
+    resumed = [name for name in differences(one, killed) if not LEFT.fullmatch(name)]
+    return [differences(one, two), resumed]
+
+
+def write_row(page: Path, row: list[str]) -> None:
+    """Put a kind's row into the table of a page, in place of the one that is there."""
+    rows = {found[0]: found for found in table_rows(read_block(page, BLOCK))[1:]}
+    rows[row[0]] = row
+    table = markdown_table(HEADER, [rows[kind] for kind in KINDS if kind in rows])
+    write_block(page, BLOCK, table)
 
 
 def main() -> None:
     """Print a row for every kind of job."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--kind", action="append", choices=KINDS, help="what to run (all)")
+    parser.add_argument("--markdown", type=Path, help="a page to put the rows into")
     arguments = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     different = False
-    print("| job | files that differ, run again and killed |\n|---|---|")
     for kind in arguments.kind or KINDS:
         home = Path(tempfile.mkdtemp())
         found = measure(kind, home)
-        different = different or bool(found)
-        print(f"| {kind} | {', '.join(found) or 'none'} |", flush=True)
+        different = different or any(found)
+        cells = [", ".join(names) or "equal" for names in found]
+        row = [kind, *cells, *["not promised"] * (len(HEADER) - 1 - len(cells))]
+        print(" | ".join(row), flush=True)
+        if arguments.markdown:
+            write_row(arguments.markdown, row)
         shutil.rmtree(home)
     sys.exit(1 if different else 0)
 
