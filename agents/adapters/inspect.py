@@ -11,7 +11,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from tokengym.agents.evaluation.yardstick import yardstick_on
-from tokengym.envs.adapters.rollouts import Rollout, Rollouts
+from tokengym.envs.adapters.rollouts import Rollouts
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import specs
@@ -71,28 +71,16 @@ def play_turns(rollouts: Rollouts) -> Solver:
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        rollout = _start(rollouts, state)
-        replies: list[list[str]] = []
+        rollout = rollouts.start_at(state.metadata["split"], state.metadata["index"])
         while not rollout.done and not state.completed:
             state = await generate(state)
-            replies.append([state.output.completion, state.output.stop_reason])
-            state.store.set(_REPLIES, list(replies))
-            rollout.say(*replies[-1])
+            reply = [state.output.completion, state.output.stop_reason]
+            state.store.set(_REPLIES, [*state.store.get(_REPLIES, []), reply])
+            rollout.say(*reply)
             state.messages.append(ChatMessageUser(content=rollout.text))
         return state
 
     return solve
-
-
-def _start(rollouts: Rollouts, state: TaskState) -> Rollout:
-    """Start a rollout of a sample's Task, with a world of its own."""
-    where = state.metadata
-    return rollouts.start(rollouts.world.task(where["split"], where["index"]))
-
-
-def _figures(scores: list[SampleScore], name: str) -> list[float]:
-    """Return one figure of each sample's score."""
-    return [float((one.score.metadata or {})[name]) for one in scores]
 
 
 @metric(name="return")
@@ -100,19 +88,7 @@ def mean_return() -> Metric:
     """Mean return of the role."""
 
     def compute(scores: list[SampleScore]) -> float:
-        return float(np.mean([one.score.as_float() for one in scores]))
-
-    return compute
-
-
-@metric
-def skill() -> Metric:
-    """0 for the best policy that ignores the Task, 1 for the oracle, on the same Tasks."""
-
-    def compute(scores: list[SampleScore]) -> float:
-        ends = tuple(_figures(scores, "blind")), tuple(_figures(scores, "oracle"))
-        returns = [one.score.as_float() for one in scores]
-        return Yardstick(*ends, "").skill(returns, generator("skill", len(scores))).value
+        return float(np.mean(_values(scores, "return")))
 
     return compute
 
@@ -122,9 +98,25 @@ def well_formed() -> Metric:
     """Share of the replies that were in form, by sample."""
 
     def compute(scores: list[SampleScore]) -> float:
-        return float(np.mean(_figures(scores, "well_formed")))
+        return float(np.mean(_values(scores, "well_formed")))
 
     return compute
+
+
+@metric
+def skill() -> Metric:
+    """0 for the best policy that ignores the Task, 1 for the oracle, on the same Tasks."""
+
+    def compute(scores: list[SampleScore]) -> float:
+        ends = Yardstick(tuple(_values(scores, "blind")), tuple(_values(scores, "oracle")), "")
+        return ends.skill(_values(scores, "return"), generator("skill", len(scores))).value
+
+    return compute
+
+
+def _values(scores: list[SampleScore], name: str) -> list[float]:
+    """Return one value of each sample's score; of several epochs it is their mean."""
+    return [float(one.score.as_dict()[name]) for one in scores]
 
 
 @scorer(metrics=[mean_return(), skill(), well_formed()])
@@ -136,16 +128,15 @@ def score_episode(rollouts: Rollouts) -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:
-        rollout = _start(rollouts, state)
+        rollout = rollouts.start_at(state.metadata["split"], state.metadata["index"])
         for text, reason in state.store.get(_REPLIES, []):
             rollout.say(text, reason)
         rollout.stop()  # a limit of Inspect's ended it: the rest counts as empty replies
-        flags = rollout.well_formed
-        figures = {name: state.metadata[name] for name in ("blind", "oracle")}
+        found = {"return": rollout.total, "well_formed": rollout.share_well_formed}
         return Score(
-            value=rollout.total,
+            value={**found, **{end: state.metadata[end] for end in ("blind", "oracle")}},
             explanation=f"rewards {rollout.rewards}, ended by {rollout.turn.stop_reason}",
-            metadata={**figures, "well_formed": float(np.mean(flags)), "rewards": rollout.rewards},
+            metadata={"rewards": rollout.rewards},
         )
 
     return score

@@ -1,24 +1,19 @@
 """A world as an OpenEnv server: text in, text out, one world for each connected client."""
 
 import random
-from collections.abc import Mapping
 from typing import Any
 
-import uvicorn
 from fastapi import FastAPI
 from openenv.core.env_server import Action, Environment, Observation, State, create_app
 from openenv.core.env_server.types import EnvironmentMetadata
 from pydantic import Field
 
 from tokengym import __version__
-from tokengym.envs.adapters.config import TASK_INDICES, task_index
+from tokengym.agents.adapters.openenv_tasks import WorldTasks, place
+from tokengym.envs.adapters.config import task_index
 from tokengym.envs.adapters.rollouts import Rollout, Rollouts
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
-from tokengym.envs.core.seeding import SPLITS, generator
-
-SESSIONS = 64
-"""Clients that are served at once unless told otherwise; each has a world of its own."""
-_LISTED = 100
+from tokengym.envs.core.seeding import generator
 
 
 class ReplyAction(Action):
@@ -36,18 +31,7 @@ class TurnObservation(Observation):
     stop_reason: str | None = Field(default=None, description="why the episode ended")
 
 
-class EpisodeState(State):
-    """The Task that is played, and what was earned so far."""
-
-    world: str = ""
-    level: str = ""
-    split: str = ""
-    index: int = 0
-    task_id: str = ""
-    total_reward: float = 0.0
-
-
-class WorldEnvironment(Environment[ReplyAction, TurnObservation, EpisodeState]):
+class WorldEnvironment(WorldTasks, Environment[ReplyAction, TurnObservation, State]):
     """One client's episodes.
 
     Args:
@@ -60,6 +44,7 @@ class WorldEnvironment(Environment[ReplyAction, TurnObservation, EpisodeState]):
     def __init__(self, rollouts: Rollouts, split: str = "train") -> None:
         super().__init__()
         self._rollouts = rollouts
+        self._world = rollouts.world
         self._split = split
         self._rollout: Rollout | None = None
         self._episode_id: str | None = None
@@ -83,10 +68,10 @@ class WorldEnvironment(Environment[ReplyAction, TurnObservation, EpisodeState]):
         split = self._split if split is None else split
         if index is None:
             seed = random.getrandbits(63) if seed is None else seed
-            index = task_index(self._rollouts.world, split, generator("reset", seed))
-        self._rollout = self._rollouts.start(self._rollouts.world.task(split, index))
+            index = task_index(self._world, split, generator("reset", seed))
+        self._rollout = self._rollouts.start_at(split, index)
         self._episode_id = episode_id
-        return self._observe(self._rollout, None)
+        return self._observe(self._rollout)
 
     def step(
         self, action: ReplyAction, timeout_s: float | None = None, **ignored: Any
@@ -99,84 +84,51 @@ class WorldEnvironment(Environment[ReplyAction, TurnObservation, EpisodeState]):
         if self._rollout is None:
             raise EpisodeStateError("no episode is under way; reset over the same connection")
         self._rollout.say(action.text, action.metadata.get("finish_reason"))
-        return self._observe(self._rollout, self._rollout.rewards[-1])
+        return self._observe(self._rollout)
 
     @property
-    def state(self) -> EpisodeState:
-        """The Task that is played; empty before `reset`."""
+    def state(self) -> State:
+        """The Task that is played and what was earned so far; empty before `reset`."""
         rollout = self._rollout
         if rollout is None:
-            return EpisodeState()
-        task = rollout.task
-        return EpisodeState(
+            return State()
+        return State(
             episode_id=self._episode_id,
             step_count=len(rollout.rewards),
-            world=task.world,
-            level=task.level,
-            split=task.split,
-            index=task.index,
-            task_id=task.fingerprint,
             total_reward=rollout.total,
+            task_id=rollout.task.fingerprint,
+            **place(rollout.task),
         )
 
     def get_metadata(self) -> EnvironmentMetadata:
         """Name and summary of the world."""
-        spec = self._rollouts.world.spec
+        spec = self._world.spec
         return EnvironmentMetadata(name=spec.id, description=spec.summary, version=__version__)
-
-    def list_splits(self) -> list[str]:
-        """The splits, which share no problem."""
-        return list(SPLITS)
-
-    def num_tasks(self, split: str) -> int:
-        """Number of Tasks of a split; 2³¹ where they are drawn and never run out."""
-        size = self._rollouts.world.size(split)
-        return TASK_INDICES if size is None else size
-
-    def list_tasks(self, split: str) -> list[Mapping[str, Any]]:
-        """The first Tasks of a split, 100 at most."""
-        return self.get_task_range(split, 0, _LISTED)
-
-    def get_task_range(
-        self, split: str, start: int | None = None, stop: int | None = None
-    ) -> list[Mapping[str, Any]]:
-        """Where each Task of a range is found: what `reset` takes."""
-        found = range(self.num_tasks(split))[start:stop][:_LISTED]
-        return [{"split": split, "index": index} for index in found]
-
-    def get_task(self, split: str, index: int) -> Mapping[str, Any]:
-        """One Task: what `reset` takes, and the fingerprint that observations show."""
-        if not 0 <= index < self.num_tasks(split):
-            raise IndexError(f"{split!r} has no Task {index}")
-        task = self._rollouts.world.task(split, index)
-        where = {"split": split, "index": index, "world": task.world, "level": task.level}
-        return {"id": task.fingerprint, **where}
 
     def close(self) -> None:
         """Drop the episode and its world."""
         self._rollout = None
 
-    def _observe(self, rollout: Rollout, reward: float | None) -> TurnObservation:
-        turn = rollout.turn
-        details = {"terms": rollout.terms, "metrics": dict(turn.metrics)} if rollout.rewards else {}
+    def _observe(self, rollout: Rollout) -> TurnObservation:
+        turn, rewards = rollout.turn, rollout.rewards
         return TurnObservation(
             text=turn.text,
             task_id=rollout.task.fingerprint,
             role=rollout.role,
             done=turn.done,
-            reward=reward,
+            reward=rewards[-1] if rewards else None,
             stop_reason=turn.stop_reason,
-            metadata=details,
+            metadata={"terms": rollout.terms, "metrics": dict(turn.metrics)} if rewards else {},
         )
 
 
-def build_app(rollouts: Rollouts, *, split: str = "train", sessions: int = SESSIONS) -> FastAPI:
+def build_app(rollouts: Rollouts, *, split: str = "train", sessions: int = 64) -> FastAPI:
     """Return the server of a world.
 
     Args:
         rollouts: the world and the role to play.
         split: where `reset` draws Tasks from unless it is told.
-        sessions: most clients at once.
+        sessions: most clients at once; each has a world of its own.
     """
     return create_app(
         lambda: WorldEnvironment(rollouts, split),
@@ -184,27 +136,4 @@ def build_app(rollouts: Rollouts, *, split: str = "train", sessions: int = SESSI
         TurnObservation,
         env_name=rollouts.world.spec.short_name,
         max_concurrent_envs=sessions,
-        state_cls=EpisodeState,
     )
-
-
-class _Server(uvicorn.Server):
-    """Says where it listens once clients may connect."""
-
-    async def startup(self, sockets: Any = None) -> None:
-        await super().startup(sockets)
-        port = self.servers[0].sockets[0].getsockname()[1]
-        print(f"listening at http://{self.config.host}:{port}", flush=True)
-
-
-def serve(app: FastAPI, host: str, port: int) -> None:
-    """Serve until interrupted.
-
-    Args:
-        app: of `build_app`.
-        host: address to listen on.
-        port: port; 0 for any free one.
-    """
-    # A trainer may keep its clients busy for long: only one that is silent for minutes is gone.
-    pings = {"ws_ping_interval": 30.0, "ws_ping_timeout": 180.0}
-    _Server(uvicorn.Config(app, host=host, port=port, log_level="warning", **pings)).run()

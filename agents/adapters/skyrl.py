@@ -52,9 +52,7 @@ class WorldEnv(BaseTextEnv):
     def get_metrics(self) -> dict[str, Any]:
         """Return of the episode, and the share of replies in form."""
         assert self._rollout is not None
-        flags = self._rollout.well_formed
-        formed = sum(flags) / len(flags) if flags else 0.0
-        return {"return": self._rollout.total, "well_formed": formed}
+        return {"return": self._rollout.total, "well_formed": self._rollout.share_well_formed}
 
     def close(self) -> None:
         """Drop the rollout and its world."""

@@ -78,7 +78,7 @@ class WorldRollouts:
 
     def _start(self, prompt: str) -> Rollout:
         split, _, index = prompt.partition("/")
-        return self.rollouts.start(self.rollouts.world.task(split, int(index)))
+        return self.rollouts.start_at(split, int(index))
 
     def _sample(
         self, conversations: list[list[int]], trainer: Any
@@ -133,7 +133,7 @@ class WorldTools:
 
     def reset(self, split: str, index: int, **row: Any) -> str:
         """Start a rollout; returns the world's first text, which is added to the prompt."""
-        self._rollout = self._rollouts.start(self._rollouts.world.task(split, index))
+        self._rollout = self._rollouts.start_at(split, index)
         return self._rollout.text
 
     def reply(self, text: str) -> str:

@@ -67,8 +67,7 @@ class WorldEnv(vf.MultiTurnEnv):
     async def setup_state(self, state: vf.State) -> vf.State:
         """Start a rollout of the row's Task."""
         where = state["info"]
-        task = self._rollouts.world.task(where["split"], where["index"])
-        state[_ROLLOUT] = self._rollouts.start(task)
+        state[_ROLLOUT] = self._rollouts.start_at(where["split"], where["index"])
         state["turn_rewards"] = state[_ROLLOUT].rewards
         return state
 
@@ -108,8 +107,7 @@ async def _total(state: vf.State) -> float:
 
 async def _well_formed(state: vf.State) -> float:
     """Share of the replies that were in form."""
-    flags = state[_ROLLOUT].well_formed
-    return sum(flags) / len(flags) if flags else 0.0
+    return float(state[_ROLLOUT].share_well_formed)
 
 
 def _rows(rollouts: Rollouts, split: str, count: int) -> Dataset:

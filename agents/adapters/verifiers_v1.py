@@ -124,8 +124,7 @@ class WorldEnv(vf.Env[WorldEnvConfig]):
         """Play one Task."""
         taskset = self.taskset
         assert isinstance(taskset, WorldTaskset)
-        world = taskset.rollouts.world
-        rollout = taskset.rollouts.start(world.task(task.data.split, task.data.index))
+        rollout = taskset.rollouts.start_at(task.data.split, task.data.index)
         async with agents.player.interaction(task) as interaction:
             trace = interaction.trace
             while not rollout.done:
@@ -136,5 +135,4 @@ class WorldEnv(vf.Env[WorldEnvConfig]):
                 rollout.say(str(reply.content or ""), trace.calls[-1].finish_reason)
         rollout.stop()  # a limit of the run's own ended it: the rest counts as empty replies
         trace.record_reward("return", rollout.total)
-        flags = rollout.well_formed
-        trace.record_metric("well_formed", sum(flags) / len(flags) if flags else 0.0)
+        trace.record_metric("well_formed", rollout.share_well_formed)

@@ -73,8 +73,7 @@ class WorldAgentLoop(AgentLoopBase):
             **row: of the data; `extra_info` names the Task.
         """
         where = row["extra_info"]
-        task = self._rollouts.world.task(str(where["split"]), int(where["index"]))
-        record = TokenRecord(self._rollouts.start(task))
+        record = TokenRecord(self._rollouts.start_at(str(where["split"]), int(where["index"])))
         rollout, request = record.rollout, uuid4().hex
         settings = {**sampling_params, "max_tokens": self._max_reply_tokens}
         while not rollout.done:

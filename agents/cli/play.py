@@ -186,7 +186,7 @@ def _show_oracle(world: World, record: Record, players: Mapping[str, str], role:
         if turn.role == role:
             typer.secho(f"> {reply}", fg="green")
     earned, yours = best.returns[role], record.returns[role]
-    typer.secho(f"{role} earned {earned:.4f}; you: {yours - earned:+.4f}", fg="yellow", bold=True)
+    typer.secho(f"{role} earned {earned:.4f}; this episode {yours:.4f}", fg="yellow", bold=True)
 
 
 def _leave(world: World) -> None:

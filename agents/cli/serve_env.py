@@ -27,6 +27,8 @@ def serve_env(
 ) -> None:
     """Serve a world to clients of OpenEnv, each with a world of its own."""
     require_extra("openenv", "tokengym serve-env")
+    import uvicorn
+
     from tokengym.agents.adapters import openenv, openenv_package
 
     settings = {
@@ -42,4 +44,12 @@ def serve_env(
     app = openenv.build_app(rollouts, split=split, sessions=sessions)
     made = rollouts.world
     typer.echo(f"{made.spec.id}, level {made.level}, role {rollouts.role}: {sessions} clients")
-    openenv.serve(app, host, port)
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        access_log=False,
+        # A trainer may keep its clients busy for long: only one that is silent for minutes is gone.
+        ws_ping_interval=30.0,
+        ws_ping_timeout=180.0,
+    )

@@ -3,7 +3,7 @@
 import asyncio
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import chz
@@ -12,7 +12,7 @@ from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.agents.training.monitor import StepRow
+from tokengym.agents.training.monitor import MIXTURE, StepRow
 from tokengym.agents.training.skill_scale import SkillScale
 from tokengym.envs.core.task import Task
 
@@ -22,7 +22,6 @@ _EVEN = 0.5
 """Part of the groups that all worlds share alike, so that none is forgotten and progress in each
 goes on being measured."""
 _SEEDS = 1_000_000
-_PREFIX = "mixture/"
 
 
 @dataclass(frozen=True)
@@ -110,10 +109,10 @@ class Mixture(RLDataset):
             returns = [
                 value for task, value in played if (task.world, task.level) == (world, level)
             ]
-            found[f"{_PREFIX}{source.tag}/share"] = share
+            found[f"{MIXTURE}{source.tag}/share"] = share
             if returns:
                 skill = source.scale.skill(statistics.fmean(returns))
-                found[f"{_PREFIX}{source.tag}/skill"] = skill
+                found[f"{MIXTURE}{source.tag}/skill"] = skill
         return found
 
     def shares(self, step: int) -> tuple[float, ...]:
@@ -126,7 +125,7 @@ class Mixture(RLDataset):
         rows = {row.step: row.metrics for row in self._rows()}
         recent = [rows.get(one, {}) for one in range(last - PHASE, last)]
         before = [rows.get(one, {}) for one in range(last - 2 * PHASE, last - PHASE)]
-        names = [f"{_PREFIX}{source.tag}/skill" for source in self._sources]
+        names = [f"{MIXTURE}{source.tag}/skill" for source in self._sources]
         progress = [
             _progress(*([row[name] for row in part if name in row] for part in (before, recent)))
             for name in names
@@ -156,29 +155,6 @@ class Mixture(RLDataset):
             seed=self._seed * _SEEDS + start,
         )
         return (await builder())[0]
-
-
-def mixed_series(row: StepRow) -> Iterator[tuple[str, Mapping[str, float]]]:
-    """Yield the worlds of a step of a mixture, each with its `return`, `share` and `skill`.
-
-    What a step did not log is left out: a world that had no groups has no return.
-    """
-    for name in row.metrics:
-        if name.startswith(_PREFIX) and name.endswith("/share"):
-            tag = name.removeprefix(_PREFIX).removesuffix("/share")
-            logged = {
-                "return": f"env/{tag}/reward/total",
-                "share": name,
-                "skill": f"{_PREFIX}{tag}/skill",
-            }
-            yield (
-                tag,
-                {
-                    what: float(row.metrics[key])
-                    for what, key in logged.items()
-                    if key in row.metrics
-                },
-            )
 
 
 def _progress(before: Sequence[float], recent: Sequence[float]) -> float:

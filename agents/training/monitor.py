@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,9 @@ _ONE_REPLY = 0.9
 
 _LOSSES = ("train/nll", "dpo/loss")
 """Metrics of which each step without rollouts logs one."""
+
+MIXTURE = "mixture/"
+"""Before the metrics of the worlds that one run mixes."""
 
 
 class StepRow(NamedTuple):
@@ -159,3 +162,26 @@ def _row(line: bytes, rollouts: RolloutLog | None) -> StepRow | None:
 def _number(metrics: Mapping[str, Any], name: str) -> float:
     value = metrics.get(name, 0.0)
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+
+
+def mixed_series(row: StepRow) -> Iterator[tuple[str, Mapping[str, float]]]:
+    """Yield the worlds of a step of a mixture, each with its `return`, `share` and `skill`.
+
+    What a step did not log is left out: a world that had no groups has no return.
+    """
+    for name in row.metrics:
+        if name.startswith(MIXTURE) and name.endswith("/share"):
+            tag = name.removeprefix(MIXTURE).removesuffix("/share")
+            logged = {
+                "return": f"env/{tag}/reward/total",
+                "share": name,
+                "skill": f"{MIXTURE}{tag}/skill",
+            }
+            yield (
+                tag,
+                {
+                    what: float(row.metrics[key])
+                    for what, key in logged.items()
+                    if key in row.metrics
+                },
+            )

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.log import Segment
-from tokengym.agents.training.mixture import mixed_series
-from tokengym.agents.training.monitor import StepRow
+from tokengym.agents.training.monitor import StepRow, mixed_series
 from tokengym.agents.training.outcome import References
 from tokengym.agents.training.run import Run
 from tokengym.agents.viewer.table import Texts, groups_of, table_of

@@ -22,8 +22,7 @@ Observation = TokenArray | str
 Mode = Literal["tokens", "text"]
 
 _MODES = ("tokens", "text")
-TASK_INDICES = 2**31
-"""Tasks are drawn at indices below it where they never run out."""
+_DRAWN_TASKS = 2**31
 
 
 class EnvConfig:
@@ -152,15 +151,24 @@ class EnvConfig:
         return Reply(text, complete=True), answer
 
 
+def task_count(world: World, split: str) -> int:
+    """Return the number of Tasks of `split`; 2³¹ where they are drawn and never run out.
+
+    Raises:
+        OptionError: if the split is unknown.
+    """
+    size = world.size(split)
+    return _DRAWN_TASKS if size is None else size
+
+
 def task_index(world: World, split: str, rng: np.random.Generator) -> int:
     """Draw the index of a Task of `split`.
 
     Raises:
         OptionError: if the split is unknown.
     """
-    size = world.size(split)
     # An empty split is refused by `task`, which knows why it is empty.
-    return int(rng.integers(TASK_INDICES if size is None else max(size, 1)))
+    return int(rng.integers(max(task_count(world, split), 1)))
 
 
 def opponents_of_one(

@@ -113,6 +113,15 @@ class Rollouts:
         """
         return Rollout(self, task)
 
+    def start_at(self, split: str, index: int) -> "Rollout":
+        """Start a rollout of the Task at a place, as the rows of a data set name it.
+
+        Raises:
+            OptionError: if the split is unknown.
+            TaskError: if it has no such Task.
+        """
+        return self.start(self.world.task(split, index))
+
 
 class Rollout:
     """One episode, played in one role; made by `Rollouts.start`.
@@ -171,6 +180,11 @@ class Rollout:
     def total(self) -> float:
         """The role's return so far."""
         return sum(self.rewards)
+
+    @property
+    def share_well_formed(self) -> float:
+        """Share of the replies so far that were in form; 0 before the first."""
+        return sum(self.well_formed) / max(len(self.well_formed), 1)
 
     @property
     def tokens(self) -> list[int]:

@@ -36,7 +36,7 @@ def test_a_longer_reply_ends_with_an_empty_line_or_the_input() -> None:
 def test_the_end_shows_the_oracle_unless_it_played(world: str) -> None:
     played = CliRunner().invoke(app, ["play", world, "--policy", "random"])
     assert "The oracle, which knows the Task's answer:" in played.output
-    assert "; you: " in played.output
+    assert "; this episode " in played.output
     alone = CliRunner().invoke(app, ["play", world, "--policy", "oracle"])
     assert alone.exit_code == 0
     assert "which knows" not in alone.output

@@ -1,7 +1,8 @@
 """Make the table of docs/neighbours.md from the reports of the neighbours' tests.
 
-pytest tests/neighbours/test_trl.py --junitxml reports/trl.xml    (in each environment)
-python -m tests.neighbours.matrix docs/neighbours.md reports/*.xml
+`.ci/neighbours` runs the tests in each environment, and then this:
+
+python -m tests.neighbours.matrix docs/neighbours.md .neighbours/reports/*.xml
 """
 
 import sys
@@ -25,26 +26,32 @@ TITLES = {
 COLUMNS = ("plays", "group", "tokens", "trains")
 
 
-def read(report: Path) -> tuple[str, dict[str, str], dict[str, set[str]]]:
-    """Return a report's module, the versions it ran with, and what passed tests show of whom."""
+Shown = dict[str, set[str]]
+
+
+def read(report: Path) -> tuple[dict[str, str], dict[str, Shown]]:
+    """Return the versions that a report ran with, and by module what its passed tests show."""
     root = ElementTree.parse(report).getroot()
     versions = {
         one.attrib["name"]: one.attrib["value"]
         for one in root.findall("testsuite/properties/property")
     }
-    shown: dict[str, set[str]] = defaultdict(set)
-    module = ""
+    shown: dict[str, Shown] = defaultdict(lambda: defaultdict(set))
     for case in root.iter("testcase"):
         module = case.attrib["classname"].rpartition(".")[2]
         if case.find("failure") is None and case.find("error") is None:
             for one in case.findall("properties/property"):
-                shown[one.attrib["name"]].add(one.attrib["value"])
-    return module, versions, shown
+                shown[module][one.attrib["name"]].add(one.attrib["value"])
+    return versions, shown
 
 
 def table(reports: list[Path]) -> str:
     """Return the table of all reports."""
-    found = {module: (versions, shown) for module, versions, shown in map(read, reports)}
+    found = {
+        module: (versions, shown)
+        for versions, modules in map(read, reports)
+        for module, shown in modules.items()
+    }
     if "test_verifiers" in found:
         found["retrain"] = found["test_verifiers"]
     rows = []

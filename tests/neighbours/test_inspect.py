@@ -69,7 +69,7 @@ def test_an_evaluation_plays_the_same_episodes(
     for sample in log.samples:
         own = by_id[sample.id]
         (score,) = sample.scores.values()
-        assert score.value == sum(own.rewards)
+        assert score.value["return"] == sum(own.rewards)
         assert score.metadata["rewards"] == own.rewards
         shown = [message.text for message in sample.messages if message.role == "user"]
         assert shown == own.texts
@@ -119,4 +119,4 @@ def test_an_episode_that_inspect_ends_is_paid_as_if_the_rest_were_empty(tmp_path
     world.reply("BATTERY 0")
     world.stop()
     (score,) = log.samples[0].scores.values()
-    assert score.value == world.returns["operator"]
+    assert score.value["return"] == world.returns["operator"]

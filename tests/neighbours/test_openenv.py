@@ -128,8 +128,9 @@ def test_the_own_client_of_openenv_plays() -> None:
         assert asyncio.run(play(address)) == own.rewards[0]
 
 
-def test_many_clients_play_at_once_and_a_dropped_one_frees_its_world() -> None:
-    owns = [play_own("energy", index=index) for index in range(4)]
+@pytest.mark.parametrize("world", WORLDS)
+def test_many_clients_play_at_once_and_a_dropped_one_frees_its_world(world: str) -> None:
+    owns = [play_own(world, index=index) for index in range(4)]
 
     async def play(address: str) -> None:
         url = f"ws://{address}/ws"
@@ -156,7 +157,7 @@ def test_many_clients_play_at_once_and_a_dropped_one_frees_its_world() -> None:
             async with connect(url) as welcome:
                 await ask(welcome, "reset")
 
-    with served("energy") as address:
+    with served(world) as address:
         asyncio.run(play(address))
 
 
