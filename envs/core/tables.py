@@ -1,7 +1,6 @@
 """Reading a user's text files and CSV tables. Every error names file, line and reason."""
 
 import csv
-import gzip
 import io
 import math
 import re
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.files import open_unpacked, read_together
 
 Source = str | Path
 """The path of a file."""
@@ -19,7 +19,6 @@ Source = str | Path
 
 MOST_WHOLE = 1_000_000
 """Largest whole number in a table, unless a column has a bound of its own."""
-_GZIP = b"\x1f\x8b"
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
 
@@ -34,9 +33,8 @@ def read_text(path: Source, *, damaged: str = "strict") -> str:
         DataError: if it cannot be read.
     """
     try:
-        content = Path(path).read_bytes()
-        if content.startswith(_GZIP):
-            content = gzip.decompress(content)
+        with open_unpacked(Path(path)) as file:
+            content = read_together(file, b"")
         text = content.decode("utf-8-sig", errors=damaged)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error

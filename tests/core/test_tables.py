@@ -1,6 +1,7 @@
 """Laws of a user's tables: what was written is read, under the line it begins on."""
 
 import csv
+import gzip
 import io
 from pathlib import Path
 
@@ -8,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tokengym.envs.core import files
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.tables import Table, csv_rows
+from tokengym.envs.core.tables import Table, csv_rows, read_text
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=8)
 tables = st.lists(st.lists(words, min_size=2, max_size=3), min_size=1, max_size=6)
@@ -74,3 +76,19 @@ def test_a_cell_that_is_no_number_is_named_with_its_line(tmp_path: Path) -> None
         read.rows[1].positive("b")
     with pytest.raises(DataError, match=r"data\.csv, line 2: a is '1', no whole number >= 2"):
         read.rows[0].whole("a", 2)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_a_file_too_long_to_read_whole_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
+) -> None:
+    monkeypatch.setattr(files, "MOST_TOGETHER", 1 << 20)
+    path = tmp_path / "data.csv"
+    for size, allowed in ((1 << 20, True), ((1 << 20) + 1, False)):
+        content = b"x" * size
+        path.write_bytes(gzip.compress(content) if packed else content)
+        if allowed:
+            assert len(read_text(path)) == size
+        else:
+            with pytest.raises(DataError, match=r"data.csv: .* longer than 1 MiB"):
+                read_text(path)

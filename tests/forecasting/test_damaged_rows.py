@@ -1,5 +1,6 @@
 """One damaged row is one rejected row, whatever is wrong with it; the file is read on."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.forecasting.questions_file import plain
+from tokengym.envs.core import files
 from tokengym.envs.forecasting.data.reading import Reading
 
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -68,3 +70,66 @@ def test_a_damaged_row_of_a_table_is_rejected(tmp_path: Path) -> None:
         tmp_path / "rows.csv", b"\n".join([",".join(fields).encode(), bad, *rows, short])
     )
     assert [rejected.place.line for rejected in reading.rejected] == [2, 5]
+
+
+LONG = 1 << 16
+"""What a test takes for the longest row."""
+
+
+@pytest.fixture
+def short_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_OF_A_ROW", LONG)
+
+
+@pytest.mark.usefixtures("short_rows")
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_a_line_too_long_to_hold_is_rejected(tmp_path: Path, packed: bool) -> None:
+    bomb = encoded(question="x" * 3 * LONG)
+    rows = [json.dumps(plain(1)).encode(), bomb, json.dumps(plain(2)).encode()]
+    for order in (rows, rows[::-1], [bomb, *rows[::2]]):
+        content = b"\n".join(order)
+        reading = read(tmp_path / "rows.jsonl", gzip.compress(content) if packed else content)
+        (rejected,) = reading.rejected
+        assert rejected.place.line == order.index(bomb) + 1
+        assert "longer than 0 MiB" in str(rejected)
+
+
+@pytest.mark.usefixtures("short_rows")
+def test_an_item_too_long_to_hold_ends_an_array(tmp_path: Path) -> None:
+    rows = [json.dumps(plain(1)), json.dumps(plain(2)), '{"question": "' + "x" * 3 * LONG]
+    (rejected,) = read(tmp_path / "rows.json", ("[" + ",\n".join(rows)).encode()).rejected
+    assert rejected.place.line == 3
+    assert "nothing after it can be read: longer than" in str(rejected)
+
+
+def test_an_array_that_is_cut_off_is_named(tmp_path: Path) -> None:
+    rows = [json.dumps(plain(1)), json.dumps(plain(2))]
+    (rejected,) = read(tmp_path / "rows.json", ("[" + ",\n".join(rows)).encode()).rejected
+    assert "the array is cut off" in str(rejected)
+
+
+@pytest.mark.usefixtures("short_rows")
+def test_a_table_is_read_up_to_a_line_too_long_to_hold(tmp_path: Path) -> None:
+    fields = ["id", "question", "asked_at", "resolves_at", "outcome"]
+    rows = [",".join(str(plain(number)[name]) for name in fields) for number in (1, 2)]
+    lines = [",".join(fields), *rows, "x" * 3 * LONG, "after"]
+    (rejected,) = read(tmp_path / "rows.csv", "\n".join(lines).encode()).rejected
+    assert "nothing after it is read: a line is longer than" in str(rejected)
+
+
+@pytest.mark.usefixtures("short_rows")
+def test_a_first_line_too_long_to_hold_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"0" * 3 * LONG)
+    reading = Reading()
+    reading.read(path)
+    assert ["a line is longer than" in str(rejected) for rejected in reading.rejected] == [True]
+
+
+def test_lines_after_a_damaged_first_one_are_read_whatever_the_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_TOGETHER", 100)
+    rows = [b'{"question": ', json.dumps(plain(1)).encode(), json.dumps(plain(2)).encode()]
+    (rejected,) = read(tmp_path / "rows.jsonl", b"\n".join(rows)).rejected
+    assert rejected.place.line == 1

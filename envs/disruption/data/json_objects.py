@@ -1,23 +1,18 @@
 """The JSON objects of a file, each with its place: lines, an array, or pages of an API."""
 
 import codecs
-import gzip
 import json
-import re
 import zlib
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import IO, Any, NamedTuple
 
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.files import bounded_lines, open_unpacked, too_long
+from tokengym.envs.core.json_stream import JsonStream
 
-MOST_BYTES = 1 << 26
-"""Longest line or item: a compressed file may hold one that no memory does."""
-
-_GZIP = b"\x1f\x8b"
 _MARK = b"\xef\xbb\xbf"
-_BETWEEN = re.compile(r"[\s,]*")
 _CHUNK = 1 << 16
 
 
@@ -72,7 +67,7 @@ def scan_objects(path: Path) -> Iterator[JsonObject | Damage]:
     """Yield the objects of a file, and in their places why some cannot be read."""
     place = "0"
     try:
-        with _open_unpacked(path) as file:
+        with open_unpacked(path) as file:
             for place, value in _read_values(file):
                 where = f"{path}:{place}"
                 if isinstance(value, Damage):
@@ -91,16 +86,10 @@ def scan_objects(path: Path) -> Iterator[JsonObject | Damage]:
 def begins_as_json(path: Path) -> bool:
     """Return whether a file begins as JSON objects or an array do, or is packed and damaged."""
     try:
-        with _open_unpacked(path) as file:
+        with open_unpacked(path) as file:
             return file.read(_CHUNK).removeprefix(_MARK).lstrip()[:1] in (b"{", b"[")
     except (OSError, EOFError, zlib.error):
         return True
-
-
-def _open_unpacked(path: Path) -> BinaryIO:
-    with path.open("rb") as file:
-        packed = file.read(len(_GZIP)) == _GZIP
-    return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
 
 
 def _results(value: object) -> list[object]:
@@ -111,9 +100,9 @@ def _results(value: object) -> list[object]:
     return [value]
 
 
-def _read_values(file: BinaryIO) -> Iterator[tuple[str, object]]:
+def _read_values(file: IO[bytes]) -> Iterator[tuple[str, object]]:
     """Yield the values of a file with their places, or why one could not be read."""
-    lines = ((k, line) for k, line in enumerate(_bounded_lines(file), start=1) if line != b"")
+    lines = ((k, line) for k, line in enumerate(_stripped_lines(file), start=1) if line != b"")
     first = next(lines, None)
     if first is None:
         return
@@ -122,13 +111,14 @@ def _read_values(file: BinaryIO) -> Iterator[tuple[str, object]]:
         # `{` alone begins an object of several lines.
         rest = codecs.getreader("utf-8")(file, "surrogateescape")
         begun = text.decode("utf-8", "surrogateescape") + "\n"
-        for nth, (at, value) in enumerate(_stream_values(begun, rest, number), start=1):
-            yield f"{at}, item {nth}" if begun.startswith("[") else str(at), value
+        for nth, one in enumerate(JsonStream(begun, rest, number), start=1):
+            place = f"{one.line}, item {nth}" if begun.startswith("[") else str(one.line)
+            yield place, Damage(one.reason, one.cause) if one.reason else one.value
         return
     for at, line in chain([first], lines):
         place = str(at)
         if line is None:
-            yield place, Damage(f"the line is longer than {MOST_BYTES >> 20} MiB")
+            yield place, Damage(f"the line is {too_long()}")
             continue
         try:
             yield place, json.loads(line)
@@ -136,56 +126,9 @@ def _read_values(file: BinaryIO) -> Iterator[tuple[str, object]]:
             yield place, Damage(f"not JSON: {error}", error)
 
 
-def _bounded_lines(file: BinaryIO) -> Iterator[bytes | None]:
+def _stripped_lines(file: IO[bytes]) -> Iterator[bytes | None]:
     """Yield the lines of a file without blanks, `None` for one that is too long to hold."""
     mark = _MARK
-    while line := file.readline(MOST_BYTES):
-        if len(line) < MOST_BYTES or line.endswith(b"\n"):
-            yield line.removeprefix(mark).strip()
-            mark = b""
-            continue
-        while (more := file.readline(MOST_BYTES)) and not more.endswith(b"\n"):
-            pass
-        yield None
-
-
-def _stream_values(
-    begun: str, rest: codecs.StreamReader, line: int
-) -> Iterator[tuple[int, object]]:
-    """Yield the items of an array, or values one after another, up to the first damage.
-
-    Args:
-        begun: text that has been read already.
-        rest: what comes after it.
-        line: the line on which `begun` begins.
-    """
-    decoder, text = json.JSONDecoder(), begun
-    in_array = text.startswith("[")
-    at = int(in_array)
-    while True:
-        between = _BETWEEN.match(text, at)
-        assert between is not None
-        line += text.count("\n", at, between.end())
-        at = between.end()
-        if at == len(text):
-            text, at = rest.read(_CHUNK), 0
-            if text:
-                continue
-            if in_array:
-                yield line, Damage("the array is cut off")
-            return
-        if in_array and text[at] == "]":
-            return
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError) as error:
-            more = rest.read(max(_CHUNK, len(text) - at)) if len(text) - at < MOST_BYTES else ""
-            if more and isinstance(error, ValueError):  # it may only be cut off by what was read
-                text, at = text[at:] + more, 0
-                continue
-            reason = f"not JSON, and nothing after it can be read: {error}"
-            yield line, Damage(reason, error)
-            return
-        yield line, value
-        line += text.count("\n", at, end)
-        at = end
+    for line in bounded_lines(file):
+        yield line and line.removeprefix(mark).strip()
+        mark = b""

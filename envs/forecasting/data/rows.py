@@ -1,30 +1,37 @@
 """Reading files into rows with their places: CSV, JSON lines, JSON documents or Parquet.
 
 Rows are read one at a time, so that the size of a file does not matter; only a JSON document that
-holds its rows in a list inside an object is read whole. Files compressed by gzip are unpacked.
+holds its rows in a list inside an object is read whole, up to `MOST_TOGETHER`. Files compressed by
+gzip are unpacked.
 """
 
 import csv
-import gzip
 import io
 import json
-import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
-from typing import IO, NamedTuple, TextIO, cast
+from typing import NamedTuple, TextIO
 
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.files import (
+    MOST_OF_A_ROW,
+    bounded_lines,
+    open_unpacked,
+    read_together,
+    too_long,
+)
+from tokengym.envs.core.json_stream import JsonStream
 from tokengym.envs.forecasting.data.fields import quoted
-from tokengym.envs.forecasting.data.json_array import JsonArray
 from tokengym.envs.forecasting.data.parquet import parquet_rows
 
 _LISTS = ("questions", "results", "resolutions", "data")
 """Keys under which a JSON document may hold its rows."""
 
 _DELIMITERS = ",;\t|"
-_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
+_PARQUET = b"PAR1"
 
 
 class Found(NamedTuple):
@@ -51,18 +58,15 @@ def read_rows(path: Path) -> Iterator[Found]:
     """
     try:
         with ExitStack() as stack:
-            file = stack.enter_context(path.open("rb"))
-            start = file.read(4)
+            file = stack.enter_context(open_unpacked(path))
+            start = file.read(len(_PARQUET))
             file.seek(0)
             if start == _PARQUET:
                 for number, row in enumerate(parquet_rows(path), start=1):
                     yield _found(number, None, row)
                 return
-            packed: IO[bytes] = file
-            if start[:2] == _GZIP:
-                packed = cast("IO[bytes]", stack.enter_context(gzip.open(file)))
             # A damaged row is one row: bytes that are no text are kept apart until it is parsed.
-            text = io.TextIOWrapper(packed, "utf-8-sig", errors="surrogateescape", newline="")
+            text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
             yield from _text_rows(stack.enter_context(text))
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
@@ -76,21 +80,24 @@ def _text_rows(file: TextIO) -> Iterator[Found]:
     # An array may be one long line, so that no line of it is asked for.
     if start == "[":
         return _array(file, line)
+    lines = bounded_lines(file)
+    first = next(lines, "")
+    first = first if first is None else start + first
     if start == "{":
-        return _object(start + file.readline(), file, line)
-    return _csv(start + file.readline(), file, line) if start else iter(())
+        return _object(first, file, line)
+    return _csv(first, lines, line) if start else iter(())
 
 
-def _csv(first: str, file: TextIO, line: int) -> Iterator[Found]:
+def _csv(first: str | None, lines: Iterator[str | None], line: int) -> Iterator[Found]:
     """Read a table, whose delimiter is the most frequent one of its first line."""
-    delimiter = max(_DELIMITERS, key=first.count)
-    reader = csv.reader(_prepend(first, file), delimiter=delimiter)
+    delimiter = max(_DELIMITERS, key=(first or "").count)
+    reader = csv.reader(_of_a_table(chain([first], lines)), delimiter=delimiter)
     header: list[str] | None = None
     begins, number = line, 0
     while True:
         # Cells that hold whole articles are longer than the csv module's default limit, which is
         # global to the process: it is put back as soon as a row is read.
-        before = csv.field_size_limit(sys.maxsize)
+        before = csv.field_size_limit(MOST_OF_A_ROW)
         try:
             cells = next(reader, None)
         except csv.Error as error:
@@ -113,21 +120,23 @@ def _csv(first: str, file: TextIO, line: int) -> Iterator[Found]:
         begins = line + reader.line_num
 
 
-def _object(first: str, file: TextIO, line: int) -> Iterator[Found]:
+def _object(first: str | None, file: TextIO, line: int) -> Iterator[Found]:
     """Read JSON lines, or a document that holds its rows in a list."""
     try:
-        document = json.loads(first)
+        document = json.loads(first or "")
     except (ValueError, RecursionError):
-        rest = file.read()
         try:
-            document = json.loads(first + rest)
-        except (ValueError, RecursionError):
-            return _lines(first, io.StringIO(rest, newline=""), line)
-        return _document(document, first + rest, line)
-    second = next((other for other in file if other.strip()), None)
-    if second is None:
-        return _document(document, first, line)
-    return _lines(first, _prepend(second, file), line)
+            content = read_together(file, first or "")
+            document = json.loads(content)
+        except (OSError, ValueError, RecursionError):
+            file.seek(0)
+            return _lines(bounded_lines(file), 1)
+        return _document(document, content, line)
+    lines = bounded_lines(file)
+    second = next((other for other in lines if other is None or other.strip()), "")
+    if second == "":
+        return _document(document, first or "", line)
+    return _lines(chain([first, second], lines), line)
 
 
 def _document(document: dict[str, object], content: str, line: int) -> Iterator[Found]:
@@ -141,11 +150,14 @@ def _document(document: dict[str, object], content: str, line: int) -> Iterator[
     return iter([_found(1, line, document)])
 
 
-def _lines(first: str, rest: "Iterator[str] | TextIO", line: int) -> Iterator[Found]:
+def _lines(lines: Iterable[str | None], line: int) -> Iterator[Found]:
     number = 0
-    for at, text in enumerate(_prepend(first, rest), start=line):
-        if text.strip():
+    for at, text in enumerate(lines, start=line):
+        if text is None or text.strip():
             number += 1
+            if text is None:
+                yield Found(number, at, None, f"the line is {too_long()}")
+                continue
             try:
                 value = json.loads(text)
             except (ValueError, RecursionError) as error:
@@ -155,16 +167,23 @@ def _lines(first: str, rest: "Iterator[str] | TextIO", line: int) -> Iterator[Fo
 
 
 def _array(rest: TextIO, line: int, common: dict[str, object] | None = None) -> Iterator[Found]:
-    for number, item in enumerate(JsonArray(rest, line), start=1):
+    for number, item in enumerate(JsonStream("[", rest, line), start=1):
         if item.reason:
             yield Found(number, item.line, None, item.reason)
         else:
             yield _found(number, item.line, item.value, common)
 
 
-def _prepend(first: str, rest: "Iterator[str] | TextIO") -> Iterator[str]:
-    yield first
-    yield from rest
+def _of_a_table(lines: Iterable[str | None]) -> Iterator[str]:
+    """Yield lines up to one that is too long.
+
+    Raises:
+        csv.Error: there.
+    """
+    for text in lines:
+        if text is None:
+            raise csv.Error(f"a line is {too_long()}")
+        yield text
 
 
 def _found(

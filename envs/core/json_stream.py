@@ -1,78 +1,93 @@
-"""Walking a JSON array of any length item by item, each with its line."""
+"""Walking the values of a JSON file of any length one by one, each with its line."""
 
 import json
 import re
 from collections.abc import Iterator
-from typing import NamedTuple, TextIO
+from typing import NamedTuple, Protocol
+
+from tokengym.envs.core import files
 
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
-_BETWEEN = " \t\r\n,"
+_BETWEEN = re.compile(r"[\s,]*")
 _MOST_DIGITS = 300
 _CHUNK = 1 << 16
 
 
-class Item(NamedTuple):
-    """An item of an array, or why it could not be read.
+class _Text(Protocol):
+    """What text is read from."""
+
+    def read(self, size: int, /) -> str: ...
+
+
+class JsonValue(NamedTuple):
+    """A value, or why it could not be read.
 
     Attributes:
         line: line it begins on, from 1.
-        value: the item.
+        value: the value.
         reason: why it could not be read; empty if it could.
+        cause: the error behind the reason, if there was one.
     """
 
     line: int
     value: object
     reason: str = ""
+    cause: Exception | None = None
 
 
-class JsonArray:
-    """The items of an array; only those under way are held in memory.
+class JsonStream:
+    """The items of an array, or values one after another; only the one under way is held in memory.
 
     Args:
-        rest: the file, read up to and with the opening bracket.
-        line: line that it has been read to.
+        begun: text that has been read already; it begins with `[` where the items of an array are
+            the values.
+        rest: what comes after it.
+        line: the line on which `begun` begins, from 1.
     """
 
-    def __init__(self, rest: TextIO, line: int) -> None:
-        self._text = ""
-        self._at = 0
+    def __init__(self, begun: str, rest: _Text, line: int) -> None:
+        self._in_array = begun.startswith("[")
+        self._text = begun
+        self._at = int(self._in_array)
         self._rest = rest
         self._line = line
         self._decoder = json.JSONDecoder(parse_int=_whole)
 
-    def __iter__(self) -> Iterator[Item]:
-        """Yield the items up to the closing bracket, or to the first that is no JSON."""
+    def __iter__(self) -> Iterator[JsonValue]:
+        """Yield the values up to the closing bracket, or to the first that is no JSON."""
         while self._skip():
             line = self._line
             try:
                 value, end = self._decode()
-            except RecursionError:
-                yield Item(line, None, "nested too deep")
+            except RecursionError as error:
+                yield JsonValue(line, None, "nested too deep", error)
                 end = self._after()
             except ValueError as error:
-                yield Item(line, None, f"not JSON, and nothing after it can be read: {error}")
+                reason = f"not JSON, and nothing after it can be read: {error}"
+                yield JsonValue(line, None, reason, error)
                 return
             else:
-                yield Item(line, value)
+                yield JsonValue(line, value)
             self._move(end)
+        if self._in_array and self._at == len(self._text):
+            yield JsonValue(self._line, None, "the array is cut off")
 
     def _skip(self) -> bool:
-        """Go to the next item; return whether there is one."""
+        """Go to the next value; return whether there is one."""
         while True:
-            end = self._at
-            while end < len(self._text) and self._text[end] in _BETWEEN:
-                end += 1
-            self._move(end)
+            between = _BETWEEN.match(self._text, self._at)
+            assert between is not None
+            self._move(between.end())
             if self._at < len(self._text):
-                return self._text[self._at] != "]"
+                return not (self._in_array and self._text[self._at] == "]")
             if not self._fill():
                 return False
 
     def _decode(self) -> tuple[object, int]:
-        """Return the item and where it ends.
+        """Return the value and where it ends.
 
         Raises:
-            ValueError: if it is no JSON.
+            ValueError: if it is no JSON, or too long.
             RecursionError: if it is nested too deep.
         """
         while True:
@@ -80,6 +95,8 @@ class JsonArray:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except ValueError:
                 # It may only be cut off by the end of what has been read.
+                if len(self._text) - self._at >= files.MOST_OF_A_ROW:
+                    raise ValueError(files.too_long()) from None
                 if not self._fill():
                     raise
                 continue
@@ -94,7 +111,7 @@ class JsonArray:
                 depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
                 if depth <= 0:
                     return found.end()
-            if not self._fill():
+            if len(self._text) - self._at >= files.MOST_OF_A_ROW or not self._fill():
                 return len(self._text)
 
     def _move(self, end: int) -> None:

@@ -1,0 +1,62 @@
+"""Reading a user's files, gzipped or not, and never more of one at once than memory holds.
+
+A few kilobytes of gzip unpack to gigabytes, so every bound counts what is unpacked.
+"""
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, AnyStr, cast
+
+MOST_TOGETHER = 1 << 28
+"""Longest file, in bytes, that is read whole; others are read row by row."""
+MOST_OF_A_ROW = 1 << 26
+"""Longest line, or item of a JSON array, in bytes or characters."""
+GZIP = b"\x1f\x8b"
+
+
+def open_unpacked(path: Path) -> IO[bytes]:
+    """Open a file to read bytes, unpacked if it is gzipped, whatever its name.
+
+    Raises:
+        OSError: if it cannot be read.
+    """
+    with path.open("rb") as file:
+        packed = file.read(len(GZIP)) == GZIP
+    return cast("IO[bytes]", gzip.open(path, "rb")) if packed else path.open("rb")
+
+
+def read_together(file: IO[AnyStr], start: AnyStr) -> AnyStr:
+    """Return the rest of a file with what has been read of it already.
+
+    Args:
+        file: the file.
+        start: what has been read.
+
+    Raises:
+        OSError: if that is more than is read whole.
+    """
+    rest = file.read(max(0, MOST_TOGETHER - len(start)) + 1)
+    if len(start) + len(rest) > MOST_TOGETHER:
+        raise OSError(f"it is longer than {MOST_TOGETHER >> 20} MiB, the most that is read whole")
+    return start + rest
+
+
+def bounded_lines(file: IO[AnyStr]) -> Iterator[AnyStr | None]:
+    """Yield the lines of a file with their ends; `None` for one too long to hold."""
+    while line := file.readline(MOST_OF_A_ROW):
+        if len(line) < MOST_OF_A_ROW or _ends(line):
+            yield line
+            continue
+        while (more := file.readline(MOST_OF_A_ROW)) and not _ends(more):
+            pass
+        yield None
+
+
+def _ends(line: str | bytes) -> bool:
+    return line[-1:] in ("\n", "\r", b"\n")
+
+
+def too_long() -> str:
+    """Say why a line or an item is left out."""
+    return f"longer than {MOST_OF_A_ROW >> 20} MiB"
