@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import isnan
 
 from tokengym.agents.analysis.episode_report import episode_table
 from tokengym.agents.analysis.evaluate import play_all
@@ -77,15 +78,16 @@ def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
 
 
 def _facts(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[tuple[str, str]]:
-    skill = outcome.skill(next(iter(job.trained)))
+    first, *others = job.trained
+    of_first = f", {first}" if others else ""
+    skill, returns = outcome.skill(first), (outcome.before.returns, outcome.after.returns)
     dead = [row.dead_share for row in steps if row.loss is None]
     found = [
-        ("return before", f"{outcome.before.returns.value:.3f}"),
-        ("return after", f"{outcome.after.returns.value:.3f}"),
-        ("skill before", f"{skill.before.value:.3f}"),
-        ("skill after", f"{skill.after.value:.3f}"),
-        ("steps", f"{len(steps)}"),
+        (f"{what} {when}{of_first}", "undefined" if isnan(one.value) else f"{one.value:.3f}")
+        for what, pair in (("return", returns), ("skill", (skill.before, skill.after)))
+        for when, one in zip(("before", "after"), pair, strict=True)
     ]
+    found.append(("steps", f"{len(steps)}"))
     if dead:
         found.append(("groups without advantage", f"{sum(dead) / len(dead):.1%}"))
     return [*found, ("seconds", f"{sum(row.seconds for row in steps):,.0f}")]
