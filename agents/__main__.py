@@ -3,12 +3,14 @@
 import atexit
 import gc
 
+COLLECTIONS = (50_000, 20, 50)
+"""Thresholds of `gc`. What a command imports stays: rare collections save a second or two."""
+
 
 def main() -> None:
     """Run the command line."""
-    # What a command imports stays. Rare collections, and none at the end, save a second or two.
-    gc.set_threshold(50_000, 20, 50)
-    atexit.register(gc.freeze)
+    gc.set_threshold(*COLLECTIONS)
+    atexit.register(gc.freeze)  # No collection at the end.
     from tokengym.agents.cli import run
     from tokengym.agents.cli.failures import end_as_interrupted, write_anything
 

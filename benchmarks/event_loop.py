@@ -2,21 +2,26 @@
 
 All worlds at once: each group's members open together, a sampler that costs nothing answers in
 bursts, and ended groups make place for new ones, whose Tasks are drawn meanwhile as training draws
-them. A stall is the processor time of one pass of the loop. Run it with
-`python benchmarks/event_loop.py`; it takes about two minutes and exits with 1 if a bound is missed.
+them. A stall is the processor time of one pass of the loop; an episode's memory is what the process
+grew by, Tasks included, over the live episodes. Run it with `python benchmarks/event_loop.py`; it
+takes about two minutes and exits with 1 if a bound is missed.
 """
 
 import argparse
 import asyncio
+import gc
+import resource
 import sys
 from collections.abc import Sequence
 from time import perf_counter, thread_time
+from typing import NamedTuple
 
 import numpy as np
 import tinker
 from tinker_cookbook.completers import StopCondition, TokenCompleter, TokensWithLogprobs
 from tinker_cookbook.rl.rollouts import do_group_rollout
 
+from tokengym.agents.__main__ import COLLECTIONS
 from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder
 from tokengym.envs.registry import baselines, make_world
 
@@ -30,6 +35,7 @@ LEVELS = (
     ("disruption", "L2"),
 )
 MOST_STALL_S = 0.010
+MOST_EPISODE_KB = 64
 GROUP_SIZE = 16
 BURSTS_S = 0.25
 
@@ -64,8 +70,22 @@ class Bursts(TokenCompleter):
                     future.set_result(None)
 
 
-async def measure(episodes: int, seconds: float) -> list[float]:
-    """Return the processor time of every pass of the loop."""
+class Measured(NamedTuple):
+    """What a measurement found.
+
+    Attributes:
+        passes: seconds of processor time of each pass of the loop.
+        grown: kB by which the process grew.
+        groups: how many groups were played.
+    """
+
+    passes: list[float]
+    grown: int
+    groups: int
+
+
+async def measure(episodes: int, seconds: float) -> Measured:
+    """Play groups of all worlds for some seconds."""
     passes: list[float] = []
 
     async def beat() -> None:
@@ -75,16 +95,20 @@ async def measure(episodes: int, seconds: float) -> list[float]:
             passes.append(thread_time() - begun)
 
     worlds = [await _dataset(*level) for level in LEVELS]
+    # What a world imports and keeps for all its episodes is there before they are.
+    for world in worlds:
+        await asyncio.to_thread(world.get_batch, 0)
+    before = _peak_kb()
     sampler = Bursts(b"7")
     background = [asyncio.ensure_future(one) for one in (sampler.answer(), beat())]
     groups = episodes // GROUP_SIZE
     places = [(worlds[place % len(worlds)], place) for place in range(groups)]
     end = perf_counter() + seconds
     players = [asyncio.ensure_future(_play(world, place, sampler, end)) for world, place in places]
-    await asyncio.gather(*players)
+    played = await asyncio.gather(*players)
     for one in background:
         one.cancel()
-    return passes
+    return Measured(passes, _peak_kb() - before, sum(played))
 
 
 async def _dataset(world: str, level: str) -> TaskDataset:
@@ -102,11 +126,19 @@ async def _dataset(world: str, level: str) -> TaskDataset:
     return (await builder())[0]
 
 
-async def _play(dataset: TaskDataset, place: int, sampler: Bursts, end: float) -> None:
+async def _play(dataset: TaskDataset, place: int, sampler: Bursts, end: float) -> int:
+    """Play one group after the other; returns how many."""
+    played = 0
     while perf_counter() < end:
         (group,) = await asyncio.to_thread(dataset.get_batch, place)
         await do_group_rollout(group, sampler)
         place += 4096
+        played += 1
+    return played
+
+
+def _peak_kb() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def main() -> int:
@@ -115,16 +147,21 @@ def main() -> int:
     parser.add_argument("--episodes", type=int, default=4096)
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
-    passes = np.sort(asyncio.run(measure(options.episodes, options.seconds)))
+    gc.set_threshold(*COLLECTIONS)  # as in a command
+    found = asyncio.run(measure(options.episodes, options.seconds))
+    passes = np.sort(found.passes)
     # Passes in which nothing happened are left out: they would hide the others.
     busy = passes[passes > 1e-4]
     p99, worst = float(np.quantile(busy, 0.99)), float(busy[-1])
+    each = found.grown / options.episodes
     print(
-        f"{options.episodes} episodes, {len(busy)} busy passes of the loop: "
+        f"{options.episodes} episodes at a time, {found.groups} groups of {GROUP_SIZE}, "
+        f"{len(busy)} busy passes of the loop: "
         f"p50 {np.median(busy) * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms (at most "
-        f"{MOST_STALL_S * 1e3:.0f}), longest {worst * 1e3:.0f} ms"
+        f"{MOST_STALL_S * 1e3:.0f}), longest {worst * 1e3:.0f} ms; "
+        f"{each:.0f} kB an episode (at most {MOST_EPISODE_KB})"
     )
-    return int(p99 > MOST_STALL_S)
+    return int(p99 > MOST_STALL_S or each > MOST_EPISODE_KB)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ the project's folder; it exits with 1 if anything differs.
 
 import argparse
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from tests.training.folders import differences
+from tests.training.folders import differences, drop_unfinished
 from tests.warm import run_tokengym, start_tokengym
 from tokengym.agents.analysis.markdown import markdown_table, read_block, table_rows, write_block
 from tokengym.agents.training.run import Run
@@ -45,8 +44,6 @@ KINDS = {
 }
 NOT_PROMISED = {"async"}
 """What trains on samples of earlier weights, which no state holds: not repeated after a kill."""
-LEFT = re.compile(r"service/runs/ID\+train\+\d+/weights/\d+\.safetensors")
-"""After a kill: states that the first start left behind."""
 BLOCK = "repeatability.py"
 HEADER = ["job", "run again", "killed and resumed"]
 
@@ -91,8 +88,8 @@ def measure(kind: str, home: Path) -> list[list[str]]:
         return [differences(one, two)]
     kill_after_a_step(folders[2], words)
     train(folders[2], ["--resume", "run"])
-    resumed = [name for name in differences(one, killed) if not LEFT.fullmatch(name)]
-    return [differences(one, two), resumed]
+    drop_unfinished(killed)
+    return [differences(one, two), differences(one, killed)]
 
 
 def write_row(page: Path, row: list[str]) -> None:

@@ -8,8 +8,9 @@ sequences beside plain peft in float32, and beside the matrix products alone. Wh
 run turn by turn; each ratio is the median of those of neighbours. Times are the processor's, which
 other work on the machine changes less; with idle threads asleep they are those of work done. The
 ratios hold on another machine, the seconds do not. The gap is the difference between the
-log-probability of a sampled token and the one that training computes for it, after a few steps.
-Memory is measured in processes of their own.
+log-probability of a sampled token and the one that training computes for it, before and after steps
+that move the weights about: random advantages, a learning rate of 5e-4. Memory is measured in
+processes of their own. What `--deterministic` costs is measured on samples of one token limit.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import multiprocessing
 import os
 import resource
 import statistics
+import tempfile
 import time
 from concurrent.futures import Future
 from functools import partial
@@ -35,8 +37,10 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
 from tokengym.agents.models import resolve_model
+from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
+from tokengym.agents.service.engine.checkpoints import CheckpointStore
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.linear import classify_modules, lora_layers
 from tokengym.agents.service.engine.trainer import AdamStep, Datum, LossRequest, Trainer
@@ -45,6 +49,7 @@ from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.sampler import Sampler, SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
+from tokengym.agents.service.served_model import ServedModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,7 +61,8 @@ if TYPE_CHECKING:
 SIZE, RANK = 8, 16
 PLAIN_BATCH = 8
 PRECISIONS = ("float32", "mixed")
-PARTS = ("sampling", "training", "gap", "memory")
+GAP_PRECISIONS = (*PRECISIONS, "bfloat16")
+PARTS = ("sampling", "training", "gap", "memory", "deterministic")
 
 
 class Ours:
@@ -247,18 +253,50 @@ def compare_training(
     compare(runs, pairs, arguments.turns)
 
 
-def measure_gap(ours: Mapping[str, Ours], prompts: Prompts, arguments: argparse.Namespace) -> None:
+def measure_gap(directory: Path, prompts: Prompts, arguments: argparse.Namespace) -> None:
     """Print how far log-probabilities of sampling and of training are apart, by quantiles."""
-    print("gap of log-probabilities: mean, root mean square, 99 %, most, share that is zero")
-    for name, own in ours.items():
-        own.trainer.run("run").reset_optimizer()
-        for steps in range(arguments.steps + 1):
-            gaps = own.train(own.sample(prompts, arguments.tokens))
-            own.trainer.optim_step("run", AdamStep(5e-4))
-            if steps in (0, arguments.steps):
-                figures = (gaps.mean(), np.sqrt(np.square(gaps).mean()), np.quantile(gaps, 0.99))
-                shown = " ".join(f"{one:.2g}" for one in (*figures, gaps.max(), (gaps == 0).mean()))
-                print(f"  {name}, {steps} steps, {len(gaps)} tokens: {shown}", flush=True)
+    print("gap of log-probabilities: mean, root mean square, 50 %, 99 %, most, share that is zero")
+    few = prompts[: arguments.step_prompts]
+    for precision in arguments.precision or GAP_PRECISIONS:
+        ours = Ours(directory, precision)
+        for steps in (0, arguments.steps):
+            for _ in range(steps):
+                ours.train(ours.sample(few, arguments.tokens))
+                ours.trainer.optim_step("run", AdamStep(5e-4))
+            data = ours.sample(prompts, arguments.tokens)
+            gaps = ours.train(data)
+            ours.trainer.run("run").reset_optimizer()
+            half, most = np.quantile(gaps, (0.5, 0.99))
+            spread = (gaps.mean(), np.sqrt(np.square(gaps).mean()), half, most, gaps.max())
+            shown = " ".join(f"{one:.2g}" for one in (*spread, (gaps == 0).mean()))
+            print(f"  {precision}, {steps} steps, {len(gaps)} tokens: {shown}", flush=True)
+
+
+def compare_deterministic(directory: Path, prompts: Prompts, arguments: argparse.Namespace) -> None:
+    """Print tokens sampled per second of processor time, by default and with `deterministic`."""
+    print("sampling, tokens per second of processor time:")
+    with tempfile.TemporaryDirectory() as folder:
+        for deterministic in (False, True):
+            config = ServiceConfig((directory,), Path(folder), deterministic=deterministic)
+            served = ServedModel(directory, config, CheckpointStore(Path(folder)), lambda: 1)
+            for _ in range(arguments.turns + 1):
+                start, count = time.process_time(), 0
+                futures: list[Future[SampleResult]] = [Future() for _ in prompts]
+                for seed, (prompt, future) in enumerate(zip(prompts, futures, strict=True)):
+                    sampling = TokenSampling(seed)
+                    served.sampler.submit(
+                        SampleRequest(
+                            "base", prompt, SIZE, sampling, arguments.tokens, frozenset()
+                        ),
+                        future,
+                    )
+                while served.sampler.busy:
+                    served.sampler.step()
+                for future in futures:
+                    count += sum(len(one.tokens) for one in future.result().sequences)
+                rate = count / (time.process_time() - start)
+            name = "deterministic" if deterministic else "default"
+            print(f"  {name:44s} {rate:8.0f}", flush=True)
 
 
 def main() -> None:
@@ -267,34 +305,36 @@ def main() -> None:
     parser.add_argument("--part", action="append", choices=PARTS, help="what to measure (all)")
     parser.add_argument("--model", default="smollm2", help="a name that `tokengym models` knows")
     parser.add_argument("--tokens", type=int, default=24, help="sampled tokens of each sequence")
-    parser.add_argument("--prompts", type=int, default=8, help="of 96 to 192 tokens")
+    parser.add_argument("--prompts", type=int, default=8)
+    parser.add_argument("--shortest", type=int, default=96, help="tokens; the longest has twice")
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=5, help="training steps before the gap")
+    parser.add_argument("--precision", action="append", choices=GAP_PRECISIONS, help="of the gap")
+    parser.add_argument("--step-prompts", type=int, default=8, help="prompts of such a step")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     directory = resolve_model(arguments.model).directory
+    parts = arguments.part or PARTS
     generator = np.random.default_rng(0)
-    ours = {precision: Ours(directory, precision) for precision in PRECISIONS}
-    plain = Plain(directory)
-    vocabulary = ours["float32"].base.vocabulary
+    vocabulary = load_base_model(directory, "cpu", "float32").vocabulary
+    low, high = arguments.shortest, 2 * arguments.shortest + 1
     prompts = [
         generator.integers(5, vocabulary, length).astype(np.int32)
-        for length in generator.integers(96, 193, arguments.prompts)
+        for length in generator.integers(low, high, arguments.prompts)
     ]
-    size = sum(parameter.numel() for parameter in plain.sampled.parameters())
-    print(
-        f"{size / 1e6:.1f} M parameters, {arguments.prompts} prompts x {SIZE}, "
-        f"{arguments.tokens} tokens each"
-    )
-
-    parts = arguments.part or PARTS
-    if "sampling" in parts:
-        compare_sampling(ours, plain, prompts, arguments)
-    if "training" in parts:
-        compare_training(ours, plain, prompts, arguments)
+    print(f"{arguments.prompts} prompts x {SIZE}, {arguments.tokens} tokens each")
+    if {"sampling", "training"} & set(parts):
+        ours = {precision: Ours(directory, precision) for precision in PRECISIONS}
+        plain = Plain(directory)
+        if "sampling" in parts:
+            compare_sampling(ours, plain, prompts, arguments)
+        if "training" in parts:
+            compare_training(ours, plain, prompts, arguments)
     if "gap" in parts:
-        measure_gap(ours, prompts, arguments)
+        measure_gap(directory, prompts, arguments)
+    if "deterministic" in parts:
+        compare_deterministic(directory, prompts, arguments)
     if "memory" in parts:
         print("peak resident memory:", flush=True)
         for name in PRECISIONS:

@@ -10,7 +10,7 @@ from collections import deque
 from time import thread_time
 from weakref import WeakKeyDictionary
 
-BUDGET_S = 0.003
+BUDGET_S = 0.002
 """Processor time that a pass of the loop may take, as long as one turn alone does not take more."""
 _FIRST_GUESS_S = 0.001
 _MOST_TURNS = 64

@@ -104,6 +104,8 @@ def test_the_sdk_shows_a_wrong_key_as_such(service: LocalService) -> None:
         ("POST", "/api/v1/asample", b'{"surprise": 1}', 422, "Field required"),
         ("POST", "/api/v1/optim_step", b'{"model_id": "x", "adam_params": {"a": 1}}', 422, "adam"),
         ("POST", "/api/v1/forward_backward", b"\xff\xff\xff", 400, "ForwardBackwardRequest"),
+        ("POST", "/api/v1/forward_backward", b"", 400, "needs a model_id"),
+        ("POST", "/api/v1/forward_backward", b"\n\x01x\x1a\x00", 404, "'x' is not held"),
         ("POST", "/api/v1/retrieve_future", b'{"request_id": "x"}', 404, "'x' is unknown"),
         ("POST", "/api/v1/get_info", b'{"model_id": "x"}', 404, "'x' is not held"),
         ("POST", "/api/v1/session_heartbeat", b'{"session_id": "x"}', 404, "'x' is unknown"),

@@ -1,12 +1,18 @@
 """Comparing run folders: what of them differs beyond times, addresses and names."""
 
+import hashlib
 import json
 import math
+import platform
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.numpy import load_file
+
+from tokengym.agents.training.run import Run
 
 VARYING = {"console.log", "logs.log", "run.lock", "service.log", "timing_spans.jsonl", "starts"}
 """Files that hold times, and what libraries print. Adapters in `unnamed` die with a service."""
@@ -34,12 +40,54 @@ def differences(one: Path, two: Path, tolerance: float = 0.0) -> list[str]:
     return sorted(first.keys() ^ second.keys()) + different
 
 
+def drop_unfinished(folder: Path) -> None:
+    """Remove the states of a service that was killed: they are never deleted, nor used again."""
+    for states in (folder / "service" / "runs").iterdir():
+        if not any(states.glob("*/final.safetensors")):
+            shutil.rmtree(states)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return SHA-256 by part of a run: its replies by segment, and its final weights."""
+    run, found = Run(folder), {}
+    for segment in run.rollouts.segments():
+        digest = hashlib.sha256()
+        for record in run.rollouts.read(segment.name):
+            for turn in record.turns:
+                digest.update(repr((turn.said, list(turn.tokens), list(turn.logprobs))).encode())
+            digest.update(repr(record.total).encode())
+        found[segment.name] = digest.hexdigest()
+    (weights,) = folder.glob("service/runs/*/sampler_weights/final.safetensors")
+    tensors, digest = load_file(weights), hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(name.encode() + tensors[name].tobytes())
+    return {**found, "weights": digest.hexdigest()}
+
+
+def platform_class(folder: Path) -> str:
+    """Return where sums are rounded as in a run: processor, instructions, threads, libraries."""
+    (where,) = json.loads((folder / "environment.json").read_text())["environments"]
+    versions = " ".join(f"{name} {where['versions'][name]}" for name in ("torch", "numpy"))
+    instructions = torch.backends.cpu.get_cpu_capability()
+    described = Path("/proc/cpuinfo")
+    lines = described.read_text().splitlines() if described.exists() else []
+    parts = (line.partition(":") for line in lines)
+    fields = {name.strip(): value.strip() for name, _, value in parts}
+    model = f"{fields.get('cpu family', '?')}-{fields.get('model', '?')}"
+    system = f"{platform.system()} {where['processor']} {model} {instructions}"
+    return f"{system} threads {where['threads']} {versions}"
+
+
 def _files(folder: Path) -> dict[str, Any]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    found: dict[str, list[Any]] = {}
+    for path in folder.rglob("*"):
+        if path.is_file() and path.name not in VARYING and "unnamed" not in path.parts:
+            name = _SESSION.sub("ID", str(path.relative_to(folder)))
+            found.setdefault(name, []).append(_content(path, folder))
+    # Several where weights of another run were copied into a folder of another id.
     return {
-        _SESSION.sub("ID", str(path.relative_to(folder))): _content(path, folder)
-        for path in files
-        if path.name not in VARYING and "unnamed" not in path.parts
+        name: sorted(contents, key=repr) if len(contents) > 1 else contents
+        for name, contents in found.items()
     }
 
 

@@ -6,8 +6,10 @@ import json
 import os
 import shutil
 import signal
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ import pytest
 import tinker
 from filelock import FileLock
 
-from tests.training.folders import differences
+from tests.training.folders import differences, digests, drop_unfinished, platform_class
 from tests.training.jobs import run_job
 from tokengym.agents.cli import run as command_line
 from tokengym.agents.service import ServiceDiedError
@@ -30,6 +32,34 @@ from tokengym.envs.registry import make_world
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SMALL = preset("forecast", steps=3, groups_per_batch=2, group_size=2, evaluation_tasks=8)
+REPEATABLE = replace(SMALL, steps=8, deterministic=True)
+GOLDEN = Path(__file__).parents[1] / "golden" / "runs.json"
+
+
+@pytest.fixture(scope="module")
+def connections() -> Iterator[list[Any]]:
+    """Addresses that this process looks up and connects to from now on."""
+    found: list[Any] = []
+    noting = [True]
+
+    def note(event: str, arguments: tuple[Any, ...]) -> None:
+        if noting and event in ("socket.connect", "socket.getaddrinfo"):
+            found.append(arguments[1] if event == "socket.connect" else arguments[:2])
+
+    # A hook cannot be removed.
+    sys.addaudithook(note)
+    yield found
+    noting.clear()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, connections: list[Any]) -> Path:
+    """A run that is equal to the bit wherever sums are rounded alike."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv(KEY_VARIABLE, raising=False)
+        run_job(REPEATABLE, folder)
+    return folder
 
 
 def steps(folder: Path) -> list[int]:
@@ -134,10 +164,9 @@ def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_run_whose_service_is_killed_goes_on_and_ends_as_one_that_was_not(
-    tmp_path: Path,
+    tmp_path: Path, whole: Path
 ) -> None:
-    settings = replace(SMALL, steps=8, deterministic=True)
-    whole, killed = tmp_path / "whole" / "run", tmp_path / "killed" / "run"
+    killed = tmp_path / "run"
 
     def kill_after_some_steps() -> None:
         log = killed / "service" / "service.log"
@@ -153,16 +182,31 @@ def test_a_run_whose_service_is_killed_goes_on_and_ends_as_one_that_was_not(
     killer = threading.Thread(target=kill_after_some_steps)
     killer.start()
     with pytest.raises(ServiceDiedError, match="signal 9"):
-        run_job(settings, killed)
+        run_job(REPEATABLE, killed)
     killer.join()
     kept = steps(killed)
     assert 2 <= len(kept) < 8
-    run_job(settings, killed)
-    run_job(settings, whole)
+    run_job(REPEATABLE, killed)
     assert steps(killed) == list(range(8))
-    # A state that the first start left behind, and its record.
-    left = ("service/runs/ID+train+0/weights/0000", "checkpoints.jsonl")
-    assert [name for name in differences(whole, killed) if not name.startswith(left)] == []
+    drop_unfinished(killed)
+    assert differences(whole, killed) == []
+
+
+def test_a_run_is_the_golden_one_of_its_class_of_platform(whole: Path) -> None:
+    """`TOKENGYM_UPDATE_GOLDEN=1` records the hashes of this class."""
+    golden, name = json.loads(GOLDEN.read_text()), platform_class(whole)
+    if os.environ.get("TOKENGYM_UPDATE_GOLDEN"):
+        golden[name] = digests(whole)
+        GOLDEN.write_text(json.dumps(golden, indent=2, sort_keys=True) + "\n")
+    if name not in golden:
+        pytest.skip(f"no golden run of {name}")
+    assert digests(whole) == golden[name]
+
+
+def test_a_job_connects_to_nothing_but_its_own_service(whole: Path, connections: list[Any]) -> None:
+    hosts = {address[0] for address in connections if isinstance(address, tuple)}
+    assert hosts
+    assert hosts <= {"127.0.0.1", "localhost", b"127.0.0.1", b"localhost"}
 
 
 def test_a_run_without_signal_stops_and_keeps_the_last_good_checkpoint(

@@ -38,6 +38,10 @@ def test_the_same_job_twice_leaves_the_same_folder(
     assert differences(one, two, ROUNDING) == []
 
 
+class _InterruptedError(Exception):
+    """What ends a run between two steps."""
+
+
 @pytest.mark.parametrize("change", [{}, {"sft": True}], ids=["rollouts", "demonstrations"])
 def test_an_interrupted_run_ends_as_one_that_was_not(
     tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
@@ -50,11 +54,11 @@ def test_an_interrupted_run_ends_as_one_that_was_not(
 
     async def interrupt(learners: Learners, step: int) -> None:
         if step == 2:
-            raise KeyboardInterrupt
+            raise _InterruptedError
         await save(learners, step)
 
     monkeypatch.setattr(Learners, "save", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(_InterruptedError):
         run_job(config, broken)
     monkeypatch.setattr(Learners, "save", save)
     assert list(Run(broken).states()) == [1]

@@ -48,6 +48,8 @@ def read_loss_request(body: bytes) -> tuple[str, int, LossRequest]:
         raise BadRequestError(
             f"body must be a ForwardBackwardRequest message, got {len(body)} other bytes"
         ) from error
+    if not message.model_id:
+        raise BadRequestError("a ForwardBackwardRequest needs a model_id, got none")
     config: dict[str, float | str] = dict(message.loss_fn_config)
     for key, value in message.loss_fn_config_v2.items():
         config[key] = value.text if value.WhichOneof("value") == "text" else value.number
