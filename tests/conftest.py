@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 gc.disable()
 
 
+_LONG = ("docs", "training")
+"""Folders of long tests: run last, one of them could leave all but one processor idle."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.parent.name not in _LONG)
+
+
 def pytest_collection_finish() -> None:
     # Afterwards it looks less often: a tenth of the processor time was spent on it.
     gc.set_threshold(50_000, 20, 20)

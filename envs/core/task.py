@@ -172,7 +172,9 @@ def plain(value: Any) -> Any:
     kind = type(value)
     if kind is int or kind is str or (kind is float and math.isfinite(value)):
         return value
-    if isinstance(value, Mapping):
+    if kind is list or kind is tuple:
+        return [plain(item) for item in value]
+    if kind is dict or isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]

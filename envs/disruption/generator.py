@@ -1,6 +1,9 @@
 """Drawing instances: papers of the synthetic literature, as a level shows them; and outcomes."""
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +23,6 @@ from tokengym.envs.disruption.literature import (
     LATER,
     LONG_CUES,
     REACHES,
-    FloatArray,
     class_posterior,
     cue_likelihood,
     first_year_counts,
@@ -37,10 +39,12 @@ _TOPICS: Mapping[str, tuple[str, ...]] = {
 }
 _SETTINGS = ("at scale", "under stress", "in two regimes", "over time", "in small samples")
 _YEARS = (1990, 2015)
+# Lists: looking up one number in a short array takes longer than all the rest of a draw.
 _CUMULATIVE = {
-    name: tuple(np.cumsum(pmf) for pmf in feature.pmf) for name, feature in FEATURE_TABLE.items()
+    name: [list(accumulate(pmf.tolist())) for pmf in feature.pmf]
+    for name, feature in FEATURE_TABLE.items()
 }
-_LATER_CUMULATIVE = [[np.cumsum(pmf) for pmf in row] for row in LATER]
+_LATER_CUMULATIVE = [[list(accumulate(pmf.tolist())) for pmf in row] for row in LATER]
 
 
 def draw_evidence(rng: np.random.Generator, level: str) -> Evidence:
@@ -75,8 +79,8 @@ class Outcome(NamedTuple):
 def draw_outcome(rng: np.random.Generator, evidence: Evidence) -> Outcome:
     """Draw the outcome of a paper given all that is shown of it, exactly by the posterior."""
     evidence = evidence.known
-    characters = np.cumsum(class_posterior(evidence, "disruption"))
-    reaches = np.cumsum(class_posterior(evidence, "novelty"))
+    characters = list(accumulate(class_posterior(evidence, "disruption")))
+    reaches = list(accumulate(class_posterior(evidence, "novelty")))
     shown = first_year_counts(evidence)
     while True:
         c = _pick(rng, characters)
@@ -158,12 +162,17 @@ def _draw_details(rng: np.random.Generator, classes: Mapping[Target, int]) -> st
 
 def _draw_cue(rng: np.random.Generator, name: str, classes: Mapping[Target, int]) -> str:
     cue = ALL_CUES[name]
-    rates = np.cumsum([cue_likelihood(name, group)[classes[cue.target]] for group in range(3)])
-    phrases = cue.phrases[_pick(rng, rates)]
+    phrases = cue.phrases[_pick(rng, _cue_cumulative(name, classes[cue.target]))]
     return phrases[int(rng.integers(len(phrases)))]
 
 
-def _pick(rng: np.random.Generator, cumulative: FloatArray) -> int:
+@cache
+def _cue_cumulative(name: str, c: int) -> tuple[float, ...]:
+    """Cumulative probabilities of the groups of a cue's phrases in a paper of class `c`."""
+    return tuple(accumulate(cue_likelihood(name, group)[c] for group in range(3)))
+
+
+def _pick(rng: np.random.Generator, cumulative: Sequence[float]) -> int:
     """Draw a position from cumulative probabilities."""
-    place = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
+    place = bisect_right(cumulative, rng.random() * cumulative[-1])
     return min(place, len(cumulative) - 1)

@@ -10,6 +10,7 @@ predictive control.
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from tokengym.envs.energy.house import House
@@ -22,6 +23,8 @@ UNSAFE = 2.0 * LOST_LOAD
 """Money per unit of safety cost where a plan may break the floor; keeping it never costs more."""
 _DIGITS = 12
 _GAP = 1e-9
+_PLANS_KEPT = 1024
+"""A rule that plans anew at every step is played on the same Tasks again by checks and reports."""
 
 
 class Plan(NamedTuple):
@@ -72,6 +75,7 @@ def optimum(plant: Plant) -> Plan | None:
     return Plan(rounded, simulated.money)
 
 
+@lru_cache(maxsize=_PLANS_KEPT)
 def plan(
     plant: Plant,
     first: int,

@@ -31,6 +31,9 @@ from tokengym.envs.energy.plants import Plant, plant_from
 from tokengym.envs.energy.world import EnergyWorld
 
 _MOST_TICKS = 13
+_MARGINS = {"left": 0.95, "right": 2.05, "top": 0.65, "bottom": 0.5}
+_LABELS_AT = -0.075
+"""Where the vertical axes are named, as a share of a panel's width: aligned, whatever they hold."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +97,9 @@ def render_episode(world: World, record: Record, title: str) -> Figure:
     """Return the picture of a Record: six panels over the same hours."""
     shown = replay_day(world, record)
     plant = shown.plant
-    made = figure(11.0, 12.0, f"{title}\n{_verdict(shown)}")
-    panels: list[Axes] = list(
-        made.subplots(6, 1, sharex=True, gridspec_kw={"height_ratios": (3, 2, 1.5, 2, 1.5, 3)})
-    )
+    made = figure(11.0, 12.0, f"{title}\n{_verdict(shown)}", margins=_MARGINS)
+    heights = {"height_ratios": (3, 2, 1.5, 2, 1.5, 3), "hspace": 0.12}
+    panels: list[Axes] = list(made.subplots(6, 1, sharex=True, gridspec_kw=heights))
     if isinstance(plant, Microgrid):
         _outages(panels, plant, shown.edges)
         _powers(panels[0], plant, shown)
@@ -113,10 +115,10 @@ def render_episode(world: World, record: Record, title: str) -> Figure:
     for axes in panels:
         axes.grid(color=PALE, lw=0.6)
         axes.set_axisbelow(True)
+        axes.yaxis.set_label_coords(_LABELS_AT, 0.5)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
     _hours(panels[-1], shown.edges)
-    made.align_ylabels(panels)
     return made
 
 
@@ -204,9 +206,13 @@ def _battery(axes: Axes, plant: Microgrid, shown: Day) -> None:
 
 
 def _bars(axes: Axes, shown: Day, powers: Sequence[float], colour: str, name: str) -> None:
-    dt = shown.plant.dt
-    middles = [edge + dt / 2 for edge in shown.edges[: len(powers)]]
-    axes.bar(middles, powers, width=0.9 * dt, color=colour, label=name)
+    # One outline that returns to zero between steps, in place of a rectangle for each of them.
+    gap = 0.05 * shown.plant.dt
+    steps = list(itertools.pairwise(shown.edges[: len(powers) + 1]))
+    sides = [side for low, high in steps for side in (low + gap, high - gap)]
+    heights = [height for power in powers for height in (power, 0.0)]
+    if powers:
+        axes.stairs(heights[:-1], sides, fill=True, color=colour, lw=0, label=name)
 
 
 def _misread(axes: Axes, shown: Day) -> None:

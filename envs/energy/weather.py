@@ -140,31 +140,32 @@ def forecasts(
     Returns:
         the forecast made at the first step (which is known), and by step the fresh ones.
     """
-    steps = len(truth)
+    steps, innovation = len(truth), math.sqrt(1.0 - correlation**2)
 
     def predict(targets: npt.NDArray[np.int64], leads: npt.NDArray[np.int64]) -> Hours:
+        """Return forecasts of shape (made, step ahead); those beyond the last step are unused."""
+        inside = targets < steps
+        noise = np.zeros(targets.shape)
+        noise[inside] = rng.normal(0.0, 1.0, int(inside.sum()))
+        for step in range(1, noise.shape[1]) if correlation else ():
+            noise[:, step] = correlation * noise[:, step - 1] + innovation * noise[:, step]
         size = (error[0] + error[1] * leads) * _NORMAL_FROM_ABSOLUTE
-        noise = rng.normal(0.0, 1.0, len(targets))
-        for step in range(1, len(noise)):
-            fresh = math.sqrt(1.0 - correlation**2) * noise[step]
-            noise[step] = correlation * noise[step - 1] + fresh
+        true = truth[np.minimum(targets, steps - 1)]
         if not relative:
-            degrees: Hours = (truth[targets] + size * noise).round(1)
+            degrees: Hours = (true + size * noise).round(1)
             return degrees
         size = np.minimum(size, _WORST_ERROR * _NORMAL_FROM_ABSOLUTE)
-        powers: Hours = np.maximum(truth[targets] * (1.0 + size * noise), 0.0).round(1)
+        powers: Hours = np.maximum(true * (1.0 + size * noise), 0.0).round(1)
         return powers
 
-    leads = np.arange(steps)
-    first = predict(leads, leads)
+    leads = np.arange(steps)[None, :]
+    (first,) = predict(leads, leads)
     first[0] = truth[0]
     if not updates:
         return first, []
-    later = []
-    for step in range(steps):
-        targets = np.arange(step + 1, min(step + 1 + updates, steps))
-        later.append(predict(targets, targets - step).tolist())
-    return first, later
+    leads = np.arange(1, updates + 1)[None, :]
+    later = predict(np.arange(steps)[:, None] + leads, leads).tolist()
+    return first, [row[: steps - 1 - step] for step, row in enumerate(later)]
 
 
 def _bump(hours: Hours, centre: float, width: float) -> Hours:

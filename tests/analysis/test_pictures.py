@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.patches import Rectangle
+from matplotlib.patches import StepPatch
 from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
@@ -132,9 +132,9 @@ def test_the_axes_hold_the_series_of_the_day() -> None:
     assert short
     marks = np.asarray(lines["below the reserve"])
     assert marks.tolist() == [[shown.edges[at], shown.stored[at]] for at in short]
-    bars = [patch for patch in panels[1].patches if isinstance(patch, Rectangle)]
-    heights = sum(bar.get_height() for bar in bars if bar.get_width() < shown.plant.dt)
-    assert heights == pytest.approx(sum(shown.power("BATTERY")))
+    bars = [patch.get_data()[0] for patch in panels[1].patches if isinstance(patch, StepPatch)]
+    heights = np.sum([values[::2] for values in bars], axis=0)
+    assert heights.tolist() == pytest.approx(shown.power("BATTERY"))
 
 
 def test_an_episode_that_ends_at_a_violation_is_drawn_as_far_as_it_went(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -180,6 +181,14 @@ def honest_replies(world: DisruptionWorld, task: Task) -> list[str]:
     return said
 
 
+@cache  # finding the best claims takes most of a debate's time
+def honest_debate(level: str, index: int) -> tuple[Task, list[str]]:
+    """A training Task whose labels are free of noise, and its honest replies."""
+    world = make(level, label="expected")
+    task = world.task("train", index)
+    return task, honest_replies(world, task)
+
+
 def head(answer: str) -> str:
     return "\n".join(answer.splitlines()[:2])
 
@@ -217,8 +226,7 @@ def test_no_game_earns_more_than_the_honest_answer(name: str, level: str) -> Non
     world = make(level, label="expected")
     lead = []
     for index in range(20):
-        task = world.task("train", index)
-        first, challenge, final = honest_replies(world, task)
+        task, (first, challenge, final) = honest_debate(world.level, index)
         honest = returns(world, task, first, challenge, final)
         gamed = returns(world, task, first, challenge, GAMES[name](world, final))
         # The search for the best claims is near-exact, so a lucky set may be a hair better.
@@ -242,8 +250,7 @@ def test_giving_way_to_the_challenger_as_such_earns_nothing() -> None:
     world = make(label="expected")
     gain = []
     for index in range(100):
-        task = world.task("train", index)
-        first, challenge, final = honest_replies(world, task)
+        task, (first, challenge, final) = honest_debate(world.level, index)
         label = challenge.splitlines()[0].removeprefix("ARGUE ")
         if label not in LABELS["disruption"]:
             continue
@@ -261,8 +268,7 @@ def test_giving_way_to_the_challenger_as_such_earns_nothing() -> None:
 def test_hiding_what_one_knows_at_first_costs() -> None:
     world = make(label="expected")
     for index in range(40):
-        task = world.task("train", index)
-        first, challenge, final = honest_replies(world, task)
+        task, (first, challenge, final) = honest_debate(world.level, index)
         hidden = "LABEL neutral\nP 0.333 0.333 0.334"
         assert (
             returns(world, task, hidden, challenge, final)
@@ -274,8 +280,7 @@ def test_a_claim_that_is_true_of_everything_earns_nothing() -> None:
     for level, claim in (("L2", "CLAIM n_k >= 0"), ("L1", "CLAIM references >= 0")):
         world = make(level, label="expected")
         for index in range(20):
-            task = world.task("train", index)
-            first, challenge, final = honest_replies(world, task)
+            task, (first, challenge, final) = honest_debate(world.level, index)
             returns(world, task, first, challenge)
             last = world.reply(f"{head(final)}\n{claim}")
             assert last.terms["predictor"]["reasoning"] == 0.0
@@ -287,8 +292,7 @@ def test_a_calibrated_report_is_worth_stating(level: str, least: float) -> None:
     world, drawn = make(level, label="expected"), make(level)
     worth, chance = [], []
     for index in range(60):
-        task = world.task("train", index)
-        first, challenge, final = honest_replies(world, task)
+        task, (first, challenge, final) = honest_debate(world.level, index)
         label, _, *claims = final.splitlines()
         even = "\n".join([label, "P 0.333 0.333 0.333", *claims])
         honest = returns(world, task, first, challenge, final)
@@ -300,8 +304,7 @@ def test_a_calibrated_report_is_worth_stating(level: str, least: float) -> None:
 def test_a_label_that_contradicts_the_report_costs() -> None:
     world = make(label="expected")
     for index in range(20):
-        task = world.task("train", index)
-        first, challenge, final = honest_replies(world, task)
+        task, (first, challenge, final) = honest_debate(world.level, index)
         honest = returns(world, task, first, challenge, final)
         lines = final.splitlines()
         for label in LABELS["disruption"]:

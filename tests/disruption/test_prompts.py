@@ -1,12 +1,14 @@
 """Laws of the prompts: they state the rules, and what can be copied from them says nothing."""
 
 import re
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tokengym.envs.core.rollout import Policy, play
+from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption.blind import blind
@@ -30,12 +32,17 @@ def copy_example(world: World, turn: Turn, rng: np.random.Generator) -> str:
     return str(found)
 
 
+@cache  # both styles and all policies of a level are compared on the same draws
+def tasks_of(level: str) -> list[Task]:
+    return make_world("disruption", level, label="expected").first_tasks("train", 200)
+
+
 def mean_return(level: str, style: str, policy: Policy) -> float:
     world = make_world("disruption", level, prompt=style, label="expected")
     roles = {"predictor": policy, "challenger": null}
     rng = np.random.default_rng(0)
-    tasks = [world.task("train", index) for index in range(200)]
-    return float(np.mean([play(world, task, roles, rng).returns["predictor"] for task in tasks]))
+    played = [play(world, task, roles, rng).returns["predictor"] for task in tasks_of(level)]
+    return float(np.mean(played))
 
 
 @pytest.mark.parametrize("style", STYLES)

@@ -182,16 +182,18 @@ class _Item:
 
     def _costs(self, day: int, value: np.ndarray, lost: float) -> np.ndarray:
         """Return expected costs by units on hand, due tomorrow and ordered today."""
-        size = self.room + 1
-        x, d, o = np.ogrid[:size, :size, :size]
-        cost = self.fixed * (o > 0) + np.zeros((size, size, size))
+        size, shares = self.room + 1, np.array(self.shares[day])
+        x, units = np.ogrid[:size, : len(shares)]
+        left = np.maximum(x - units, 0)
+        paid = (self.holding * left + lost * np.maximum(units - x, 0)) @ shares
+        leaves = np.zeros((size, size))
+        np.add.at(leaves, (np.broadcast_to(x, left.shape), left), shares)
         late = self.slow if self.lead == 1 else 1.0
-        for units, share in enumerate(self.shares[day]):
-            left = np.maximum(x - units, 0)
-            cost = cost + share * (self.holding * left + lost * np.maximum(units - x, 0))
-            slow = value[np.minimum(left + d, self.room), o]
-            fast = value[np.minimum(left + d + o, self.room), 0]
-            cost = cost + share * (late * slow + (1.0 - late) * fast)
+        x, d, o = np.ogrid[:size, :size, :size]
+        slow = value[np.minimum(x + d, self.room), o]
+        fast = value[np.minimum(x + d + o, self.room), 0]
+        ahead = np.tensordot(leaves, late * slow + (1.0 - late) * fast, axes=1)
+        cost = ahead + paid[:, None, None] + self.fixed * (o > 0)
         return np.where(x + d + o > self.room, _NO_ROOM, cost)
 
 
