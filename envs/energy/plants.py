@@ -2,11 +2,14 @@
 
 import dataclasses
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
+
+_FORESEEN_KEPT = 512
 
 Plant = Microgrid | House
 """Both have `devices`, `steps`, `dt`, `start`, `initial`, `requirement` and `required`; `advance`
@@ -34,6 +37,12 @@ def plant_from(instance: Mapping[str, Any]) -> Plant:
         if parameter.type in (int, float) and not isinstance(value, int | float):
             raise TaskError(f"damaged plant: {parameter.name} must be a number, got {value!r}")
     return plant
+
+
+@lru_cache(maxsize=_FORESEEN_KEPT)
+def foreseen(plant: Plant, step: int) -> Plant:
+    """Return the plant as shown at `step`: once for all policies that are compared on a Task."""
+    return plant.foreseen(step)
 
 
 def _frozen(value: Any) -> Any:

@@ -147,7 +147,7 @@ def forecasts(
         inside = targets < steps
         noise = np.zeros(targets.shape)
         noise[inside] = rng.normal(0.0, 1.0, int(inside.sum()))
-        for step in range(1, noise.shape[1]) if correlation else ():
+        for step in range(1, targets.shape[-1]) if correlation else ():
             noise[:, step] = correlation * noise[:, step - 1] + innovation * noise[:, step]
         size = (error[0] + error[1] * leads) * _NORMAL_FROM_ABSOLUTE
         true = truth[np.minimum(targets, steps - 1)]

@@ -25,7 +25,7 @@ from tokengym.envs.energy.indicators import Indicators
 from tokengym.envs.energy.levels import LEVELS
 from tokengym.envs.energy.oracle import is_broken, optimum
 from tokengym.envs.energy.outcome import Commands, Outcome, State, rounded_up
-from tokengym.envs.energy.plants import Plant, plant_from
+from tokengym.envs.energy.plants import Plant, foreseen, plant_from
 from tokengym.envs.energy.rules import reference
 from tokengym.rewards.bounds import dyadic
 from tokengym.rewards.control import SAFE_RETURN, control_score, floor_return, violation_depth
@@ -185,6 +185,7 @@ class EnergyWorld(World[CompiledTask]):
         self._money = 0.0
         self._credit = 0.0
         self._safety: tuple[float, ...] = ()
+        self._missed: tuple[float, ...] = ()
         self._indicators = Indicators()
         self._account = FormAccount(self.turn_limit)
 
@@ -283,8 +284,7 @@ class EnergyWorld(World[CompiledTask]):
         """
         plant = self.compiled.plant
         step = min(self._step, plant.steps - 1)
-        missed = tuple(rounded_up(safety) for safety in self._safety)
-        return Shown(step, plant.seen(step, self._state), plant.foreseen(step), missed)
+        return Shown(step, plant.seen(step, self._state), foreseen(plant, step), self._missed)
 
     @property
     def data_report(self) -> Report | None:
@@ -311,7 +311,7 @@ class EnergyWorld(World[CompiledTask]):
         compiled = self.compiled
         self._step, self._state, self._outcome = 0, compiled.plant.initial, None
         self._money = self._credit = 0.0
-        self._safety, self._indicators = (), Indicators()
+        self._safety, self._missed, self._indicators = (), (), Indicators()
         self._account = FormAccount(compiled.plant.steps)
         return Turn(_ROLE, compiled.prompt.opening(compiled.plant.seen(0, self._state)))
 
@@ -344,6 +344,7 @@ class EnergyWorld(World[CompiledTask]):
         self._state = outcome.state
         self._money += outcome.money
         self._safety += (outcome.safety,)
+        self._missed += (rounded_up(outcome.safety),)
         self._indicators = self._indicators.after(plant, step, outcome)
         self._step = step + 1
         ends = self._terminates and is_broken(plant, self._safety)

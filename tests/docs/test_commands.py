@@ -244,7 +244,8 @@ def start(reader: Reader, arguments: list[str]) -> str:
             return reader.type(["tokengym", *words])
         if words[:2] == ["-m", "pytest"]:
             some = ROOT / "tests" / "docs" / "test_notebooks.py"
-            reader.run(sys.executable, *words, "--collect-only", "-q", some)
+            # Workers that only collect would import all that this process has imported, each.
+            reader.run(sys.executable, *words, "-n", "0", "--collect-only", "-q", some)
         else:
             reader.run(BIN / path.name, *words, "--help")
     return ""
