@@ -1,5 +1,6 @@
 """A linear or mixed-integer program, built row by row and solved by HiGHS through scipy."""
 
+import itertools
 import math
 
 import numpy as np
@@ -18,30 +19,19 @@ class Program:
     """Variables, rows and the solve. Minimises cost."""
 
     def __init__(self) -> None:
-        self._cost: list[float] = []
-        self._low: list[float] = []
-        self._high: list[float] = []
-        self._whole: list[int] = []
-        self._row_low: list[float] = []
-        self._row_high: list[float] = []
-        self._entries: list[tuple[int, int, float]] = []
+        self._variables: list[tuple[float, float, float, bool]] = []
+        self._rows: list[tuple[float, float, tuple[Term, ...]]] = []
 
     def variable(
         self, cost: float = 0.0, low: float = 0.0, high: float = math.inf, whole: bool = False
     ) -> int:
         """Add a variable and return its number."""
-        self._cost.append(cost)
-        self._low.append(low)
-        self._high.append(high)
-        self._whole.append(int(whole))
-        return len(self._cost) - 1
+        self._variables.append((cost, low, high, whole))
+        return len(self._variables) - 1
 
     def row(self, low: float, high: float, *terms: Term) -> None:
         """Add `low <= sum of coefficient times variable <= high`."""
-        number = len(self._row_low)
-        self._row_low.append(low)
-        self._row_high.append(high)
-        self._entries.extend((number, variable, coefficient) for variable, coefficient in terms)
+        self._rows.append((low, high, terms))
 
     def solve(self) -> tuple[npt.NDArray[np.float64], float] | None:
         """Return the variables and the least cost, or `None` if nothing is feasible.
@@ -50,8 +40,9 @@ class Program:
         vertex of a linear program, exact to rounding. Of answers that cost the same it is one that
         does not depend on the version of the solver: each variable has a tiny cost of its own.
         """
-        low, high, cost = np.array(self._low), np.array(self._high), np.array(self._cost)
-        whole = np.array(self._whole, dtype=bool)
+        variables = zip(*self._variables, strict=True)
+        cost, low, high, binary = (np.array(column, dtype=np.float64) for column in variables)
+        whole = binary > 0.0
         if not whole.any():
             found = self._solve(cost, low, high)
         else:
@@ -73,13 +64,15 @@ class Program:
         from scipy.optimize import Bounds, milp
         from scipy.sparse import csc_array
 
-        rows, columns, values = zip(*self._entries, strict=True)
-        matrix = csc_array((values, (rows, columns)), shape=(len(self._row_low), len(low)))
+        row_low, row_high, terms = zip(*self._rows, strict=True)
+        columns, values = zip(*itertools.chain.from_iterable(terms), strict=True)
+        rows = np.repeat(np.arange(len(terms)), [len(row) for row in terms])
+        matrix = csc_array((values, (rows, columns)), shape=(len(terms), len(low)))
         result = milp(
             cost,
             integrality=None if whole is None else whole.astype(np.int64),
             bounds=Bounds(low, high),
-            constraints=[(matrix, self._row_low, self._row_high)],
+            constraints=[(matrix, row_low, row_high)],
             options={"mip_rel_gap": 0.0},
         )
         return None if result.x is None else np.asarray(result.x)
