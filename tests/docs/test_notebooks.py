@@ -12,6 +12,7 @@ from nbclient import NotebookClient
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RESET = "%reset -f"
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
 SMALL = {"STEPS": 2, "HELD_OUT": 8}
 """Parameters of a notebook that trains: here the steps are shown to run, not to teach."""
 
@@ -34,6 +35,14 @@ def printed(cell: Any) -> str:
     return "".join(shown)
 
 
+def words_and_numbers(text: str) -> tuple[str, list[float]]:
+    """Return a text without its numbers, and these.
+
+    Hypothesis draws other examples with other modules imported, and processors round otherwise.
+    """
+    return NUMBER.sub("#", text), [float(found) for found in NUMBER.findall(text)]
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
 @pytest.mark.filterwarnings("ignore")
 def test_a_notebook_prints_what_it_was_saved_with(path: Path, kernel: KernelManager) -> None:
@@ -54,5 +63,9 @@ def test_a_notebook_prints_what_it_was_saved_with(path: Path, kernel: KernelMana
     found = [printed(cell) for cell in notebook.cells[1:]]
     if parameters:
         assert [bool(text) for text in found] == [bool(text) for text in saved]
-    else:
-        assert found == saved
+        return
+    for text, before in zip(found, saved, strict=True):
+        words, numbers = words_and_numbers(text)
+        words_before, numbers_before = words_and_numbers(before)
+        assert words == words_before
+        assert numbers == pytest.approx(numbers_before, rel=0.05, abs=0.02)
