@@ -89,7 +89,7 @@ def _facts(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[tuple[s
     ]
     found.append(("steps", f"{len(steps)}"))
     if dead:
-        found.append(("groups without advantage", f"{sum(dead) / len(dead):.1%}"))
+        found.append(("dead groups", f"{sum(dead) / len(dead):.1%}"))
     return [*found, ("seconds", f"{sum(row.seconds for row in steps):,.0f}")]
 
 

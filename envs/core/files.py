@@ -1,6 +1,6 @@
 """Reading a user's files, gzipped or not, and never more of one at once than memory holds.
 
-A few kilobytes of gzip unpack to gigabytes, so every bound counts what is unpacked.
+A few megabytes of gzip unpack to gigabytes, so every bound counts what is unpacked.
 """
 
 import gzip
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, AnyStr, cast
 
-MOST_TOGETHER = 1 << 28
+LONGEST_FILE = 1 << 28
 """Longest file, in bytes, that is read whole; others are read row by row."""
-MOST_OF_A_ROW = 1 << 26
+LONGEST_ROW = 1 << 26
 """Longest line, or item of a JSON array, in bytes or characters."""
-GZIP = b"\x1f\x8b"
+_GZIP = b"\x1f\x8b"
 
 
 def open_unpacked(path: Path) -> IO[bytes]:
@@ -22,33 +22,33 @@ def open_unpacked(path: Path) -> IO[bytes]:
         OSError: if it cannot be read.
     """
     with path.open("rb") as file:
-        packed = file.read(len(GZIP)) == GZIP
+        packed = file.read(len(_GZIP)) == _GZIP
     return cast("IO[bytes]", gzip.open(path, "rb")) if packed else path.open("rb")
 
 
-def read_together(file: IO[AnyStr], start: AnyStr) -> AnyStr:
-    """Return the rest of a file with what has been read of it already.
+def read_whole(file: IO[AnyStr], start: AnyStr) -> AnyStr:
+    """Return all of a file.
 
     Args:
         file: the file.
-        start: what has been read.
+        start: what has been read of it already.
 
     Raises:
         OSError: if that is more than is read whole.
     """
-    rest = file.read(max(0, MOST_TOGETHER - len(start)) + 1)
-    if len(start) + len(rest) > MOST_TOGETHER:
-        raise OSError(f"it is longer than {MOST_TOGETHER >> 20} MiB, the most that is read whole")
+    rest = file.read(max(0, LONGEST_FILE - len(start)) + 1)
+    if len(start) + len(rest) > LONGEST_FILE:
+        raise OSError(f"it is longer than {LONGEST_FILE >> 20} MiB, the most that is read whole")
     return start + rest
 
 
 def bounded_lines(file: IO[AnyStr]) -> Iterator[AnyStr | None]:
     """Yield the lines of a file with their ends; `None` for one too long to hold."""
-    while line := file.readline(MOST_OF_A_ROW):
-        if len(line) < MOST_OF_A_ROW or _ends(line):
+    while line := file.readline(LONGEST_ROW):
+        if len(line) < LONGEST_ROW or _ends(line):
             yield line
             continue
-        while (more := file.readline(MOST_OF_A_ROW)) and not _ends(more):
+        while (more := file.readline(LONGEST_ROW)) and not _ends(more):
             pass
         yield None
 
@@ -59,4 +59,4 @@ def _ends(line: str | bytes) -> bool:
 
 def too_long() -> str:
     """Say why a line or an item is left out."""
-    return f"longer than {MOST_OF_A_ROW >> 20} MiB"
+    return f"longer than {LONGEST_ROW >> 20} MiB"

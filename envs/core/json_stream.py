@@ -95,7 +95,7 @@ class JsonStream:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except ValueError:
                 # It may only be cut off by the end of what has been read.
-                if len(self._text) - self._at >= files.MOST_OF_A_ROW:
+                if len(self._text) - self._at >= files.LONGEST_ROW:
                     raise ValueError(files.too_long()) from None
                 if not self._fill():
                     raise
@@ -111,7 +111,7 @@ class JsonStream:
                 depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
                 if depth <= 0:
                     return found.end()
-            if len(self._text) - self._at >= files.MOST_OF_A_ROW or not self._fill():
+            if len(self._text) - self._at >= files.LONGEST_ROW or not self._fill():
                 return len(self._text)
 
     def _move(self, end: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.files import open_unpacked, read_together
+from tokengym.envs.core.files import open_unpacked, read_whole
 
 Source = str | Path
 """The path of a file."""
@@ -34,7 +34,7 @@ def read_text(path: Source, *, damaged: str = "strict") -> str:
     """
     try:
         with open_unpacked(Path(path)) as file:
-            content = read_together(file, b"")
+            content = read_whole(file, b"")
         text = content.decode("utf-8-sig", errors=damaged)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error

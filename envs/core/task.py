@@ -172,12 +172,10 @@ def plain(value: Any) -> Any:
     kind = type(value)
     if kind is int or kind is str or (kind is float and math.isfinite(value)):
         return value
-    if kind is list or kind is tuple:
+    if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if kind is dict or isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
     if hasattr(value, "tolist"):
         return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):

@@ -82,7 +82,7 @@ def test_a_cell_that_is_no_number_is_named_with_its_line(tmp_path: Path) -> None
 def test_a_file_too_long_to_read_whole_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
 ) -> None:
-    monkeypatch.setattr(files, "MOST_TOGETHER", 1 << 20)
+    monkeypatch.setattr(files, "LONGEST_FILE", 1 << 20)
     path = tmp_path / "data.csv"
     for size, allowed in ((1 << 20, True), ((1 << 20) + 1, False)):
         content = b"x" * size

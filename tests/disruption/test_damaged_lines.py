@@ -81,7 +81,7 @@ def test_a_short_row_of_merged_ids_is_skipped(tmp_path: Path) -> None:
 def test_a_line_longer_than_the_bound_is_not_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "MOST_OF_A_ROW", 1 << 20)
+    monkeypatch.setattr(files, "LONGEST_ROW", 1 << 20)
     path = tmp_path / "bomb.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"a": 1}\n{"b": "' + b"x" * (3 << 20) + b'"}\n{"c": 2}\n'))
     skipped: list[str] = []

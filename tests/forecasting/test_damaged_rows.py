@@ -78,7 +78,7 @@ LONG = 1 << 16
 
 @pytest.fixture
 def short_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MOST_OF_A_ROW", LONG)
+    monkeypatch.setattr(files, "LONGEST_ROW", LONG)
 
 
 @pytest.mark.usefixtures("short_rows")
@@ -126,10 +126,22 @@ def test_a_first_line_too_long_to_hold_is_named(tmp_path: Path) -> None:
     assert ["a line is longer than" in str(rejected) for rejected in reading.rejected] == [True]
 
 
+@pytest.mark.usefixtures("short_rows")
+def test_a_first_line_too_long_to_hold_is_rejected_before_a_single_row(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(encoded(question="x" * 3 * LONG) + b"\n" + json.dumps(plain(1)).encode())
+    reading = Reading()
+    reading.read(path)
+    assert len(reading.usable()) == 1
+    (rejected,) = reading.rejected
+    assert rejected.place.line == 1
+    assert "longer than" in str(rejected)
+
+
 def test_lines_after_a_damaged_first_one_are_read_whatever_the_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "MOST_TOGETHER", 100)
+    monkeypatch.setattr(files, "LONGEST_FILE", 100)
     rows = [b'{"question": ', json.dumps(plain(1)).encode(), json.dumps(plain(2)).encode()]
     (rejected,) = read(tmp_path / "rows.jsonl", b"\n".join(rows)).rejected
     assert rejected.place.line == 1

@@ -1,7 +1,7 @@
 """Reading files into rows with their places: CSV, JSON lines, JSON documents or Parquet.
 
 Rows are read one at a time, so that the size of a file does not matter; only a JSON document that
-holds its rows in a list inside an object is read whole, up to `MOST_TOGETHER`. Files compressed by
+holds its rows in a list inside an object is read whole, up to `LONGEST_FILE`. Files compressed by
 gzip are unpacked.
 """
 
@@ -17,10 +17,10 @@ from typing import NamedTuple, TextIO
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.files import (
-    MOST_OF_A_ROW,
+    LONGEST_ROW,
     bounded_lines,
     open_unpacked,
-    read_together,
+    read_whole,
     too_long,
 )
 from tokengym.envs.core.json_stream import JsonStream
@@ -97,7 +97,7 @@ def _csv(first: str | None, lines: Iterator[str | None], line: int) -> Iterator[
     while True:
         # Cells that hold whole articles are longer than the csv module's default limit, which is
         # global to the process: it is put back as soon as a row is read.
-        before = csv.field_size_limit(MOST_OF_A_ROW)
+        before = csv.field_size_limit(LONGEST_ROW)
         try:
             cells = next(reader, None)
         except csv.Error as error:
@@ -122,11 +122,13 @@ def _csv(first: str | None, lines: Iterator[str | None], line: int) -> Iterator[
 
 def _object(first: str | None, file: TextIO, line: int) -> Iterator[Found]:
     """Read JSON lines, or a document that holds its rows in a list."""
+    if first is None:
+        return _lines(chain([first], bounded_lines(file)), line)
     try:
-        document = json.loads(first or "")
+        document = json.loads(first)
     except (ValueError, RecursionError):
         try:
-            content = read_together(file, first or "")
+            content = read_whole(file, first)
             document = json.loads(content)
         except (OSError, ValueError, RecursionError):
             file.seek(0)
@@ -135,7 +137,7 @@ def _object(first: str | None, file: TextIO, line: int) -> Iterator[Found]:
     lines = bounded_lines(file)
     second = next((other for other in lines if other is None or other.strip()), "")
     if second == "":
-        return _document(document, first or "", line)
+        return _document(document, first, line)
     return _lines(chain([first, second], lines), line)
 
 
