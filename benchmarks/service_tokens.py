@@ -126,17 +126,18 @@ class Ours:
     def products(self, data: list[Datum]) -> None:
         """The products with the model's weights that `train` cannot do without."""
         tokens = [datum.tokens for datum in data]
-        rows = [row for batch in self.forward.plan(tokens) for row in batch]
+        batches = list(self.forward.plan(tokens))
         trained = sum(int((datum.inputs["advantages"] != 0).sum()) for datum in data)
         head = self.base.trained.get_output_embeddings()  # type: ignore[operator]
         with torch.no_grad():
-            for row in rows:
+            for batch in batches:
+                positions = sum(len(branch.tokens) - branch.shared for branch in batch)
                 for layer in lora_layers(self.base.trained).values():
                     weight = layer.weight
-                    x = torch.ones(row.length, layer.in_features, dtype=weight.dtype)
+                    x = torch.ones(positions, layer.in_features, dtype=weight.dtype)
                     y = x @ weight.T
                     if layer is head:
-                        y = y[: trained // len(rows)]
+                        y = y[: trained // len(batches)]
                     narrow = self.base.precision == "mixed"
                     torch.set_float32_matmul_precision("medium" if narrow else "highest")
                     y @ weight

@@ -98,7 +98,7 @@ def test_what_a_batch_keeps_is_foreseen(base_model: BaseModel) -> None:
     forward = packed_forward(base_model.trained, base_model.device, share=True)
     generator = np.random.default_rng(0)
     sequences = [generator.integers(0, VOCABULARY, 150).astype(np.int32) for _ in range(6)]
-    (rows,) = forward.plan(sequences)
+    (branches,) = forward.plan(sequences)
     weights = {p.untyped_storage().data_ptr() for p in base_model.trained.parameters()}
     kept: dict[int, int] = {}
 
@@ -107,7 +107,7 @@ def test_what_a_batch_keeps_is_foreseen(base_model: BaseModel) -> None:
             kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         return tensor
 
-    with saved_tensors_hooks(keep, lambda tensor: tensor), forward.running(rows) as (_, hidden):
+    with saved_tensors_hooks(keep, lambda tensor: tensor), forward.running(branches) as (_, hidden):
         assert hidden.requires_grad
-    foreseen = sum(forward.size.of(row.shared, row.lengths) for row in rows)
+    foreseen = sum(forward.size.of(len(branch.tokens), branch.shared) for branch in branches)
     assert 0.7 < sum(kept.values()) / foreseen < 1.2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +16,18 @@ from tests.service.toy import VOCABULARY
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
 from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.engine.forward import PackedForward, packed_forward, score
-from tokengym.agents.service.engine.packing import ActivationSize, Row, batches, pack, plan_rows
+from tokengym.agents.service.engine.packing import (
+    ActivationSize,
+    Branch,
+    pack,
+    plan_padded,
+    plan_shared,
+)
 from tokengym.agents.service.engine.pieces import PROCESSOR
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 SIZE = ActivationSize(1000, 1, PROCESSOR.queries)
@@ -36,8 +44,8 @@ def _sequences(drawn: list[tuple[list[int], list[list[int]]]]) -> list[np.ndarra
     return [np.array(head + tail, np.int32) for head, tails in drawn for tail in tails]
 
 
-def _bytes(row: Row) -> int:
-    return SIZE.of(row.shared, row.lengths)
+def _bytes(batch: Sequence[Branch]) -> int:
+    return sum(SIZE.of(len(branch.tokens), branch.shared) for branch in batch)
 
 
 @pytest.fixture(scope="module")
@@ -47,52 +55,41 @@ def forward(model_dir: Path) -> PackedForward:
 
 
 @settings(deadline=None)
-@given(groups)
-def test_rows_hold_every_token_of_every_sequence_once(
-    drawn: list[tuple[list[int], list[list[int]]]],
+@given(groups, st.integers(1, 200_000), st.sampled_from([plan_shared, plan_padded]))
+def test_batches_hold_every_sequence_and_no_more_than_their_memory(
+    drawn: list[tuple[list[int], list[list[int]]]], memory: int, plan: Any
 ) -> None:
     sequences = _sequences(drawn)
-    rows = plan_rows(sequences, SIZE, 1 << 30, share=True)
-    seen = sorted(member for row in rows for member in row.members)
-    assert seen == list(range(len(sequences)))
-    for row in rows:
-        for member, rest, length in zip(row.members, row.rests, row.lengths, strict=True):
-            own = row.tokens[rest : rest + length - row.shared]
-            assert np.concatenate([row.tokens[: row.shared], own]).tolist() == (
-                sequences[member].tolist()
-            )
+    batches = list(plan(sequences, SIZE, memory))
+    members = sorted(branch.member for batch in batches for branch in batch)
+    assert members == list(range(len(sequences)))
+    for batch in batches:
+        assert _bytes(batch) <= memory or len(batch) == 1
+        assert batch[0].shared == 0
+        for before, branch in pairwise(batch):
+            expected = sequences[branch.member].tolist()
+            assert branch.tokens.tolist() == expected
+            assert before.tokens[: branch.shared].tolist() == expected[: branch.shared]
 
 
 @settings(deadline=None)
 @given(groups)
 def test_sharing_never_costs_more(drawn: list[tuple[list[int], list[list[int]]]]) -> None:
     sequences = _sequences(drawn)
-    rows = plan_rows(sequences, SIZE, 1 << 30, share=True)
-    assert sum(row.length for row in rows) <= sum(len(sequence) for sequence in sequences)
-    alone = plan_rows(sequences, SIZE, 1 << 30, share=False)
-    assert sum(_bytes(row) for row in rows) <= sum(_bytes(row) for row in alone)
+    (shared,) = plan_shared(sequences, SIZE, 1 << 30)
+    (alone,) = plan_padded(sequences, SIZE, 1 << 30)
+    assert _bytes(shared) <= _bytes(alone)
 
 
-def test_a_group_of_rollouts_costs_its_prompt_once() -> None:
-    prompt = np.arange(100, dtype=np.int32)
-    sequences = [np.concatenate([prompt, np.full(12, i, np.int32)]) for i in range(8)]
-    rows = plan_rows(sequences, SIZE, 1 << 30, share=True)
-    assert [row.length for row in rows] == [100 + 8 * 12]
-
-
-@settings(deadline=None)
-@given(groups, st.integers(1, 200_000), st.booleans())
-def test_batches_hold_no_more_than_their_memory(
-    drawn: list[tuple[list[int], list[list[int]]]], memory: int, share: bool
-) -> None:
-    sequences = _sequences(drawn)
-    rows = plan_rows(sequences, SIZE, memory, share)
-    assert all(_bytes(row) <= memory or len(row.members) == 1 for row in rows)
-    cut = list(batches(rows, SIZE, memory))
-    assert sorted(m for batch in cut for row in batch for m in row.members) == list(
-        range(len(sequences))
-    )
-    assert all(sum(map(_bytes, batch)) <= memory or len(batch) == 1 for batch in cut)
+def test_what_groups_and_their_prompts_have_in_common_costs_its_positions_once() -> None:
+    sequences = [
+        np.concatenate([np.arange(60), np.full(40, 100 + group), np.full(12, reply)])
+        for group in range(3)
+        for reply in range(8)
+    ]
+    (batch,) = plan_shared([one.astype(np.int32) for one in sequences], SIZE, 1 << 30)
+    packed = pack(batch, torch.device("cpu"))
+    assert packed.input_ids.shape == (1, 60 + 3 * (40 + 8 * 12))
 
 
 @settings(deadline=None)
@@ -102,7 +99,7 @@ def test_blocks_attend_to_what_comes_before_in_the_same_sequence(
 ) -> None:
     # Longer than a block.
     sequences = [np.tile(sequence, 9) for sequence in _sequences(drawn)]
-    batch = pack(plan_rows(sequences, SIZE, 1 << 30, share=True), torch.device("cpu"))
+    batch = pack(next(plan_shared(sequences, SIZE, 1 << 30)), torch.device("cpu"))
     assert batch.blocks is not None
     count = batch.input_ids.shape[1]
     sees = np.zeros((count, count), bool)
@@ -150,8 +147,9 @@ def test_losses_and_gradients_are_the_same_with_and_without_sharing_and_memory(
 ) -> None:
     generator = np.random.default_rng(0)
     data: list[Datum] = []
+    preamble = generator.integers(0, VOCABULARY, 30)
     for _ in range(3):
-        prompt = generator.integers(0, VOCABULARY, 40)
+        prompt = np.concatenate([preamble, generator.integers(0, VOCABULARY, 20)])
         for _ in range(4):
             reply = generator.integers(0, VOCABULARY, generator.integers(3, 9))
             whole = np.concatenate([prompt, reply]).astype(np.int32)

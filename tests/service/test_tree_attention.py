@@ -13,24 +13,32 @@ CPU = torch.device("cpu")
 MOST = PROCESSOR.queries
 
 
-def _runs(prompt: int, replies: list[int], alone: list[int]) -> list[tuple[slice, slice]]:
-    """A prompt with its replies, then sequences without a prefix."""
-    none = slice(0, 0)
-    runs, at = [(none, slice(0, prompt))], prompt
-    for seen, lengths in ((slice(0, prompt), replies), (none, alone)):
-        for length in lengths:
-            runs.append((seen, slice(at, at + length)))
-            at += length
+Runs = list[tuple[tuple[slice, ...], slice]]
+
+
+def _runs(prompt: int, replies: list[int], alone: list[int]) -> Runs:
+    """A prompt with its replies, one reply after half of another, sequences without a prefix."""
+    runs: Runs = [((), slice(0, prompt))]
+    at = prompt
+    for length in replies:
+        runs.append(((slice(0, prompt),), slice(at, at + length)))
+        at += length
+    if replies:
+        half = slice(at - replies[-1], at - replies[-1] // 2)
+        runs.append(((slice(0, prompt), half), slice(at, at + 6)))
+        at += 6
+    for length in alone:
+        runs.append(((), slice(at, at + length)))
+        at += length
     return runs
 
 
-def _dense(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, runs: list[tuple[slice, slice]]
-) -> torch.Tensor:
+def _dense(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, runs: Runs) -> torch.Tensor:
     count = query.shape[1]
     sees = torch.zeros(count, count, dtype=torch.bool)
     for prefix, own in runs:
-        sees[own, prefix] = True
+        for part in prefix:
+            sees[own, part] = True
         length = own.stop - own.start
         sees[own, own] = torch.ones(length, length, dtype=torch.bool).tril()
     repeat = HEADS // KV_HEADS

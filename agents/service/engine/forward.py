@@ -19,10 +19,10 @@ from tokengym.agents.service.engine.memory import (
 from tokengym.agents.service.engine.packing import (
     ActivationSize,
     PackedBatch,
-    batches,
     pack,
     pad,
-    plan_rows,
+    plan_padded,
+    plan_shared,
 )
 from tokengym.agents.service.engine.pieces import pieces_for
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tokengym.agents.service.engine.packing import Row, Tokens
+    from tokengym.agents.service.engine.packing import Branch, Tokens
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class PackedForward:
         model: a causal language model with plain (`sdpa` or `eager`) attention.
         device: where it lives.
         share: whether common prefixes are computed once.
-        size: what a row keeps for the backward pass.
+        size: what a sequence keeps for the backward pass.
         memory: bytes that the activations of one batch may take.
         max_logits: positions whose logits are computed at once.
     """
@@ -54,20 +54,20 @@ class PackedForward:
     memory: int
     max_logits: int
 
-    def plan(self, sequences: Sequence[Tokens]) -> Iterator[list[Row]]:
-        """Yield the rows of `sequences` in batches, longest first."""
-        rows = plan_rows(sequences, self.size, self.memory, self.share)
-        return batches(rows, self.size, self.memory)
+    def plan(self, sequences: Sequence[Tokens]) -> Iterator[list[Branch]]:
+        """Yield `sequences` in batches that fit into the memory."""
+        plan = plan_shared if self.share else plan_padded
+        return plan(sequences, self.size, self.memory)
 
     @contextmanager
-    def running(self, rows: list[Row]) -> Iterator[tuple[PackedBatch, torch.Tensor]]:
+    def running(self, branches: list[Branch]) -> Iterator[tuple[PackedBatch, torch.Tensor]]:
         """Run one batch; yields it with the hidden states [N, hidden] of its positions.
 
         A backward pass has to be within the block. One sequence that exceeds the memory alone
         keeps only what goes into each layer, and the backward pass computes the rest again.
         """
-        batch = pack(rows, self.device) if self.share else pad(rows, self.device)
-        kept = sum(self.size.of(row.shared, row.lengths) for row in rows)
+        batch = (pack if self.share else pad)(branches, self.device)
+        kept = sum(self.size.of(len(branch.tokens), branch.shared) for branch in branches)
         with ExitStack() as stack:
             if kept > self.memory and torch.is_grad_enabled():
                 stack.enter_context(recomputing(self.model))
@@ -149,8 +149,8 @@ def score(
     topk, targets = topk or [0] * len(sequences), targets or [None] * len(sequences)
     results: dict[int, Score] = {}
     with torch.inference_mode():
-        for rows in forward.plan(sequences):
-            with forward.running(rows) as (batch, hidden):
+        for branches in forward.plan(sequences):
+            with forward.running(branches) as (batch, hidden):
                 results.update(_score_batch(forward, batch, hidden, sequences, topk, targets))
     return [results[index] for index in range(len(sequences))]
 

@@ -1,13 +1,14 @@
 """Pack token sequences so that a common prefix is computed once.
 
-A group of rollouts shares its prompt: written as one row `prompt | reply 1 | reply 2 | ...`, with
-attention in which each reply sees the prompt and itself, eight sequences of 100 + 12 tokens cost
-196 positions and not 896. The model's layers see all rows as one; only attention tells them apart.
+Rollouts of a group share their prompt, and prompts of a world share their first sentences. Sorted,
+each sequence follows the one it has most in common with and adds only what differs: eight of
+100 + 12 tokens after one prompt cost 196 positions and not 896. The model's layers see all
+positions as one row; only attention keeps apart what belongs to different sequences.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,44 +42,35 @@ class ActivationSize:
     per_pair: int
     queries: int
 
-    def of(self, shared: int, lengths: Sequence[int]) -> int:
-        """Return the bytes of one row: sequences of `lengths` with `shared` tokens in common."""
-        rests = [length - shared for length in lengths]
-        pairs = sum(rest * (shared + (rest + self.queries) // 2) for rest in rests)
-        pairs += shared * (shared + self.queries) // 2
-        return self.per_position * (shared + sum(rests)) + self.per_pair * pairs
+    def of(self, length: int, shared: int = 0) -> int:
+        """Return the bytes of a sequence whose first `shared` positions are kept elsewhere."""
+        own = length - shared
+        pairs = own * (shared + (own + self.queries) // 2)
+        return self.per_position * own + self.per_pair * pairs
 
 
-@dataclass
-class Row:
-    """Sequences laid out in one row: the shared prefix, then the rest of each.
+@dataclass(frozen=True)
+class Branch:
+    """One sequence of a batch.
 
     Attributes:
-        members: indices of the sequences, in order of their rests.
-        shared: number of common leading tokens.
-        tokens: the row's token ids, length `length`.
-        rests: start of each member's own tokens in the row.
-        lengths: whole length of each member's sequence.
+        member: its index.
+        tokens: its token ids.
+        shared: leading tokens that are computed with the sequence before it in the batch.
     """
 
-    members: list[int]
-    shared: int
+    member: int
     tokens: Tokens
-    rests: list[int] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
-
-    @property
-    def length(self) -> int:
-        """Number of positions."""
-        return len(self.tokens)
+    shared: int = 0
 
 
 @dataclass(frozen=True)
 class PackedBatch:
-    """The positions of several rows, ready for a model.
+    """The positions of several sequences, ready for a model.
 
     Attributes:
-        input_ids: int64 [1, N], the rows one after another; or [B, L], padded at the end.
+        input_ids: int64 [1, N], one sequence's own positions after another's; or [B, L], padded at
+            the end.
         position_ids: int64, the same shape.
         blocks: how the positions attend; None for plain causal attention within [B, L].
         node_of: for each sequence, the flat index of each of its positions.
@@ -90,65 +82,58 @@ class PackedBatch:
     node_of: dict[int, NDArray[np.int64]]
 
 
-def plan_rows(
-    sequences: Sequence[Tokens], size: ActivationSize, memory: int, share: bool
-) -> list[Row]:
-    """Lay `sequences` out in rows of at most `memory` bytes, or of one sequence.
-
-    Sequences with a common prefix share a row where that saves positions, if `share` is true.
-    """
-    rows: list[Row] = []
-    group: list[int] = []
-    shared = 0
-    for index in sorted(range(len(sequences)), key=lambda index: sequences[index].tobytes()):
-        common = _common(sequences[group[0]], sequences[index], shared) if share and group else 0
-        # A shorter prefix makes every member's rest longer.
-        saves = common >= MIN_SHARED and len(group) * common > (len(group) - 1) * shared
-        lengths = [len(sequences[member]) for member in (*group, index)]
-        if group and not (saves and size.of(common, lengths) <= memory):
-            rows.append(_row(sequences, group, shared))
-            group = []
-        group.append(index)
-        shared = common if len(group) > 1 else len(sequences[index])
-    if group:
-        rows.append(_row(sequences, group, shared))
-    return rows
-
-
-def batches(rows: list[Row], size: ActivationSize, memory: int) -> Iterator[list[Row]]:
-    """Yield batches of rows of similar length, of at most `memory` bytes or of one row."""
-    batch: list[Row] = []
-    largest = 0
-    for row in sorted(rows, key=lambda item: -item.length):
-        # Sorted from long to short: the first row is as long as those after it are padded to.
-        if batch and largest * (len(batch) + 1) > memory:
+def plan_shared(
+    sequences: Sequence[Tokens], size: ActivationSize, memory: int
+) -> Iterator[list[Branch]]:
+    """Yield batches of at most `memory` bytes, or of one sequence, for `pack`."""
+    batch: list[Branch] = []
+    kept = 0
+    for member in sorted(range(len(sequences)), key=lambda index: sequences[index].tobytes()):
+        tokens = sequences[member]
+        shared = _common(batch[-1].tokens, tokens) if batch else 0
+        if shared < MIN_SHARED:
+            shared = 0
+        added = size.of(len(tokens), shared)
+        if batch and kept + added > memory:
             yield batch
-            batch = []
-        if not batch:
-            largest = size.of(row.shared, row.lengths)
-        batch.append(row)
+            batch, kept, shared, added = [], 0, 0, size.of(len(tokens))
+        batch.append(Branch(member, tokens, shared))
+        kept += added
     if batch:
         yield batch
 
 
-def pack(rows: list[Row], device: torch.device) -> PackedBatch:
-    """Lay rows out one after another, for `tree_attention`."""
+def plan_padded(
+    sequences: Sequence[Tokens], size: ActivationSize, memory: int
+) -> Iterator[list[Branch]]:
+    """Yield batches of sequences of similar length, of at most `memory` bytes, for `pad`."""
+    batch: list[Branch] = []
+    for member in sorted(range(len(sequences)), key=lambda index: -len(sequences[index])):
+        # Sorted from long to short: the first is as long as those after it are padded to.
+        if batch and size.of(len(batch[0].tokens)) * (len(batch) + 1) > memory:
+            yield batch
+            batch = []
+        batch.append(Branch(member, sequences[member]))
+    if batch:
+        yield batch
+
+
+def pack(batch: Sequence[Branch], device: torch.device) -> PackedBatch:
+    """Lay sequences out one after another, for `tree_attention`."""
     positions: list[NDArray[np.int64]] = []
     node_of: dict[int, NDArray[np.int64]] = {}
-    runs: list[tuple[slice, slice]] = []
+    runs: list[tuple[tuple[slice, ...], slice]] = []
+    path: tuple[slice, ...] = ()
     start = 0
-    for row in rows:
-        prefix = slice(start, start + row.shared)
-        if row.shared:
-            runs.append((slice(0, 0), prefix))
-            positions.append(np.arange(row.shared))
-        for member, rest, length in zip(row.members, row.rests, row.lengths, strict=True):
-            own = slice(start + rest, start + rest + length - row.shared)
-            runs.append((prefix if row.shared else slice(0, 0), own))
-            positions.append(np.arange(row.shared, length))
-            node_of[member] = np.r_[prefix, own]
-        start += row.length
-    ids = np.concatenate([row.tokens for row in rows]).astype(np.int64)
+    for branch in batch:
+        prefix = _first(path, branch.shared)
+        own = slice(start, start + len(branch.tokens) - branch.shared)
+        path = _extended(prefix, own)
+        runs.append((prefix, own))
+        positions.append(np.arange(branch.shared, len(branch.tokens)))
+        node_of[branch.member] = np.concatenate([np.arange(s.start, s.stop) for s in path])
+        start = own.stop
+    ids = np.concatenate([branch.tokens[branch.shared :] for branch in batch]).astype(np.int64)
     return PackedBatch(
         input_ids=torch.from_numpy(ids)[None].to(device),
         position_ids=torch.from_numpy(np.concatenate(positions))[None].to(device),
@@ -157,41 +142,43 @@ def pack(rows: list[Row], device: torch.device) -> PackedBatch:
     )
 
 
-def pad(rows: list[Row], device: torch.device) -> PackedBatch:
-    """Lay rows of one sequence each out side by side, for a model's own causal attention."""
-    width = max(row.length for row in rows)
-    ids = np.zeros((len(rows), width), np.int64)
-    for line, row in enumerate(rows):
-        ids[line, : row.length] = row.tokens
+def pad(batch: Sequence[Branch], device: torch.device) -> PackedBatch:
+    """Lay sequences out side by side, for a model's own causal attention."""
+    width = max(len(branch.tokens) for branch in batch)
+    ids = np.zeros((len(batch), width), np.int64)
+    node_of: dict[int, NDArray[np.int64]] = {}
+    for line, branch in enumerate(batch):
+        ids[line, : len(branch.tokens)] = branch.tokens
+        node_of[branch.member] = line * width + np.arange(len(branch.tokens))
     return PackedBatch(
         input_ids=torch.from_numpy(ids).to(device),
-        position_ids=torch.arange(width, device=device)[None].expand(len(rows), -1),
+        position_ids=torch.arange(width, device=device)[None].expand(len(batch), -1),
         blocks=None,
-        node_of={
-            row.members[0]: line * width + np.arange(row.length) for line, row in enumerate(rows)
-        },
+        node_of=node_of,
     )
 
 
-def _common(first: Tokens, second: Tokens, limit: int) -> int:
-    length = min(len(first), len(second), limit)
+def _common(first: Tokens, second: Tokens) -> int:
+    length = min(len(first), len(second))
     differs = np.flatnonzero(first[:length] != second[:length])
     return int(differs[0]) if len(differs) else length
 
 
-def _row(sequences: Sequence[Tokens], members: list[int], shared: int) -> Row:
-    if len(members) == 1:
-        shared = 0
-    rests: list[int] = []
-    at = shared
-    for member in members:
-        rests.append(at)
-        at += len(sequences[member]) - shared
-    parts = [sequences[members[0]][:shared], *(sequences[member][shared:] for member in members)]
-    return Row(
-        members=list(members),
-        shared=shared,
-        tokens=np.concatenate(parts),
-        rests=rests,
-        lengths=[len(sequences[member]) for member in members],
-    )
+def _first(path: Sequence[slice], count: int) -> tuple[slice, ...]:
+    """Return where the first `count` positions of a path lie."""
+    found: list[slice] = []
+    for part in path:
+        if count == 0:
+            break
+        taken = min(count, part.stop - part.start)
+        found.append(slice(part.start, part.start + taken))
+        count -= taken
+    return tuple(found)
+
+
+def _extended(path: tuple[slice, ...], own: slice) -> tuple[slice, ...]:
+    if own.start == own.stop:
+        return path
+    if path and path[-1].stop == own.start:
+        return (*path[:-1], slice(path[-1].start, own.stop))
+    return (*path, own)

@@ -260,8 +260,8 @@ class Trainer:
         losses: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * count
         total = 0.0
         with torch.set_grad_enabled(not request.forward_only):
-            for rows in self._forward.plan([datum.tokens for datum in request.data]):
-                with self._forward.running(rows) as (batch, hidden):
+            for branches in self._forward.plan([datum.tokens for datum in request.data]):
+                with self._forward.running(branches) as (batch, hidden):
                     targets = _targets(request, batch)
                     self._add_gradients(request, targets, hidden)
                 total += float(targets.losses.sum(dtype=np.float64))

@@ -33,12 +33,14 @@ class Block:
     mask: torch.Tensor
 
 
-def cut_blocks(runs: Sequence[tuple[slice, slice]], device: torch.device) -> list[Block]:
+def cut_blocks(
+    runs: Sequence[tuple[tuple[slice, ...], slice]], device: torch.device
+) -> list[Block]:
     """Cut runs of positions into blocks, short runs after the same prefix into one.
 
     Args:
-        runs: the prefix that each run sees in full and the run's own positions, one run after
-            another; a position sees those of its run that are not later.
+        runs: the positions that each run sees in full and the run's own, one run after another; a
+            position sees those of its run that are not later.
         device: where the masks go.
     """
     most = pieces_for(device).queries
@@ -48,7 +50,7 @@ def cut_blocks(runs: Sequence[tuple[slice, slice]], device: torch.device) -> lis
     for prefix, run in runs:
         for start in range(run.start, run.stop, most):
             piece = slice(start, min(start + most, run.stop))
-            before = tuple(s for s in (prefix, slice(run.start, start)) if s.stop > s.start)
+            before = (*prefix, slice(run.start, start)) if start > run.start else prefix
             if group and (before != seen or piece.stop - group[0].start > most):
                 blocks.append(_block(seen, group, device))
                 group = []
