@@ -1,4 +1,4 @@
-"""Running a coroutine from code that is not one, also where an event loop runs already."""
+"""Running a coroutine from synchronous code, even where an event loop is running."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, as `asyncio.run` does, in a notebook too.
+    """Run a coroutine to its end, like `asyncio.run`, in a notebook too.
 
     A notebook runs an event loop in its own thread, in which no other may run; the work then gets
     a thread with a loop of its own. An interrupt cancels it.

@@ -18,7 +18,7 @@ from tokengym.agents.training.trainer import check_overrides, train_job
 
 
 def run_experiment(job: Job, run: Run, progress: Progress) -> Outcome:
-    """Run a job in its folder, or go on with the one that is there.
+    """Run a job in its folder, or resume the one that is there.
 
     Args:
         job: the job.
@@ -44,7 +44,9 @@ def run_experiment(job: Job, run: Run, progress: Progress) -> Outcome:
 
 async def _connected(job: Job, run: Run, progress: Progress, connection: Connection) -> Outcome:
     if run.write_environment(describe_environment(connection, job.config)):
-        progress.say("this is not where the run began: figures may differ, see environment.json")
+        progress.say(
+            "the run began in another environment: figures may differ, see environment.json"
+        )
     async with Session.open(job, connection) as session:
         return await _experiment(session, run, progress)
 
@@ -78,7 +80,7 @@ def _draw_held_out(job: Job) -> None:
 
 
 async def _warm_start(session: Session, run: Run, progress: Progress) -> tuple[Session, Evaluation]:
-    """Fit demonstrations; returns the session that goes on from there, and an evaluation."""
+    """Fit demonstrations; returns the session that continues from there, and an evaluation."""
     job, supervised = session.job, run.warm_start
     if max(supervised.states(), default=0) < job.config.warm_start:
         await train_job(replace(session, job=job.warm_start()), supervised, progress)

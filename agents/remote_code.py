@@ -1,4 +1,4 @@
-"""Whether a model's directory asks to run code: found by its configuration, before it is loaded."""
+"""Whether a model directory asks to run code: read from its configuration, before loading."""
 
 import json
 from pathlib import Path

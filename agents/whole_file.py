@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all: a process may be killed, or a disk full, at any moment."""
+"""Writing a file atomically: a process may be killed, or a disk full, at any moment."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which worlds there are: those of this package, of `register`, and of other installed packages.
+"""The list of worlds: those of this package, of `register`, and of other installed packages.
 
 A package declares its worlds as entry points of the group `tokengym.worlds`. An entry point names a
 `WorldSpec`, an iterable of them, or a function without arguments that returns either:
@@ -39,7 +39,7 @@ _lock = RLock()
 
 
 def register(spec: WorldSpec) -> None:
-    """Make a world known by its id and short name, here and to Gymnasium.
+    """Register a world by its id and short name, here and in Gymnasium.
 
     Registering an equal spec again changes nothing. Other processes know the world only if they
     register it too, or if its package declares it as an entry point of the group `tokengym.worlds`.
@@ -73,7 +73,7 @@ def register(spec: WorldSpec) -> None:
 
 
 def load_entry_points(*, named_by_id: bool = True) -> None:
-    """Register what entry points declare, each once; one that fails is a warning.
+    """Register the worlds of entry points, each once; one that fails gives a warning.
 
     An entry point whose module is being imported at this moment waits for the next call.
 

@@ -77,7 +77,7 @@ def baselines(world_id: str) -> Mapping[str, Policy]:
 
 
 def policy(world_id: str, who: Policy | str) -> Policy:
-    """Return a scripted policy given as itself or by the name of one of the world's baselines.
+    """Return a scripted policy given as an object or by the name of one of the world's baselines.
 
     Raises:
         OptionError: if the world has no baseline of that name.
@@ -91,7 +91,7 @@ def policy(world_id: str, who: Policy | str) -> Policy:
 
 
 def scripted_opponent(world_id: str, role: str) -> str:
-    """Return the baseline that plays `role` when nobody was named for it: see `WorldSpec`."""
+    """Return the baseline that plays `role` by default; see `WorldSpec`."""
     row, known = spec(world_id), baselines(world_id)
     usual = (row.opponents.get(role, ""), "scripted", "random")
     return next((name for name in usual if name in known), "null")

@@ -32,7 +32,7 @@ def has_picture(world_id: str) -> bool:
 
 
 def require_picture(world_id: str, path: Path | None = None) -> None:
-    """Refuse a world without pictures, or a path that none can be written to.
+    """Refuse a world without pictures, or a path where none can be written.
 
     Raises:
         OptionError: if the world has no picture, matplotlib is not installed, or the path's suffix

@@ -86,7 +86,7 @@ def calibration(first_loss: float, final_loss: float) -> float:
 
 
 def contradiction(label: int, report: Sequence[float]) -> float:
-    """Return by how much a report's largest probability exceeds that of the label, in [0, 1]."""
+    """Return how far a report's largest probability exceeds that of the label, in [0, 1]."""
     return max(report) - report[label]
 
 

@@ -26,7 +26,7 @@ def form_of(nearness: float) -> float:
 
 @dataclass
 class FormAccount:
-    """The form of the replies of an episode that goes on after a malformed one.
+    """The form of the replies of an episode that continues after a malformed one.
 
     The number of replies is fixed beforehand, so that more replies than needed never dilute the
     malformed ones.

@@ -57,7 +57,7 @@ def ranked(forecast: Forecast, weights: Forecast) -> float:
 
 
 def ranked_upper(forecast: Forecast, weights: Forecast) -> float:
-    """Return `ranked` with the j-th threshold weighing j: errors about high outcomes cost most.
+    """Return `ranked` with weight j on the j-th threshold: errors about high outcomes cost most.
 
     A threshold-weighted score of Gneiting and Ranjan (2011); strictly proper, as no weight is 0.
     """

@@ -1,4 +1,4 @@
-"""Forecast verification: what the field publishes of yes/no forecasts, with intervals over events.
+"""Forecast verification: the usual figures of yes/no forecasts, with intervals over events.
 
 Questions on one event are not independent: the markets of an election resolve together. Intervals
 therefore take events, not questions, as the independent units.

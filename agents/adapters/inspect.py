@@ -1,4 +1,4 @@
-"""Every world and level as an Inspect task: it plays turns and scores return, skill and form."""
+"""Every world and level as an Inspect task: plays the turns and scores return, skill and form."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -95,7 +95,7 @@ def mean_return() -> Metric:
 
 @metric
 def well_formed() -> Metric:
-    """Share of the replies that were in form, by sample."""
+    """Share of well-formed replies, by sample."""
 
     def compute(scores: list[SampleScore]) -> float:
         return float(np.mean(_values(scores, "well_formed")))
@@ -121,7 +121,7 @@ def _values(scores: list[SampleScore], name: str) -> list[float]:
 
 @scorer(metrics=[mean_return(), skill(), well_formed()])
 def score_episode(rollouts: Rollouts) -> Scorer:
-    """Play the replies of a sample again and score them; a log can be scored again.
+    """Replay the replies of a sample and score them, so that a log can be scored again.
 
     Args:
         rollouts: the world and the role to play.

@@ -23,7 +23,7 @@ class ReplyAction(Action):
 
 
 class TurnObservation(Observation):
-    """What the world says; `metadata` holds the terms of the reward and the metrics of the step."""
+    """The world's answer; `metadata` holds the terms of the reward and the metrics of the step."""
 
     text: str = Field(description="what is new; after the last reply, the final feedback")
     task_id: str = Field(description="fingerprint of the Task")
@@ -88,7 +88,7 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction, TurnObservation, Sta
 
     @property
     def state(self) -> State:
-        """The Task that is played and what was earned so far; empty before `reset`."""
+        """The current Task and what was earned so far; empty before `reset`."""
         rollout = self._rollout
         if rollout is None:
             return State()

@@ -1,4 +1,4 @@
-"""A folder that OpenEnv's own commands take for an environment: `openenv.yaml` and what it names.
+"""A folder that OpenEnv's own commands accept as an environment: `openenv.yaml` and its files.
 
 The manifest states what was measured: how far the oracle's mean return is from the top of the
 declared range, and how far doing nothing is.
@@ -40,7 +40,7 @@ for task in rollouts.world.first_tasks("test", 8):
 
 
 def manifest(rollouts: Rollouts) -> dict[str, Any]:
-    """Return what `openenv.yaml` says of a world: reward range, oracle, floor margin, Tasks."""
+    """Return what `openenv.yaml` states of a world: reward range, oracle, floor margin, Tasks."""
     world = rollouts.world
     spec, known = world.spec, baselines(world.spec.id)
     top = spec.return_range[rollouts.role]

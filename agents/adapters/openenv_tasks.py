@@ -1,4 +1,4 @@
-"""OpenEnv's Task API over a world: which splits and Tasks there are to `reset` to."""
+"""OpenEnv's Task API over a world: the splits and Tasks that `reset` takes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def place(task: Task) -> dict[str, Any]:
 
 
 class WorldTasks:
-    """Base of an OpenEnv environment: OpenEnv's `TaskProvider`, of the environment's world."""
+    """OpenEnv's `TaskProvider` over a world; base of an OpenEnv environment."""
 
     _world: World
 
@@ -37,7 +37,7 @@ class WorldTasks:
     def get_task_range(
         self, split: str, start: int | None = None, stop: int | None = None
     ) -> list[Mapping[str, Any]]:
-        """Where each Task of a range is found, of 100 at most: what `reset` takes."""
+        """Where each Task of a range is found, at most 100: what `reset` takes."""
         found = range(self.num_tasks(split))[start:stop][:_LISTED]
         return [{"split": split, "index": index} for index in found]
 

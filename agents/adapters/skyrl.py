@@ -50,7 +50,7 @@ class WorldEnv(BaseTextEnv):
         )
 
     def get_metrics(self) -> dict[str, Any]:
-        """Return of the episode, and the share of replies in form."""
+        """Return of the episode, and the share of well-formed replies."""
         assert self._rollout is not None
         return {"return": self._rollout.total, "well_formed": self._rollout.share_well_formed}
 

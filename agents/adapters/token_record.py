@@ -1,4 +1,4 @@
-"""A rollout in tokens as trainers want it: the first text, and all that follows it with masks."""
+"""A rollout in tokens as trainers need it: the first text, then everything after it with masks."""
 
 from tokengym.envs.adapters.rollouts import Rollout
 

@@ -30,7 +30,7 @@ def task_rows(rollouts: Rollouts, split: str, count: int) -> Dataset:
 
 
 def return_reward(completions: Sequence[Any], **fields: Any) -> list[float]:
-    """Return each rollout's return: the reward function that goes with `WorldRollouts`."""
+    """Return each rollout's return: the reward function for `WorldRollouts`."""
     returns: list[float] = fields[RETURN]
     return returns
 
@@ -125,7 +125,7 @@ def environment_factory(rollouts: Rollouts) -> Callable[[], "WorldTools"]:
 
 
 class WorldTools:
-    """A world whose one tool is `reply`, for models that call tools."""
+    """A world with one tool, `reply`, for models that call tools."""
 
     def __init__(self, rollouts: Rollouts) -> None:
         self._rollouts = rollouts

@@ -23,7 +23,7 @@ def load_environment(
     evaluation_tasks: int = 64,
     **options: Any,
 ) -> "WorldEnv":
-    """Return a world for `verifiers<0.4` and what is built on it, such as retrain.
+    """Return a world for `verifiers<0.4` and packages built on it, such as retrain.
 
     Args:
         world: id or short name of the world.
@@ -44,7 +44,7 @@ def load_environment(
 
 
 class WorldEnv(vf.MultiTurnEnv):
-    """Each row is a Task, each rollout has a world of its own; the reward is the role's return.
+    """Each row is a Task, each rollout has its own world; the reward is the role's return.
 
     Args:
         rollouts: the world and the role to play.
@@ -72,7 +72,7 @@ class WorldEnv(vf.MultiTurnEnv):
         return state
 
     async def env_response(self, messages: vf.Messages, state: vf.State, **_: Any) -> vf.Messages:
-        """Play the last reply and return what the world says."""
+        """Play the last reply and return the world's answer."""
         rollout: Rollout = state[_ROLLOUT]
         _play_last_reply(state)
         said = [{"role": "user", "content": rollout.text}]
@@ -82,7 +82,7 @@ class WorldEnv(vf.MultiTurnEnv):
 
 
 def _play_last_reply(state: vf.State) -> None:
-    """Play the replies that the trajectory has and the rollout has not."""
+    """Play the replies in the trajectory that the rollout does not have yet."""
     rollout: Rollout = state[_ROLLOUT]
     for step in state["trajectory"][len(rollout.well_formed) :]:
         if not rollout.done:
@@ -106,7 +106,7 @@ async def _total(state: vf.State) -> float:
 
 
 async def _well_formed(state: vf.State) -> float:
-    """Share of the replies that were in form."""
+    """Share of well-formed replies."""
     return float(state[_ROLLOUT].share_well_formed)
 
 

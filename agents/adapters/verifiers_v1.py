@@ -11,7 +11,7 @@ from tokengym.envs.adapters.rollouts import Rollouts
 
 
 class WorldData(vf.TaskData):
-    """Where a Task is found; the prompt is not among it, since the world opens the conversation."""
+    """Where a Task is found; no prompt, since the world opens the conversation."""
 
     split: str
     index: int
@@ -118,7 +118,7 @@ class WorldEnvConfig(vf.EnvConfig):
 
 
 class WorldEnv(vf.Env[WorldEnvConfig]):
-    """Each episode has a world of its own; the reward is the role's return."""
+    """Each episode has its own world; the reward is the role's return."""
 
     async def run(self, task: vf.Task[WorldData], agents: vf.Agents) -> None:
         """Play one Task."""

@@ -1,1 +1,1 @@
-"""A training loop over Tinker's public client calls, where the cookbook's own has no seam."""
+"""Analysis: certificates of levels, ties and group sizes, exploits, and the reports of runs."""

@@ -1,4 +1,4 @@
-"""The one look of charts: small enough for a phone, legible side by side on a wide screen."""
+"""The common style of charts: small enough for a phone, legible side by side on a wide screen."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -43,7 +43,7 @@ def chart(
 
 
 def share_axis(axes: "Axes") -> None:
-    """Let the vertical axis go from 0 to 1."""
+    """Set the vertical axis to run from 0 to 1."""
     axes.set_ylim(-0.02, 1.02)
 
 
@@ -63,7 +63,7 @@ def legend(axes: "Axes") -> None:
 
 
 def label_lines(axes: "Axes", lines: Sequence[tuple[str, float]]) -> None:
-    """Draw level lines and name them right of the panel, the names kept apart.
+    """Draw horizontal lines and label them right of the panel, without overlaps.
 
     Args:
         axes: a panel with its final limits.

@@ -1,4 +1,4 @@
-"""Learnability certificates: what a level promises, what was observed, and which contract broke.
+"""Learnability certificates: what a level promises, what was observed, which contracts broke.
 
 Measured on held-out Tasks of one role, the first, with the world's own scripted policies; no model
 is needed. What only a test can know (every reply whatsoever, other processes) is left to the tests.
@@ -40,7 +40,7 @@ _CHANCE = 1e-4
 
 
 class Contract(StrEnum):
-    """What every level must keep."""
+    """A contract that every level must satisfy."""
 
     RANGE = "range"
     """Rewards and returns lie in their declared ranges and are multiples of 2⁻¹⁶."""
@@ -64,7 +64,7 @@ class Contract(StrEnum):
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was found of one level.
+    """What was found for one level.
 
     Attributes:
         world: id of the world.
@@ -208,7 +208,7 @@ def check(
 
 
 def _best_blind(world: World, tasks: Sequence[Task], null: Policy, seed: int) -> Estimate:
-    """Return what the best of the world's blind policies earns; nobody argues with it."""
+    """Return what the best of the world's blind policies earns, with no opponent arguing."""
     role, silent = world.spec.roles[0], dict.fromkeys(world.spec.roles, null)
     policies = load(world.spec.blind)(world) if world.spec.blind else {"null": null}
     played = (
@@ -219,7 +219,7 @@ def _best_blind(world: World, tasks: Sequence[Task], null: Policy, seed: int) ->
 
 
 def random_bytes(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    """Answer with up to `LONGEST_REPLY` random bytes, as the byte codec reads them."""
+    """Reply with up to `LONGEST_REPLY` random bytes, as the byte codec reads them."""
     sampled = rng.integers(0, 256, int(rng.integers(LONGEST_REPLY + 1))).tolist()
     return ByteCodec().read(sampled, "stop").text
 
@@ -229,14 +229,14 @@ def _returns(records: Iterable[Record], role: str) -> Floats:
 
 
 def _replays(world: World, records: Sequence[Record], role: str) -> tuple[list[float], str]:
-    """Say all replies again, in tokens: bytes of each episode, and what came out otherwise."""
+    """Replay all replies in tokens; return the bytes of each episode, and what differed."""
     lengths, changed = [], ""
     for record in records:
         episode = Episode(world.fork(), record.task, roles=(role,))
         for reply in record.replies:
             episode.say(reply)
         if episode.world.returns != record.returns:
-            changed = f"Task {record.task.index} of test was played again for another return"
+            changed = f"Task {record.task.index} of test returned something else when replayed"
         lengths.append(float(len(episode.observation_of(role))))
     return lengths, changed
 
@@ -245,7 +245,7 @@ def _drawn_otherwise(world: World, tasks: Sequence[Task]) -> str:
     first = tasks[0]
     if world.fork().task(first.split, first.index) == first:
         return ""
-    return f"Task {first.index} of {first.split} is another one when drawn again"
+    return f"Task {first.index} of {first.split} differs when drawn again"
 
 
 def _off_grid(records: Iterable[Record]) -> str:

@@ -1,4 +1,4 @@
-"""Certificates as tables of a page: one row a level, or one row a world for its first level."""
+"""Certificates as tables of a page: one row per level, or one per world for its first level."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -45,7 +45,7 @@ def worlds_table(certificates: Sequence[Found]) -> str:
 
 
 def headroom_table(certificates: Sequence[Found]) -> str:
-    """Return how far rules go from the best blind policy to the optimum, by level."""
+    """Return how far rules get from the best blind policy to the optimum, by level."""
     return markdown_table(HEADROOM_HEADER, [_headroom_row(found) for found in certificates])
 
 
@@ -108,7 +108,7 @@ def _headroom_row(found: Found) -> Sequence[str]:
 
 
 def _best_rule(found: Found, shown: Callable[[Mapping[str, float]], str]) -> str:
-    """The scripted policy of the highest mean; the oracle and its shaken likeness know too much."""
+    """The scripted policy with the highest mean; the oracle and its noisy variant know too much."""
     rules = {
         name: value for name, value in found["returns"].items() if name not in ("oracle", "noisy")
     }

@@ -1,4 +1,4 @@
-"""What held-out episodes came to before and after training, in the units of their world."""
+"""Results of held-out episodes before and after training, in the units of their world."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -15,9 +15,11 @@ _NOTE = (
     "95 % intervals over episodes, of shares those of Clopper and Pearson."
 )
 _GENERAL: Mapping[str, Metric] = {
-    "malformed": Metric("Malformed replies", "", "Share of replies the world refused.", share=True),
+    "malformed": Metric(
+        "Malformed replies", "", "Share of replies that were rejected.", share=True
+    ),
     "cut_off": Metric(
-        "Replies cut off", "", "Share of replies that reached the limit of tokens.", share=True
+        "Replies cut off", "", "Share of replies that reached the token limit.", share=True
     ),
     "copied": Metric(
         "Replies that copy the prompt", "", "Share that end with a line of the prompt.", share=True
@@ -43,7 +45,7 @@ def episode_table(
     ends: Sequence[Ends],
     title: str,
 ) -> Table:
-    """Lay out the figures of an evaluation before and one after, with units and meanings.
+    """Lay out the figures of the evaluations before and after, with units and meanings.
 
     Shown are the world's own metrics in its order, what every world has, how episodes ended, and
     the terms of the return; other numbers that a world reports are left to `outcome.json`.
@@ -69,7 +71,7 @@ def episode_table(
 
 
 def _metrics(spec: WorldSpec, reported: Collection[str]) -> dict[str, Metric]:
-    """Return what to call the figures that are shown, in order."""
+    """Return the names of the figures that are shown, in order."""
     declared: Mapping[str, Metric] = load(spec.metrics) if spec.metrics else {}
     known = {**declared, **{name: one for name, one in _GENERAL.items() if name not in declared}}
     shown = {name: metric for name, metric in known.items() if name in reported}
@@ -84,7 +86,7 @@ def _metrics(spec: WorldSpec, reported: Collection[str]) -> dict[str, Metric]:
 
 
 def _cell(value: float | None, metric: Metric, ends: Sequence[float | None]) -> Cell:
-    """Return a figure with its interval, where the episodes are on record."""
+    """Return a figure, with its interval where the episodes are saved."""
     if value is None:
         return ""
     values = [end for end in ends if end is not None]

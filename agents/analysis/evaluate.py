@@ -60,7 +60,7 @@ def returns_on(
 
 
 def well_formed(records: Iterable[Record], role: str) -> list[float]:
-    """Return, 1 for each of a role's replies in form and 0 for others, where answers report it."""
+    """Return 1 for each well-formed reply of a role and 0 for others, where answers report it."""
     return [
         answer.metrics["well_formed"]
         for record in records

@@ -1,4 +1,4 @@
-"""Blocks of a Markdown page that a command writes: between two comments, found by name.
+"""Blocks of a Markdown page that commands write: between two comments, found by name.
 
 <!-- made by NAME -->
 ...
@@ -20,7 +20,7 @@ def block_names(page: Path) -> list[str]:
 
 
 def read_block(page: Path, name: str) -> str:
-    """Return what stands in a block.
+    """Return the text of a block.
 
     Raises:
         OptionError: if the page has no such block, or several.
@@ -30,7 +30,7 @@ def read_block(page: Path, name: str) -> str:
 
 
 def write_block(page: Path, name: str, text: str) -> None:
-    """Put `text` into a block in place of what stands there.
+    """Replace the text of a block with `text`.
 
     Raises:
         OptionError: if the page has no such block, or several.

@@ -62,7 +62,7 @@ class Picture:
 
     @classmethod
     def of(cls, figure: "Figure", alt: str, title: str = "") -> "Picture":
-        """Draw a figure of matplotlib."""
+        """Draw a matplotlib figure."""
         written = io.BytesIO()
         figure.savefig(written, format="png", dpi=_DPI)
         return cls(written.getvalue(), alt, title)
@@ -93,7 +93,7 @@ class Gallery:
 
 @dataclass(frozen=True)
 class Text:
-    """Text of a report, shown as it stands, folded away where there is a title.
+    """Text of a report, shown verbatim, folded away where there is a title.
 
     Attributes:
         text: the text.

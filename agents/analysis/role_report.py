@@ -1,4 +1,4 @@
-"""What there is to report of each trained role, or world, of a run."""
+"""The results of each trained role, or world, of a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Rates = tuple[dict[int, float], dict[int, float], dict[int, float]]
 
 @dataclass(frozen=True)
 class RoleReport:
-    """What there is to report of one trained role, in one world.
+    """The results of one trained role, in one world.
 
     Attributes:
         name: of what is trained, see `Job.trained`.
@@ -50,7 +50,7 @@ class RoleReport:
 
     @property
     def headlines(self) -> list[str]:
-        """The skill on outcomes, and that given their probabilities where they are known."""
+        """The skill on outcomes, and the skill given their probabilities where they are known."""
         lines = [f"{self.title}: {self.skill}"]
         if self.expected_skill is not None:
             lines.append(f"{self.title}, given the exact probabilities: {self.expected_skill}")
@@ -58,7 +58,7 @@ class RoleReport:
 
     @property
     def rows(self) -> list[tuple[str, Estimate]]:
-        """Policies and what they earn, the trained one first, then from the best."""
+        """Policies and what they earn: the trained one first, then the others from the best."""
         trained = [
             ("before training", self.before.returns),
             *([("after the warm start", self.warm.returns)] if self.warm else []),
@@ -73,7 +73,7 @@ class RoleReport:
 
 
 def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[RoleReport]:
-    """Return what there is to report of each trained role, or of each world, in order."""
+    """Return the results of each trained role, or of each world, in order."""
     if job.others:
         return [
             _report(
@@ -110,7 +110,7 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[R
 def _report(
     name: str, job: Job, role: str, title: str, rates: Rates, outcome: Outcome
 ) -> RoleReport:
-    """Return what there is to report."""
+    """Return the results of one role."""
     return RoleReport(
         name,
         job,

@@ -26,7 +26,7 @@ _REPLIES: Mapping[str, tuple[str, Callable[[StepRow], float | None]]] = {
 
 
 def run_charts(steps: Sequence[StepRow], sides: Sequence[RoleReport]) -> list[Picture]:
-    """Draw what went on step by step, each kind of quantity on axes of its own."""
+    """Draw the course of a run by step, each kind of quantity on its own axes."""
     last = steps[-1].step + 1 if steps else 1
     several = len(sides) > 1
     pictures = []

@@ -40,12 +40,12 @@ def write_report(job: Job, run: Run) -> None:
     """
     outcome = run.outcome
     if outcome is None:
-        raise OptionError(f"{run.folder} holds no run that is finished")
+        raise OptionError(f"{run.folder} holds no finished run")
     run_report(job, run, outcome).write(run.folder / "report.html")
 
 
 def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
-    """Lay a finished run out; its pictures are written into the folder too."""
+    """Lay out a finished run; its pictures are written into the folder too."""
     steps = run.steps()
     sides = role_reports(job, steps, outcome)
     charts = run_charts(steps, sides)
@@ -104,7 +104,7 @@ def _held_out(run: Run, side: RoleReport, *, several: bool) -> list[Part]:
         f"Return on held-out test Tasks{of_role}",
         "Intervals are those of Student's t over Tasks.",
     )
-    title = f"What the episodes came to{of_role}"
+    title = f"What the episodes achieved{of_role}"
     world = side.job.world
     played = (side.role, world.spec.id, world.level)
     ends = [
@@ -120,7 +120,7 @@ def _held_out(run: Run, side: RoleReport, *, several: bool) -> list[Part]:
 
 
 def _replies(steps: Sequence[StepRow]) -> list[Table]:
-    """Lay out what the replies of the first, some middle and the last steps are like."""
+    """Describe the replies of the first, some middle and the last steps."""
     known = [row for row in steps if row.replies is not None]
     if not known:
         return []
@@ -197,7 +197,7 @@ def _summary(job: Job, steps: Sequence[StepRow]) -> str:
 
 
 def _group_counts(steps: Sequence[StepRow]) -> str:
-    """Say what became of the groups; nothing where the loop does not count them."""
+    """State how the groups were used; nothing where the loop does not count them."""
     counted = [row.metrics for row in steps if "groups/drawn" in row.metrics]
     if not counted:
         return ""

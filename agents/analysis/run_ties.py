@@ -33,7 +33,7 @@ _TENTH = 10
 _NOTE = (
     "Means over the first and last tenth of the steps and over all of them, with 95 % intervals: "
     "of the return over steps (Student's t), of rates Clopper and Pearson's over the groups of "
-    "these steps, which is wider than need be for rates that are no shares of groups."
+    "these steps, which is wider than necessary for rates that are not shares of groups."
 )
 
 
@@ -92,7 +92,7 @@ class RunTies:
 
     @property
     def verdict(self) -> str:
-        """What the ties cost, and whether the floor made them; the floor is asked about first."""
+        """What the ties cost, and whether the floor caused them; the floor is checked first."""
         first, last = slice(self.tenth), slice(-self.tenth, None)
         floor = ""
         before, after = (self.mean("safety_floor_mass", part) for part in (first, last))

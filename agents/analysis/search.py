@@ -31,7 +31,7 @@ _STANDARD_ERRORS = 4.0
 
 
 class Known(NamedTuple):
-    """A Task with what honest rules did on it: replies and returns of the role by rule."""
+    """A Task with what honest rules did on it: the role's replies and returns by rule."""
 
     task: Task
     replies: Mapping[str, Sequence[str]]

@@ -1,4 +1,4 @@
-"""Strategies without understanding: replies put together from forms, numbers and other replies.
+"""Strategies without understanding: replies composed of forms, numbers and other replies.
 
 The grammar is learned from the replies of a world's own scripted policies, so it fits any world:
 their lines with other numbers in them, numbers copied from the text that is answered, honest
@@ -54,7 +54,7 @@ class Strategy:
         return phase.answer(text, turn, honest)
 
     def __str__(self) -> str:
-        """Say in words what it does."""
+        """Describe the strategy in words."""
         *early, last = self.phases
         return "".join(f"{phase.words} until turn {phase.until}, then " for phase in early) + (
             last.words
@@ -118,7 +118,7 @@ class Grammar:
         return "stop", lambda text, turn, honest: None
 
     def _draw_lines(self, rng: np.random.Generator) -> tuple[str, Answer]:
-        """Draw lines in form, with numbers that are fixed or copied from the text."""
+        """Draw well-formed lines, with numbers that are fixed or copied from the text."""
         if not self.forms:
             return "nothing", lambda text, turn, honest: ""
         chosen = rng.choice(self.forms, size=int(rng.integers(1, _MOST_LINES + 1)))
@@ -133,7 +133,7 @@ class Grammar:
         return repr(form.format(*(words for words, _ in slots))), answer
 
     def _draw_number(self, rng: np.random.Generator) -> tuple[str, Callable[[Sequence[str]], str]]:
-        """Draw a number: one that rules state, any, or one of the text or of two numbers of it."""
+        """Draw a number: one that rules state, any, or one from the text or made of two."""
         kind = rng.integers(5)
         if kind == 0:
             fixed = str(rng.choice(self.numbers))

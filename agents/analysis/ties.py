@@ -128,7 +128,7 @@ class TieStudy:
 
     @property
     def origin(self) -> Origin:
-        """Where the ties of the largest size come from; the floor is asked about first."""
+        """Where the ties of the largest size come from; the floor is checked first."""
         rates = self.sizes[-1].rates
         if rates["reward_tie_pair_rate"].value < FEW:
             return Origin.FEW
@@ -137,7 +137,7 @@ class TieStudy:
 
     @property
     def verdict(self) -> str:
-        """Where the ties come from, in words, with the figures that say so."""
+        """Where the ties come from, in words, with the figures that show it."""
         rates = {name: rate.value for name, rate in self.sizes[-1].rates.items()}
         ties = f"{rates['reward_tie_pair_rate']:.1%} of the pairs within a group tie"
         if self.malformed:
@@ -173,7 +173,7 @@ class TieStudy:
             f"{row.useful.value:.1%} of its groups have an advantage, within {WITHIN:.0%} of the "
             f"best of these sizes ({best:.1%})"
         )
-        return row.size, f"{reason}; no smaller one comes so near"
+        return row.size, f"{reason}; no smaller one comes as close"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -198,7 +198,7 @@ class TieStudy:
 
 
 def require_sizes(tasks: Sequence[Task], sizes: Sequence[int]) -> None:
-    """Refuse what is no study.
+    """Refuse sizes that make no study.
 
     Raises:
         OptionError: if there is no Task, no size or a size below 2.

@@ -1,4 +1,4 @@
-"""The group-size study laid out: its table, its picture, what it comes to."""
+"""The report of the group-size study: its table, its picture, its conclusion."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -74,7 +74,7 @@ def _sized_rows(study: TieStudy) -> Sequence[Sequence[str]]:
 
 
 def _rows(study: TieStudy) -> Sequence[Sequence[str]]:
-    """Rates of single rewards and pairs: the largest size knows them best."""
+    """Rates of single rewards and pairs, from the largest size."""
     shown = {"tied pairs": "reward_tie_pair_rate"}
     if study.floor is not None:
         shown |= {

@@ -1,4 +1,4 @@
-"""The command line: one module a subcommand, one place that turns errors into messages."""
+"""The command line: one module per subcommand, one place that turns errors into messages."""
 
 import sys
 from typing import Annotated
@@ -69,7 +69,7 @@ app.command()(serve_env)
 
 
 def run() -> None:
-    """Run the command line; a mistake of the caller's is one line and exit status 2."""
+    """Run the command line; a caller's mistake prints one line and exits with status 2."""
     try:
         app()
     except (TokengymError, OSError, MemoryError) as error:

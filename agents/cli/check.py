@@ -1,4 +1,4 @@
-"""`tokengym check`: certificates of a world's levels; fails where a contract is broken."""
+"""`tokengym check`: certificates of a world's levels; fails if a contract is broken."""
 
 import json
 from collections import Counter
@@ -34,7 +34,7 @@ def check(
     level: Annotated[list[str] | None, typer.Option(help="a level (default: all)")] = None,
     tasks: Annotated[int, typer.Option(min=2, help="Tasks of each split")] = 40,
     without: Annotated[
-        list[str] | None, typer.Option(help="a baseline to leave out, such as a slow one")
+        list[str] | None, typer.Option(help="a baseline to leave out, for example a slow one")
     ] = None,
     option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
     seed: Annotated[int, typer.Option(help="seed of the policies")] = 0,
@@ -45,9 +45,7 @@ def check(
         list[Path] | None,
         typer.Option(help="with --all: a page whose tables of worlds to rewrite"),
     ] = None,
-    rollouts: Annotated[
-        Path | None, typer.Option(help="a folder in which to keep every episode played")
-    ] = None,
+    rollouts: Annotated[Path | None, typer.Option(help="a folder to save every episode in")] = None,
     search: Annotated[
         bool,
         typer.Option(
@@ -58,7 +56,7 @@ def check(
         int, typer.Option(min=1, help="with --search: attempts in each world")
     ] = 10_000,
 ) -> None:
-    """Measure what each level pays, how often it ties and whether it keeps its contracts."""
+    """Measure what each level pays, how often it ties and whether it satisfies its contracts."""
     from rich.console import Console
 
     from tokengym.agents.analysis.check import Contract
@@ -67,7 +65,7 @@ def check(
     every = every or (search and world is None)
     if (world is None) != every or (every and (level or option)) or (markdown and not every):
         raise OptionError(
-            "check takes a world with its --level and --option, or --all and maybe --markdown"
+            "check takes a world with --level and --option, or --all with or without --markdown"
         )
     pages = [(page, _blocks_of(page)) for page in markdown or ()]
     rows = list(specs().values()) if world is None else [spec(world)]
@@ -117,7 +115,7 @@ def _search(
     strategies: int,
     seed: int,
 ) -> None:
-    """Search every level, show what was found, and fail if anything earns more than it should."""
+    """Search every level, show the results, and fail if anything earns more than it should."""
     from tokengym.agents.analysis.search import search
 
     levels = Counter(one.spec.id for one in worlds)
@@ -144,7 +142,7 @@ def _search(
 
 
 def _keep_in(folder: Path, world: World, options: Mapping[str, Any], seed: int) -> "Keep":
-    """Return what writes a level's episodes to a folder, as rollouts of the first role."""
+    """Return a writer of a level's episodes to a folder, as rollouts of the first role."""
     log = RolloutLog(folder)
     segment = f"check_{world.spec.short_name}_{world.level}"
     log.path(segment).unlink(missing_ok=True)
@@ -168,7 +166,7 @@ def _keep_in(folder: Path, world: World, options: Mapping[str, Any], seed: int) 
 
 
 def _policies(rows: Sequence[WorldSpec], without: Sequence[str]) -> dict[str, dict[str, Policy]]:
-    """Return each world's baselines by name, less those that are not to play."""
+    """Return each world's baselines by name, without the excluded ones."""
     policies = {row.id: dict(baselines(row.id)) for row in rows}
     for name in without:
         if name in ("null", "random", "oracle") or not any(

@@ -94,7 +94,7 @@ def method(config: TrainConfig) -> str:
 def _finished(run: Run) -> tuple[TrainConfig, Outcome]:
     outcome = run.outcome
     if outcome is None:
-        raise OptionError(f"{run.folder} holds no run that is finished")
+        raise OptionError(f"{run.folder} holds no finished run")
     return run.config, outcome
 
 

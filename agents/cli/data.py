@@ -1,4 +1,4 @@
-"""`tokengym data`: build sets of real data, which a world plays through its option `data`."""
+"""`tokengym data`: build and audit sets of real data for a world's option `data`."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""`tokengym data audit`: what becomes of every row of a file of questions, and what would leak."""
+"""`tokengym data audit`: what happens to every row of a file of questions, and what would leak."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,10 @@ _GUARDS = {
         "questions whose closing time was not known when asked",
         "never shown; it orders the splits",
     ),
-    "asked_late": ("questions asked when the answer was out", "dropped"),
+    "asked_late": ("questions asked when the answer was already known", "dropped"),
     "straddling": ("questions asked on both sides of the cutoff", "only the first time is kept"),
     "crossing": ("questions on events open across the cutoff", "dropped"),
-    "repeated": ("questions of train that test asks again for the same date", "dropped"),
+    "repeated": ("training questions that test repeats for the same date", "dropped"),
 }
 """By guard what it found and what is done about it."""
 
@@ -36,10 +36,10 @@ def audit(
     cutoff: Annotated[
         str | None, typer.Option(help="the date that separates training from test")
     ] = None,
-    every: Annotated[bool, typer.Option("--every", help="list every row that is dropped")] = False,
+    every: Annotated[bool, typer.Option("--every", help="list every dropped row")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
 ) -> None:
-    """Print what is kept of files of questions, what is dropped and why, and what would leak."""
+    """Print which questions of files are kept, which are dropped and why, and what would leak."""
     from rich.console import Console
 
     from tokengym.envs.forecasting.data.load import load_dataset
@@ -65,7 +65,7 @@ def audit(
     if lines:
         console.print(_table("What would leak", ("found", "what", "done"), lines))
     else:
-        console.print("Nothing was found that would leak.")
+        console.print("Found nothing that would leak.")
     if every:
         for one in (*report.rejected, *report.refused):
             console.print(str(one), markup=False, soft_wrap=True)

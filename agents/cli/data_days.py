@@ -1,4 +1,4 @@
-"""`tokengym data days`: what a user's files of energy hold, what is left out, which levels fit."""
+"""`tokengym data days`: what a user's energy files hold, what is left out, which levels fit."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,10 +9,10 @@ import typer
 def days(
     files: Annotated[list[Path], typer.Argument(help="files for the option data of energy")],
     resample: Annotated[
-        bool, typer.Option(help="bring the steps to those of each level, as its option does")
+        bool, typer.Option(help="convert to each level's step length, like its option")
     ] = False,
     most_load: Annotated[
-        float, typer.Option(help="kW above which a load is taken for a slip of units")
+        float, typer.Option(help="kW above which a load is assumed to be in the wrong unit")
     ] = 100.0,
 ) -> None:
     """Report what a home's files hold, which rows are left out and why, and which levels fit."""

@@ -24,7 +24,7 @@ _UNNAMED = "[]@/:. "
 def evaluate(
     world: Annotated[
         list[str] | None,
-        typer.Argument(help="one or more: an id or short name, maybe with a level: energy:day"),
+        typer.Argument(help="one or more ids or short names, optionally with a level: energy:day"),
     ] = None,
     policy: Annotated[
         list[str] | None,
@@ -36,7 +36,7 @@ def evaluate(
     data: Annotated[Path | None, typer.Option(help="a file of your own data, or a folder")] = None,
     tasks: Annotated[
         int | None,
-        typer.Option(help="Tasks of each world (default: 64, or all there are in your own data)"),
+        typer.Option(help="Tasks of each world (default: 64, or all in your own data)"),
     ] = None,
     rollouts: Annotated[int, typer.Option(help="rollouts of each Task")] = 1,
     split: Annotated[str, typer.Option(help="train, validation or test")] = "test",
@@ -68,7 +68,7 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="the folder to create or to resume")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON, not tables")] = False,
 ) -> None:
-    """Evaluate policies on the same Tasks. The same command again goes on where it was stopped."""
+    """Evaluate policies on the same Tasks. The same command resumes a stopped evaluation."""
     if not world or not policy:
         raise OptionError("name at least one world and one --policy")
     prices = None
@@ -100,7 +100,7 @@ def evaluate(
 
 
 def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str, Any]) -> int:
-    """Return how many Tasks there are in a user's own data; else a number that takes seconds."""
+    """Return the number of Tasks in a user's own data, or else one that takes seconds."""
     if "data" not in options:
         return _USUAL_TASKS
     sizes = [
@@ -125,7 +125,7 @@ def _evaluate(config: EvaluationConfig, out: Path, concurrency: int, *, as_json:
         asked = isinstance(error, KeyboardInterrupt)
         typer.echo(
             f"{'stopped' if asked else error}\nWhat was played is in {out}; the same command "
-            "goes on from there",
+            "continues from there",
             err=True,
         )
         raise typer.Exit(_INTERRUPTED if asked else 1) from error
@@ -147,7 +147,7 @@ def _evaluate(config: EvaluationConfig, out: Path, concurrency: int, *, as_json:
 
 
 def _progress() -> "Progress":
-    """Show how many rollouts are on record, on a line of its own that is written over."""
+    """Show how many rollouts are saved, on one line that is overwritten."""
     live = sys.stderr.isatty()
 
     def show(what: str, done: int, total: int) -> None:
@@ -159,7 +159,7 @@ def _progress() -> "Progress":
 
 
 def _folder_of(config: EvaluationConfig) -> Path:
-    """Return a folder named after what is asked, so that the same command finds it again."""
+    """Return a folder named after the settings, so that the same command finds it again."""
     worlds = "-".join(world.name for world in config.worlds[:3])
     named = [policy.partition("@http")[0] for policy in config.policies[:3]]
     policies = "-".join(Path(policy).name for policy in named)

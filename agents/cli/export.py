@@ -1,4 +1,4 @@
-"""`tokengym export`: a run's weights as others load them."""
+"""`tokengym export`: a run's weights in formats that other libraries load."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +21,7 @@ def export(
     """Write the last weights of a run as a PEFT adapter, or as a model of transformers."""
     require_extra("tinker", "exporting weights")
     if folder.exists():
-        raise OptionError(f"{folder} exists already; name a new folder")
+        raise OptionError(f"{folder} already exists; name a new folder")
     from tokengym.agents.training.exporting import TrainedAdapter
 
     adapter = TrainedAdapter.of_run(Run.open(run), role)

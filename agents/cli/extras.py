@@ -1,4 +1,4 @@
-"""What a command needs beyond the base install, said before anything is loaded."""
+"""What a command needs beyond the base install, checked before anything is loaded."""
 
 from importlib.util import find_spec
 
@@ -13,7 +13,7 @@ _MODULES = {
 
 
 def require_extra(extra: str, what: str) -> None:
-    """Refuse what needs an extra that is not installed.
+    """Refuse a command whose extra is not installed.
 
     Args:
         extra: name of the extra.

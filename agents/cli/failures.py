@@ -1,4 +1,4 @@
-"""What goes wrong outside the program: signals, streams and files, in a sentence each."""
+"""Failures outside the program (signals, streams, files), each reported in a sentence."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ _ENDING = ("SIGTERM", "SIGHUP")
 
 
 def describe(error: BaseException) -> str:
-    """Return an error as a sentence, that of the operating system with the file's name."""
+    """Return an error as a sentence; for operating system errors, with the file's name."""
     if isinstance(error, MemoryError):
         return "there is too little memory"
     if isinstance(error, OSError) and error.strerror:
@@ -18,7 +18,7 @@ def describe(error: BaseException) -> str:
 
 
 def end_as_interrupted() -> None:
-    """Let a signal that ends the process end it as Ctrl-C does; one that is ignored stays so."""
+    """Make signals that end the process act like Ctrl-C; ignored ones stay ignored."""
     for name in _ENDING:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
@@ -34,7 +34,7 @@ def _interrupt(*_: object) -> None:
 
 
 def write_anything() -> None:
-    """Let standard output and errors replace what their encoding cannot say."""
+    """Let standard output and errors replace characters that their encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -8,7 +8,7 @@ from tokengym.envs.core.errors import OptionError
 
 
 def name_values(pairs: Sequence[str], flag: str) -> dict[str, Any]:
-    """Read pairs such as `label=expected` or `flat_floor=true`; values are JSON where they parse.
+    """Read pairs such as `label=expected` or `flat_floor=true`; values that parse as JSON are JSON.
 
     Raises:
         OptionError: if a pair has no name or no `=`.

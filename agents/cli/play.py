@@ -1,4 +1,4 @@
-"""`tokengym play`: one episode on the terminal, played by you or by a scripted policy."""
+"""`tokengym play`: one episode in the terminal, played by you or by a scripted policy."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ _INTERRUPTED = 130
 
 
 class _LeftError(Exception):
-    """The person left before the end."""
+    """The player left before the end."""
 
 
 def play(
@@ -147,13 +147,13 @@ def _ask(world: World) -> str:
 
 
 def _show_answer(turn: Turn) -> None:
-    """Show what a reply earned, and whether it was in form."""
+    """Show what a reply earned, and whether it was well-formed."""
     for role, terms in turn.terms.items():
         parts = ", ".join(f"{name} {value:+.4f}" for name, value in terms.items())
         typer.secho(f"{role}: reward {turn.rewards[role]:+.4f} = {parts}", fg="yellow")
     formed = turn.metrics.get("well_formed")
     if not turn.terms and formed is not None:
-        state = "in form" if formed else "malformed"
+        state = "well-formed" if formed else "malformed"
         typer.secho(f"{state}; no reward yet", fg="yellow", dim=bool(formed))
 
 
@@ -190,6 +190,6 @@ def _show_oracle(world: World, record: Record, players: Mapping[str, str], role:
 
 
 def _leave(world: World) -> None:
-    """Say what was earned so far."""
+    """Print what was earned so far."""
     earned = ", ".join(f"{role} {value:.4f}" for role, value in world.returns.items())
     typer.echo(f"\nYou left before the end. Earned so far: {earned or 'nothing'}.")

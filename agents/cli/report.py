@@ -1,4 +1,4 @@
-"""`tokengym report`: a finished run's page, written again."""
+"""`tokengym report`: write a finished run's page again."""
 
 from pathlib import Path
 from typing import Annotated

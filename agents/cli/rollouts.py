@@ -1,4 +1,4 @@
-"""`tokengym rollouts`: what the model said, chosen and written as JSON lines."""
+"""`tokengym rollouts`: saved rollouts, selected and written as JSON lines."""
 
 import contextlib
 import json
@@ -40,7 +40,7 @@ def rollouts(
     margin: Annotated[float, typer.Option(help="smallest difference of return in a pair")] = 0.05,
     out: Annotated[Path | None, typer.Option(help="output file (default: standard output)")] = None,
 ) -> None:
-    """Choose rollouts and write them, or data to train on, as JSON lines."""
+    """Select rollouts and write them, or training data made from them, as JSON lines."""
     log = RolloutLog(folder / _FOLDER)
     if not log.segments():
         raise OptionError(f"{folder} holds no rollouts")

@@ -25,7 +25,7 @@ def serve_env(
         typer.Option(help="write an OpenEnv package (openenv.yaml) to this folder instead"),
     ] = None,
 ) -> None:
-    """Serve a world to clients of OpenEnv, each with a world of its own."""
+    """Serve a world to OpenEnv clients, each with its own world."""
     require_extra("openenv", "tokengym serve-env")
     import uvicorn
 

@@ -49,7 +49,7 @@ def ties(
     base_url: Annotated[str | None, typer.Option(help="address of a Tinker service")] = None,
     temperature: Annotated[float | None, typer.Option(help="sampling temperature")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="token limit of a reply")] = None,
-    renderer: Annotated[str | None, typer.Option(help="a cookbook renderer's name")] = None,
+    renderer: Annotated[str | None, typer.Option(help="name of a cookbook renderer")] = None,
     seed: Annotated[int, typer.Option(help="seed of scripts and intervals")] = 0,
     yes: Annotated[bool, typer.Option("--yes", help="do not ask before using a key")] = False,
     json_file: Annotated[
@@ -58,7 +58,7 @@ def ties(
     png: Annotated[Path | None, typer.Option("--png", help="draw the result to this file")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="write a page to this file")] = None,
 ) -> None:
-    """Study ties by group size, before a model is trained or a token is paid for.
+    """Study ties by group size, before training a model or paying for tokens.
 
     With a run folder in place of a world: how ties and returns went in that run.
     """

@@ -53,7 +53,7 @@ def train(
         bool,
         typer.Option("--trust-remote-code", help="run code that comes with the model"),
     ] = False,
-    renderer: Annotated[str | None, typer.Option(help="a cookbook renderer's name")] = None,
+    renderer: Annotated[str | None, typer.Option(help="name of a cookbook renderer")] = None,
     system: Annotated[
         str | None, typer.Option(help="a system text before every conversation")
     ] = None,
@@ -61,7 +61,7 @@ def train(
     seed: Annotated[int | None, typer.Option(help="seed of the training Tasks")] = None,
     deterministic: Annotated[
         bool,
-        typer.Option("--deterministic", help="equal runs are equal to the bit; slow"),
+        typer.Option("--deterministic", help="equal runs are exactly equal; slow"),
     ] = False,
     mode: Annotated[str | None, typer.Option(help="sync, stream or async")] = None,
     evaluation_tasks: Annotated[int | None, typer.Option(help="held-out Tasks")] = None,
@@ -98,7 +98,7 @@ def train(
         float | None, typer.Option(help="smallest difference of return in a preference")
     ] = None,
     dpo_beta: Annotated[
-        float | None, typer.Option(help="weight of leaving the initial policy in DPO")
+        float | None, typer.Option(help="DPO: weight of the penalty for leaving the initial policy")
     ] = None,
     teacher: Annotated[
         str | None,
@@ -113,7 +113,7 @@ def train(
     demonstrations: Annotated[
         str | None,
         typer.Option(
-            help="the baseline, or the run by its best rollouts, that supervised steps imitate"
+            help="what supervised steps imitate: a baseline, or the best rollouts of a run"
         ),
     ] = None,
     demonstration_return: Annotated[
@@ -158,7 +158,7 @@ def train(
     mix: Annotated[
         str | None,
         typer.Option(
-            help="of several worlds, which gets how many Tasks: progress (more where more is "
+            help="of several worlds, the share of Tasks of each: progress (more where more is "
             "learned; the default), even, or shares such as 3,1"
         ),
     ] = None,
@@ -251,7 +251,7 @@ def train(
         run_to_train = Run(run if run is not None else _new_folder(config))
         if run_to_train.exists:
             folder = run_to_train.folder
-            raise OptionError(f"{folder} holds a run already; resume it by --resume {folder}")
+            raise OptionError(f"{folder} already holds a run; resume it with --resume {folder}")
     _train(config, run_to_train, Progress(), ask=not yes)
 
 
@@ -290,7 +290,7 @@ def _train(config: TrainConfig, run: Run, progress: "Progress", *, ask: bool) ->
 
 
 def _way_on(job: "Job", run: Run) -> str:
-    """Say what is kept of an interrupted run, and how to go on."""
+    """State what is kept of an interrupted run, and how to resume it."""
     if not run.exists:
         return "nothing was begun"
     from tokengym.agents.training.mending import saved_steps
@@ -298,11 +298,11 @@ def _way_on(job: "Job", run: Run) -> str:
     saved = saved_steps(job, run)
     days = "" if job.target.local else ", and the service keeps it for 30 days"
     kept = f"The state after step {saved} is saved{days}" if saved else "No step is saved yet"
-    return f"{kept}; go on by: tokengym train --resume {shlex.quote(str(run.folder))}"
+    return f"{kept}; resume with: tokengym train --resume {shlex.quote(str(run.folder))}"
 
 
 def _summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -> None:
-    """Say in a few lines what came of the job."""
+    """Summarise the job's results in a few lines."""
     if outcome.collapse is not None:
         progress.say(
             f"COLLAPSED at step {outcome.collapse.since}: {outcome.collapse.reason}. The last good "
@@ -342,7 +342,7 @@ def _summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -
 
 
 def _worlds(names: str, level: str | None) -> list[WorldLevel]:
-    """Read `forecast`, or `forecast,energy:small`; `level` is that of a world alone.
+    """Read `forecast`, or `forecast,energy:small`; `level` applies to a single world.
 
     Raises:
         UnknownWorldError, OptionError: if a world or a level is unknown, or a level is given twice.
@@ -356,7 +356,7 @@ def _worlds(names: str, level: str | None) -> list[WorldLevel]:
 
 
 def _shares(mix: str | None, worlds: int) -> tuple[float, ...]:
-    """Read --mix; no shares are those that follow progress.
+    """Read --mix; without shares, they follow progress.
 
     Raises:
         OptionError: if it is none of its values, or there is only one world.

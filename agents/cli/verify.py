@@ -1,4 +1,4 @@
-"""`tokengym verify`: play the rollouts of an evaluation or a run again, offline."""
+"""`tokengym verify`: replay the rollouts of an evaluation or a run, offline."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ _DIFFERS = 1
 def verify(
     folder: Annotated[Path, typer.Argument(help="folder of an evaluation, or of a training run")],
 ) -> None:
-    """Play every rollout on record again and compare to the bit; no model is asked."""
+    """Replay every saved rollout without a model and check that nothing differs."""
     from tokengym.agents.evaluation.folder import EvaluationFolder
     from tokengym.agents.evaluation.verify import verify_evaluation
     from tokengym.agents.evaluation.verify_run import verify_run
@@ -30,4 +30,4 @@ def verify(
     if found.differences:
         typer.echo(f"{len(found.differences)} differences in {found.rollouts} rollouts")
         raise typer.Exit(_DIFFERS)
-    typer.echo(f"{found.rollouts} rollouts played again: all agree to the bit")
+    typer.echo(f"{found.rollouts} rollouts replayed: all agree exactly")

@@ -10,13 +10,13 @@ _MEGABYTE = 1_000_000
 
 
 def view(
-    paths: Annotated[list[Path], typer.Argument(help="run folders, or folders that hold them")],
+    paths: Annotated[list[Path], typer.Argument(help="run folders, or folders that contain them")],
     port: Annotated[int, typer.Option(min=0, max=65535, help="any free one if 0")] = 0,
     html: Annotated[
         Path | None, typer.Option(help="write one self-contained page here instead of serving")
     ] = None,
     megabytes: Annotated[
-        float, typer.Option(min=0.1, help="most rollouts in that page; curves and tables are whole")
+        float, typer.Option(min=0.1, help="size limit of the rollouts in that page")
     ] = 20.0,
     browser: Annotated[bool, typer.Option(help="open the page in a browser")] = True,
 ) -> None:

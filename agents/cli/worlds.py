@@ -1,4 +1,4 @@
-"""`tokengym worlds`: what there is."""
+"""`tokengym worlds`: list the worlds."""
 
 import inspect
 import json

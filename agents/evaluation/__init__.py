@@ -1,4 +1,4 @@
-"""Evaluation: policies on held-out Tasks, recorded, compared, and verified by playing them again.
+"""Evaluation: policies on held-out Tasks, recorded, compared, and verified by replay.
 
 Scripted policies and endpoints need neither Tinker nor torch; models do.
 """

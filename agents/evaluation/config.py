@@ -1,4 +1,4 @@
-"""What a user asks an evaluation to be: plain data that its folder holds as JSON."""
+"""The settings of an evaluation: plain data that its folder holds as JSON."""
 
 import hashlib
 import json
@@ -46,7 +46,7 @@ class WorldLevel(NamedTuple):
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """One evaluation, as it was asked for.
+    """The settings of one evaluation.
 
     Attributes:
         worlds: the worlds, each at one level.
@@ -91,7 +91,7 @@ class EvaluationConfig:
     prices: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values that make no sense, by name and value."""
+        """Refuse invalid values, naming them."""
         for name in ("worlds", "policies"):
             given = list(getattr(self, name))
             if not given or len(set(given)) < len(given):
@@ -155,12 +155,12 @@ class EvaluationConfig:
         return {role: known[name] for role, name in self.opponents_in(row).items()}
 
     def options_in(self, row: WorldSpec) -> dict[str, Any]:
-        """Return a world's options: what its spec sets for evaluations, and those asked for."""
+        """Return a world's options: those its spec sets for evaluations, and those requested."""
         return {**row.evaluation, **self.options}
 
     @property
     def key(self) -> str:
-        """Eight hexadecimal digits that name what is asked for."""
+        """Eight hexadecimal digits that identify the settings."""
         text = json.dumps(self.to_dict(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible endpoint as a player: whole conversations sent, by the openai client."""
+"""An OpenAI-compatible endpoint as a player: sends whole conversations with the openai client."""
 
 import asyncio
 import importlib.util
@@ -31,7 +31,7 @@ REFUSALS = ("refusal", "content_filter")
 
 
 class EndpointError(TokengymError):
-    """An endpoint that cannot be reached, or that answers with an error again and again."""
+    """An endpoint that cannot be reached, or that keeps answering with errors."""
 
 
 class EndpointName(NamedTuple):
@@ -63,7 +63,7 @@ class EndpointName(NamedTuple):
 
 
 def require_endpoint(name: EndpointName) -> None:
-    """Refuse an endpoint that cannot be asked from here.
+    """Refuse an endpoint that cannot be called from here.
 
     Raises:
         OptionError: if the client is not installed, or it has neither address nor key.

@@ -54,7 +54,7 @@ class EvaluationFolder:
 
     @property
     def file(self) -> Path:
-        """The file of what was asked and found."""
+        """The file of settings and results."""
         return self.folder / _FILE
 
     @property
@@ -107,7 +107,7 @@ class EvaluationFolder:
         yardsticks: Mapping[WorldLevel, Yardstick],
         results: Results | None,
     ) -> None:
-        """Record what is asked and, at the end, what was found.
+        """Record the settings and, at the end, the results.
 
         Args:
             config: what is asked.

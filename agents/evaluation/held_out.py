@@ -1,4 +1,4 @@
-"""What a job's policy earns on its held-out Tasks, and what scripted policies earn on them."""
+"""What a job's policy, and scripted policies, earn on its held-out Tasks."""
 
 import asyncio
 import statistics
@@ -101,7 +101,7 @@ async def _played(
 
 
 def summarise(records: Sequence[RolloutRecord], spec: WorldSpec) -> Evaluation:
-    """Return what rollouts of one role came to, one of each Task, in the order of the Tasks.
+    """Return the results of one role's rollouts, one of each Task, in the order of the Tasks.
 
     Args:
         records: the rollouts.
@@ -119,7 +119,7 @@ def summarise(records: Sequence[RolloutRecord], spec: WorldSpec) -> Evaluation:
 
 
 def _expected(ends: Sequence[Mapping[str, float | None]], role: str) -> tuple[float, ...]:
-    """Return a role's expected returns; none unless all episodes report them at their end."""
+    """Return a role's expected returns; empty unless all episodes report them at their end."""
     found = [metrics.get(expected_return(role)) for metrics in ends]
     known = tuple(value for value in found if value is not None)
     return known if len(known) == len(found) else ()
@@ -150,7 +150,7 @@ def _figures(records: Sequence[RolloutRecord]) -> dict[str, float]:
 def _stated(
     records: Sequence[RolloutRecord], names: tuple[str, str] | None
 ) -> list[tuple[float, float]]:
-    """Return pairs of label and stated probability, where a world names such metrics."""
+    """Return pairs of label and stated probability, where a world has such metrics."""
     if names is None:
         return []
     pairs = [tuple(record.metrics.get(name) for name in names) for record in records]

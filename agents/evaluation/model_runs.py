@@ -1,4 +1,4 @@
-"""Evaluating models: who is meant by a policy's name, and one service for all worlds."""
+"""Evaluating models: which model a policy's name means, and one service for all worlds."""
 
 import asyncio
 import warnings

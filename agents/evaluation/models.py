@@ -1,4 +1,4 @@
-"""Models as players: a run's weights, a model of this machine, or saved weights of a service."""
+"""Models as players: a run's weights, a model on this machine, or saved weights of a service."""
 
 from dataclasses import dataclass, replace
 

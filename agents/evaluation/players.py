@@ -1,4 +1,4 @@
-"""Players: whoever plays the evaluated role, one rollout at a time; here those that are scripts."""
+"""Players of the evaluated role, one rollout at a time; here, scripts."""
 
 import asyncio
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ class ScriptedPlayer:
     origin: Origin
 
     async def play(self, task: Task, origin: Origin) -> RolloutRecord:
-        """Play one rollout, in a thread: a plan may take seconds."""
+        """Play one rollout in a thread, since a plan may take seconds."""
         return await asyncio.to_thread(self._play, task, origin)
 
     def _play(self, task: Task, origin: Origin) -> RolloutRecord:

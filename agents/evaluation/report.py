@@ -38,7 +38,7 @@ def _by_world(policies: Sequence[PolicyResult]) -> Mapping[str, list[PolicyResul
 
 
 def _figures(name: str, policies: Sequence[PolicyResult]) -> Table:
-    """Lay out the figures of policies side by side; one that says nothing of any is left out."""
+    """Lay out the figures of policies side by side; those that no policy has are left out."""
     columns = [_cells(one) for one in policies]
     figures = dict.fromkeys(figure for column in columns for figure in column)
     rows = [(figure, *(column.get(figure, "") for column in columns)) for figure in figures]
@@ -101,7 +101,7 @@ def _share(share: Estimate) -> str:
 
 
 def _unbroken(estimate: Estimate) -> str:
-    """Return value and half width, which no page breaks in two."""
+    """Return value and half width, joined by non-breaking spaces."""
     return str(estimate).replace(" ", "\N{NO-BREAK SPACE}")
 
 

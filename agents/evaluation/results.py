@@ -1,4 +1,4 @@
-"""What an evaluation came to: figures of each policy with intervals, and paired comparisons."""
+"""The results of an evaluation: figures of each policy with intervals, and paired comparisons."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ class PairResult:
 
 @dataclass(frozen=True)
 class Results:
-    """Everything that an evaluation found.
+    """All results of an evaluation.
 
     Attributes:
         policies: by world, then policy, in the order asked.
@@ -249,7 +249,7 @@ def _expected(records: Sequence[RolloutRecord], shape: tuple[int, int]) -> Estim
 def _scores(
     records: Sequence[RolloutRecord], rollouts: int, spec: WorldSpec, tasks: Sequence[Task]
 ) -> Mapping[str, float | Estimate]:
-    """Return how the world's field scores the rollouts."""
+    """Return the scores that are usual in the world's field."""
     if not spec.scores:
         return {}
     ends_TK = [

@@ -1,4 +1,4 @@
-"""Playing what is not on record yet: bounded, recorded as it ends, and never asked twice."""
+"""Playing rollouts that are not saved yet: bounded, saved as they end, never sampled twice."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ async def play_all_of(
     at_once: asyncio.Semaphore,
     progress: Callable[[int], None] = lambda done: None,
 ) -> list[RolloutRecord]:
-    """Play every Task as often as asked, less what the log holds of this player.
+    """Play every Task as often as required, less the rollouts that the log holds of this player.
 
     Args:
         player: who plays.
@@ -59,7 +59,7 @@ async def play_all_of(
 
 
 def _is_of(record: RolloutRecord, player: Player, tasks: Sequence[Task], rollouts: int) -> bool:
-    """Return whether a record is one of those that are asked for."""
+    """Return whether a record is one of those required."""
     group, member = record.origin.group, record.origin.member
     return (
         record.role == player.role

@@ -1,4 +1,4 @@
-"""Running an evaluation in its folder: play what is missing, work out the results, write them."""
+"""Running an evaluation in its folder: play what is missing, compute and write the results."""
 
 import asyncio
 import importlib.util
@@ -43,7 +43,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class _Setting:
-    """A world with what all policies meet in it."""
+    """A world with everything that all its policies share."""
 
     world: World
     tasks: Sequence[Task]
@@ -58,7 +58,7 @@ def run_evaluation(
     concurrency: int = 16,
     progress: Progress = lambda what, done, total: None,
 ) -> Results:
-    """Play what is not on record yet, and write and return the results.
+    """Play the missing rollouts, then write and return the results.
 
     Args:
         config: what is asked.
@@ -72,8 +72,8 @@ def run_evaluation(
     """
     if folder.exists and folder.config() != config:
         raise OptionError(
-            f"{folder.folder} holds another evaluation; name another folder by --out, or give the "
-            "same arguments again"
+            f"{folder.folder} holds another evaluation; name another folder with --out, or give "
+            "the same arguments again"
         )
     for policy in config.policies:
         _check(policy, config)
@@ -95,7 +95,7 @@ def results_of(
     tasks: Mapping[WorldLevel, Sequence[Task]],
     yardsticks: Mapping[WorldLevel, Yardstick],
 ) -> Results:
-    """Work out the results from the rollouts on record."""
+    """Compute the results from the saved rollouts."""
     found: list[PolicyResult] = []
     returns: dict[int, npt.NDArray[np.float64]] = {}
     for world in config.worlds:
@@ -141,7 +141,7 @@ def _origin(policy: str, config: EvaluationConfig, setting: _Setting) -> Origin:
 
 
 def _check(policy: str, config: EvaluationConfig) -> None:
-    """Refuse a policy that nobody is called, before anything is played.
+    """Refuse an unknown policy before anything is played.
 
     Raises:
         OptionError: naming who there is.
@@ -176,7 +176,7 @@ def _play(
     concurrency: int,
     progress: Progress,
 ) -> None:
-    """Play one policy in all worlds, as far as that is not done."""
+    """Play one policy in all worlds, skipping saved rollouts."""
     total = {world: len(setting.tasks) * config.rollouts for world, setting in settings.items()}
 
     async def play(

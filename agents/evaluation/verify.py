@@ -1,4 +1,4 @@
-"""Verifying an evaluation offline: every rollout is played again and must agree to the bit."""
+"""Verifying an evaluation offline: every rollout is replayed and must agree exactly."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -30,7 +30,7 @@ class Verdict(NamedTuple):
 
 
 def verify_evaluation(folder: EvaluationFolder) -> Verdict:
-    """Play every rollout of an evaluation again, and work its results out again.
+    """Replay every rollout of an evaluation, and recompute its results.
 
     Texts read, rewards, terms, metrics, stop reasons and returns of each rollout, the fingerprints
     of all Tasks, the ends of skill and all results must be as recorded.
@@ -47,7 +47,7 @@ def verify_evaluation(folder: EvaluationFolder) -> Verdict:
         made = make_world(world.world, world.level, **config.options_in(spec(world.world)))
         tasks = made.first_tasks(config.split, config.tasks)
         if [task.fingerprint for task in tasks] != recorded["fingerprints"]:
-            differences.append(f"{world.name}: the Tasks are others now")
+            differences.append(f"{world.name}: the Tasks have changed")
             continue
         tasks_of[world] = tasks
         yardsticks[world] = _yardstick(made, tasks, config)
@@ -65,7 +65,7 @@ def verify_evaluation(folder: EvaluationFolder) -> Verdict:
             count += len(records)
             wanted = [(g, m) for g in range(len(tasks)) for m in range(config.rollouts)]
             if [(one.origin.group, one.origin.member) for one in records] != wanted:
-                differences.append(f"{world.name} {policy}: not every rollout is there once")
+                differences.append(f"{world.name} {policy}: rollouts are missing or repeated")
             for record in records:
                 where = f"{world.name} {policy}, Task {record.index}, {record.origin.member}"
                 if not record.origin.group < len(tasks):
@@ -84,7 +84,7 @@ def verify_evaluation(folder: EvaluationFolder) -> Verdict:
 
 
 def replay_differences(record: RolloutRecord, task: Task) -> Iterator[str]:
-    """Yield in what a rollout of a Task differs from its record when it is played again."""
+    """Yield how a rollout of a Task differs from its record when it is replayed."""
     if (task.fingerprint, task.index) != (record.fingerprint, record.index):
         yield "it is of another Task"
         return
@@ -92,7 +92,7 @@ def replay_differences(record: RolloutRecord, task: Task) -> Iterator[str]:
         world = make_world(record.world, record.level, **record.origin.options)
         again = replay(world, task, record)
     except TokengymError as error:
-        yield f"it cannot be played again: {error}"
+        yield f"it cannot be replayed: {error}"
         return
     for name in ("stop_reason", "total"):
         if getattr(again, name) != getattr(record, name):
@@ -102,11 +102,11 @@ def replay_differences(record: RolloutRecord, task: Task) -> Iterator[str]:
     for number, (now, then) in enumerate(zip(again.turns, record.turns, strict=False)):
         for name in ("role", "read", "malformed", "reward", "terms", "metrics"):
             if getattr(now, name) != getattr(then, name):
-                yield f"turn {number}: {name} is {getattr(now, name)!r}, recorded otherwise"
+                yield f"turn {number}: {name} is {getattr(now, name)!r}, recorded differently"
 
 
 def replay(world: World, task: Task, record: RolloutRecord) -> RolloutRecord:
-    """Play the replies of a record again.
+    """Replay the replies of a record.
 
     Args:
         world: made with the record's options.

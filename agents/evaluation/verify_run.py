@@ -1,4 +1,4 @@
-"""Verifying a training run offline: every rollout on record is played again, to the bit."""
+"""Verifying a training run offline: every saved rollout is replayed and must agree exactly."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ Returns = tuple[float, ...]
 
 
 def verify_run(run: Run) -> Verdict:
-    """Play the rollouts of a run again, those of training as far as they were kept.
+    """Replay the rollouts of a run; of those of training, the saved ones.
 
     Texts read, rewards, terms, metrics, stop reasons and returns of each rollout and the
     fingerprints of the Tasks must be as recorded, and the held-out evaluations must follow from
@@ -57,7 +57,7 @@ def verify_run(run: Run) -> Verdict:
 
 
 def _evaluations(evaluation: Evaluation) -> Iterator[Evaluation]:
-    """Yield an evaluation, that at a low temperature, and those of other roles and worlds."""
+    """Yield an evaluation, its low-temperature one, and those of other roles and worlds."""
     yield evaluation
     if evaluation.low is not None:
         yield from _evaluations(evaluation.low)

@@ -28,7 +28,7 @@ class BestBlind(NamedTuple):
 def best_blind(
     world: World, tasks: Sequence[Task], role: str, opponents: Mapping[str, Policy]
 ) -> BestBlind:
-    """Return the best of the world's blind policies on these very Tasks; `null` if it has none.
+    """Return the best of the world's blind policies on these Tasks; `null` if it has none.
 
     Args:
         world: the world.

@@ -1,4 +1,4 @@
-"""The folder of converted models: each is there whole or not at all, with a manifest of hashes."""
+"""The folder of converted models: each is complete or absent, with a manifest of hashes."""
 
 import errno
 import hashlib
@@ -150,7 +150,7 @@ def _waiting_for(lock: FileLock, waits: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def _disk_errors(folder: Path) -> Iterator[None]:
-    """Turn an error of the disk into one line that names the folder."""
+    """Turn a disk error into one line that names the folder."""
     try:
         yield
     except ModelUnavailableError:

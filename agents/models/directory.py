@@ -1,4 +1,4 @@
-"""What a model directory must hold, and what it must not: code and pickled weights."""
+"""What a model directory must hold, and must not: code and pickled weights."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def missing_part(directory: Path) -> str | None:
 
 
 def check_model_directory(directory: Path, *, trust_remote_code: bool = False) -> None:
-    """Check that `directory` holds a whole model and that loading it runs no code of its own.
+    """Check that `directory` holds a complete model and that loading it runs none of its code.
 
     Raises:
         ModelError: if a part is missing, or if a configuration names code to run and

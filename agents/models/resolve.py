@@ -1,4 +1,4 @@
-"""From what a user names to a directory on this machine: the one place that knows how."""
+"""Resolving a model's name to a directory on this machine."""
 
 import re
 from collections.abc import Callable
@@ -39,7 +39,7 @@ class Model:
 
 
 def model_kind(name: str) -> ModelKind | None:
-    """Return what `name` stands for, `None` if it is no model; asks no network, loads nothing.
+    """Return what `name` stands for, `None` if it is no model; uses no network, loads nothing.
 
     A name of the form organisation/model counts as one of the hub's, whether it is there or not.
     """
@@ -61,7 +61,7 @@ def resolve_model(
     trust_remote_code: bool = False,
     progress: Progress = lambda _: None,
 ) -> Model:
-    """Return the model that `name` stands for, fetched and converted if need be.
+    """Return the model that `name` stands for, fetched and converted if necessary.
 
     What was fetched or converted before is used again without a network.
 

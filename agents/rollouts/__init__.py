@@ -1,4 +1,4 @@
-"""Rollouts as they are kept: one record a rollout, in files that any table library reads.
+"""Saved rollouts: one record per rollout, in files that any table library reads.
 
 The schema is documented in `docs/rollouts.md`. Nothing here needs Tinker or torch.
 """

@@ -41,7 +41,7 @@ class Exchange(NamedTuple):
 
 
 def is_malformed(reply: Reply, answer: Turn) -> bool:
-    """Return whether the world refused a reply: by its own metric where it has one."""
+    """Return whether the world rejected a reply: by its own metric where it has one."""
     well_formed = answer.metrics.get("well_formed")
     if well_formed is not None:
         return well_formed < 1.0

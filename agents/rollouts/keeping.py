@@ -1,4 +1,4 @@
-"""Which training rollouts are kept: a share of each step's groups, within a bound in bytes."""
+"""Which training rollouts are saved: a share of each step's groups, within a limit in bytes."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _FEWEST_GROUPS = 2
 
 @dataclass(frozen=True)
 class TrainRollouts:
-    """Keeps the rollouts of a run's training steps.
+    """Saves the rollouts of a run's training steps.
 
     All groups of a step are kept, or the stated share; fewer where the bytes that are left would
     not last to the run's end, and none where there are none left.
@@ -58,7 +58,7 @@ class TrainRollouts:
         return min(groups, max(_FEWEST_GROUPS, int(share * groups + 0.5))) if self.share else 0
 
     def write(self, step: int, records: Sequence[RolloutRecord]) -> None:
-        """Append records of a step, as long as there is room for them."""
+        """Append records of a step while there is room for them."""
         used = sum(one.size for one in self._log.segments() if one.step is not None)
         self._log.append(train_segment(step), records, room=self.most_bytes - used)
 
@@ -67,7 +67,7 @@ class TrainRollouts:
         self._log.seal(train_segment(step))
 
     def discard_from(self, step: int) -> None:
-        """Delete the rollouts of steps that will be done again."""
+        """Delete the rollouts of steps that will be repeated."""
         self._log.discard(lambda one: one.step is not None and one.step >= step)
 
     @property

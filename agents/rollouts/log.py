@@ -82,7 +82,7 @@ class RolloutLog:
     def append(
         self, segment: str, records: Iterable[RolloutRecord], room: int | None = None
     ) -> None:
-        """Add records to a segment; a line that a killed process left half written is cut off.
+        """Append records to a segment; a line that a killed process left incomplete is cut off.
 
         Args:
             segment: its name.
@@ -115,7 +115,7 @@ class RolloutLog:
                 yield from self._read_file(path)
 
     def seal(self, segment: str) -> None:
-        """Put a complete segment in the order of its Tasks; of equal places the last one stays."""
+        """Sort a complete segment by its Tasks; of records at one place the last one stays."""
         path = self.path(segment)
         if path.is_file():
             by_place = {_place(data): line for line, data in self._lines(path)}
@@ -124,7 +124,7 @@ class RolloutLog:
                 write_whole(path, data)
 
     def discard(self, wanted: Callable[[Segment], bool]) -> None:
-        """Delete the segments that will be written anew."""
+        """Delete the segments that will be rewritten."""
         for segment in self.segments():
             if wanted(segment):
                 segment.path.unlink()
@@ -137,11 +137,11 @@ class RolloutLog:
                 raise DataError(f"{path}, line {number}: {error}") from error
 
     def _lines(self, path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
-        """Yield the lines of a file, each as it stands and as the object that it holds."""
+        """Yield the lines of a file, each verbatim and as the object that it holds."""
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n"):
-                    self.notes.append(f"{path}: the last line was torn and is left out")
+                    self.notes.append(f"{path}: the last line was incomplete and is skipped")
                     return
                 try:
                     data = json.loads(line)
@@ -153,7 +153,7 @@ class RolloutLog:
 
 
 def _place(data: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return where a record belongs among the rollouts of its segment."""
+    """Return the place of a record among the rollouts of its segment."""
     return tuple(data.get(name) or 0 for name in ("step", "group", "member")), str(data.get("role"))
 
 

@@ -76,7 +76,7 @@ class TurnRecord:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a rollout was played for, by whom, and how it was sampled.
+    """Why a rollout was played, by whom, and how it was sampled.
 
     Attributes:
         kind: `train`, `evaluation`, `play` or `check`.
@@ -292,7 +292,7 @@ def _turn(
 
 
 def _shortest(logprob: float) -> float:
-    """Return the number with fewest digits that is the same in single precision, as sampled."""
+    """Return the number with the fewest digits that is the same in single precision, as sampled."""
     return float(str(np.float32(logprob)))
 
 

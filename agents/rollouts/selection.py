@@ -1,4 +1,4 @@
-"""Choosing rollouts, and making data to train on of them: demonstrations and preferences."""
+"""Selecting rollouts, and turning them into training data: demonstrations and preferences."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Message = Mapping[str, str]
 
 
 class Preference(NamedTuple):
-    """Two rollouts of a group that part in one reply, of which one earned more.
+    """Two rollouts of a group that diverge at one reply, of which one earned more.
 
     Attributes:
         better: the rollout of the larger return.
@@ -34,7 +34,7 @@ class Preference(NamedTuple):
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rollouts are wanted; what is `None` or empty is not asked for.
+    """Which rollouts are wanted; fields that are `None` or empty are ignored.
 
     Attributes:
         kind: `train` or `evaluation`.
@@ -92,7 +92,7 @@ class Selection:
 
 
 def conversation(record: RolloutRecord) -> list[Message]:
-    """Return what a rollout's role read and said, as a chat."""
+    """Return what a rollout's role read and wrote, as a chat."""
     messages: list[Message] = []
     for turn in record.own_turns:
         messages.append({"role": "user", "content": turn.read})
@@ -128,7 +128,7 @@ def demonstrations(records: Iterable[RolloutRecord], least: float) -> Iterator[d
 
 
 def preferred(records: Iterable[RolloutRecord], margin: float) -> Iterator[Preference]:
-    """Yield the pairs of rollouts of a group that part in a reply and differ in return.
+    """Yield the pairs of rollouts of a group that diverge at a reply and differ in return.
 
     Two rollouts of a group share their conversation up to the reply in which they part. Ties, and
     rollouts that say the same, make no pair.

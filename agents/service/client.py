@@ -92,7 +92,7 @@ class LocalService:
         precision: `auto`, `float32`, `mixed` or `bfloat16`, as in `ServiceConfig`.
         memory: GiB to stay within, by splitting batches; `None` for what suits the device.
         threads: torch threads of the service; 0 keeps torch's default.
-        deterministic: whether samples are equal to the bit whatever else is sampled, as in
+        deterministic: whether samples are exactly the same whatever else is sampled, as in
             `ServiceConfig`.
         seed: of what no client seeds, as in `ServiceConfig`; random if `None`.
         trust_remote_code: run Python code that comes with the model.

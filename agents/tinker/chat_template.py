@@ -1,4 +1,4 @@
-"""What a chat format writes around texts and replies, inferred from short conversations.
+"""What a chat format adds around texts and replies, inferred from short conversations.
 
 A renderer renders whole conversations. To append one turn only the tokens after a reply are needed,
 so a conversation of one text and one reply is rendered, and again with a next text. How the tokens
@@ -104,7 +104,7 @@ class ReplyTemplate:
         return _remainder(examples[-1][0].to_ints(), self.opening)
 
     def history(self, reply: str, text: str) -> list[int]:
-        """Tokens after the opening's prompt, once `reply` was given and `text` followed it."""
+        """Tokens after the opening's prompt, once `reply` and then `text` have followed."""
         talk = [user(_OPENING), self.form(reply), user(text)]
         return _remainder(rendered(self.renderer, talk), self.opening)
 

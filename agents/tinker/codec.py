@@ -1,4 +1,4 @@
-"""Any tinker-cookbook renderer as a `Codec`, made from names so that it pickles by name."""
+"""Any tinker-cookbook renderer as a `Codec`, created from names so that it pickles by name."""
 
 import re
 from collections.abc import Callable, Sequence

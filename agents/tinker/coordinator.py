@@ -149,7 +149,7 @@ class Coordinator:
         return self._episode
 
     async def join(self, role: str) -> None:
-        """Open the episode if nobody has, and wait for the role's first turn or the end.
+        """Open the episode if it is not open, and wait for the role's first turn or the end.
 
         Raises:
             EpisodeStateError: if the role has joined before.
@@ -209,7 +209,7 @@ class Coordinator:
         return exchange
 
     def collect(self, role: str) -> tuple[float, dict[str, float]]:
-        """Return a role's reward since the last call: the sum, and each part as `term/NAME`."""
+        """Return a role's reward since the last call: its sum, and each part as `term/NAME`."""
         turns = self._turns[self._collected[role] :]
         self._collected[role] += len(turns)
         reward = 0.0
@@ -287,14 +287,14 @@ class Coordinator:
         self.exchanges.append(Exchange(asked, None, last, last))
 
     def _track(self, role: str) -> None:
-        """Notice when the asyncio task that plays a role ends, if other members may wait for it."""
+        """Track the end of the asyncio task that plays a role, if other members may wait for it."""
         task = asyncio.current_task() if len(self.roles) > 1 else None
         if task is not None and (role, task) not in self._tracked:
             self._tracked.add((role, task))
             task.add_done_callback(partial(self._task_done, role))
 
     def _task_done(self, role: str, task: "asyncio.Task[Any]") -> None:
-        """Count a role as gone, unless the task was but one call of a member played by hand."""
+        """Count a role as gone, unless the task was only one call of a member played by hand."""
         failed = task.cancelled() or task.exception() is not None
         if failed or isinstance(task.result(), Trajectory):
             self._left.add(role)

@@ -121,7 +121,7 @@ class TaskDataset(RLDataset):
         return [*kept, *groups[len(kept) :]]
 
     def _draw(self, index: int) -> list[Task]:
-        """Return the Tasks of a batch; drawing may run a solver, so the next ones are begun."""
+        """Return the Tasks of a batch and start drawing the next ones, which may run a solver."""
         ahead, self._ahead = self._ahead, None
         ready = ahead is not None and ahead[0] == index
         tasks = ahead[1].result() if ahead is not None and ready else self._drawn(index)

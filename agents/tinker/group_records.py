@@ -1,4 +1,4 @@
-"""The records of a group's rollouts, made of the cookbook's trajectories and their episodes."""
+"""The records of a group's rollouts, made from the cookbook's trajectories and their episodes."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -69,7 +69,7 @@ def group_records(
 
 
 class TokenTexts:
-    """Texts of tokens; single ones are remembered.
+    """Texts of tokens; those of single tokens are cached.
 
     Args:
         codec: how tokens are read.

@@ -77,14 +77,14 @@ class TaskGroupBuilder(EnvGroupBuilder):
     record: Callable[[Sequence[RolloutRecord]], None] | None = None
 
     def __post_init__(self) -> None:
-        """Reject what could not be built later."""
+        """Reject settings that could not be built later."""
         for name in ("group_size", "groups_in_batch"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} must be at least 1, got {getattr(self, name)}")
         spec(self.task.world)
 
     async def make_envs(self) -> Sequence[Env]:
-        """Make the members, each episode with a world of its own.
+        """Create the members, each episode with its own world.
 
         Raises:
             OptionError: if the world does not take an option.

@@ -1,4 +1,4 @@
-"""Turns at an event loop: what becomes ready in a burst is run a few milliseconds at a time.
+"""Turns on an event loop: work that is ready in a burst runs a few milliseconds at a time.
 
 An event loop runs everything that is ready before it looks at anything else. When thousands of
 episodes get their replies at once, that takes a second in which heartbeats, time-outs and other
@@ -18,7 +18,7 @@ _MEMORY = 0.95
 
 
 class Pacer:
-    """Gives turns in the order in which they are asked for, a few in each pass of a loop.
+    """Gives turns in the order of requests, a few in each pass of a loop.
 
     Args:
         loop: the event loop.
@@ -34,7 +34,7 @@ class Pacer:
         self._given = 0
 
     async def turn(self) -> None:
-        """Wait until it is one's turn; return at once as long as a pass has turns left."""
+        """Wait for a turn; return at once while a pass has turns left."""
         if not self._running:
             self._running = True
             self._open_pass()
@@ -47,7 +47,7 @@ class Pacer:
         await place
 
     def _open_pass(self) -> None:
-        """Give the next pass as many turns as fit in it, by what turns have cost so far."""
+        """Give the next pass as many turns as fit, judging by the cost of turns so far."""
         self._begun = thread_time()
         self._given = 0
         self._left = max(1, min(_MOST_TURNS, int(BUDGET_S / self._cost)))
@@ -75,7 +75,7 @@ _PACERS: "WeakKeyDictionary[asyncio.AbstractEventLoop, Pacer]" = WeakKeyDictiona
 
 
 async def take_turn() -> None:
-    """Wait for a turn at the running event loop; a coroutine run by hand waits for nobody."""
+    """Wait for a turn on the running event loop; a coroutine run by hand does not wait."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:

@@ -67,7 +67,7 @@ def role_rewards(
 
 
 def split_roles(group: TrajectoryGroup, roles: Sequence[str]) -> dict[str, TrajectoryGroup]:
-    """Return the rollouts of each role as a group of its own, with the returns the role earned.
+    """Return each role's rollouts as a separate group, with the role's returns.
 
     Rollouts with nothing to learn from are left out, see `role_rewards`, and roles without any.
 

@@ -1,4 +1,4 @@
-"""Loading a tokenizer as the cookbook does, but for what it would run or import to do so."""
+"""Loading a tokenizer as the cookbook does, without the code it would run or import."""
 
 import json
 from functools import cache, partial
@@ -35,7 +35,7 @@ def load_tokenizer(name: str) -> Any:
 
 
 def trust_tokenizer(directory: str) -> None:
-    """Let the code that comes with a directory's tokenizer run when it is loaded."""
+    """Allow the code that comes with a directory's tokenizer to run when it is loaded."""
     register_tokenizer(directory, cache(partial(_load, directory, trust_remote_code=True)))
 
 

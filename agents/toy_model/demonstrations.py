@@ -57,7 +57,7 @@ def mixed_policy(world_id: str, weights: Mapping[str, float]) -> Policy:
 def conversations(
     shares: Sequence[tuple[Mixture, float]], seed: int, *, sensible: bool
 ) -> Iterator[list[dict[str, str]]]:
-    """Yield demonstrations without end as chat messages: `user` the world, `assistant` the policy.
+    """Yield endless demonstrations as chat messages: `user` is the world, `assistant` the policy.
 
     Only training Tasks are played. In a world of several roles each episode shows the side of one
     role, drawn at random: a policy that plays against itself has to play all of them.

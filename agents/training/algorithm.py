@@ -77,7 +77,7 @@ class Algorithm:
             )
 
     def beyond_cookbook(self) -> list[str]:
-        """Return the names of the choices that the cookbook's loop has no seam for.
+        """Return the names of the choices that the cookbook's loop does not support.
 
         It centres the returns of every group. Its one filter, `remove_constant_reward_groups`, is
         `drop` by exact equality; it counts nothing.

@@ -44,24 +44,25 @@ class _Cause:
 _CAUSES = (
     _Cause(
         lambda row: row.cut_off_share,
-        "{} of the replies were cut off by the limit of tokens before they ended",
-        "raise --max-tokens, or teach the form first by --warm-start",
+        "{} of the replies were cut off by the token limit",
+        "raise --max-tokens, or teach the form first with --warm-start",
     ),
     _Cause(
         lambda row: row.copied_share,
         "{} of the replies copy a line of the prompt",
-        "teach the task first by --warm-start, keep to the start by --kl, or raise --temperature",
+        "teach the task first with --warm-start, stay near the start with --kl, or raise "
+        "--temperature",
     ),
     _Cause(
         lambda row: row.malformed_share,
         "{} of the replies are malformed",
-        "teach the form first by --warm-start; if it was known before, lower --learning-rate or "
-        "keep to the start by --kl",
+        "teach the form first with --warm-start; if it was known before, lower --learning-rate or "
+        "stay near the start with --kl",
     ),
     _Cause(
         lambda row: 0.0 if row.commonest_share is None else row.commonest_share,
         "{} of the replies are the same, whatever the Task",
-        "lower --learning-rate, keep to the start by --kl, or raise --temperature",
+        "lower --learning-rate, stay near the start with --kl, or raise --temperature",
     ),
 )
 

@@ -66,13 +66,13 @@ class TrainConfig:
         temperature: of sampling.
         model: a local model directory, a hosted model's name, or `tokengym-start`.
         trust_remote_code: run Python code that comes with the model; none is run otherwise.
-        renderer: a cookbook renderer's name.
+        renderer: name of a cookbook renderer.
         system: a text that precedes every conversation as the system's; none if empty.
         base_url: address of a Tinker service; `None` for the local one, or the hosted one if a key
             is set.
         seed: which training Tasks are drawn, and in which order.
         deterministic: have a local service compute each sequence by itself, so that equal runs are
-            equal to the bit; slow.
+            exactly equal; slow.
         mode: `sync`, `stream` (streaming minibatches) or `async` (off-policy).
         evaluation_tasks: held-out test Tasks played before and after.
         low_temperature: at which the first of these Tasks are played once more, where it is below
@@ -175,7 +175,7 @@ class TrainConfig:
     shares: Sequence[float] = ()
 
     def __post_init__(self) -> None:
-        """Refuse values that make no sense, by name and value."""
+        """Refuse invalid values, naming them."""
         for name in ("steps", "groups_per_batch", "lora_rank", "max_tokens", "evaluation_tasks"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -286,7 +286,7 @@ class TrainConfig:
         beyond += ["several worlds"] if self.others else []
         if self.loop == "cookbook" and beyond:
             raise OptionError(
-                f"loop='cookbook' has no seam for {', '.join(beyond)}; use loop='auto'"
+                f"loop='cookbook' does not support {', '.join(beyond)}; use loop='auto'"
             )
         if self.own_loop and self.mode == "stream":
             raise OptionError("mode='stream' is the cookbook's: our own loop does sync and async")

@@ -59,7 +59,7 @@ class ServiceTarget:
             if not local:
                 raise OptionError(
                     f"model={TOY_MODEL!r} is served by the local service only; name a model of "
-                    f"the service at hand, or unset {KEY_VARIABLE}"
+                    f"that service, or unset {KEY_VARIABLE}"
                 )
             return cls(str(MODEL_DIR.resolve()), address, local, deterministic=config.deterministic)
         if not local:

@@ -161,7 +161,7 @@ def best_rollouts_of(
     if not found:
         raise OptionError(
             f"the run in {folder} kept {len(records)} training rollouts of the {role} at level "
-            f"{level!r} of {world}, and none in form with a return of at least {least}"
+            f"{level!r} of {world}, and none well-formed with a return of at least {least}"
         )
     return found
 

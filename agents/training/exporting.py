@@ -44,7 +44,7 @@ class TrainedAdapter:
         """
         config = run.config
         if config.separate and role is None:
-            raise OptionError(f"{run.folder} has a policy for each role; choose one by --role")
+            raise OptionError(f"{run.folder} has a policy for each role; choose one with --role")
         path = (run.of_role(role) if config.separate and role else run).weights.sampler
         if path is None:
             raise OptionError(f"{run.folder} has saved no weights yet")

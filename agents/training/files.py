@@ -36,7 +36,7 @@ def read_result(path: Path, convert: Callable[[dict[str, Any]], T]) -> T | None:
     """
     if not path.exists():
         return None
-    remedy = "a resumed run makes it anew once it is deleted"
+    remedy = "delete it, and a resumed run makes it again"
     try:
         return convert(read_json(path))
     except OptionError as error:

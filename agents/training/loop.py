@@ -98,8 +98,8 @@ async def train(
     for name, off in _OFF.items():
         if getattr(config, name) != off:
             raise OptionError(
-                f"{name}={getattr(config, name)!r} is for the cookbook's loop alone; leave it out, "
-                "or choose what that loop can do"
+                f"{name}={getattr(config, name)!r} works only in the cookbook's loop; leave it "
+                "out, or choose what that loop can do"
             )
     run = Path(config.log_path).name
     log = ml_log.setup_logging(

@@ -31,11 +31,11 @@ def mend_run(job: Job, run: Run) -> list[str]:
     if done > save_interval(job.target) and not saved and run.outcome is None and recorded:
         raise OptionError(
             f"{run.folder} has {done} completed steps, but its checkpoints.jsonl records no state "
-            "to go on from: restore that file, or train in another folder"
+            "to resume from: restore that file, or train in another folder"
         )
     if done > saved:
         steps = "1 step was" if done == saved + 1 else f"{done - saved} steps were"
-        notices.append(f"{steps} completed but not saved: going on from step {saved}")
+        notices.append(f"{steps} completed but not saved: resuming from step {saved}")
         run.forget_steps_from(saved)
     return notices
 

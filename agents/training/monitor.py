@@ -28,7 +28,7 @@ class StepRow(NamedTuple):
         uniform_rate: share of groups whose returns all tie.
         tie_pair_rate: share of pairs within groups that tie.
         malformed_share: share of malformed replies.
-        cut_off_share: share of replies cut off by the limit of tokens.
+        cut_off_share: share of replies cut off by the token limit.
         copied_share: share of replies that copy a line of the prompt.
         entropy: minus the mean log-probability of a sampled token, in nats; `None` if not logged.
         replies: what the replies have in common; `None` where rollouts were not kept.

@@ -1,4 +1,4 @@
-"""The page itself: as files for the server, or as one file with the runs in it."""
+"""The page: as files for the server, or as one file with the runs in it."""
 
 import base64
 import hashlib

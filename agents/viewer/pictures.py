@@ -14,7 +14,7 @@ _drawing = threading.Lock()
 
 
 def draw(record: RolloutRecord) -> bytes:
-    """Return the picture of a rollout as PNG: its replies are played again.
+    """Return the picture of a rollout as PNG: its replies are replayed.
 
     Raises:
         OptionError: if its world has no picture, or was played on a user's files, which the viewer
@@ -27,7 +27,7 @@ def draw(record: RolloutRecord) -> bytes:
     world = make_world(record.world, record.level, **options)
     task = world.task(record.split, record.index)
     if task.fingerprint != record.fingerprint:
-        raise DataError(f"{record.split} Task {record.index} of {record.world} is another one now")
+        raise DataError(f"{record.split} Task {record.index} of {record.world} has changed since")
     # A reply that was cut off can read like a whole one.
     replies = [(turn.said or "") if turn.complete else "" for turn in record.turns]
     with _drawing, TemporaryDirectory() as folder:

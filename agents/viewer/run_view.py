@@ -36,7 +36,7 @@ _QUIET_SECONDS = 120
 
 
 class _Indexed(NamedTuple):
-    """A segment as it was when it was read."""
+    """A segment as it was when last read."""
 
     stamp: str
     table: dict[str, list[Any]]
@@ -62,7 +62,7 @@ class RunView:
         self._notes: list[str] = []
 
     def summary(self) -> dict[str, Any]:
-        """Return what the run is, how far it is, and its evaluations."""
+        """Return what the run is, its progress, and its evaluations."""
         config = self._run.config if self._run.exists else None
         outcome = self._run.outcome
         before, after = self._run.evaluation_before, None if outcome is None else outcome.after
@@ -109,7 +109,7 @@ class RunView:
         }
 
     def stamps(self) -> dict[str, str]:
-        """Return by segment what changes whenever its file does."""
+        """Return by segment a stamp that changes whenever its file does."""
         return {segment.name: _stamp(segment) for segment in self._log.segments()}
 
     def tables(self, segments: Iterable[str] | None = None) -> dict[str, dict[str, Any]]:
@@ -151,7 +151,7 @@ class RunView:
         raise DataError(f"{segment} of {self.name} has no row {row}")
 
     def _index(self, wanted: Collection[str] | None = None) -> dict[str, _Indexed]:
-        """Return segments as they are now, all or those that are wanted; damaged ones are noted."""
+        """Return current segments, all or those wanted; damaged ones are noted."""
         found = {}
         for segment in self._log.segments():
             if wanted is None or segment.name in wanted:
@@ -162,7 +162,7 @@ class RunView:
         return found
 
     def _read(self, segment: Segment) -> _Indexed | None:
-        """Read a segment, unless it is as it was when it was read last."""
+        """Read a segment, unless it has not changed since it was last read."""
         known, stamp = self._indexed.get(segment.name), _stamp(segment)
         if known is not None and known.stamp == stamp:
             return known
@@ -206,7 +206,7 @@ def _levels(references: References) -> dict[str, float]:
 
 
 def compare(left: RunView, right: RunView) -> dict[str, Any]:
-    """Return two runs on the held-out Tasks that both have played, paired.
+    """Return two runs on the held-out Tasks that both played, paired.
 
     Compared are the last evaluations on record of either run, by world, level, Task and role.
 

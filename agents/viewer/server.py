@@ -51,7 +51,7 @@ class Viewer(ThreadingHTTPServer):
         super().__init__((_LOOPBACK, port), _Handler)
 
     def read_ahead(self) -> None:
-        """Begin to read the rollouts, so that the first page need not wait for them."""
+        """Start reading the rollouts, so that the first page does not wait for them."""
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -59,7 +59,7 @@ class Viewer(ThreadingHTTPServer):
             view.tables()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Pass over a page that left before its answer was written."""
+        """Ignore a page that left before its answer was written."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -119,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer_error(HTTPStatus.BAD_REQUEST, str(error))
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Write nothing: what was asked is of no interest on a terminal."""
+        """Write nothing: requests are of no interest on a terminal."""
 
     def _is_ours(self) -> bool:
         """Return whether a request is from the viewer's own page, or from no page at all."""

@@ -57,7 +57,7 @@ def groups_of(records: Iterable[RolloutRecord]) -> Mapping[Group, list[int]]:
 
 
 class Texts:
-    """What was read and said in a segment, for searches; texts that repeat are held once.
+    """The texts read and written in a segment, for searches; repeated texts are held once.
 
     Args:
         records: the rollouts.

@@ -1,4 +1,4 @@
-"""What the Gymnasium and PettingZoo environments have in common."""
+"""What the Gymnasium and PettingZoo environments share."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -145,7 +145,7 @@ class EnvConfig:
     def reply_opponent(
         self, episode: Episode | None, turn: Turn, rng: np.random.Generator
     ) -> tuple[Reply, Turn]:
-        """Let the opponent whose turn it is reply: its reply, and the Turn that answers it."""
+        """Let the opponent whose turn it is reply; return its reply and the next Turn."""
         text = self.opponents[turn.role](self.world, turn, rng)
         answer = self.world.reply(text) if episode is None else episode.say(text)
         return Reply(text, complete=True), answer
@@ -174,7 +174,7 @@ def task_index(world: World, split: str, rng: np.random.Generator) -> int:
 def opponents_of_one(
     world: str, opponents: Mapping[str, Policy | str] | None, played: str | None = None
 ) -> dict[str, Policy | str]:
-    """Return opponents that leave one role to play: `opponents` and, for the others, the usual one.
+    """Return opponents that leave one role to play: `opponents` and, for the others, the defaults.
 
     Args:
         world: id or short name of the world.
@@ -188,7 +188,7 @@ def opponents_of_one(
 
 
 def require(name: str, value: object, known: Sequence[object]) -> None:
-    """Refuse an argument that is none of those known.
+    """Refuse an unknown argument.
 
     Raises:
         OptionError: naming the argument, its value and what is known.
@@ -203,7 +203,7 @@ def render_modes(world: str, always: Sequence[str]) -> list[str]:
 
 
 def require_render_mode(world: str, mode: str | None, known: Sequence[str | None]) -> None:
-    """Refuse a render mode that is none of those known, or that needs what is not installed.
+    """Refuse a render mode that is unknown, or whose package is not installed.
 
     Raises:
         OptionError: naming the mode and what is known.

@@ -200,7 +200,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         return None
 
     def close(self) -> None:
-        """Drop the episode under way."""
+        """Drop the episode in progress."""
         self._turn = self._episode = None
         self.agents = []
 

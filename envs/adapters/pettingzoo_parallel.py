@@ -96,7 +96,7 @@ class TextParallelEnv(ParallelEnv[str, Observation, Observation | None]):  # typ
         return self._aec.render()
 
     def close(self) -> None:
-        """Drop the episode under way."""
+        """Drop the episode in progress."""
         self._aec.close()
         self.agents = []
 

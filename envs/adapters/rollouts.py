@@ -106,7 +106,7 @@ class Rollouts:
         self.opponents = {other: policy(spec.id, who) for other, who in others.items()}
 
     def start(self, task: Task) -> "Rollout":
-        """Start a rollout of `task`, with a world of its own.
+        """Start a rollout of `task`, with its own world.
 
         Raises:
             TaskError: if the Task is not the world's.
@@ -114,7 +114,7 @@ class Rollouts:
         return Rollout(self, task)
 
     def start_at(self, split: str, index: int) -> "Rollout":
-        """Start a rollout of the Task at a place, as the rows of a data set name it.
+        """Start a rollout of the Task at a split and index, as rows of a data set name it.
 
         Raises:
             OptionError: if the split is unknown.
@@ -168,7 +168,7 @@ class Rollout:
 
     @property
     def text(self) -> str:
-        """What is new to the role; at the end, the world's last word."""
+        """What is new to the role; at the end, the world's final text."""
         return self.episode.turn.text
 
     @property
@@ -183,7 +183,7 @@ class Rollout:
 
     @property
     def share_well_formed(self) -> float:
-        """Share of the replies so far that were in form; 0 before the first."""
+        """Share of well-formed replies so far; 0 before the first."""
         return sum(self.well_formed) / max(len(self.well_formed), 1)
 
     @property
@@ -229,7 +229,7 @@ class Rollout:
         return self.total
 
     def stop(self, reason: StopReason = StopReason.ABANDONED) -> Turn:
-        """End the rollout, if it is not over: what is left is played as empty replies and paid."""
+        """End the rollout, if it is not over: the rest is played as empty replies and rewarded."""
         if not self.done:
             turn = self.episode.stop(reason)
             self.rewards.append(turn.rewards.get(self.role, 0.0))

@@ -1,1 +1,1 @@
-"""The pure half: tasks, turns, worlds, grammar, seeding, errors, and a user's tables; no tokens."""
+"""The pure core: tasks, turns, worlds, grammar, seeding, errors, user tables; no tokens."""

@@ -1,4 +1,4 @@
-"""How objects show themselves in a notebook. All text is escaped: a model may have written it."""
+"""How objects appear in a notebook. All text is escaped: a model may have written it."""
 
 from collections.abc import Iterable, Mapping
 from html import escape
@@ -12,7 +12,7 @@ def shorten(text: str, longest: int = _LONGEST) -> str:
 
 
 def html_table(title: str, rows: Iterable[Iterable[object]], header: Iterable[str] = ()) -> str:
-    """Return a table; lines of a cell stay lines."""
+    """Return a table; line breaks in cells are kept."""
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return (

@@ -1,4 +1,4 @@
-"""Drawing instances until one can be used."""
+"""Drawing instances until one is usable."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ Values = Mapping[str, Any]
 
 
 class Unusable(str):
-    """Why an instance is refused, for the error if all are."""
+    """Why an instance was refused, for the error if all are."""
 
 
 def draw_usable(

@@ -1,4 +1,4 @@
-"""Reading a user's files, gzipped or not, and never more of one at once than memory holds.
+"""Reading a user's files, gzipped or not, without exceeding memory.
 
 A few megabytes of gzip unpack to gigabytes, so every bound counts what is unpacked.
 """
@@ -16,7 +16,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def open_unpacked(path: Path) -> IO[bytes]:
-    """Open a file to read bytes, unpacked if it is gzipped, whatever its name.
+    """Open a file for reading bytes, unpacked if it is gzipped, whatever its name.
 
     Raises:
         OSError: if it cannot be read.
@@ -58,5 +58,5 @@ def _ends(line: str | bytes) -> bool:
 
 
 def too_long() -> str:
-    """Say why a line or an item is left out."""
+    """Return why a line or an item is left out."""
     return f"longer than {LONGEST_ROW >> 20} MiB"

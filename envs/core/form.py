@@ -1,4 +1,4 @@
-"""The form of a reply: what it looks like, and how near to it a malformed one came."""
+"""The form of a reply: what it looks like, and how near a malformed one comes to it."""
 
 import re
 from difflib import SequenceMatcher
@@ -32,7 +32,7 @@ class ReplyForm(NamedTuple):
 
 @lru_cache(maxsize=32)  # a policy that has collapsed repeats itself, turn after turn
 def nearness(text: str, *forms: str) -> float:
-    """Grade a malformed reply: 0 for an empty one, 1 for nothing but the form.
+    """Grade a malformed reply: 0 if it is empty, 1 if it is only the form.
 
     Each form is compared with the first and the last lines of the reply, as many of each as there
     are forms, and the nearest of them counts: half of it is how much of the form's beginning the

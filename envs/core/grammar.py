@@ -57,7 +57,7 @@ def lines_from_end(text: str) -> Iterator[str]:
 
 
 def undecorated(line: str) -> str:
-    """Return a line without what chat models put around a command."""
+    """Return a line without the decoration that chat models put around a command."""
     bare = line.translate(_CHARACTERS)
     if "<" in bare or "\\" in bare or "$" in bare:
         bare = _TAGS.sub("", bare)

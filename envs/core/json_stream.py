@@ -36,7 +36,7 @@ class JsonValue(NamedTuple):
 
 
 class JsonStream:
-    """The items of an array, or values one after another; only the one under way is held in memory.
+    """The items of an array, or values one after another; only the current one is in memory.
 
     Args:
         begun: text that has been read already; it begins with `[` where the items of an array are
@@ -54,7 +54,7 @@ class JsonStream:
         self._decoder = json.JSONDecoder(parse_int=_whole)
 
     def __iter__(self) -> Iterator[JsonValue]:
-        """Yield the values up to the closing bracket, or to the first that is no JSON."""
+        """Yield the values up to the closing bracket, or to the first that is not JSON."""
         while self._skip():
             line = self._line
             try:

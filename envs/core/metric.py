@@ -1,4 +1,4 @@
-"""What the numbers mean that a world reports at the end of an episode."""
+"""The meaning of the numbers that a world reports at the end of an episode."""
 
 from typing import NamedTuple
 

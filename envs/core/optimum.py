@@ -1,4 +1,4 @@
-"""The best that a Task allows."""
+"""The best possible return of a Task."""
 
 from typing import NamedTuple
 

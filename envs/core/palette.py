@@ -1,4 +1,4 @@
-"""Colours that colour-blind readers can tell apart, and the figure of a picture.
+"""Colours that colour-blind readers can distinguish, and the figure of a picture.
 
 The colours are those of Okabe and Ito (2008), "Color Universal Design".
 """
@@ -19,7 +19,7 @@ _PADDING = 0.08
 def figure(
     width: float, height: float, title: str, *, margins: Mapping[str, float] | None = None
 ) -> Figure:
-    """Return an empty figure that can be rendered anywhere: it has no window, no global state.
+    """Return an empty figure that can be rendered anywhere: no window, no global state.
 
     Args:
         width: in inches.

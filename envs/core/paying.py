@@ -1,4 +1,4 @@
-"""Paying for a step: terms on the reward grid, within the ranges that a world declares."""
+"""Rewarding a step: terms on the reward grid, within the ranges that a world declares."""
 
 from collections.abc import Mapping, MutableMapping
 

@@ -29,7 +29,7 @@ class Step(NamedTuple, Generic[W]):
 
 
 def replay(world: W, record: Record) -> Iterator[Step[W]]:
-    """Replay a Record, reply by reply; an episode under way in `world` is left alone.
+    """Replay a Record, reply by reply; an episode in progress in `world` is not affected.
 
     Raises:
         TaskError: if the returns differ from those recorded: the Record was played with other
@@ -50,7 +50,7 @@ def replay(world: W, record: Record) -> Iterator[Step[W]]:
 def record_replies(
     world: World, task: Task, replies: Sequence[str], *, finish: bool = False
 ) -> Record:
-    """Play replies and return the Record; an episode under way in `world` is left alone.
+    """Play replies and return the Record; an episode in progress in `world` is not affected.
 
     Args:
         world: the world.

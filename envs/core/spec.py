@@ -1,4 +1,4 @@
-"""What a world declares about itself before anything of it is loaded."""
+"""What a world declares about itself before it is loaded."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ WORLD_ID = re.compile(r"([\w-]+/[\w-]+)-v(\d+)", re.ASCII)
 
 @dataclass(frozen=True)
 class WorldSpec:
-    """The one declaration of a world: everything others must know without loading it.
+    """The declaration of a world: everything others must know without loading it.
 
     Objects of the world are named as `module:name`, so that declaring a world imports nothing.
     `Policy`, `Record` and `World` are those of `tokengym.envs`.

@@ -83,7 +83,7 @@ class Row(NamedTuple):
     decimal: str = "."
 
     def text(self, column: str) -> str:
-        """Return the cell under `column`; an empty one is refused."""
+        """Return the cell under `column`, which must not be empty."""
         if not self.cells[column]:
             raise DataError(f"{self.place}: {column} is empty")
         return self.cells[column]

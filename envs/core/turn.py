@@ -34,7 +34,7 @@ class StopReason(StrEnum):
 
 
 class Turn(NamedTuple):
-    """What a world says after a start or a reply.
+    """What a world returns after a start or a reply.
 
     Attributes:
         role: whose turn it is; after the end, the role that replied last.
@@ -65,7 +65,7 @@ class Turn(NamedTuple):
         return self.terminated or self.truncated
 
     def __repr__(self) -> str:
-        """Show the text's beginning and what is not empty of the rest."""
+        """Show the beginning of the text and all other non-empty fields."""
         shown = [f"{name}={value!r}" for name, value in self._shown().items() if name != "text"]
         return f"Turn({', '.join([*shown, f'text={shorten(self.text)!r}'])})"
 

@@ -1,4 +1,4 @@
-"""Windows of a user's time series: stretches that do not overlap, each in exactly one split."""
+"""Windows of a user's time series: they do not overlap, each is in exactly one split."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

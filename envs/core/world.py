@@ -132,7 +132,7 @@ class World(ABC, Generic[Compiled]):
         return None if sizes is None else sizes[split]
 
     def task(self, split: str = "train", index: int = 0) -> Task:
-        """Return the Task at `index` of `split`: the same one always and everywhere.
+        """Return the Task at `index` of `split`, always and everywhere the same.
 
         Args:
             split: `train`, `validation` or `test`. No instance occurs in two of them.
@@ -211,7 +211,7 @@ class World(ABC, Generic[Compiled]):
         return {}
 
     def _drawing_options(self) -> tuple[object, ...]:
-        """Options that change which Tasks are drawn; each combination has streams of its own."""
+        """Options that change which Tasks are drawn; each combination has its own streams."""
         return ()
 
     def _sizes(self) -> Mapping[str, int] | None:
@@ -243,7 +243,7 @@ class World(ABC, Generic[Compiled]):
     # Compiled Tasks
 
     def compile(self, task: Task) -> Compiled:
-        """Return what an episode of `task` needs, worked out once and shared by all episodes.
+        """Return what an episode of `task` needs, computed once and shared by all episodes.
 
         Raises:
             TaskError: if the Task belongs to another world, is scored by other options, or its
@@ -260,7 +260,7 @@ class World(ABC, Generic[Compiled]):
 
     @property
     def compiled(self) -> Compiled:
-        """The compiled Task that is played.
+        """The compiled Task being played.
 
         Raises:
             EpisodeStateError: before the first `start`.
@@ -286,7 +286,7 @@ class World(ABC, Generic[Compiled]):
     # Episodes
 
     def start(self, task: Task) -> Turn:
-        """Open an episode of `task`; any episode under way is dropped.
+        """Open an episode of `task`; any episode in progress is dropped.
 
         Raises:
             TaskError: as `compile` does.
@@ -320,7 +320,7 @@ class World(ABC, Generic[Compiled]):
     def stop(
         self, reason: StopReason = StopReason.TOKEN_BUDGET, *, after: Turn | None = None
     ) -> Turn:
-        """Cut the episode short: play the rest as empty replies and return one last Turn.
+        """Truncate the episode: play the rest as empty replies and return one last Turn.
 
         Args:
             reason: the reason for cutting it short.

@@ -182,7 +182,7 @@ class Sample(NamedTuple):
 
 @cache
 def _sample(tier: str) -> Sample:
-    """Draw a sample from a stream of its own: none of its papers is a Task."""
+    """Draw a sample from a separate stream: none of its papers is a Task."""
     rng = generator("disruption record", tier)
     rows, outcomes = [], []
     for _ in range(_SAMPLE):

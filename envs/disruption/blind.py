@@ -1,4 +1,4 @@
-"""Policies that do not read the paper: the same label, probabilities and claim every time."""
+"""Policies that ignore the paper: the same label, probabilities and claim every time."""
 
 from collections.abc import Callable, Mapping
 from itertools import product
@@ -15,7 +15,7 @@ _CLAIMS = ("", "CLAIM n_k >= 0", "CLAIM references >= 12")
 
 
 def blind(world: World) -> Mapping[str, Callable[[World, Turn, np.random.Generator], str]]:
-    """Return policies by what they say: a label, the probability on it, and perhaps a claim."""
+    """Return policies by their answer: a label, the probability on it, and perhaps a claim."""
     return {
         f"label {place + 1} at {share:.2f}, {claim or 'no claim'}": _saying(place, share, claim)
         for place, share, claim in product(range(3), _SHARES, _CLAIMS)

@@ -37,7 +37,7 @@ def scripted(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
 
 
 def noisy(world: World, _turn: Turn, rng: np.random.Generator) -> str:
-    """Argue like `scripted`, and make every second claim a false one, drawn at random."""
+    """Argue like `scripted`, but make every second claim a false one, drawn at random."""
     evidence, targets, answer = _position(world)
     argument = _argue(evidence, targets, answer)
     claims = tuple(

@@ -111,7 +111,7 @@ def _positions(chunks: Chunks, position: IntArray) -> Iterator[tuple[IntArray, I
 
 
 def _fill(out: Any, starts: IntArray, chunks: Iterable[tuple[IntArray, IntArray]]) -> None:
-    """Append each chunk's entries to their rows, in the order they come."""
+    """Append each chunk's entries to their rows, in order of arrival."""
     filled = starts[:-1].copy()
     for rows, entries in chunks:
         order = np.argsort(rows, kind="stable")

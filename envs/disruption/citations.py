@@ -27,7 +27,7 @@ BLOCK_PAIRS = 4_000_000
 
 
 class CitationCounts(NamedTuple):
-    """Citers of some focal papers by kind, one entry a focal paper.
+    """Citers of focal papers by kind, one entry per focal paper.
 
     Attributes:
         n_i: cite the focal paper and none of its references.
@@ -49,7 +49,7 @@ class CitationCounts(NamedTuple):
         return self.n_i + self.n_j
 
     def cd(self) -> FloatArray:
-        """CD = (n_i - n_j) / (n_i + n_j + n_k), in [-1, 1]; NaN where nobody cites anything."""
+        """CD = (n_i - n_j) / (n_i + n_j + n_k), in [-1, 1]; NaN where all are 0."""
         return _ratio(self.n_i - self.n_j, self.n_i + self.n_j + self.n_k)
 
     def mcd(self) -> FloatArray:
@@ -67,7 +67,7 @@ class CitationCounts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CitationGraph:
-    """A citation graph in order of time, as compressed rows in both directions.
+    """A citation graph in chronological order, as compressed rows in both directions.
 
     Papers are numbered 0..n-1 by the caller; inside they are kept in order of time, so that the
     citers of any window are one contiguous range of rows. Arrays may be memory-mapped (`open`).

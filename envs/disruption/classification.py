@@ -1,4 +1,4 @@
-"""How scientometrics scores a classifier of papers: F1, precision, recall, calibration, windows."""
+"""Scores of a classifier of papers: F1, precision, recall, calibration, citation windows."""
 
 from collections.abc import Mapping, Sequence
 
@@ -52,7 +52,7 @@ def classification_scores(
 
 
 def _count(ends: Sequence[Metrics], labels: Sequence[str]) -> list[float]:
-    """Return for each label how often it was right, was chosen, and was the paper's."""
+    """Return for each label how often it was right, chosen, and the paper's own."""
     counts: list[float] = []
     for label in labels:
         papers = _values(ends, RECALL + label)

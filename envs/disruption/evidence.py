@@ -55,7 +55,7 @@ def _searchable(title: str, abstract: str) -> str:
 
 
 def instance_of(evidence: Evidence) -> dict[str, Any]:
-    """Write evidence as the instance of a Task; what is as usual is left out."""
+    """Write evidence as the instance of a Task; default values are left out."""
     written = {**evidence._asdict(), "facts": dict(evidence.facts)}
     if evidence.rule == "threshold":
         del written["rule"]

@@ -1,4 +1,4 @@
-"""Exact beliefs where the challenger alone knows the first year's citers, and chooses what to say.
+"""Exact beliefs where only the challenger knows the first year's citers and selects claims.
 
 A predictor that hears true claims learns two things: that they hold, and that the challenger chose
 them. Taken at face value, a claim is the event that the counts lie in its interval. Of a challenger
@@ -34,7 +34,7 @@ _NEGLIGIBLE = 1e-7
 
 
 def face_value(evidence: Evidence, claims: Sequence[Claim]) -> Probabilities:
-    """Return the posterior of the disruption labels if claims were made whatever they show.
+    """Return the posterior of the disruption labels if claims were made without selection.
 
     Args:
         evidence: what the predictor is shown.
@@ -120,7 +120,7 @@ def _spoken(label: int) -> dict[Argument, npt.NDArray[np.bool_]]:
 
 
 def _posterior(evidence: Evidence, possible: npt.NDArray[np.bool_]) -> Probabilities:
-    """Return the posterior of the labels given that the first year is one of those possible."""
+    """Return the posterior of the labels given the set of possible first years."""
     by_class = _first_years().joint[:, possible].sum(axis=1)
     weights = np.array(class_posterior(evidence, "disruption")) @ by_class
     a, b, c = (weights / weights.sum()).tolist()
@@ -128,7 +128,7 @@ def _posterior(evidence: Evidence, possible: npt.NDArray[np.bool_]) -> Probabili
 
 
 class _FirstYears(NamedTuple):
-    """All first years that are worth considering.
+    """All first years of non-negligible probability.
 
     Attributes:
         counts: n_i, n_j and n_k, shape (n, 3).

@@ -39,7 +39,7 @@ class Verified(NamedTuple):
 
 
 def verify(claims: Sequence[Claim], evidence: Evidence, granted: Sequence[Claim] = ()) -> Verified:
-    """Check claims against what is shown.
+    """Check claims against the shown evidence.
 
     Args:
         claims: the claims.

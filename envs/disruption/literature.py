@@ -48,7 +48,7 @@ REACHES = (Reach(-1.5, 1.5), Reach(1.0, 3.0), Reach(-1.0, 6.0))
 
 
 class Cue(NamedTuple):
-    """A place of an abstract whose wording depends on the class of one target.
+    """A part of an abstract whose wording depends on the class of one target.
 
     Attributes:
         target: the target.

@@ -46,7 +46,7 @@ def best_claims(
     beliefs: Sequence[Probabilities],
     granted: Sequence[Claim] = (),
 ) -> Choice:
-    """Choose up to three true claims that bring the judge near to `beliefs`.
+    """Choose up to three true claims that bring the judge closest to `beliefs`.
 
     Claims are added one by one and exchanged one for one until no exchange helps. The loss is no
     less than that of stating the beliefs themselves, and within about 0.002 of it on average.

@@ -1,4 +1,4 @@
-"""Full texts: the rules, the score and the form of a reply in plain words, for models that read."""
+"""Full texts: the rules, the score and the form of a reply in plain words."""
 
 from collections.abc import Sequence
 

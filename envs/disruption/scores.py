@@ -1,4 +1,4 @@
-"""Scores of a debate: both answers against the truth, be it the label or its probabilities."""
+"""Scores of a debate: both answers against the truth, a label or its probabilities."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Short texts, for tiny models that were trained on them."""
+"""Short texts, for tiny models trained on them."""
 
 from tokengym.envs.disruption.evidence import Evidence
 from tokengym.envs.disruption.grammar import NO_LABEL, Answer, Argument

@@ -71,7 +71,7 @@ def _tenths(rng: np.random.Generator, place: int) -> list[str]:
 
 
 def describe(evidence: Evidence) -> list[str]:
-    """The paper as its level shows it, a line each for what is known of it."""
+    """The paper as its level shows it, one line per kind of fact."""
     lines = [f"Paper ({evidence.field}, {evidence.year}): {evidence.title}"]
     if evidence.abstract:
         lines.append(evidence.abstract)

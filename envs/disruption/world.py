@@ -174,12 +174,12 @@ class DisruptionWorld(World[CompiledTask]):
 
     @property
     def first_answer(self) -> Answer | None:
-        """The predictor's answer before the challenge, `None` while there is none."""
+        """The predictor's answer before the challenge, or `None`."""
         return self._first
 
     @property
     def argument(self) -> Argument | None:
-        """The argument as the predictor reads it, `None` while there is none."""
+        """The argument as the predictor reads it, or `None`."""
         return self._argument
 
     @property
@@ -256,7 +256,7 @@ class DisruptionWorld(World[CompiledTask]):
         return instance_of(draw_evidence(rng, self.level))
 
     def _split_key(self, instance: Mapping[str, Any]) -> object:
-        """What the predictor reads: the challenger's own evidence comes later."""
+        """What the predictor reads; the challenger's private evidence comes later."""
         return {name: value for name, value in instance.items() if name != "private"}
 
     def _solve(self, instance: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
@@ -305,7 +305,7 @@ class DisruptionWorld(World[CompiledTask]):
         return self._settle(compiled, self._first, answer)
 
     def _hand_on(self, text: str, complete: bool) -> Turn:
-        """Check the challenger's argument and hand it on to the predictor."""
+        """Check the challenger's argument and pass it to the predictor."""
         evidence = self.compiled.evidence
         argument = read_argument(text, self.targets, complete=complete)
         form = 1.0

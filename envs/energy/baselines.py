@@ -34,7 +34,7 @@ def random(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
 
 def mpc(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    """Plan to the end on the shown forecasts, play the first step, plan again."""
+    """Plan to the end on the shown forecasts, play the first step, and replan."""
     shown = EnergyWorld.cast(world).shown
     plant = shown.plant
     if isinstance(plant, House):
@@ -46,7 +46,7 @@ def mpc(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
 
 def lagrangian(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    """Plan like `mpc`, but with a price on what is missed instead of a limit: dual ascent.
+    """Plan like `mpc`, but with a price on shortfalls instead of a limit: dual ascent.
 
     The price begins at twice the highest price of energy and rises with every miss by `_ASCENT`
     per unit beyond the budget's share of the steps so far, never below 0.

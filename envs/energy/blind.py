@@ -1,4 +1,4 @@
-"""Policies that do not read the Task: the same powers in every home, on every day."""
+"""Policies that ignore the Task: the same powers in every home, on every day."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""Compiled Tasks: the plant of a Task, its texts, and what an episode on it is scored against."""
+"""Compiled Tasks: the plant of a Task, its texts, and the reference values of its score."""
 
 from dataclasses import dataclass
 

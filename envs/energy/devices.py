@@ -1,4 +1,4 @@
-"""A user's own devices: what every home has instead of what is drawn, checked."""
+"""A user's own devices, which replace the drawn ones in every home, checked."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _LOAD_OF_CONNECTION = 10.0
 
 
 def check_devices(level: Level, **given: float | None) -> Mapping[str, float]:
-    """Return the options that were given, by name.
+    """Return the given options, by name.
 
     Raises:
         OptionError: if a value is no number in its range, or the level has no such device.

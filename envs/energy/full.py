@@ -35,7 +35,7 @@ class FullPrompt(Prompt):
         return f"{self._now(step, seen)}\nReply with {starts}."
 
     def deviation(self, commands: Commands, done: Commands) -> str:
-        """Return the text on commands that physics clipped; empty if it clipped none."""
+        """Return the text on commands that were clipped; empty if there are none."""
         return "".join(
             f"The {_NAMES[device]} could only do {power:.2f} kW. "
             for device, power in clipped(self._plant, commands, done)
@@ -149,7 +149,7 @@ class FullPrompt(Prompt):
         )
 
     def _score(self, safe: str) -> list[str]:
-        """Write what the score depends on, and what becomes of commands that cannot be done."""
+        """Write what the score depends on, and what happens to infeasible commands."""
         kept, missed = "If the limit is always kept", "If the limit is missed"
         if self._plant.budget:
             kept = "If no more is missed than is allowed in all"

@@ -96,7 +96,7 @@ class House:
 
     @property
     def keep(self) -> float:
-        """Share of the temperature that a step leaves, 1 - Δt L / C."""
+        """Share of the temperature that remains after a step, 1 - Δt L / C."""
         return 1.0 - self.dt * self.loss / self.capacity
 
     def drift(self, step: int) -> float:

@@ -1,4 +1,4 @@
-"""The levels: which plant, how long, how uncertain, and what it has besides a battery."""
+"""The levels: plant, length, uncertainty, and devices besides a battery."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

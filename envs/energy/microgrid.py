@@ -1,4 +1,4 @@
-"""A home microgrid: battery, sun, tariff, grid with caps and outages, maybe a genset and a car.
+"""A home microgrid: battery, sun, tariff, grid with caps and outages, optional genset and car.
 
 Units: kW, kWh, hours, money. With Δt the step, c and d the charging and discharging power:
 
@@ -251,13 +251,13 @@ class Microgrid:
         return ways[costs.index(min(costs))]
 
     def _genset(self, wanted: float) -> float:
-        """Power of the genset in kW: off below its least, at most its most."""
+        """Power of the genset in kW: off below its minimum, at most its maximum."""
         if wanted < GENSET_LEAST * self.rating - TOLERANCE:
             return 0.0
         return min(max(wanted, GENSET_LEAST * self.rating), GENSET_MOST * self.rating)
 
     def _charging(self, step: int, charged: float, wanted: float, available: float) -> float:
-        """Power of the car in kW: off away from home and below its least power."""
+        """Power of the car in kW: off while away and below its minimum."""
         arrives, departs, need, least, most, _ = self.car
         if not arrives <= step < departs:
             return 0.0

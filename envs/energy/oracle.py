@@ -249,7 +249,7 @@ def _switched(program: Program, cost: float, rating: float, least: float, most: 
 
 
 def _close(program: Program, plant: Plant, last: Term | None, now: float, start: float) -> None:
-    """Charge what is stored less than at the start, pay for what is stored more."""
+    """Charge for less stored energy than at the start, pay for more."""
     missing = program.variable(plant.price_of_missing)
     extra = program.variable(-plant.price_of_extra)
     if last is None:

@@ -1,4 +1,4 @@
-"""Convex piecewise-linear functions of one variable: what exact value functions are made of."""
+"""Convex piecewise-linear functions of one variable, for exact value functions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

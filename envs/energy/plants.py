@@ -41,7 +41,7 @@ def plant_from(instance: Mapping[str, Any]) -> Plant:
 
 @lru_cache(maxsize=_FORESEEN_KEPT)
 def foreseen(plant: Plant, step: int) -> Plant:
-    """Return the plant as shown at `step`: once for all policies that are compared on a Task."""
+    """Return the plant as shown at `step`, computed once for all policies compared on a Task."""
     return plant.foreseen(step)
 
 

@@ -1,4 +1,4 @@
-"""What the two prompts of an operator have in common; `full` and `terse` write the texts."""
+"""What the two prompts of an operator share; `full` and `terse` write the texts."""
 
 import itertools
 from abc import ABC, abstractmethod
@@ -40,12 +40,12 @@ class Prompt(ABC):
         return self._now(step, seen)
 
     def malformed(self, text: str, *, complete: bool) -> str:
-        """Return the complaint about a reply without a command, which it shows no example of."""
+        """Return the complaint about a reply without a command; it shows no example."""
         return complaint(text, expected(self._plant.devices), complete=complete) + "\n"
 
     @abstractmethod
     def deviation(self, commands: Commands, done: Commands) -> str:
-        """Return the text on commands that physics clipped; empty if it clipped none."""
+        """Return the text on commands that were clipped; empty if there are none."""
 
     @abstractmethod
     def missed(self, safety: float) -> str:
@@ -61,7 +61,7 @@ class Prompt(ABC):
 
     @abstractmethod
     def _write_form(self, rng: np.random.Generator) -> str:
-        """Write how a reply looks, after all else; empty where the rules have it.
+        """Write the form of a reply, at the end; empty where the rules include it.
 
         Args:
             rng: draws the made-up numbers of examples.
@@ -123,7 +123,7 @@ def fresh_forecasts(plant: Plant, step: int) -> dict[str, tuple[float, ...]]:
 
 
 def clipped(plant: Plant, commands: Commands, done: Commands) -> list[tuple[str, float]]:
-    """Return the devices whose commands physics clipped noticeably, with what they did."""
+    """Return the devices whose commands were clipped noticeably, with their actual power."""
     return [
         (device, power + 0.0)
         for device, wanted, power in zip(plant.devices, commands, done, strict=True)

@@ -135,7 +135,7 @@ def _verdict(shown: Day) -> str:
 
 
 def _hours(axes: Axes, edges: Sequence[float]) -> None:
-    """Label the hours, as many as there is room for."""
+    """Label as many hours as there is room for."""
     span = edges[-1] - edges[0]
     pace = next(hours for hours in (1, 2, 3, 6, 12, 24) if span / hours < _MOST_TICKS)
     axes.xaxis.set_major_locator(MultipleLocator(pace))
@@ -310,7 +310,7 @@ def _car(axes: Axes, plant: Microgrid, shown: Day) -> None:
 def _violations(
     axes: Axes, at: Sequence[float], found: Sequence[float], limit: Sequence[float], name: str
 ) -> None:
-    """Mark violations and how far off the limit they are."""
+    """Mark violations and how far they miss the limit."""
     if at:
         axes.vlines(at, found, limit, color=RED, lw=1.5)
         axes.plot(at, found, "X", color=RED, ms=9, mec="white", mew=0.7, label=name, clip_on=False)

@@ -1,4 +1,4 @@
-"""What the numbers of an episode mean, for reports, and the field's key performance indicators."""
+"""The meaning of an episode's numbers, for reports, and key performance indicators."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -63,7 +63,7 @@ def time_of_use(plant: Plant, step: int, state: State) -> Commands:
 
 
 def reference(plant: Plant) -> Simulation:
-    """Run the safe hold through the plant, as a policy would that sees what is shown."""
+    """Run the safe hold through the plant, from what is shown."""
     commands: list[Commands] = []
     state = plant.initial
     for step in range(plant.steps):

@@ -1,4 +1,4 @@
-"""The terse prompt, for tiny models that were trained on it: the same facts in few characters."""
+"""The terse prompt, for tiny models trained on it: the same facts in few characters."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ class TersePrompt(Prompt):
     """The short texts."""
 
     def deviation(self, commands: Commands, done: Commands) -> str:
-        """Return the text on commands that physics clipped; empty if it clipped none."""
+        """Return the text on commands that were clipped; empty if there are none."""
         changed = clipped(self._plant, commands, done)
         if len(self._plant.devices) > 1:
             return "".join(f"{device} did {power:.2f}. " for device, power in changed)

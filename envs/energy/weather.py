@@ -1,4 +1,4 @@
-"""Synthetic days: demand, sun, temperature, tariff, outages, and forecasts that err with lead time.
+"""Synthetic days: demand, sun, temperature, tariff, outages, and forecasts with errors.
 
 Powers are on a grid of 0.1 kW and prices on one of 0.01, so that an observation shows them exactly.
 """

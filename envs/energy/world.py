@@ -38,7 +38,7 @@ _LEAST_GAP_KWH = 1.5
 
 
 class Shown(NamedTuple):
-    """The numbers that the Turns have shown so far: all a policy may use.
+    """The numbers that the Turns have shown so far, all that a policy may use.
 
     Attributes:
         step: the step to be commanded.
@@ -223,7 +223,7 @@ class EnergyWorld(World[CompiledTask]):
         return (*data, *(f"{name}={value:g}" for name, value in given))
 
     def _split_key(self, instance: Mapping[str, Any]) -> object:
-        """Return the instance without what happens later, of which only forecasts are shown."""
+        """Return the instance without the future, of which only forecasts are shown."""
         known = ("price",) if LEVELS[self.level].house else ()
         later = ("load", "pv", "up", "price", "outside", "gain")
         return {
@@ -288,7 +288,7 @@ class EnergyWorld(World[CompiledTask]):
 
     @property
     def data_report(self) -> Report | None:
-        """What was read of the files of `data`, and what was left out; `None` without data."""
+        """What was read from the files of `data`, and what was left out; `None` without data."""
         return None if self._series is None else self._series.report
 
     @property

@@ -1,4 +1,4 @@
-"""How far probabilities of questions on the same facts are from fitting together."""
+"""How incoherent the probabilities of questions on the same facts are."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations, permutations
@@ -8,7 +8,7 @@ from tokengym.envs.forecasting.question import Question
 
 
 def incoherence(stated: Sequence[tuple[Question, float]]) -> Mapping[str, float]:
-    """Return what probabilities of yes break of the laws that join their questions.
+    """Return how far probabilities of yes break the laws that join their questions.
 
     Questions are compared by the outcomes of the facts in which their answer is yes. A question
     and its opposite must sum to 1; one that implies another is no likelier than it; both of two are

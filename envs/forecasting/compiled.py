@@ -1,4 +1,4 @@
-"""Compiled Tasks: the texts of the turns, and what the forecasts are scored against."""
+"""Compiled Tasks: the texts of the turns, and the targets of the forecasts' scores."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Distractors: sentences before a question that bear on nothing, to be left out of the forecast."""
+"""Distractors: irrelevant sentences before a question, which a forecast should ignore."""
 
 import numpy as np
 

@@ -21,7 +21,7 @@ _SUM_TOLERANCE = 0.02
 
 
 def read_forecast(text: str, options: int, *, complete: bool = True) -> Forecast | str:
-    """Return the forecast of a reply, or one line on why it has none.
+    """Return the forecast of a reply, or a line on why it has none.
 
     Args:
         text: a whole reply, of any content.

@@ -1,4 +1,4 @@
-"""The levels: which families they ask, how hard, and in how many turns."""
+"""The levels: which families they use, how hard, and in how many turns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

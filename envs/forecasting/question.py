@@ -1,4 +1,4 @@
-"""The questions of an instance, turn by turn, with the forecasts that what is shown implies.
+"""The questions of an instance, turn by turn, with the forecasts that the facts imply.
 
 An instance is `{"family", "shown", "negated", "asides", "turns"}`. Everything here is a function of
 it, so that a Task can be played anywhere without the settings it was drawn with.

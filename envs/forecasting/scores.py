@@ -1,4 +1,4 @@
-"""How the field scores forecasts: Brier score, skill, AUC, calibration, coherence."""
+"""The usual scores of forecasts: Brier score, skill, AUC, calibration, coherence."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""The terse prompt: the same in few words, for tiny models that were trained on it."""
+"""The terse prompt: the same in few words, for tiny models trained on it."""
 
 import numpy as np
 

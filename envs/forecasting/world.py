@@ -282,7 +282,7 @@ class ForecastWorld(World[CompiledTask]):
         return self._end(_ROLE, feedback, {_ROLE: terms}, reason, metrics)
 
     def _grow(self, name: str, part: float) -> float:
-        """Return by how much a sum over turns grows, where the sum is what lies on the grid."""
+        """Return by how much a sum over turns grows, where the sum lies on the grid."""
         before = self._grown.get(name, 0.0)
         self._grown[name] = before + part
         return dyadic(before + part) - dyadic(before)
@@ -299,7 +299,7 @@ class ForecastWorld(World[CompiledTask]):
         return metrics
 
     def _reference(self, turn: CompiledTurn) -> dict[str, float]:
-        """Return what a yes/no forecast is compared with: what is scored against, the base rate."""
+        """Return what a yes/no forecast is compared with: the target and the base rate."""
         if turn.question.options:
             return {}
         base = {} if self._base_rate is None else {"base_rate": self._base_rate}

@@ -1,4 +1,4 @@
-"""Contract tests for anyone's worlds and rewards, and Hypothesis strategies to write more of them.
+"""Contract tests for any world and reward, and Hypothesis strategies to write more.
 
 Everything public is in `tokengym.testing`.
 """

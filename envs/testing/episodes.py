@@ -134,7 +134,7 @@ def _refused(world: World, when: str) -> None:
 
 
 def _earned_in_form(subject: Subject, task: Task) -> dict[str, float]:
-    """Return what the first role earns by each scripted policy that stays in form."""
+    """Return what the first role earns by each scripted policy that stays well-formed."""
     role = subject.spec.roles[0]
     records = {name: _played(subject, name, task) for name in subject.policies}
     return {
@@ -156,7 +156,7 @@ def _played(subject: Subject, name: str, task: Task) -> Record:
 def _require_less(
     subject: Subject, malformed: Record, bounds: Mapping[str, float], what: str
 ) -> None:
-    """Require that an episode earns no more than those of scripted policies that stay in form."""
+    """Require that an episode earns no more than well-formed ones of scripted policies."""
     earned = malformed.returns[subject.spec.roles[0]]
     for name, bound in bounds.items():
         require(earned <= bound, f"{what} earned {earned}, {name!r} {bound}", malformed.task)

@@ -16,7 +16,7 @@ def try_all(
     examples: int,
     seed: int | None,
 ) -> None:
-    """Call `check` with generated arguments; what it raises is raised for the simplest of them.
+    """Call `check` with generated arguments; an error is raised for the simplest of them.
 
     Args:
         check: raises if its arguments break a law.

@@ -1,4 +1,4 @@
-"""The world under test: made anew for every check, with its policies and its Tasks."""
+"""The world under test: created for every check, with its policies and its Tasks."""
 
 import pickle
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ class Subject:
     """A world under test.
 
     Args:
-        world: the world. One given by id is made anew for every check; an object is copied.
+        world: the world. One given by id is created for every check; an object is copied.
         policies: scripted policies by name, as `WorldSpec.baselines`; those of the spec if `None`.
             A missing `null` replies nothing, a missing `random` draws hostile replies.
         tasks: number of Tasks on which mean returns are compared, at least 2.

@@ -21,7 +21,7 @@ class Episode:
 
     The observation of a role is exactly its previous observation, then its action as sampled, then
     the new tokens. Where `append_only` is `False` the chat format forbids that, and every
-    observation is rendered anew from the conversation.
+    observation is rendered from the whole conversation.
 
     Args:
         world: a world of its own; the episode drives it.
@@ -90,7 +90,7 @@ class Episode:
 
     @property
     def append_only(self) -> bool:
-        """Whether each observation extends the one before it token for token."""
+        """Whether each observation extends the previous one token for token."""
         return self.codec.append_only
 
     @property
@@ -117,7 +117,7 @@ class Episode:
         return self._transcript(role).view()
 
     def tokens_of(self, role: str, start: int = 0) -> list[int]:
-        """What `role` has read and written from position `start` on, as a list of its own.
+        """What `role` has read and written from position `start` on, as a new list.
 
         Raises:
             RoleError: if no role of that name reads tokens here.
@@ -181,7 +181,7 @@ class Episode:
         return self._answer(Reply(text, complete))
 
     def stop(self, reason: StopReason) -> Turn:
-        """End the episode from outside: what is left is played as empty replies and paid.
+        """End the episode from outside: the rest is played as empty replies and rewarded.
 
         Raises:
             EpisodeStateError: after the end.

@@ -1,4 +1,4 @@
-"""Policies that do not read the Task: orders by number, the same reorders or price every time."""
+"""Policies that ignore the Task: orders by number, the same reorders or price every time."""
 
 from collections.abc import Callable, Mapping
 from itertools import product

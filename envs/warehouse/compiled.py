@@ -1,4 +1,4 @@
-"""Compiled Tasks: what an episode plays on and is scored against, one class a mode."""
+"""Compiled Tasks: what an episode plays on and is scored against, one class per mode."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -279,7 +279,7 @@ class CompiledFull:
 
     @cached_property
     def turns(self) -> int:
-        """Most decisions there can be: every day two more than it has orders."""
+        """Most possible decisions: every day, two more than it has orders."""
         return sum(len(book) + 2 for book in self.shop.books)
 
     @cached_property

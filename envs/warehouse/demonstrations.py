@@ -1,4 +1,4 @@
-"""What supervised learning imitates: the best rule, with trips a small model can follow."""
+"""Demonstrations for supervised learning: the best rule, with trips a small model can follow."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from tokengym.envs.warehouse.baselines import BASELINES
 
 
 def demonstrate(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    """Reply as `replan`, but name the orders of a trip alone, which then walks an S-shape.
+    """Reply like `replan`, but name only the orders of a trip, which then walks an S-shape.
 
     The rule depends on nothing but what the Turns have shown. A shortest route is a dozen slots in
     an order that takes a search to find: imitating one, a small model loses the form as well.

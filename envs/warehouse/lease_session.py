@@ -82,7 +82,7 @@ class CompiledLease:
 
 
 class LeaseSession:
-    """Months of leasing under way.
+    """Months of leasing in progress.
 
     Args:
         compiled: the months.

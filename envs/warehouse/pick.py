@@ -1,4 +1,4 @@
-"""Mode `pick`: one shift, a book of orders, one decision a trip."""
+"""Mode `pick`: one shift, a book of orders, one decision per trip."""
 
 from collections.abc import Sequence
 
@@ -65,7 +65,7 @@ class Picking:
 
 
 class PickSession:
-    """A shift under way.
+    """A shift in progress.
 
     Args:
         compiled: the shift.

@@ -1,4 +1,4 @@
-"""Rules of thumb for picking: which orders go next and how they are walked."""
+"""Rules of thumb for picking: which orders go next and by which route."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -71,7 +71,7 @@ def exact_trip(state: PickingState, batch: Sequence[Order]) -> Trip:
 
 
 def until_release(state: PickingState) -> Wait:
-    """Wait for the next announced order; a short while if orders come unannounced."""
+    """Wait for the next announced order, or a short while if orders are unannounced."""
     coming = [order.release - state.now for order in state.open.values()]
     coming = [time for time in coming if time > 0]
     if not coming or not state.site.announced:

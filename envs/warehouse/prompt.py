@@ -1,4 +1,4 @@
-"""What a shift lead reads: the parts both prompts share, and the full one in sentences."""
+"""What a shift lead reads: the parts that both prompts share."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -70,7 +70,7 @@ class ShopTerms(NamedTuple):
 
 
 class Prompt(Protocol):
-    """How a Task is told; what it depends on is the Task alone."""
+    """How a Task is worded; depends on the Task alone."""
 
     def pick_opening(self, terms: PickTerms) -> str:
         """Write the first Turn of a shift of picking."""
@@ -89,11 +89,11 @@ class Prompt(Protocol):
         ...
 
     def supply_state(self, supply: Supply) -> str:
-        """Write the period, what is on hand and what was ordered and has not arrived."""
+        """Write the period, the units on hand, and the orders that have not arrived."""
         ...
 
     def supply_news(self, supply: Supply, arrivals: Mapping[int, int], sold: int, lost: int) -> str:
-        """Write what happened in the period that is just over."""
+        """Write what happened in the last period."""
         ...
 
     def lease_opening(self, model: LeaseModel, customer: Kind) -> str:
@@ -103,7 +103,7 @@ class Prompt(Protocol):
     def lease_state(
         self, model: LeaseModel, month: int, state: Sequence[int], customer: Kind
     ) -> str:
-        """Write the month, the bays that are free and come back, and who asks."""
+        """Write the month, the bays that are free or will be, and who asks."""
         ...
 
     def clock(self, state: PickingState) -> str:
@@ -116,7 +116,7 @@ class Prompt(Protocol):
 
 
 def figure(value: float) -> str:
-    """Write a number in full, so that nobody has to guess its hidden digits."""
+    """Write a number with all its digits."""
     return f"{value:.12g}"
 
 
@@ -163,7 +163,7 @@ def sales_line(inventory: Inventory, sold: int, lost: int) -> str:
 
 
 def demand_text(item: Item) -> str:
-    """Write what is known of an item's demand, by day if the days differ."""
+    """Write what is known about an item's demand, by day if the days differ."""
     model = item.model
     if item.kind == "poisson":
         return f"Poisson {' '.join(map(figure, np.round(model.means, 6).tolist()))}"
@@ -194,7 +194,7 @@ def pending_text(supply: Supply) -> str:
 
 
 class Examples:
-    """Made-up replies, other ones for every Task, of names that the Task does not have.
+    """Made-up replies, different for every Task, with names that the Task does not have.
 
     Args:
         seed: the Task's fingerprint.

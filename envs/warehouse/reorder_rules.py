@@ -1,4 +1,4 @@
-"""Rules of thumb for reordering: each says up to how many units to order at a review."""
+"""Rules of thumb for reordering: each gives the level to order up to at a review."""
 
 from collections.abc import Callable
 from functools import lru_cache

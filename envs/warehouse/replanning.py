@@ -1,4 +1,4 @@
-"""The best honest rule: plan anew at every decision from what has been shown, and nothing else."""
+"""The best honest rule: replan at every decision from what has been shown, nothing else."""
 
 from collections.abc import Sequence
 from dataclasses import replace

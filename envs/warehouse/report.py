@@ -40,7 +40,7 @@ METRICS: Mapping[str, Metric] = {
         "Realised cost", "an episode", "Holding, lost sales and orders as it came; luck counts."
     ),
     "turns": Metric("Replies", "an episode", "Replies until the shift was over."),
-    "refused": Metric("Replies refused", "an episode", "In form, but against a rule."),
+    "refused": Metric("Replies refused", "an episode", "Well-formed, but against a rule."),
     "malformed_replies": Metric(
         "Malformed replies", "an episode", "Each counts as waiting or ordering nothing."
     ),

@@ -162,7 +162,7 @@ class FullPrompt:
         )
 
     def supply_state(self, supply: Supply) -> str:
-        """Write the period, what is on hand and what was ordered and has not arrived."""
+        """Write the period, the units on hand, and the orders that have not arrived."""
         terms = supply.terms
         date = f" ({terms.dates[supply.period]})" if terms.dates else ""
         return (
@@ -171,7 +171,7 @@ class FullPrompt:
         )
 
     def supply_news(self, supply: Supply, arrivals: Mapping[int, int], sold: int, lost: int) -> str:
-        """Write what happened in the period that is just over."""
+        """Write what happened in the last period."""
         came = ", ".join(f"{units} of period {at + 1}" for at, units in arrivals.items())
         return (
             f"Period {supply.period}: arrived {came or 'nothing'}; asked for {sold + lost}, sold "
@@ -210,7 +210,7 @@ class FullPrompt:
     def lease_state(
         self, model: LeaseModel, month: int, state: Sequence[int], customer: Kind
     ) -> str:
-        """Write the month, the bays that are free and come back, and who asks."""
+        """Write the month, the bays that are free or will be, and who asks."""
         back = [
             f"{bays} more from month {month + 1 + after}"
             for after, bays in enumerate(state, start=1)

@@ -1,4 +1,4 @@
-"""Mode `stock`: keep items in stock against random demand, one decision a review.
+"""Mode `stock`: keep items in stock against random demand, one decision per review.
 
 The objective is the expected cost of the decisions taken: by the value function of the optimal
 policy, a decision's regret is how much it raises the expected cost of today and all days after. The
@@ -18,7 +18,7 @@ from tokengym.envs.warehouse.prompt import REORDER_WORDS, Answer, sales_line
 
 
 class StockSession:
-    """A stretch of days under way.
+    """A stretch of days in progress.
 
     Args:
         compiled: the days.

@@ -1,4 +1,4 @@
-"""Buying one article of a supplier, period by period: its state, and what hindsight would do.
+"""Buying one article from a supplier, period by period: its state, and the hindsight plan.
 
 The rules are those of InventoryBench (Baek, Fu, Ma and Peng, 2025,
 https://github.com/TianyiPeng/InventoryBench): in a period the order is placed, then what is due
@@ -103,7 +103,7 @@ class Course(Immutable):
 
     @cached_property
     def served(self) -> dict[int, list[int]]:
-        """By arrival, the periods whose demand it is worth to serve with it.
+        """By arrival, the periods whose demand is worth serving with it.
 
         A unit is cheapest if it comes as late as it can, and worth it if that earns more than
         keeping it until then costs.

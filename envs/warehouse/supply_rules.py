@@ -1,4 +1,4 @@
-"""Rules for buying one article: each says how many units to order, from what was shown alone."""
+"""Rules for buying one article: each gives the units to order, from what was shown alone."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,12 +17,12 @@ _CAP = 0.95
 
 
 def usual(supply: Supply) -> int:
-    """Order every period what was asked for on average before the first."""
+    """Order, every period, the average demand before the first."""
     return _units(fmean(supply.terms.history))
 
 
 def base_stock(supply: Supply) -> int:
-    """Order up to the base stock of demand that is always alike and a supplier to be trusted.
+    """Order up to the base stock for stationary demand and a reliable supplier.
 
     The policy that InventoryBench calls OR, without its cap.
     """
@@ -41,7 +41,7 @@ def capped_base_stock(supply: Supply) -> int:
 
 
 def adaptive(supply: Supply) -> int:
-    """Order up to the base stock of recent demand, from a supplier as it was seen to deliver.
+    """Order up to the base stock of recent demand, with the supplier's observed deliveries.
 
     Demand of a period counts less by a fifth for every period since. An order older than any that
     arrived is taken for lost, and the others count by the probability that they still arrive. Where

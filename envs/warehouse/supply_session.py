@@ -65,7 +65,7 @@ def read_course(terms: Terms, answer: Mapping[str, Any]) -> Course:
 
 
 class SupplySession:
-    """Periods of buying under way.
+    """Periods of buying in progress.
 
     Args:
         compiled: the periods.

@@ -1,4 +1,4 @@
-"""The terse prompt: the rules in few words, for tiny models that were trained on it."""
+"""The terse prompt: the rules in few words, for tiny models trained on it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -100,13 +100,13 @@ class TersePrompt:
         )
 
     def supply_state(self, supply: Supply) -> str:
-        """Write the period, what is on hand and what was ordered and has not arrived."""
+        """Write the period, the units on hand, and the orders that have not arrived."""
         date = f" {supply.terms.dates[supply.period]}" if supply.terms.dates else ""
         due = " ".join(f"{units}@{at + 1}" for at, units in supply.pending.items())
         return f"Period {supply.period + 1}{date} has {supply.on_hand}{due and ' due ' + due}"
 
     def supply_news(self, supply: Supply, arrivals: Mapping[int, int], sold: int, lost: int) -> str:
-        """Write what happened in the period that is just over."""
+        """Write what happened in the last period."""
         came = " ".join(f"{units}@{at + 1}" for at, units in arrivals.items())
         return f"{came and 'Got ' + came + '. '}Sold {sold} lost {lost}"
 
@@ -129,7 +129,7 @@ class TersePrompt:
     def lease_state(
         self, model: LeaseModel, month: int, state: Sequence[int], customer: Kind
     ) -> str:
-        """Write the month, the bays that are free and come back, and who asks."""
+        """Write the month, the bays that are free or will be, and who asks."""
         back = " ".join(map(str, state))
         return f"Month {month + 1} free {model.bays - sum(state)} back {back}: {customer.name}"
 

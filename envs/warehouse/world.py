@@ -1,4 +1,4 @@
-"""The warehouse as a World: one turn a decision of the shift lead, scored at the end."""
+"""The warehouse as a World: one turn per decision of the shift lead, scored at the end."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -255,7 +255,7 @@ def _least_gap(answer: Mapping[str, Any]) -> float:
 
 
 def _with_gap(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an answer whose reference leaves something to gain, so that every window is used."""
+    """Return an answer whose reference leaves something to gain, so that every window is usable."""
     if _gap(answer) >= _least_gap(answer):
         return answer
     return {**answer, "reference": answer["optimum"] - _least_gap(answer)}

@@ -120,5 +120,5 @@ def test_a_task_in_another_wording_is_the_same_task(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_finished_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="no run that is finished"):
+    with pytest.raises(OptionError, match="no finished run"):
         table(tmp_path)

@@ -74,7 +74,7 @@ def test_a_run_without_steps_is_reported_and_one_without_an_end_is_refused(tmp_p
     job, run, page = report(tmp_path, preset("energy"), [], outcome)
     assert "before training" in page
     (tmp_path / "outcome.json").unlink()
-    with pytest.raises(OptionError, match="no run that is finished"):
+    with pytest.raises(OptionError, match="no finished run"):
         write_report(job, run)
 
 

@@ -28,7 +28,7 @@ def test_a_longer_reply_ends_with_an_empty_line_or_the_input() -> None:
     played = type_into("disruption", *answer, "", *answer)
     assert played.exit_code == 0
     assert "(an empty line sends)" in played.output
-    assert "in form; no reward yet" in played.output
+    assert "well-formed; no reward yet" in played.output
     assert "predictor earned" in played.output
 
 

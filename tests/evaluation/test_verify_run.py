@@ -58,7 +58,7 @@ def test_a_run_that_was_left_alone_agrees_to_the_bit(run: Run) -> None:
     shown = CliRunner().invoke(app, ["verify", str(run.folder)])
     assert (shown.exit_code, shown.output) == (
         0,
-        "6 rollouts played again: all agree to the bit\n",
+        "6 rollouts replayed: all agree exactly\n",
     )
 
 

@@ -57,7 +57,7 @@ BROKEN: list[tuple[object, str]] = [
     (plain(7, outcome=0.5), "0.5"),
     (plain(7, asked_at="yesterday"), "'yesterday'"),
     (plain(7, asked_at=True), "'asked_at'"),
-    (plain(7, asked_at="2026-01-01"), "when the answer was out"),
+    (plain(7, asked_at="2026-01-01"), "when the answer was already known"),
     (plain(7, resolves_at=None), "'resolves_at'"),
     (plain(7, outcomes=["one"]), "2 to 26"),
     (plain(7, outcomes=["a", "a"], outcome="a"), "different"),

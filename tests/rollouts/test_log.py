@@ -58,7 +58,7 @@ def test_a_torn_last_line_is_left_out_and_the_next_record_begins_a_line(
     path = log.path("evaluation_x")
     path.write_bytes(path.read_bytes()[:-lost])
     assert list(log.read()) == played[:1]
-    assert log.notes == [f"{path}: the last line was torn and is left out"]
+    assert log.notes == [f"{path}: the last line was incomplete and is skipped"]
     log.append("evaluation_x", played[2:])
     assert list(RolloutLog(tmp_path).read()) == [played[0], played[2]]
 

@@ -85,5 +85,5 @@ def test_what_does_not_fit_is_refused() -> None:
         preset("forecast", curriculum=("soft",))
     with pytest.raises(OptionError, match="does not go with sft"):
         preset("forecast", curriculum=("easy",), sft=True)
-    with pytest.raises(OptionError, match="no seam for curriculum"):
+    with pytest.raises(OptionError, match="does not support curriculum"):
         preset("forecast", curriculum=("easy",), loop="cookbook")

@@ -160,5 +160,5 @@ def test_the_best_rollout_of_each_group_of_a_run_is_imitated(tmp_path: Path) -> 
     assert [row.model_input.to_ints() for row in data] == [
         [*turn.observation, *turn.reply][:-1]
     ] * 2
-    with pytest.raises(OptionError, match="none in form with a return of at least 2"):
+    with pytest.raises(OptionError, match="none well-formed with a return of at least 2"):
         Job.resolve(replace(config, demonstration_return=2.0))

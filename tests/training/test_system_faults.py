@@ -40,7 +40,7 @@ def test_a_signal_ends_a_run_of_few_open_files_as_ctrl_c_does(tmp_path: Path) ->
     saved = max(run.states())
     assert 1 <= saved < 500
     kept = f"The state after step {saved} is saved"
-    assert way_on == f"{kept}; go on by: tokengym train --resume run"
+    assert way_on == f"{kept}; resume with: tokengym train --resume run"
 
 
 def test_a_full_disk_is_said_in_a_sentence_and_holds_no_half_written_file(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_full_disk_is_said_in_a_sentence_and_holds_no_half_written_file(tmp_pa
     assert process.exitcode == 1
     lines = printed.read_text().splitlines()
     assert "refused: Request failed: OSError: [Errno 27] File too large" in lines[-2]
-    assert lines[-1] == "No step is saved yet; go on by: tokengym train --resume run"
+    assert lines[-1] == "No step is saved yet; resume with: tokengym train --resume run"
     assert not any("Traceback" in line for line in lines)
     runs = tmp_path / "run" / "service" / "runs"
     assert [file for file in runs.rglob("*") if file.is_file() and "weights" in file.parts] == []

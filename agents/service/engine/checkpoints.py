@@ -188,7 +188,7 @@ class CheckpointStore:
                 tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
                 header = opened.metadata()
             if header["checksum"] != _checksum(header["checkpoint"], tensors):
-                raise ValueError("its checksum is another one")
+                raise ValueError("its checksum differs")
         return tensors, info
 
     def info(self, path: CheckpointPath, *, allow_expired: bool = False) -> CheckpointInfo:

@@ -99,7 +99,7 @@ class Ordering:
     def _skip_gap(self, run_id: str, queue: _Queue) -> None:
         queue.timer = None
         first = min(queue.early)
-        log.warning("%s: request %d never came, going on with %d", run_id, queue.next, first)
+        log.warning("%s: request %d never arrived, continuing with %d", run_id, queue.next, first)
         queue.next = first
         self._release(run_id, queue)
 

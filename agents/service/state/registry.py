@@ -83,7 +83,7 @@ class Registry:
             raise GoneError(f"session {session_id!r} has finished: {self._finished[session_id]}")
         if session_id not in self._sessions:
             raise UnknownResourceError(
-                f"session {session_id!r} is unknown; the service may have been started anew"
+                f"session {session_id!r} is unknown; the service may have been restarted"
             )
         session = self._sessions[session_id]
         session.last_seen = time.monotonic()
@@ -126,7 +126,7 @@ class Registry:
         if run_id not in self.runs:
             raise UnknownResourceError(
                 f"training run {run_id!r} is not held: its session ended or the service was "
-                "started anew; resume from a checkpoint"
+                "restarted; resume from a checkpoint"
             )
         return self.runs[run_id]
 
@@ -141,6 +141,6 @@ class Registry:
         if sampler_id not in self.samplers:
             raise UnknownResourceError(
                 f"sampler {sampler_id!r} is not held: its session ended or the service was "
-                "started anew; create a sampling client again"
+                "restarted; create a sampling client again"
             )
         return self.samplers[sampler_id]

@@ -108,7 +108,7 @@ def build_papers(
 
 
 def _check(recipe: Recipe) -> None:
-    """Refuse a recipe that lacks what labels and prompts need."""
+    """Refuse a recipe without the inputs that labels and prompts need."""
     if recipe.kind == "sciscinet" and recipe.texts is None:
         raise OptionError("kind='sciscinet' needs texts: its tables have no titles and abstracts")
     if recipe.kind != "jsonl" and recipe.last_year is None:

@@ -1,4 +1,4 @@
-"""Reading steps: one part of a source becomes arrays, a `.npy` file a column, an entry a record.
+"""Reading steps: a part of a source becomes arrays, one `.npy` file per column.
 
 The columns, and what later steps derive from them:
     id: digits of an OpenAlex id; of a user's papers, 64 bits of a hash of the id.
@@ -68,7 +68,7 @@ def hash_text(text: str) -> int:
 
 
 def leaks_outcome(paper_id: str, title: str, abstract: str) -> bool:
-    """Whether a text speaks of its own id, its citations or its scores: nothing to predict from."""
+    """Whether a text mentions its id, its citations or its scores, which would leak the label."""
     text = f"{title}\n{abstract}"
     own_id = rf"\b{re.escape(paper_id)}\b"
     return _OUTCOME.search(text) is not None or re.search(own_id, text) is not None
@@ -116,7 +116,7 @@ def stage_works(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, A
 
 
 def stage_papers(path: Path, root: Path, skip: bool, folder: Path) -> dict[str, Any]:
-    """Read a file of papers that are labelled already."""
+    """Read a file of papers with labels."""
     skipped: list[str] | None = [] if skip else None
     fields: dict[str, int] = {}
     rows = [
@@ -177,7 +177,7 @@ def _save_rows(folder: Path, names: Sequence[str], rows: Iterable[tuple[Any, ...
 
 
 def _describe_skipped(skipped: Sequence[str] | None, root: Path) -> dict[str, Any]:
-    """How many were skipped; the first reasons, without the place of the source."""
+    """The number of skipped records and the first reasons, without the place of the source."""
     listed = [reason.replace(f"{root}/", "") for reason in (skipped or [])[:_LISTED_REASONS]]
     more = len(skipped or []) - len(listed)
     return {

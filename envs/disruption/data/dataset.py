@@ -32,7 +32,7 @@ class PaperSet(Immutable):
         self.papers = papers
 
     def __reduce__(self) -> tuple[Callable[..., "PaperSet"], tuple[Any, ...]]:
-        """Pickle as the reading of the same files, which must not have changed."""
+        """Pickle as a reading of the same files, which must not have changed."""
         return _load, self._origin
 
 
@@ -50,7 +50,7 @@ def load_papers(paths: str | Path | Sequence[str | Path]) -> PaperSet:
 
 @lru_cache(maxsize=8)
 def _load(names: tuple[str, ...], digests: tuple[str, ...]) -> PaperSet:
-    """Read files that have these contents, once a process."""
+    """Read files that have these contents, once per process."""
     if tuple(map(_digest, names)) != digests:
         raise DataError(f"the files have changed since they were read: {', '.join(names)}")
     parts: dict[str, list[Paper]] = {split: [] for split in SPLITS}

@@ -64,7 +64,7 @@ def read_objects(path: Path, skipped: list[str] | None = None) -> Iterator[JsonO
 
 
 def scan_objects(path: Path) -> Iterator[JsonObject | Damage]:
-    """Yield the objects of a file, and in their places why some cannot be read."""
+    """Yield the objects of a file, and for unreadable ones the reason."""
     place = "0"
     try:
         with open_unpacked(path) as file:
@@ -84,7 +84,7 @@ def scan_objects(path: Path) -> Iterator[JsonObject | Damage]:
 
 
 def begins_as_json(path: Path) -> bool:
-    """Return whether a file begins as JSON objects or an array do, or is packed and damaged."""
+    """Return whether a file begins like JSON objects or an array, or is packed and damaged."""
     try:
         with open_unpacked(path) as file:
             return file.read(_CHUNK).removeprefix(_MARK).lstrip()[:1] in (b"{", b"[")

@@ -14,7 +14,7 @@ FOLDER_FORMAT = 1
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write a manifest in one move: an interruption leaves the old one, none, or the new one."""
+    """Write a manifest atomically: an interruption leaves the old one, none, or the new one."""
     part = folder / f"{MANIFEST}.part"
     text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
     part.write_text(text + "\n", encoding="utf-8")

@@ -132,7 +132,7 @@ def _find_first_records(parts: Sequence[IntArray]) -> tuple[IntArray, IntArray, 
 
 
 def _find(ids: IntArray, wanted: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """Return where each of `wanted` stands among ascending `ids`, and whether it does."""
+    """Return the position of each of `wanted` among ascending `ids`, and whether it is there."""
     if not len(ids):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
     place = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)

@@ -151,12 +151,12 @@ def rebuild_abstract(inverted_index: Mapping[str, list[int]]) -> str:
 
 
 def shorten_id(address: str) -> str:
-    """Return `W2741809807` of `https://openalex.org/W2741809807`."""
+    """Return `W2741809807` for `https://openalex.org/W2741809807`."""
     return address.rpartition("/")[2].upper()
 
 
 def parse_work_id(work_id: str) -> int | None:
-    """Return the number of a work id such as `W2741809807`, `None` of anything else."""
+    """Return the number of a work id such as `W2741809807`, `None` for anything else."""
     match = _WORK_ID.fullmatch(work_id)
     return None if match is None else int(match[1])
 

@@ -40,7 +40,7 @@ def fetch_works(
     timeout: float = 60.0,
     progress: Progress = ignore_progress,
 ) -> int:
-    """Fetch all works that match a filter, 100 a page, and return how many pages there are now.
+    """Fetch all works that match a filter, 100 per page, and return the number of pages.
 
     An interrupted fetch continues where it stopped. A key is read from the environment
     variable `OPENALEX_API_KEY`; without one the API allows next to nothing.
@@ -148,7 +148,7 @@ def _read_state(root: Path, works_filter: str) -> dict[str, Any]:
 
 
 def _write_state(root: Path, state: Mapping[str, Any]) -> None:
-    """Replace the state in one move: an interruption leaves the old one or the new one."""
+    """Replace the state atomically: an interruption leaves the old one or the new one."""
     part = root / f"{_STATE}.part"
     part.write_text(json.dumps(state), encoding="utf-8")
     part.replace(root / _STATE)

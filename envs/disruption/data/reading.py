@@ -59,7 +59,7 @@ class Stages:
         return [one for one in self._inputs if one.role == role]
 
     def run(self, stage: str, steps: Sequence[Step]) -> list[Done]:
-        """Run steps that do not need each other, in the executor."""
+        """Run independent steps in the executor."""
         return run_steps(
             self._folder, stage, steps, executor=self._executor, progress=self._progress
         )

@@ -1,4 +1,4 @@
-"""How a set of papers is made: every choice as frozen data, and the files it is made of."""
+"""The recipe of a set of papers: every choice as frozen data, and the input files."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ class Recipe:
     papers_per_file: int = 50_000
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense, by name and value."""
+        """Refuse invalid values, naming them."""
         for name, known in (
             ("kind", KINDS),
             ("target", (*LABELS, "both")),
@@ -95,14 +95,14 @@ class Recipe:
         return tuple(LABELS) if self.target == "both" else (self.target,)
 
     def arguments(self) -> dict[str, Any]:
-        """All that the set depends on besides the contents of its files, as plain JSON."""
+        """Everything the set depends on besides the contents of its files, as plain JSON."""
         fields = dataclasses.asdict(self)
         del fields["source"], fields["texts"]
         return fields
 
 
 class Input(NamedTuple):
-    """One file that a set is made of.
+    """One input file of a set.
 
     Attributes:
         role: what it holds.

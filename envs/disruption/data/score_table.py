@@ -31,7 +31,7 @@ Rows = Mapping[str, list[Any]]
 
 
 class ScoreSummary(NamedTuple):
-    """What a table of scores has in all.
+    """The totals of a table of scores.
 
     Attributes:
         records: records read; several may be of one work.
@@ -156,7 +156,7 @@ def score_works(
 
 
 def _check_tables(out: Sequence[Path]) -> None:
-    """Refuse tables that cannot be written before any work is done."""
+    """Refuse tables that cannot be written, before doing any work."""
     if not out:
         raise OptionError("name at least one file for the table of scores")
     for path in out:
@@ -236,7 +236,7 @@ def _count(rows: Rows, name: str) -> list[int]:
 
 @contextmanager
 def _open_table(path: Path) -> Iterator[Callable[[Rows], None]]:
-    """Return what writes rows into a table, which appears only once it is complete."""
+    """Return a writer of rows into a table, which appears only once it is complete."""
     part = path.with_name(path.name + ".part")
     path.parent.mkdir(parents=True, exist_ok=True)
     with _write_csv(part) if path.suffix == ".csv" else _write_parquet(part) as write:

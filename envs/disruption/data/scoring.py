@@ -29,7 +29,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """A citation graph and what else is known of its papers, by their numbers in it.
+    """A citation graph and other facts about its papers, by their numbers in it.
 
     Attributes:
         graph: who cites whom; times are publication years.
@@ -48,7 +48,7 @@ class Corpus:
 
 
 class Scored(NamedTuple):
-    """Scores and labels of eligible papers, one entry a paper.
+    """Scores and labels of eligible papers, one entry per paper.
 
     Attributes:
         number: which paper, shape (k,).
@@ -263,7 +263,7 @@ def _number_names(names: Sequence[str]) -> IntArray:
 
 
 def _clean(text: str) -> str:
-    """Put text on one line that UTF-8 can hold: JSON may spell halves of characters."""
+    """Put text on one line of valid UTF-8: JSON may spell halves of characters."""
     return " ".join(text.encode("utf-8", "replace").decode().split())
 
 
@@ -312,7 +312,7 @@ def _compute_field_medians(field: npt.NDArray[np.integer[Any]], median: FloatArr
 
 
 def _describe_references(corpus: Corpus, position: int) -> tuple[int, int, int, int]:
-    """`ReferenceFacts` of the paper at a position of the graph's order."""
+    """Return the `ReferenceFacts` of the paper at a position of the graph's order."""
     graph = corpus.graph
     cited = np.asarray(graph.cited[graph.starts[position] : graph.starts[position + 1]])
     number = graph.order[cited]

@@ -1,4 +1,4 @@
-"""Which papers make up a set: one of each text, split by time and by paper, classes balanced."""
+"""The selection of papers: one of each text, split by time and by paper, classes balanced."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, get_args
@@ -19,7 +19,7 @@ LEFT_OUT = -1
 
 
 class Candidates(NamedTuple):
-    """What the selection needs to know of labelled papers, one entry a paper.
+    """What the selection needs to know about labelled papers, one entry per paper.
 
     Attributes:
         key: a number that names the paper, distinct, shape (k,).
@@ -125,7 +125,7 @@ def _find_usable(papers: Candidates, dropped: dict[str, int]) -> BoolArray:
 
 
 def _choose_test_year(years: IntArray, window: int, asked: int | None) -> int:
-    """Return the year that brings `test` nearest to its share, the later one of equals."""
+    """Return the year that brings `test` nearest to its share, in a tie the later one."""
     best: tuple[float, int] | None = None
     for year in np.unique(years)[::-1].tolist() if asked is None else [asked]:
         test, train = int((years >= year).sum()), int((years < year - window).sum())
@@ -139,7 +139,7 @@ def _choose_test_year(years: IntArray, window: int, asked: int | None) -> int:
 
 
 def _explain_split(years: IntArray, window: int, asked: int | None) -> str:
-    """Return why papers of these years cannot be split, and which settings would do."""
+    """Return why papers of these years cannot be split, and which settings would work."""
     if not len(years):
         return "no paper has a label and a text of its own: there is nothing to split"
     first, last = int(years.min()), int(years.max())

@@ -1,4 +1,4 @@
-"""What a source is, seen by its records, whatever its files are called."""
+"""Detecting the kind of a source by its records, whatever its files are called."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -70,7 +70,7 @@ def detect_kind(source: Path) -> Kind:
 
 
 def find_files(source: Path, content: Literal["works", "papers"]) -> Found:
-    """Find the files of a source that hold works or papers; damaged ones are among them.
+    """Find the files of a source that hold works or papers, damaged ones included.
 
     A snapshot of OpenAlex has its parts, newest first; other files come in the order of their
     names.

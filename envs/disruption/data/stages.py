@@ -45,7 +45,7 @@ _LABEL_COLUMNS = ("number", "year", "field", "disruption", "novel")
 
 
 class Labelled(NamedTuple):
-    """Papers that have labels, before any is selected.
+    """Labelled papers, before selection.
 
     Attributes:
         numbered: result of `number_papers`.
@@ -71,7 +71,7 @@ def label(stages: Stages) -> Labelled:
 
 
 def _label_papers(stages: Stages) -> Labelled:
-    """Label papers that have labels already: keep them, or rank by CD if the rule asks for it."""
+    """Label papers that have labels: keep them, or rank by CD if the rule says so."""
     recipe = stages.recipe
     papers = stages.read("papers")
     numbered = number_records(stages, [(papers, PAPER_COLUMNS)], papers, None)
@@ -175,7 +175,7 @@ def _stage_labels(numbered: Path, rule: LabelRule, share: float, folder: Path) -
 def _stage_year(
     graph: Path, numbered: Path, year: int, options: dict[str, Any], folder: Path
 ) -> None:
-    """Write the scores and labels of one year, a column a field of `Scored`."""
+    """Write the scores and labels of one year, one column per field of `Scored`."""
     article, venue, field = load_columns(numbered, "article", "venue", "field")
     novelty = None
     if (numbered / "tenth.npy").exists():
@@ -188,7 +188,7 @@ def _stage_year(
 def _stage_selection(
     recipe: Recipe, numbered: Path, labels: Sequence[Path], folder: Path
 ) -> dict[str, Any]:
-    """Write a row a selected paper: row of its part, split, and which entry of which labels."""
+    """Write a row per selected paper: row of its part, split, and which entry of which labels."""
     key, title, abstract, leaks, part, row = load_columns(
         numbered, "id", "title", "abstract", "leaks", "part", "row"
     )

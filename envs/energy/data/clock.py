@@ -1,4 +1,4 @@
-"""The clock of a plain file: its step, and what interrupts it (gaps, changes of clocks)."""
+"""The clock of a plain file: its step, gaps and clock changes."""
 
 import itertools
 from collections import Counter
@@ -63,7 +63,7 @@ def _minutes_of_day(times: Sequence[datetime]) -> list[int]:
 
 
 def _interruption(earlier: datetime, later: datetime, step: timedelta, row: Row) -> str:
-    """Return why two rows do not follow each other; empty if they do."""
+    """Return why two rows are not consecutive; empty if they are."""
     wall = later.replace(tzinfo=None) - earlier.replace(tzinfo=None)
     passed = later - earlier
     changes = (

@@ -40,7 +40,7 @@ _KNOWN = (
 
 @dataclass
 class _Files:
-    """What the files hold together.
+    """The columns of all files together.
 
     Attributes:
         columns: by field of `TimeSeries`, its numbers; NaN where one is missing.
@@ -73,7 +73,7 @@ class _Files:
 def read(
     paths: Source | Sequence[Source], *, first_hour: int = 24, most_load: float = LARGEST_LOAD
 ) -> TimeSeries:
-    """Read files of any of the formats, told apart by their columns, in any order.
+    """Read files in any of the formats, recognised by their columns, in any order.
 
     Args:
         paths: one plain CSV; CityLearn's building or weather, maybe with pricing and carbon
@@ -145,7 +145,7 @@ def _kind_of(table: Table, found: _Files) -> tuple[str, Callable[[Table, _Files]
 
 
 def _read_plain(table: Table, found: _Files) -> None:
-    """`time,load_kw,pv_kw,price_import,price_export,grid_up`, maybe `carbon_kg_per_kwh`."""
+    """`time,load_kw,pv_kw,price_import,price_export,grid_up`, optionally `carbon_kg_per_kwh`."""
     for name, title in zip(_FIELDS, _PLAIN, strict=True):
         found.add(name, table, _numbers(table, title))
     if table.has(_PLAIN_CARBON):
@@ -158,7 +158,7 @@ def _read_plain(table: Table, found: _Files) -> None:
 
 
 def _read_building(table: Table, found: _Files) -> None:
-    """`hour` (1 to 24), a load in kWh, sun in W per kW of panels, maybe `power_outage`."""
+    """`hour` (1 to 24), a load in kWh, sun in W per kW of panels, optionally `power_outage`."""
     yields = _numbers(table, "solar_generation")
     most = max((value for value in yields if not math.isnan(value)), default=0.0)
     if most > _LARGEST_YIELD or 0.0 < most < 2.0:
@@ -249,7 +249,7 @@ def _read_grid(table: Table, found: _Files) -> None:
 
 
 def _count_hours(table: Table, found: _Files) -> None:
-    """Take the hours from the unnamed first column, if there is one; a hole in it is a gap."""
+    """Take the hours from the unnamed first column, if there is one; a missing hour is a gap."""
     numbers = table.numbers("") if not table.header[0] else []
     numbers = numbers or [float(row) for row in range(len(table.rows))]
     minutes_of_day = [int(60 * number) % _DAY for number in numbers]

@@ -1,4 +1,4 @@
-"""What was made of a user's files: how many rows, which were left out and why, what was assumed."""
+"""The report on a user's files: rows read, rows left out and why, assumptions made."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

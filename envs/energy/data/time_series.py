@@ -1,4 +1,4 @@
-"""Time series from a user's files: what happened over many days, checked, in windows."""
+"""Time series from a user's files: many days, checked and cut into windows."""
 
 import bisect
 import hashlib
@@ -30,7 +30,7 @@ _DECIMALS = {"price": 3, "resale": 3, "carbon": 4}
 
 @dataclass(frozen=True)
 class TimeSeries(Immutable):
-    """Columns of equal length, one entry a step; an empty column is missing.
+    """Columns of equal length, one entry per step; an empty column is missing.
 
     Attributes:
         start: minute of the day at which the first entry begins.
@@ -87,7 +87,7 @@ class TimeSeries(Immutable):
         return (minute + (at - first) * self.minutes) % _DAY
 
     def windows(self, level: Level) -> Windows:
-        """Return the windows that a level can play, dealt to the splits by a hash of the contents.
+        """Return the windows that a level can play, assigned to splits by a hash of the contents.
 
         Raises:
             DataError: if the step is another, a column is missing, or fewer than three windows fit.
@@ -285,7 +285,7 @@ def _decimals(name: str) -> int:
 
 
 def _objection(name: str, value: float, most_load: float) -> str:
-    """Return why a number is refused in a column; empty if it is not."""
+    """Return why a number is refused in a column; empty if it is accepted."""
     if name == "up":
         return "" if value in (0.0, 1.0) else "the grid is up (1) or down (0)"
     if name == "outside":

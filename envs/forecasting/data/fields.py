@@ -158,7 +158,7 @@ def probability(value: object, name: str) -> float:
 
 
 def structured(value: object, name: str) -> object:
-    """Return a structured value; text is read as JSON or a Python literal, and never run.
+    """Return a structured value; text is parsed as JSON or a Python literal, never executed.
 
     Raises:
         RowError: if it is blank, or text that is neither.

@@ -1,4 +1,4 @@
-"""Record to instance, and instance to question: what may be shown of a record.
+"""From record to instance to question: what may be shown of a record.
 
 The instance holds what is shown and nothing else: no closing time ever, prices only if asked for.
 """

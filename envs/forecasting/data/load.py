@@ -1,7 +1,7 @@
 """From a user's files to records in splits, with every guard against leaking the answer.
 
 A row that cannot be used is reported and the rest is used. Guards: sources dated after the snapshot
-are refused, questions asked when the answer was out are rejected, repeats are merged, and what is
+are refused, questions asked when the answer was known are rejected, repeats are merged, and what is
 left is split by event and time. What may be shown of a record is decided in `instance.py`.
 """
 
@@ -45,12 +45,12 @@ class Dataset(Immutable):
         self.ordered = any(record.ordered for part in records.values() for record in part)
 
     def __reduce__(self) -> tuple[Callable[..., "Dataset"], tuple[Any, ...]]:
-        """Pickle as the reading of the same files, which must not have changed."""
+        """Pickle as a reading of the same files, which must not have changed."""
         return _load, self._origin
 
 
 def load_dataset(paths: str | Path | Sequence[str | Path], cutoff: str | None = None) -> Dataset:
-    """Read files of resolved questions; the fields of a row tell its format.
+    """Read files of resolved questions; the fields of a row determine its format.
 
     Args:
         paths: a file, a folder of them, or several of either.
@@ -70,7 +70,7 @@ def load_dataset(paths: str | Path | Sequence[str | Path], cutoff: str | None = 
 
 @lru_cache(maxsize=8)
 def _load(names: tuple[str, ...], cutoff: str | None, digests: tuple[str, ...]) -> Dataset:
-    """Read files that have these contents; read once a process."""
+    """Read files that have these contents, once per process."""
     if tuple(map(_digest, names)) != digests:
         raise DataError(f"the files have changed since they were read: {', '.join(names)}")
     moment_of_cutoff = _cutoff(cutoff)
@@ -110,7 +110,7 @@ def _load(names: tuple[str, ...], cutoff: str | None, digests: tuple[str, ...]) 
 
 
 def _files(path: Path) -> list[Path]:
-    """Return the files of a folder, whatever they are called; a file itself."""
+    """Return the files of a folder, whatever they are called, or the file itself."""
     if not path.is_dir():
         return [path]
     return sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")

@@ -1,4 +1,4 @@
-"""Reading the rows of a Parquet file, with pyarrow of the extra `data`."""
+"""Reading the rows of a Parquet file, with pyarrow from the extra `data`."""
 
 from collections.abc import Iterator
 from datetime import date

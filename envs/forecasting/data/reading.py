@@ -70,7 +70,7 @@ class Reading:
                 self._add(parsed, place)
 
     def repeats(self) -> Iterator[tuple[datetime, ...]]:
-        """Yield when each question that was asked several times was asked."""
+        """Yield the times at which each repeated question was asked."""
         return (tuple(times) for times in self._snapshots.values() if len(times) > 1)
 
     def usable(self) -> list[Record]:
@@ -102,7 +102,7 @@ class Reading:
         if record.asked_at >= record.closed_at:
             asked, closed = record.asked_at.isoformat(), record.closed_at.isoformat()
             self.asked_late += 1
-            self._reject(place, f"asked when the answer was out: at {asked}, out at {closed}")
+            self._reject(place, f"asked at {asked}, when the answer was already known, at {closed}")
             return
         record = self._sanitised(record, place)
         key = (record.event, _folded(record.question), tuple(map(_folded, record.labels)))

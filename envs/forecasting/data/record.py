@@ -1,4 +1,4 @@
-"""A resolved question as it stood when it was asked, whatever file it came from."""
+"""A resolved question as of the time it was asked, whatever file it came from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -34,7 +34,7 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Leaks:
-    """What would have told the answer, or joined train and test, without the guards.
+    """What would have leaked the answer, or joined train and test, without the guards.
 
     Attributes:
         late_sources: sources dated after their question was asked; left out.
@@ -44,7 +44,7 @@ class Leaks:
             earlier than the schedule or there is none; never shown.
         asked_late: questions that were asked when the answer was out; rejected.
         straddling: questions asked on both sides of the cutoff; only the first time is kept.
-        repeated: questions of train that test asks again for the same date; dropped.
+        repeated: training questions that test repeats for the same date; dropped.
     """
 
     late_sources: int
@@ -104,7 +104,7 @@ class DataReport:
 
 
 def count_kinds(rejections: Sequence[Rejection]) -> Sequence[tuple[int, Rejection]]:
-    """Return how many there are of each kind, most first, each with its first rejection."""
+    """Return the number of each kind, the commonest first, each with its first rejection."""
     first: dict[str, Rejection] = {}
     for rejection in rejections:
         first.setdefault(rejection.kind, rejection)

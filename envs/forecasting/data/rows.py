@@ -35,7 +35,7 @@ _PARQUET = b"PAR1"
 
 
 class Found(NamedTuple):
-    """A row of a file, or why there is none.
+    """A row of a file, or the reason if there is none.
 
     Attributes:
         number: number of the row in the file, from 1, without a header.
@@ -51,7 +51,7 @@ class Found(NamedTuple):
 
 
 def read_rows(path: Path) -> Iterator[Found]:
-    """Yield the rows of a file, whose first bytes tell its format.
+    """Yield the rows of a file, whose first bytes determine its format.
 
     Raises:
         DataError: if the file cannot be read.

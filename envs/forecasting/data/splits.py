@@ -1,4 +1,4 @@
-"""Splitting by event and time: what is trained on was over before what is tested on was asked.
+"""Splitting by event and time: training questions were resolved before test ones were asked.
 
 Train holds the events closed before the cutoff, test those first seen on or after it; an event open
 across the cutoff is in neither. All questions on an event stay together. Validation is the last
@@ -36,7 +36,7 @@ class Splits(NamedTuple):
         records: train in an order that mixes times, validation and test in order of time.
         crossing: the events that were open across the cutoff.
         cutoff: the moment that separates train from test; `None` if the split is by event alone.
-        repeated: questions of train that test asks again for the same date.
+        repeated: training questions that test repeats for the same date.
     """
 
     records: Mapping[str, tuple[Record, ...]]
@@ -97,7 +97,7 @@ def _split_by_event(events: Sequence[Event]) -> Splits:
 
 
 def best_cutoff(events: Sequence[Event]) -> datetime:
-    """Return the first sight of an event that best leaves four training events to one for test.
+    """Return the first time of an event that best splits events four to one.
 
     Among the moments at which an event was first seen it takes the one with the largest
     min(train / 4, test): dropping few events and giving each side its share. Where no moment
@@ -130,13 +130,13 @@ def _questions(events: Sequence[Event]) -> list[Record]:
 
 
 def _words(record: Record) -> tuple[str, ...]:
-    """Return what a question says, apart from its dates."""
+    """Return the words of a question, without its dates."""
     texts = (record.question, record.background, *record.labels)
     return tuple(" ".join(text.casefold().split()) for text in texts)
 
 
 def _dated_words(record: Record) -> tuple[str, ...] | None:
-    """Return what a question says and for when; `None` without a date, as it may recur."""
+    """Return the words of a question with its date; `None` without a date, as it may recur."""
     by = record.resolves_by
     return None if by is None else (by.isoformat(), *_words(record))
 
@@ -146,5 +146,5 @@ def _in_time(record: Record) -> tuple[datetime, str, str, str]:
 
 
 def _mixed(record: Record) -> bytes:
-    """Order by a hash: consecutive Tasks of a batch should not be on one week's events."""
+    """Order by a hash, so that the Tasks of a batch are not all on one week's events."""
     return hashlib.sha256(f"{record.event}\n{record.key}".encode()).digest()

@@ -1,4 +1,4 @@
-"""Numeric questions read as thresholds: the number falls in one of the ranges between them.
+"""Numeric questions as thresholds: the number falls in one of the ranges between them.
 
 The ranges are ordered outcomes. The ranked probability score of a forecast over them is the mean
 Brier score of the yes/no questions whether the number is above each threshold.

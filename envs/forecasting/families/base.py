@@ -1,4 +1,4 @@
-"""A family of questions: functions that draw what is shown, word it, and compute its odds.
+"""A family of questions: functions that draw the facts, word them, and compute the odds.
 
 A family never keeps the hidden parameter it drew: `latent` draws one anew from its posterior given
 what is shown. The pair has the same joint law, and two equal questions are then one instance.

@@ -1,4 +1,4 @@
-"""Counts a day under conditions that change the rate by factors no question states.
+"""Daily counts under conditions that change the rate by factors no question states.
 
 The rate of a day is the plant's own rate, with a Gamma prior, times the factor of the day's
 weather. The posterior of its own rate is Gamma, the law of the next day negative binomial.
@@ -80,7 +80,7 @@ def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
 
 
 def _empirical(shown: Shown) -> Forecast:
-    """Return the odds at the mean of the days of tomorrow's weather; one half if there are none."""
+    """Return the odds at the mean of days with tomorrow's weather; one half if there are none."""
     *past, following = shown["weather"]
     alike = [n for name, n in zip(past, shown["counts"], strict=True) if name == following]
     if not alike:

@@ -1,4 +1,4 @@
-"""Counts a day, Poisson with a Gamma prior on the rate: will the next days bring more than c?
+"""Daily counts, Poisson with a Gamma prior on the rate: will the next days exceed c?
 
 The predictive law of the sum of further days is negative binomial.
 """

@@ -1,4 +1,4 @@
-"""Numbers that families ask a threshold of, to be asked for in other ways on the same facts."""
+"""Numbers whose thresholds families ask about, for other questions on the same facts."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ _SEEDS = 2**63
 
 
 class Quantity(NamedTuple):
-    """A number that a family of yes/no questions asks whether it exceeds a threshold.
+    """A number of which a family of yes/no questions asks whether it exceeds a threshold.
 
     Attributes:
         name: what it is called in names of families.

@@ -1,4 +1,4 @@
-"""Numeric questions read as thresholds: in which of several ranges will a number fall?
+"""Numeric questions as thresholds: in which of several ranges will a number fall?
 
 The ranges are ordered outcomes, three to five of them.
 """

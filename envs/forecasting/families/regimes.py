@@ -1,4 +1,4 @@
-"""Counts a day whose rate changes without notice: will the next day bring more than c?
+"""Daily counts whose rate changes without notice: will the next day bring more than c?
 
 Each day the rate is drawn anew with chance h, from a Gamma prior. The law of the days since the
 last change follows by recursion over the days (Adams and MacKay 2007), exactly: the days of a run

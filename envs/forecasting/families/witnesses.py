@@ -79,7 +79,7 @@ def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
 
 
 def _empirical(shown: Shown) -> Forecast:
-    """Return the odds if all who do not copy were alike, and right more often than not."""
+    """Return the odds if all who do not copy were equally reliable, and mostly right."""
     says = shown["says"]
     base = math.log(shown["base"] / (100.0 - shown["base"]))
     return yes(1.0 / (1.0 + math.exp(-base - _TRUST * (2 * sum(says) - len(says)))))

@@ -1,4 +1,4 @@
-"""Instances of order batching as orders of a floor of aisles, whatever file they come from."""
+"""Instances of order batching as orders on a floor of aisles, whatever file they come from."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ class Listed(NamedTuple):
 
 
 def order_book(path: Source, layout: AisleLayout, listed: Sequence[Listed]) -> OrderBook:
-    """Return the orders that lie on the floor; an order is worth its units.
+    """Return the orders on the floor; an order is worth its number of units.
 
     If every order went alone, in the order of the file, in S-shape, the last would be back at a
     time of which `HASTE` is the last due date. The others, and arrivals, keep their ratios to it.
@@ -127,7 +127,7 @@ def _on_the_floor(
 
 
 def _steps(layout: AisleLayout, units: Mapping[str, int]) -> int:
-    """Return the time of a trip of one order, in steps: the walk in S-shape, and one a unit."""
+    """Return the time of a trip of one order, in steps: the S-shape walk, and one per unit."""
     floor, here, steps = walks(layout), 0, sum(units.values())
     for slot in s_shape(list(units)):
         steps += floor.steps[here][floor.number[slot]]

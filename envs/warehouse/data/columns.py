@@ -1,4 +1,4 @@
-"""Columns of the files: how they are called, which kind of file has them, and rows under them."""
+"""Columns of the files: their names, which kind of file has them, and rows under them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -63,7 +63,7 @@ def kind_of(path: Source) -> str:
 
 
 def describe(path: Source) -> str:
-    """Say what a file of no known kind lacks: the columns of the kind it is nearest to."""
+    """Return what a file of no known kind lacks: the columns of the kind it is nearest to."""
     first = next(iter(read_text(path).strip().splitlines()), "")
     columns = [column_name(cell) for cell in first.split(",")]
     kind = max(KINDS, key=lambda name: -len(_missing(columns, KINDS[name])))

@@ -1,4 +1,4 @@
-"""Reading where articles lie: a map of the floor, and a slot an article."""
+"""Reading where articles are: a map of the floor, and one slot per article."""
 
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ def read_layout(path: Source) -> MapLayout:
 
 
 def read_slots(path: Source, layout: Layout | None = None) -> tuple[Layout, dict[str, Slot]]:
-    """Read where every article lies.
+    """Read the slot of every article.
 
     Args:
         path: a CSV with the columns `sku,aisle,row,qty`.

@@ -30,7 +30,7 @@ _LONGEST_TEXT = 300
 
 @dataclass(frozen=True)
 class Instance(Immutable):
-    """One instance: an article with its past, its future and what it costs.
+    """One instance: an article with its past, its future and its costs.
 
     Attributes:
         name: its folder, and its article where a folder has several.
@@ -113,7 +113,7 @@ class InventoryBench(Immutable):
         return by_split((windows[numbers[self.instances[at].demand]], Entry(at)) for at in fits)
 
     def instance(self, _rng: np.random.Generator, _level: Level, entry: Entry) -> dict[str, Any]:
-        """Return an instance without what happens in it."""
+        """Return an instance without its outcomes."""
         found = self.instances[entry.start]
         return {
             "mode": "supply",
@@ -159,7 +159,7 @@ def read_inventory_bench(folder: Source) -> InventoryBench:
 
 
 def _instances(name: str, train: Path, test: Path) -> list[Instance]:
-    """Read the instances of a folder, one an article."""
+    """Read the instances of a folder, one per article."""
     for path in (train, test):
         if read_text(path).startswith(_POINTER):
             raise DataError(f"{path}: a Git LFS pointer, not the file; run git lfs pull")

@@ -50,7 +50,7 @@ def read_jobprp(layout_path: Source, orders_path: Source) -> OrderBook:
 
 
 def _orders(path: Source) -> Iterator[Listed]:
-    """Yield the orders of a file; one of no articles ends it."""
+    """Yield the orders of a file; one without articles ends it."""
     lines = [
         (number, line.strip())
         for number, line in enumerate(read_text(path).splitlines(), start=1)

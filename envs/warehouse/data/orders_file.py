@@ -15,7 +15,7 @@ _DAY_MINUTES = 24 * 60
 
 
 def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) -> OrderBook:
-    """Read orders with where their articles lie.
+    """Read orders with the slots of their articles.
 
     Args:
         path: a CSV with the columns `order_id,release_min,due_min,sku,qty,value`; times are whole
@@ -62,7 +62,7 @@ def _moment(row: Row, column: str) -> Moment:
 
 
 def _time(row: Row, column: str, kind: str) -> int:
-    """Return a time in minutes; `kind` is how the file's first one is written."""
+    """Return a time in minutes; `kind` is the format of the file's first one."""
     moment = _moment(row, column)
     if moment.kind != kind:
         other = {"number": "whole minutes", "time": "timestamps", "zoned": "timestamps with zones"}

@@ -1,4 +1,4 @@
-"""Reading a user's own files, told apart by their first lines. Refusals name file, line and reason.
+"""Reading a user's own files, recognised by their first lines. Errors name file, line, reason.
 
 - A layout: text in the characters of RWARE's layouts (https://github.com/semitable/robotic-warehouse),
   `x` shelf, `g` goal, `.` walkway; blanks are dropped, capitals allowed.
@@ -30,7 +30,7 @@ _SHOWN = 3
 
 
 def read(paths: Source | Sequence[Source]) -> Records:
-    """Read files of demand, or of slots and orders, told apart by their first lines; or a folder.
+    """Read files of demand, or of slots and orders, recognised by their first lines; or a folder.
 
     What a file holds that cannot be used is left out, with a warning; `refused` of the records
     lists it.

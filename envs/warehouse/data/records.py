@@ -27,7 +27,7 @@ _SHOWN = 3
 
 
 class Entry(NamedTuple):
-    """What one Task of a user's data is made of.
+    """The data of one Task.
 
     Attributes:
         start: the first order or period of its window.
@@ -204,7 +204,7 @@ class Records(Protocol):
         ...
 
     def entries(self, level: Level) -> Entries:
-        """Return what a level's Tasks are made of, by split.
+        """Return the data of a level's Tasks, by split.
 
         Raises:
             DataError: if the level plays other data, or a split would be empty.
@@ -212,7 +212,7 @@ class Records(Protocol):
         ...
 
     def instance(self, rng: np.random.Generator, level: Level, entry: Entry, /) -> dict[str, Any]:
-        """Return the instance of an entry; what the data do not have is drawn."""
+        """Return the instance of an entry; what the data lack is drawn."""
         ...
 
     def outcomes(self, at: int, instance: Mapping[str, Any], /) -> Any:
@@ -221,7 +221,7 @@ class Records(Protocol):
 
 
 def by_split(entries: Iterable[tuple[str, Entry]]) -> Entries:
-    """Return entries by the split that each comes with."""
+    """Return entries by their given splits."""
     found: dict[str, list[Entry]] = {split: [] for split in SPLITS}
     for split, entry in entries:
         found[split].append(entry)
@@ -229,7 +229,7 @@ def by_split(entries: Iterable[tuple[str, Entry]]) -> Entries:
 
 
 def refuse_all(path: Source, what: str, refused: Sequence[Refusal]) -> str:
-    """Say that a file has nothing that can be used, and why."""
+    """Raise an error that a file has nothing usable, with the reasons."""
     reasons = "; ".join(refusal.reason for refusal in refused[:_SHOWN])
     more = f"; and {len(refused) - _SHOWN} others" if len(refused) > _SHOWN else ""
     return f"{path}: no {what} is left: {reasons}{more}"

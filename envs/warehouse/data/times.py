@@ -13,7 +13,7 @@ _FORMS = "a whole number, a time like 2024-05-03 08:15, a date, a month or an IS
 
 
 class Moment(NamedTuple):
-    """A time as a file writes it.
+    """A time as written in a file.
 
     Attributes:
         kind: `number`, `time` (without a time zone), `zoned`, `month` or `week`.
@@ -59,7 +59,7 @@ def _monday(cell: str, year: int, week: int) -> int:
 
 
 class Calendar:
-    """Periods of a file as whole numbers that follow each other.
+    """Periods of a file as consecutive whole numbers.
 
     Timestamps and dates follow each other in steps of their greatest common divisor, so days,
     weeks that begin on any day, and hours are found by themselves; dates that are all the first of
@@ -83,7 +83,7 @@ class Calendar:
             self._step = math.gcd(*(count - counts[0] for count in counts)) or _DAY_MINUTES
 
     def number(self, moment: Moment) -> int:
-        """Return the number of a period; the earliest of the file has 0, one that counts itself."""
+        """Return the number of a period: itself if it is one, else counted from the earliest."""
         if self._kind == "number":
             return moment.at
         if self._monthly:

@@ -31,7 +31,7 @@ def daily_plans(shop: Shop) -> list[Plan]:
 
 
 def upper_bound(shop: Shop, plans: Sequence[Plan]) -> float:
-    """Return a value that no policy exceeds; the docstring of the module has the proof.
+    """Return a value that no policy exceeds; the module docstring has the proof.
 
     Args:
         shop: the shop.

@@ -78,7 +78,7 @@ class Plan(NamedTuple):
 
 
 class _Label(NamedTuple):
-    """One way to ship a set, and how it came about. Labels are ranked as tuples.
+    """One way to ship a set, and how it was reached. Labels are ranked as tuples.
 
     Attributes:
         free: when each picker is free, ascending.
@@ -113,7 +113,7 @@ class _Outlook(NamedTuple):
     stocked_S: BoolArray
 
     def hope(self, shipped: IntArray, time: IntArray) -> FloatArray:
-        """Return a bound of what all orders outside the sets `shipped` add from `time` on."""
+        """Return a bound on what all orders outside the sets `shipped` add from `time` on."""
         hope: FloatArray = (self.hope_UN[time] * self.open_SN[shipped]).sum(axis=-1)
         return hope
 

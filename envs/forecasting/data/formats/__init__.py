@@ -1,1 +1,1 @@
-"""One module a format; each turns a row into the questions it holds."""
+"""One module per format; each turns a row into the questions it holds."""

@@ -24,7 +24,7 @@ class Pairing:
         self._resolutions: list[tuple[Row, Place]] = []
 
     def take(self, row: Row, place: Place) -> bool:
-        """Keep a row if it is of this format; return whether it is.
+        """Keep a row if it is in this format; return whether it is.
 
         Raises:
             RowError: if it is a question that cannot be joined.
@@ -38,7 +38,7 @@ class Pairing:
         return True
 
     def joined(self) -> Iterator[tuple[Parsed, Place]]:
-        """Yield the question of every resolution, or why there is none."""
+        """Yield the question of every resolution, or the reason if there is none."""
         answered = set()
         for row, place in self._resolutions:
             try:

@@ -1,4 +1,4 @@
-"""The plain format: `{id, question, background, asked_at, resolves_at, outcome}`, one a row.
+"""The plain format: `{id, question, background, asked_at, resolves_at, outcome}`, one per row.
 
 Optional fields: `event`; `closed_at`, when the answer was out, if not at `resolves_at`; `outcomes`,
 the names where there are several (`outcome` is then one of them or its index), with `ordered` true

@@ -21,7 +21,7 @@ def recognises(row: Row) -> bool:
 
 
 def records(row: Row) -> list[Parsed]:
-    """Return the questions a snapshot holds, one a market.
+    """Return the questions a snapshot holds, one per market.
 
     Raises:
         RowError: if a cell is missing or unusable.
@@ -97,7 +97,7 @@ def _prices(row: Row) -> Mapping[str, object]:
 
 
 def _price(data: object) -> tuple[float, float] | None:
-    """Return the last price, or else the middle of what yes is bid and asked at.
+    """Return the last price, or else the middle of the bid and ask prices of yes.
 
     Whole numbers are cents, as the exchange quotes them; anything else is a share of one.
     """

@@ -1,4 +1,4 @@
-"""Shared by formats whose questions stand alone, without a schedule known when asked."""
+"""Shared by formats whose questions are independent, without a schedule known when asked."""
 
 from datetime import datetime
 
