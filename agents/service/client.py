@@ -1,4 +1,4 @@
-"""Run the service as a child process: start it, wait for it, watch it and stop it.
+"""Run the service as a child process: start it, wait for it, monitor it and stop it.
 
 The SDK takes a refused connection for a transient failure and retries for five minutes or more.
 When the child crashes, the parent therefore listens at the same address and answers every request
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import IO, Any, Protocol
 
     class ServiceProcess(Protocol):
-        """What a `LocalService` needs of its child process: the part of `subprocess.Popen`."""
+        """The part of `subprocess.Popen` that a `LocalService` uses."""
 
         pid: int
         stdout: IO[bytes] | None
@@ -62,7 +62,7 @@ LOG_TAIL = 2000
 def spawn(
     arguments: Sequence[str], environment: Mapping[str, str], log: IO[bytes]
 ) -> ServiceProcess:
-    """Start `python -m tokengym.agents.service` as a child in a session of its own.
+    """Start `python -m tokengym.agents.service` as a child in its own session.
 
     Args:
         arguments: the command's options and values.

@@ -96,7 +96,7 @@ class ServiceConfig:
 
 
 def check_model_directory(directory: Path, *, trust_remote_code: bool = False) -> None:
-    """Check that `directory` may hold a model, and no code to run, without loading torch.
+    """Check that `directory` can hold a model, and no code to run, without loading torch.
 
     Raises:
         ModelDirectoryError: if it holds no model, or code that is not trusted.

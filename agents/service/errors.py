@@ -9,7 +9,7 @@ from typing import ClassVar
 
 
 class ServiceError(Exception):
-    """Base of every error the service raises on purpose."""
+    """Base of every error the service raises deliberately."""
 
     status: ClassVar[int] = 500
 
@@ -27,7 +27,7 @@ class UnauthorizedError(ServiceError, PermissionError):
 
 
 class ForbiddenError(ServiceError, PermissionError):
-    """The request comes from a site that has no business here."""
+    """The request comes from a foreign site."""
 
     status = 403
 
@@ -39,7 +39,7 @@ class TooLargeError(ServiceError, ValueError):
 
 
 class TooSlowError(ServiceError, TimeoutError):
-    """The body did not come in time; the SDK sends it again."""
+    """The body did not arrive in time; the SDK sends it again."""
 
     status = 408
 

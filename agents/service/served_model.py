@@ -1,4 +1,4 @@
-"""One served model with everything that runs on it: training, sampling and the weights between."""
+"""One served model with everything that runs on it: training, sampling and its weights."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Training jobs: settings, run folder, watching, evaluation before and after, report."""
+"""Training jobs: settings, run folder, monitoring, evaluation before and after, report."""

@@ -1,4 +1,4 @@
-"""What a step learns from: estimator, credit, filter and denominator, and which loop has them."""
+"""What a step learns from: estimator, credit, filter and denominator; which loop supports it."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -17,7 +17,7 @@ Denominator = Literal["all", "live"]
 
 @dataclass(frozen=True)
 class Algorithm:
-    """What is made of a step's groups.
+    """How a step learns from its groups.
 
     A group is *dead* if what its rollouts are compared by spreads no more than `min_spread`: the
     returns (with `remax`, the greedy rollout's among them), or with credit by turn what is compared
@@ -51,7 +51,7 @@ class Algorithm:
     denominator: Denominator = "all"
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be done, by name and value."""
+        """Refuse unsupported settings, naming them."""
         for name, allowed in (
             ("estimator", Estimator),
             ("credit", Credit),
@@ -77,7 +77,7 @@ class Algorithm:
             )
 
     def beyond_cookbook(self) -> list[str]:
-        """Return the names of the choices that the cookbook's loop does not support.
+        """Return the names of the settings that the cookbook's loop does not support.
 
         It centres the returns of every group. Its one filter, `remove_constant_reward_groups`, is
         `drop` by exact equality; it counts nothing.

@@ -1,4 +1,4 @@
-"""Collapse: a run that learns no more, named with its cause and with what to try."""
+"""Collapse: a run that has stopped learning, with its cause and what to try."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Collapse:
 
 @dataclass(frozen=True)
 class _Cause:
-    """Something that ails replies.
+    """A fault of replies.
 
     Attributes:
         share: the share of a step's replies that it ails.
@@ -68,7 +68,7 @@ _CAUSES = (
 
 
 def find_collapse(rows: Sequence[StepRow], patience: int) -> Collapse | None:
-    """Return the collapse that the last `patience` steps amount to, or `None`.
+    """Return the collapse that the last `patience` steps show, or `None`.
 
     A step is without signal if the returns of all its groups tie; if most do and most replies
     suffer from one known cause; or if the policy gives one reply to everything.
@@ -108,5 +108,5 @@ def _without_signal(row: StepRow) -> bool:
 
 
 def _cause(row: StepRow) -> _Cause | None:
-    """Return what ails most replies of a step: the first of those that do, in order."""
+    """Return the first fault, in order, that most replies of a step share."""
     return next((cause for cause in _CAUSES if cause.share(row) >= _CAUSE), None)

@@ -1,4 +1,4 @@
-"""What a user asks a training job to be: plain data that a run folder holds as JSON."""
+"""The settings of a training job: plain data that a run folder holds as JSON."""
 
 import json
 import math
@@ -50,7 +50,7 @@ _NOT_NEGATIVE = (*_TEMPERATURES, "kl", *_COUNTS)
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """One training job, as it was asked for. `Job.resolve` makes what the names stand for.
+    """The settings of one training job. `Job.resolve` resolves its names.
 
     Attributes:
         world: id of the world.
@@ -215,7 +215,7 @@ class TrainConfig:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read what was written of a configuration.
+        """Read a configuration from its JSON.
 
         Raises:
             OptionError: if a field is unknown, missing, of a wrong type or not allowed.
@@ -274,7 +274,7 @@ class TrainConfig:
 
     @property
     def rolls_out(self) -> bool:
-        """Whether steps train on rollouts of the policy, and not on data that is there before."""
+        """Whether steps train on rollouts of the policy, not on existing data."""
         return not self.sft and self.dpo is None
 
     def _check_loop(self) -> None:
@@ -301,7 +301,7 @@ class TrainConfig:
             raise OptionError(f"warm_start={self.warm_start} does not go with {other}")
 
     def _check_without_rewards(self) -> None:
-        """Refuse what only learning from rewards has."""
+        """Refuse settings that only apply to learning from rewards."""
         asked = [name for name in ("sft", "dpo", "teacher") if getattr(self, name)]
         if len(asked) > 1:
             raise OptionError(f"a job takes one of sft, dpo and teacher, got {asked}")

@@ -89,7 +89,7 @@ class Connection:
     service: LocalService | None
 
     async def guard(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await `work`, but no longer than a local service lives.
+        """Await `work`, but fail if a local service ends first.
 
         Raises:
             ServiceDiedError: if it ended by itself; names its log.
@@ -133,7 +133,7 @@ class Connection:
 
 @contextlib.contextmanager
 def _refusals(address: str) -> Iterator[None]:
-    """Turn an error of the SDK into one that names the service."""
+    """Turn an SDK error into one that names the service."""
     import tinker  # it loads torch, which those who only resolve a target need not wait for
 
     try:
@@ -146,7 +146,7 @@ def _refusals(address: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def environment_variable(name: str, value: str) -> Iterator[None]:
-    """Set a variable of the process, and put back what was there."""
+    """Set an environment variable, and restore it afterwards."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:

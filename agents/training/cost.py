@@ -1,4 +1,4 @@
-"""The tokens a job will use, estimated before anything is spent."""
+"""The tokens a job will use, estimated beforehand."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Cost:
     trained: int
 
     def __str__(self) -> str:
-        """One line for people."""
+        """One readable line."""
         return (
             f"about {self.prefill:,} tokens read, at most {self.sampled:,} sampled, "
             f"about {self.trained:,} trained on"
@@ -47,7 +47,7 @@ def job_cost(job: Job) -> Cost:
 
 
 def _world_cost(job: Job, worlds: int) -> Cost:
-    """Estimate the tokens of one of so many worlds."""
+    """Estimate the tokens of one of several worlds."""
     config = job.config
     tasks = job.world.first_tasks("test", min(_SAMPLE, config.evaluation_tasks))
     read, replies, length = _measure(job, tasks)

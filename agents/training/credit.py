@@ -1,4 +1,4 @@
-"""From rollouts to one advantage a turn: what is compared, by which estimator. Pure numpy."""
+"""From rollouts to one advantage per turn: what is compared, by which estimator. Pure numpy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -69,7 +69,7 @@ class TurnTable:
 
 
 def spreads(algorithm: Algorithm, table: TurnTable) -> Floats:
-    """Return by how much what is compared spreads in each group, shape (N,).
+    """Return the spread of the compared values in each group, shape (N,).
 
     With credit by turn that is the spread at the turn where it is largest. Fewer than two rollouts,
     or two at a turn, have nothing to be compared with: their spread is 0.
@@ -119,7 +119,7 @@ def advantages(algorithm: Algorithm, table: TurnTable) -> Floats:
 
 
 def _compared(algorithm: Algorithm, table: TurnTable) -> tuple[Floats, Flags]:
-    """What is compared and what of it counts, shape (N, G, T), or (N, G, 1) for whole episodes."""
+    """The compared values and which of them count, shape (N, G, T), or (N, G, 1) for episodes."""
     if algorithm.credit == "episode":
         return table.returns_NG()[:, :, None], table.counted_NG()[:, :, None]
     if algorithm.credit == "turn":

@@ -33,7 +33,7 @@ class Stage:
 
 
 class Curriculum(RLDataset):
-    """Batches of the first stage that the policy has not passed yet.
+    """Batches of the first stage that the policy has not passed.
 
     A stage is passed once the mean skill of three steps in a row reaches the bar; the last one
     never is. The place is worked out from the logged steps alone, so a resumed run finds it again.

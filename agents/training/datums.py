@@ -1,4 +1,4 @@
-"""The one place where numbers become Tinker's tensors and tensors become numbers."""
+"""Conversion between numbers and Tinker's tensors."""
 
 from collections.abc import Sequence
 
@@ -47,7 +47,7 @@ def turn_table(
 
 
 def tokens_of(group: TrajectoryGroup) -> int:
-    """Return the tokens a group's rollouts read and sampled, every observation read whole."""
+    """Return the tokens a group's rollouts read and sampled, counting every observation in full."""
     return sum(
         step.ob.length + len(step.ac.tokens)
         for rollout in group.trajectories_G
@@ -82,7 +82,7 @@ def rollout_data(rollout: Trajectory, advantages_T: Sequence[float]) -> list[tin
 
 
 def without_mask(data: Sequence[tinker.Datum]) -> list[tinker.Datum]:
-    """Return data as a service takes it: the mask is for metrics, and no input of a loss."""
+    """Return data as a service takes it, without the mask, which is for metrics only."""
     return [
         tinker.Datum(
             model_input=datum.model_input,
@@ -126,7 +126,7 @@ def drift(
 
 
 def _datum(tokens: list[int], turns: Sequence[tuple[int, list[float], float]]) -> tinker.Datum:
-    """Lay out a sequence; of each turn where its action begins, log probabilities, advantage."""
+    """Lay out a sequence, given the start, log-probabilities and advantage of each action."""
     logprobs, advantages, mask = np.zeros((3, len(tokens)), np.float32)
     for start, sampled, advantage in turns:
         end = start + len(sampled)

@@ -1,4 +1,4 @@
-"""On-policy distillation: the student samples, and a teacher weighs each token it said.
+"""On-policy distillation: the student samples, and a teacher scores each token.
 
 A token's advantage is minus the reverse Kullback-Leibler divergence, as far as the sampled token
 shows it: the teacher's log-probability less the student's (Lu et al. 2025, "On-Policy

@@ -1,4 +1,4 @@
-"""Where a run is trained, and what of it another run cannot be promised to repeat."""
+"""Where a run is trained, and what another run may not repeat."""
 
 import os
 import platform
@@ -45,7 +45,7 @@ def describe_environment(connection: Connection, config: TrainConfig) -> dict[st
 
 
 def _not_promised(connection: Connection, config: TrainConfig) -> list[str]:
-    """Return in sentences what may make an equal command give other figures."""
+    """Return, in sentences, what may make the same command give other figures."""
     found = [
         "Other versions of these libraries, another processor or another number of threads round "
         "sums otherwise; then replies may differ, and all that follows."
@@ -75,7 +75,7 @@ def _version(name: str) -> str | None:
 
 
 def _processor() -> str:
-    """Return the processor's name, as Linux tells it."""
+    """Return the processor's name, as Linux reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

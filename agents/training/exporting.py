@@ -1,4 +1,4 @@
-"""A run's weights as others load them: an adapter of PEFT, or a whole model with it merged in."""
+"""A run's weights in formats that others load: a PEFT adapter, or a merged model."""
 
 import tempfile
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _HEAD = "lm_head"
 
 @dataclass(frozen=True)
 class TrainedAdapter:
-    """What a run trained: matrices by module of a model.
+    """The weights that a run trained: matrices by module.
 
     Attributes:
         weights: the adapter.
@@ -33,7 +33,7 @@ class TrainedAdapter:
 
     @classmethod
     def of_run(cls, run: Run, role: str | None = None) -> Self:
-        """Read the last weights that a run saved on a service of its own.
+        """Read the last weights that a run saved on its own service.
 
         Args:
             run: the run.

@@ -1,4 +1,4 @@
-"""The JSON files of a run folder: written whole or not at all, read with a sentence for damage."""
+"""The JSON files of a run folder: written atomically, read with clear errors for damage."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_result(path: Path, convert: Callable[[dict[str, Any]], T]) -> T | None:
-    """Read a result, a JSON object, as something made of it; `None` if there is no file.
+    """Read a result from a JSON object; `None` if there is no file.
 
     Raises:
         OptionError: if the file cannot be read, or nothing can be made of it.
@@ -55,7 +55,7 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Read the JSON objects of a file, one a line; lines that hold none are passed over.
+    """Read the JSON objects of a file, one per line; other lines are skipped.
 
     Raises:
         OptionError: if the file cannot be read.
@@ -64,7 +64,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def mend_lines(path: Path) -> int:
-    """Cut lines off that hold no JSON object, and end the last one; returns how many went.
+    """Remove lines that hold no JSON object, and end the last one; returns the number removed.
 
     A process that is killed leaves half a line, and the next one would append to it.
 
@@ -75,7 +75,7 @@ def mend_lines(path: Path) -> int:
 
 
 def keep_lines(path: Path, wanted: Callable[[Mapping[str, Any]], bool]) -> int:
-    """Keep the lines of a file that hold a wanted JSON object; returns how many went.
+    """Keep the lines of a file that hold a wanted JSON object; returns the number removed.
 
     Raises:
         OptionError: if the file cannot be read.

@@ -1,4 +1,4 @@
-"""Which groups have anything to teach, why the others have not, and how many to draw in addition.
+"""Which groups have a signal, why others have none, and how many to roll out in addition.
 
 Decisions are about whole groups and never about an estimator's deviations: a leave-one-out
 deviation calls the one rollout that differs from its siblings uninformative, and deviations of
@@ -16,7 +16,7 @@ from tokengym.rewards.bounds import Range
 
 
 class Verdict(StrEnum):
-    """What a group is, and why."""
+    """Whether a group has a signal, and why not."""
 
     LIVE = "live"
     """What is compared spreads by more than the resolution."""
@@ -43,7 +43,7 @@ def judge(spread_N: Floats, min_spread: float) -> list[Verdict]:
 
 
 def further_groups(missing: int, budget: int, spent: int, most_expensive: int) -> int:
-    """Return how many groups to draw next in place of dead ones.
+    """Return how many groups to roll out next in place of dead ones.
 
     As long as no group costs more than `most_expensive`, what is spent never exceeds the budget.
 
@@ -64,7 +64,7 @@ def counts(verdicts: Sequence[Verdict]) -> dict[str, float]:
 
 
 def tie_levels(verdicts: Sequence[Verdict], returns_N: Floats, range_: Range) -> dict[str, float]:
-    """Return at which returns groups tie: the lowest a world can pay, the highest, or between.
+    """Return where groups tie: at the lowest return of the world, the highest, or between.
 
     Args:
         verdicts: of each group.

@@ -37,7 +37,7 @@ _FURTHER_TASKS = 500_000  # of a seed's Tasks, the last ones stand in for others
 
 @dataclass(frozen=True)
 class Job:
-    """A training job, resolved. Everything after the command line takes it.
+    """A resolved training job, which everything after the command line takes.
 
     Attributes:
         config: what was asked for, with `max_tokens` and `learning_rate` filled in.
@@ -78,7 +78,7 @@ class Job:
 
     @classmethod
     def resolve(cls, config: TrainConfig, target: ServiceTarget | None = None) -> "Job":
-        """Make what a configuration names.
+        """Resolve the names of a configuration.
 
         Args:
             config: what was asked for.
@@ -175,7 +175,7 @@ class Job:
 
     @property
     def trained(self) -> dict[str, tuple["Job", str]]:
-        """By name, what is trained: its job and its role.
+        """Trained policies by name: their job and role.
 
         In one world the trained roles, by their names; else the first role of each world, by the
         world's tag.
@@ -203,12 +203,12 @@ class Job:
 
     @property
     def policies(self) -> dict[str, str]:
-        """By trained role the name of its own policy; empty where one policy plays them all."""
+        """The policy's name by trained role; empty where one policy plays all roles."""
         return {role: role for role in self.roles} if self.config.separate else {}
 
     @cached_property
     def evaluated(self) -> "Job":
-        """This job as it is evaluated: in the world with the options its spec sets for that.
+        """This job with the world options that its spec sets for evaluations.
 
         Training may use exact probabilities; what is reported is earned on outcomes.
         """
@@ -218,7 +218,7 @@ class Job:
 
     @cached_property
     def held_out(self) -> Sequence[Task]:
-        """The held-out Tasks: the first of the world's test split, or all it has."""
+        """The held-out Tasks: the first of the test split, or all of it."""
         return self.world.first_tasks("test", self.config.evaluation_tasks)
 
     def group(self, task: Task, size: int, role: str, opponents: Opponents) -> TaskGroupBuilder:
@@ -243,7 +243,7 @@ class Job:
     def dataset(
         self, opponents: Mapping[str, Opponents], rollouts: TrainRollouts | None = None
     ) -> TaskDatasetBuilder:
-        """Return what builds the groups of every step.
+        """Return the builder of every step's groups.
 
         Args:
             opponents: by trained role, who plays each other role; not looked at in self-play.
@@ -268,7 +268,7 @@ class Job:
         )
 
     def further_dataset(self, dataset: TaskDatasetBuilder) -> TaskDatasetBuilder:
-        """Return what builds groups one by one, of Tasks that no step starts with."""
+        """Return the builder of single groups, on Tasks that no step starts with."""
         first = self.first_task + _TASKS_A_SEED - _FURTHER_TASKS
         return chz.replace(
             dataset, first_task=first, n_batches=_FURTHER_TASKS, groups_per_batch=1, prefetch=False
@@ -296,7 +296,7 @@ def _teacher(who: str, student: SavedModel) -> SavedModel:
 
 
 def _check_context(model: str, max_tokens: int) -> None:
-    """Refuse replies that the model of a local service cannot hold.
+    """Refuse replies longer than the context of a local service's model.
 
     Raises:
         OptionError: if there are.

@@ -1,4 +1,4 @@
-"""The policies under training: made, resumed and saved together, always at the same step."""
+"""The policies being trained: created, resumed and saved together, always at the same step."""
 
 import asyncio
 import contextlib
@@ -49,7 +49,7 @@ async def service_session(
 def training_session(
     config: Config,
 ) -> "contextlib.AbstractAsyncContextManager[tinker.ServiceClient]":
-    """Open the session of a run, named as the cookbook's loop would name it."""
+    """Open the session of a run, named as in the cookbook's loop."""
     return service_session(
         config.base_url,
         user_metadata=recipe_user_metadata(config.recipe_name),
@@ -59,7 +59,7 @@ def training_session(
 
 @dataclass
 class Learners:
-    """Policies under training, by name.
+    """Policies being trained, by name.
 
     A checkpoint is complete when every policy is saved: only then is the one before deleted, and a
     resume goes on from the last step that all of them have. So a kill at any moment leaves all
@@ -84,7 +84,7 @@ class Learners:
     async def open(
         cls, service: tinker.ServiceClient, config: Config, runs: Mapping[str, Run], seed: int
     ) -> "Learners":
-        """Return the policies of a run, as they were at their last checkpoint or as they start.
+        """Return the policies of a run, from their last checkpoint or from the start.
 
         Args:
             service: where they are trained.
@@ -107,14 +107,14 @@ class Learners:
         return cls(clients, runs, start, service, config)
 
     async def samplers(self) -> dict[str, tinker.SamplingClient]:
-        """Return what samples from each policy as it is."""
+        """Return samplers of the current policies."""
         found = await asyncio.gather(
             *(one.save_weights_and_get_sampling_client_async() for one in self.clients.values())
         )
         return dict(zip(self.clients, found, strict=True))
 
     async def save(self, step: int) -> None:
-        """Save all policies after `step` steps, where the configuration asks for it.
+        """Save all policies after `step` steps, if the configuration says so.
 
         The next update may only be submitted once this returns: a save that is still to be
         submitted would hold it too. A failed rolling save costs a checkpoint and not the run.
@@ -128,7 +128,7 @@ class Learners:
                 logger.warning("a rolling checkpoint could not be saved", exc_info=True)
 
     async def finish(self, steps: range) -> None:
-        """Save the policies for good after `steps`, if there were any."""
+        """Save the final policies after `steps`, if there were any."""
         if steps:
             await self._save("final", steps.stop, None)
 

@@ -1,4 +1,4 @@
-"""The default learning rate: what the cookbook scales to a model's size."""
+"""The default learning rate: the cookbook's scaling by model size."""
 
 import json
 from pathlib import Path

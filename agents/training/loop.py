@@ -1,4 +1,4 @@
-"""The one loop of our own: batches from a source, updates of one or several policies; resumable."""
+"""Our own loop: batches from a source, updates of one or several policies; resumable."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,7 @@ class BatchSource(Protocol):
 
     @property
     def loss(self) -> Loss:
-        """What is minimised."""
+        """The loss to minimise."""
         ...
 
     @property
@@ -64,7 +64,7 @@ class BatchSource(Protocol):
         ...
 
     async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> Batch:
-        """Return a step's batch; but for what is sampled, the same one each time."""
+        """Return a step's batch; apart from sampling, the same one each time."""
         ...
 
 
@@ -199,7 +199,7 @@ class _Loop:
 
 
 async def _reference(service: tinker.ServiceClient, config: Config) -> tinker.SamplingClient | None:
-    """Return the policy that a KL penalty keeps to, `None` without a penalty.
+    """Return the reference policy of a KL penalty, `None` without a penalty.
 
     Raises:
         OptionError: if there is a penalty and no reference.

@@ -1,4 +1,4 @@
-"""Before a run goes on: mend what a killed process left, and see from which step."""
+"""Before a run resumes: repair what a killed process left, and find the step to resume from."""
 
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.run import Run
@@ -7,7 +7,7 @@ from tokengym.envs.core.errors import OptionError
 
 
 def mend_run(job: Job, run: Run) -> list[str]:
-    """Cut off what was left half written, and forget steps that were not saved.
+    """Cut off incomplete lines, and forget steps that were not saved.
 
     Args:
         job: that goes on.
@@ -41,6 +41,6 @@ def mend_run(job: Job, run: Run) -> list[str]:
 
 
 def saved_steps(job: Job, run: Run) -> int:
-    """Return after how many steps all policies of a run were last saved."""
+    """Return the number of steps after which all policies of a run were last saved."""
     policies = run.policies(job.config, job.roles).values()
     return max(set.intersection(*(set(one.states()) for one in policies)), default=0)

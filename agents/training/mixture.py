@@ -1,4 +1,4 @@
-"""Several worlds in one run: every batch mixes groups of all, in shares that follow progress."""
+"""Several worlds in one run: every batch mixes their groups, in shares that follow progress."""
 
 import asyncio
 import math
@@ -40,7 +40,7 @@ class MixedSource:
 
 
 class Mixture(RLDataset):
-    """Batches of groups of several worlds, interleaved by the cookbook, anew every five steps.
+    """Batches of groups of several worlds, interleaved by the cookbook in blocks of five steps.
 
     A group is of one world. Without fixed shares a world's share of the next five steps grows with
     its learning progress, the absolute change of its mean skill from five steps to the next five
@@ -158,7 +158,7 @@ class Mixture(RLDataset):
 
 
 def _progress(before: Sequence[float], recent: Sequence[float]) -> float:
-    """Return how much more a mean has changed than its standard error; 0 if that is not known."""
+    """Return how much more a mean has changed than its standard error; 0 if unknown."""
     if min(len(before), len(recent)) < 2:
         return 0.0
     change = abs(statistics.fmean(recent) - statistics.fmean(before))

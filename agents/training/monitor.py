@@ -1,4 +1,4 @@
-"""Reading a run's steps from its folder as it grows: rates, ties, and what the replies are like."""
+"""Reading a run's steps from its folder as it grows: rates, ties and statistics of replies."""
 
 import json
 import math
@@ -52,7 +52,7 @@ class StepRow(NamedTuple):
 
     @property
     def loss(self) -> float | None:
-        """What a step without rollouts minimised; `None` for steps with rollouts.
+        """The loss of a step without rollouts; `None` for steps with rollouts.
 
         Of demonstrations it is the mean negative log-likelihood of a token, of preferences DPO's.
         """
@@ -61,7 +61,7 @@ class StepRow(NamedTuple):
 
     @property
     def dead_share(self) -> float:
-        """Share of groups that have nothing to learn from.
+        """Share of groups without a signal.
 
         Our own loop counts how many groups were live, which depends on what is compared: turns may
         differ where returns tie.

@@ -31,7 +31,7 @@ Opponents = Mapping[str, str | Opponent]
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A model that can speak: its weights and how it is sampled.
+    """A model that can play: its weights and how it is sampled.
 
     Attributes:
         codec: name of its codec.
@@ -46,7 +46,7 @@ class SavedModel:
     name: str
 
     def path(self, connection: Connection, *, state: bool = False) -> str | None:
-        """Return the path by which the job's service knows the weights; `None` for the base model.
+        """Return the path of the weights on the job's service; `None` for the base model.
 
         Args:
             connection: the job's service; one of our own gets a copy of a local run's weights.
@@ -94,7 +94,7 @@ class SavedModel:
 
 
 def names(opponents: Opponents) -> dict[str, str]:
-    """Return by role what logs call its player."""
+    """Return the name of each role's player in logs."""
     return {
         role: who if isinstance(who, str) else str(getattr(who, "name", who))
         for role, who in opponents.items()
@@ -104,7 +104,7 @@ def names(opponents: Opponents) -> dict[str, str]:
 async def sampler_of(
     client: tinker.ServiceClient, model: str, path: str | None
 ) -> tinker.SamplingClient:
-    """Return what samples from saved weights, or from the base model if `path` is `None`."""
+    """Return a sampler of saved weights, or of the base model if `path` is `None`."""
     if path is None:
         return await client.create_sampling_client_async(base_model=model)
     return await client.create_sampling_client_async(model_path=path)

@@ -1,4 +1,4 @@
-"""What a run came to, as data: evaluations, reference lines, collapse; JSON both ways."""
+"""The outcome of a run as data: evaluations, reference lines, collapse; to and from JSON."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -128,7 +128,7 @@ class Skill(NamedTuple):
     gain: Estimate
 
     def __str__(self) -> str:
-        """Say what training did, and no more than the Tasks can show."""
+        """Describe the effect of training, as far as the Tasks can show it."""
         if math.isnan(self.gain.value):
             return "skill undefined: the oracle is no better than the best blind policy here"
         if self.gain.low > 0.0:
@@ -156,7 +156,7 @@ class LowReturns(NamedTuple):
     gain: Estimate
 
     def __str__(self) -> str:
-        """Say it in a line."""
+        """Describe it in a line."""
         return (
             f"At temperature {self.temperature:g}, on the first {self.before.samples} Tasks: "
             f"return {self.before} before, {self.after} after, difference {self.gain}"
@@ -165,7 +165,7 @@ class LowReturns(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a finished run came to.
+    """The outcome of a finished run.
 
     Attributes:
         before: the policy as it was, on held-out test Tasks.
@@ -197,7 +197,7 @@ class Outcome:
         return _skill(self.references[name].yardstick, before, after, name)
 
     def low_returns(self, name: str) -> "LowReturns | None":
-        """Return what a policy earns at the low temperature; `None` if that was not asked.
+        """Return what a policy earns at the low temperature; `None` if it was not evaluated.
 
         Args:
             name: of what is trained.

@@ -116,7 +116,7 @@ class Preferences:
         return Batch({POLICY: data}, metrics)
 
     async def _read(self, number: int) -> None:
-        """Lay a pair out, with what the reference thinks of it."""
+        """Lay out a pair, with its log-probabilities under the reference."""
         if number not in self._known:
             prompt, *replies = self.pairs[number]
             both = (self._datum(prompt, reply) for reply in replies)
@@ -153,7 +153,7 @@ def _weighted(logprobs: torch.Tensor, datum: tinker.Datum) -> torch.Tensor:
 def _measure(
     data: Sequence[tinker.Datum], outputs: Sequence[tinker.ForwardBackwardOutput]
 ) -> dict[str, float]:
-    """Return the figures of an update's passes, which have as many pairs to within one."""
+    """Return the figures of an update's passes, whose numbers of pairs differ by at most one."""
     names = {
         "dpo/loss": "dpo_loss",
         "dpo/accuracy": "accuracy",

@@ -1,4 +1,4 @@
-"""Configurations that worlds start from: sizes and options of their own, for the model at hand."""
+"""Default configurations of worlds: sizes and options, for a given model."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ _SELF_PLAY_STEPS = 20
 
 
 def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
-    """Return a world's own configuration with `changes` made; a change of `None` is none.
+    """Return a world's default configuration with `changes`; those that are `None` are ignored.
 
     Raises:
         UnknownWorldError: if there is no such world.
@@ -50,7 +50,7 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
 
 
 def mixed_preset(worlds: Sequence[tuple[str, str]], **changes: Any) -> TrainConfig:
-    """Return the configuration of a job on several worlds with `changes` made.
+    """Return the default configuration of a job on several worlds with `changes`.
 
     Sizes are those of the first world, options each world's own; the limit of tokens is that of the
     longest replies, and the learning rate the lowest.

@@ -1,4 +1,4 @@
-"""Showing a run: a live bar on a terminal, a line now and then elsewhere."""
+"""Showing progress: a live bar on a terminal, occasional lines elsewhere."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -63,7 +63,7 @@ class Bar:
 
 
 class Progress:
-    """Tells a person how a job goes.
+    """Shows the progress of a job.
 
     Args:
         console: where to write; standard output if `None`.

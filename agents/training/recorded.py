@@ -1,4 +1,4 @@
-"""What a run's rollouts were in tokens: the material of demonstrations and preferences."""
+"""A run's rollouts in tokens, for demonstrations and preferences."""
 
 from pathlib import Path
 

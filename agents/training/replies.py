@@ -1,4 +1,4 @@
-"""What a step's replies have in common: how many differ, and which is the commonest."""
+"""Statistics of a step's replies: how many differ, and the commonest."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -44,5 +44,5 @@ def reply_statistics(rollouts: Iterable[RolloutRecord]) -> ReplyStatistics | Non
 
 
 def read_reply_statistics(log: RolloutLog, step: int) -> ReplyStatistics | None:
-    """Return the statistics of a step's rollouts on record; `None` if there are none."""
+    """Return the statistics of a step's saved rollouts; `None` if there are none."""
     return reply_statistics(log.read(train_segment(step)))

@@ -14,7 +14,7 @@ _LEAST = 16
 
 
 def longest_reply(world: World, policies: Mapping[str, Policy], codec: Codec) -> int:
-    """Return a limit in tokens that leaves room for every reply in form.
+    """Return a limit in tokens that leaves room for every well-formed reply.
 
     Args:
         world: the world.

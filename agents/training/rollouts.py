@@ -119,7 +119,7 @@ class RolloutCollector:
     on_policy = True
 
     def __post_init__(self) -> None:
-        """Refuse to replace groups by none."""
+        """Require a dataset of replacement groups."""
         if self.algorithm.filter == "resample" and self.spare is None:
             raise OptionError("filter='resample' needs a dataset of further groups, got none")
 
@@ -133,7 +133,7 @@ class RolloutCollector:
         return len(self.dataset)
 
     async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> Batch:
-        """Roll out a step's groups and return what is trained on.
+        """Roll out a step's groups and return the batch to train on.
 
         Metrics under `env/` are those of the cookbook's loop, over the step's own groups as they
         were rolled out: no filter flatters them.
@@ -207,7 +207,7 @@ class RolloutCollector:
     async def _replace(
         self, step: int, own: Sequence[_TaskGroup], samplers: Mapping[str, tinker.SamplingClient]
     ) -> tuple[list[_TaskGroup], bool]:
-        """Roll out groups in place of dead ones; also returns whether the budget ended that.
+        """Roll out groups in place of dead ones; also returns whether the budget ran out.
 
         A Task is replaced if it is dead in every role.
         """
@@ -276,7 +276,7 @@ class RolloutCollector:
     def _samplers(
         self, samplers: Mapping[str, tinker.SamplingClient], temperature: float
     ) -> dict[str, PolicySampler]:
-        """Return what samples the replies of each role, or of all of them under one policy."""
+        """Return the sampler of each role, or of all roles under one policy."""
         found = {
             name: PolicySampler(TinkerTokenCompleter(client, self.config.max_tokens, temperature))
             for name, client in samplers.items()
@@ -373,7 +373,7 @@ def _mean_advantages(groups: Sequence[_RoleGroup], advantages_NGT: Floats) -> di
 def _kept_records(
     kept: TrainRollouts, step: int, groups: Sequence[_TaskGroup], advantage_of: Mapping[int, float]
 ) -> list[RolloutRecord]:
-    """Return the records of the groups to keep; rollouts that nothing is learnt from have 0."""
+    """Return the records of the groups to keep; untrained rollouts have advantage 0."""
 
     def placed(record: RolloutRecord, origin: Origin, advantage: float) -> RolloutRecord:
         played = record.origin

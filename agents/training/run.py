@@ -105,7 +105,7 @@ class Run:
 
     @property
     def holds_states(self) -> bool:
-        """Whether a local service saved a state here, be it recorded or not."""
+        """Whether a local service saved a state here, recorded or not."""
         return any(self.service_folder.glob("runs/*/weights/*"))
 
     # What was asked for
@@ -131,12 +131,12 @@ class Run:
             raise OptionError(f"{path} is damaged: {error}") from error
 
     def write_config(self, config: TrainConfig) -> None:
-        """Make the folder if need be, and record what the run is."""
+        """Create the folder if necessary, and record the configuration."""
         self.folder.mkdir(parents=True, exist_ok=True)
         write_json(self.folder / _CONFIG, {"schema_version": SCHEMA_VERSION, **asdict(config)})
 
     def write_environment(self, described: Mapping[str, Any]) -> bool:
-        """Record where the run is trained; returns whether it was trained elsewhere before."""
+        """Record the environment of the run; returns whether it was another one before."""
         path = self.folder / _ENVIRONMENT
         known = read_json(path).get("environments", []) if path.exists() else []
         if not known or known[-1] != described:
@@ -147,7 +147,7 @@ class Run:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes out of the run; the lock goes when this one ends, however it ends.
+        """Keep other processes out of the run; the lock is released when this process ends.
 
         Raises:
             OptionError: if another process trains it.
@@ -193,11 +193,11 @@ class Run:
 
     @property
     def rollouts(self) -> RolloutLog:
-        """What was read and said in training and in evaluations."""
+        """The saved rollouts of training and evaluations."""
         return RolloutLog(self.folder / _ROLLOUTS)
 
     def mend(self) -> list[str]:
-        """Cut off what a killed process left half written; returns what was lost, for people."""
+        """Cut off what a killed process left incomplete; returns messages on what was lost."""
         return [
             f"{path.name}: {lost} damaged {'line was' if lost == 1 else 'lines were'} cut off"
             for name in (_METRICS, _CHECKPOINTS, _TIMING)
@@ -206,7 +206,7 @@ class Run:
 
     @property
     def steps_done(self) -> int:
-        """How many steps were completed, be they saved or not."""
+        """The number of completed steps, saved or not."""
         rows = read_lines(self.folder / _METRICS)
         steps = [row["step"] for row in rows if "progress/done_frac" in row]
         return max((step + 1 for step in steps if isinstance(step, int)), default=0)
@@ -259,7 +259,7 @@ class Run:
         self._keep_checkpoints(lambda row: not row.get("rolling") or row.get("batch", 0) > final)
 
     def forget_steps_from(self, step: int) -> None:
-        """Forget that steps were completed, so that they can be done again."""
+        """Forget completed steps, so that they can be repeated."""
         for name in (_METRICS, _TIMING):
             keep_lines(self.folder / name, lambda row: not _from(row, step))
 
@@ -270,11 +270,11 @@ class Run:
 
     @property
     def evaluation_before(self) -> Evaluation | None:
-        """The policy as it was before the first step; `None` if it was not evaluated yet."""
+        """The evaluation before the first step; `None` if there is none yet."""
         return read_result(self.folder / _BEFORE, Evaluation.from_dict)
 
     def write_evaluation_before(self, evaluation: Evaluation) -> None:
-        """Record the policy as it was before the first step."""
+        """Record the evaluation before the first step."""
         write_json(self.folder / _BEFORE, evaluation.to_dict())
 
     @property
@@ -284,11 +284,11 @@ class Run:
 
     @property
     def evaluation_warm(self) -> Evaluation | None:
-        """The policy after its warm start; `None` if it was not evaluated yet."""
+        """The evaluation after the warm start; `None` if there is none yet."""
         return read_result(self.folder / _WARM, Evaluation.from_dict)
 
     def write_evaluation_warm(self, evaluation: Evaluation) -> None:
-        """Record the policy after its warm start."""
+        """Record the evaluation after the warm start."""
         write_json(self.folder / _WARM, evaluation.to_dict())
 
     @property
@@ -307,11 +307,11 @@ class Run:
 
     @property
     def outcome(self) -> Outcome | None:
-        """What the run came to; `None` while it is not finished."""
+        """The outcome of the run; `None` while it is unfinished."""
         return read_result(self.folder / _OUTCOME, Outcome.from_dict)
 
     def write_outcome(self, outcome: Outcome) -> None:
-        """Record what the run came to."""
+        """Record the outcome of the run."""
         write_json(self.folder / _OUTCOME, outcome.to_dict())
 
 

@@ -1,4 +1,4 @@
-"""Sampling the rollouts of a group: each reply with a seed of its own, the openings together.
+"""Sampling the rollouts of a group: each reply with its own seed, openings in one request.
 
 A seed is a hash of the job's seed, the group, the episode, the role and the turn. So a reply does
 not depend on which of the others is asked for first, and a run can be repeated.
@@ -44,7 +44,7 @@ class PolicySampler:
         self._gate = asyncio.Semaphore(requests_at_once)
 
     def limit(self, max_tokens: int | None) -> int:
-        """Return the tokens of a reply that is to have at most `max_tokens`."""
+        """Return the token limit of a reply, at most `max_tokens`."""
         most = self.completer.max_tokens
         return most if max_tokens is None else min(max_tokens, most)
 
@@ -117,7 +117,7 @@ class GroupSampler:
         return int.from_bytes(hashlib.sha256(text.encode()).digest()) % _SEEDS
 
     def begins(self, episode: int) -> bool:
-        """Return whether nobody has replied in an episode; from now on somebody has."""
+        """Return whether an episode has had no reply yet, and note that it has one now."""
         begins = episode not in self._begun
         self._begun.add(episode)
         return begins
@@ -130,7 +130,7 @@ class GroupSampler:
         stop: StopCondition,
         limit: int,
     ) -> TokensWithLogprobs | None:
-        """Return the reply that opens an episode; `None` if the others open otherwise.
+        """Return the reply that opens an episode; `None` if the others open differently.
 
         The first who asks has the replies of all sampled in one request: a service reads the prompt
         once.
@@ -187,7 +187,7 @@ def _sampler_of(policy: TokenCompleter) -> PolicySampler:
 
 
 def _name(builder: EnvGroupBuilder) -> tuple[str | int, ...]:
-    """Return what tells a group from the others of its dataset."""
+    """Return the name of a group within its dataset."""
     if not isinstance(builder, TaskGroupBuilder):
         return ()
     return (builder.number, builder.task.fingerprint)

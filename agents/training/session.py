@@ -1,4 +1,4 @@
-"""A Session: a job on a service that has been reached, with everybody who plays in it."""
+"""A Session: a job connected to a service, with all its players."""
 
 import asyncio
 import contextlib
@@ -52,13 +52,13 @@ class Session:
             yield cls(job, connection, client, opponents, others)
 
     def of(self, name: str) -> tuple["Session", str]:
-        """Return the session and the role of what is trained, see `Job.trained`."""
+        """Return the session and role of a trained policy; see `Job.trained`."""
         job, role = self.job.trained[name]
         return replace(self, job=job, opponents=self.others.get(name, self.opponents)), role
 
     @property
     def opponent_names(self) -> dict[str, str]:
-        """By role that is not trained, what its player is called."""
+        """The player's name of each role that is not trained."""
         if self.job.config.self_play:
             return {}
         return names(self.opponents[self.job.roles[0]])
@@ -75,7 +75,7 @@ class Session:
         return None if start is None else start.path(self.connection, state=state)
 
     async def sampler(self, path: str | None) -> tinker.SamplingClient:
-        """Return what samples from saved weights, or from the base model if `path` is `None`."""
+        """Return a sampler of saved weights, or of the base model if `path` is `None`."""
         return await sampler_of(self.client, self.connection.model, path)
 
 

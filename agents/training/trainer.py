@@ -1,4 +1,4 @@
-"""Training a job: the cookbook's loop where it has the seam, our own elsewhere, under watch."""
+"""Training a job: in the cookbook's loop where it suffices, in our own elsewhere; monitored."""
 
 import asyncio
 import contextlib
@@ -121,7 +121,7 @@ def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstra
 
 
 def kept_rollouts(session: Session, run: Run) -> TrainRollouts:
-    """Return what keeps the rollouts of a job's training steps in its run folder."""
+    """Return what saves the rollouts of a job's training steps in its run folder."""
     config = session.job.config
     return TrainRollouts(
         str(run.rollouts.folder),
@@ -247,7 +247,7 @@ def save_interval(target: ServiceTarget) -> int:
 
 
 def kept_seconds(target: ServiceTarget) -> int:
-    """Return how long a state is kept to go on from.
+    """Return how long a state is kept for resuming.
 
     What lies in the run folder stays; a hosted service keeps it over a holiday.
     """
@@ -255,7 +255,7 @@ def kept_seconds(target: ServiceTarget) -> int:
 
 
 def check_overrides(job: Job) -> None:
-    """Make the trainer's configuration without a service, so that what does not fit fails at once.
+    """Create the trainer's configuration without a service, so that bad overrides fail at once.
 
     Raises:
         OptionError: if an override names no field or has no value for it.

@@ -1,4 +1,4 @@
-"""One update: everything it takes is submitted before anything is awaited."""
+"""One update: all its requests are submitted before any is awaited."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _BETA1, _BETA2, _EPSILON = 0.9, 0.95, 1e-8
 
 @dataclass(frozen=True)
 class Loss:
-    """What an update minimises.
+    """The loss of an update.
 
     Attributes:
         function: the loss function's name in Tinker, or one that runs in the client: from data and
@@ -37,7 +37,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Update:
-    """An update under way.
+    """An update in progress.
 
     Attributes:
         data: what was sent, with its masks.
@@ -54,7 +54,7 @@ class Update:
     known: Mapping[str, float] = field(default_factory=dict)
 
     async def metrics(self) -> dict[str, float]:
-        """Wait until it is done; returns the metrics of loss and optimizer."""
+        """Wait for the update; returns the metrics of loss and optimizer."""
         outputs = [await one.result_async() for one in self.passes]
         responses = [await one.result_async() for one in self.steps]
         last = responses[-1].metrics if responses else None

@@ -1,4 +1,4 @@
-"""Attention of our own: packed rows, prompts that several samples share, and decoding.
+"""Our own attention: packed rows, prompts shared by several samples, and decoding.
 
 In training a row holds a prompt and several continuations. In sampling the keys and
 values of a prompt are stored once for all its samples, and each sample adds a short suffix. A
@@ -57,7 +57,7 @@ class Packed:
 
 @dataclass
 class Prefill:
-    """A forward pass over new tokens, each row after a past of its own (or none).
+    """A forward pass over new tokens, each row after its own past (or none).
 
     Attributes:
         past_keys: [layers, R, kv_heads, P, head_dim], or None without a past.
@@ -95,7 +95,7 @@ class Prefill:
 
 @dataclass(frozen=True)
 class GroupLayout:
-    """Where the samples of each prompt lie, so that one product serves a whole group.
+    """The positions of each prompt's samples, so that one product serves a whole group.
 
     Attributes:
         groups: G, the number of prompts.

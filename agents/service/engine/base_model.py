@@ -59,7 +59,7 @@ class BaseModel:
 def load_base_model(
     directory: Path, device: str = "auto", precision: str = "auto", trust_remote_code: bool = False
 ) -> BaseModel:
-    """Read the model in `directory`: its safetensors weights, and no code unless it is trusted.
+    """Read the model in `directory`: its safetensors weights, and its code only if trusted.
 
     Raises:
         ModelDirectoryError: if the directory is missing or does not hold a causal language model
@@ -134,7 +134,7 @@ def logits_of(model: Any, hidden: torch.Tensor) -> torch.Tensor:
 
 
 class _LayersOutput:
-    """What a model's layers return, whatever its architecture calls their other outputs."""
+    """The output of a model's layers, whatever its architecture calls the other outputs."""
 
     def __init__(self, last_hidden_state: torch.Tensor) -> None:
         self.last_hidden_state = last_hidden_state

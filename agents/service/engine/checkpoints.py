@@ -130,7 +130,7 @@ class CheckpointInfo:
 
     @property
     def damaged(self) -> bool:
-        """Whether it stands in a list for a checkpoint that cannot be read."""
+        """Whether it represents a checkpoint that cannot be read."""
         return DAMAGED in (self.user_metadata or {}) and not self.lora
 
     @property
@@ -345,7 +345,7 @@ def _record(file: Path) -> dict[str, Any]:
 
 @contextmanager
 def _sound(what: str) -> Iterator[None]:
-    """Say that `what` is damaged if reading it fails."""
+    """Raise an error that `what` is damaged if reading it fails."""
     try:
         yield
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
@@ -363,7 +363,7 @@ def _checksum(text: str, tensors: Mapping[str, torch.Tensor]) -> str:
 
 
 def checked_ttl(seconds: float | None) -> float | None:
-    """Return a checkpoint's time to live, None for ever.
+    """Return a checkpoint's time to live, None if it never expires.
 
     Raises:
         BadRequestError: if it is not between one hour and ten years.
@@ -378,7 +378,7 @@ def _text(seconds: float) -> str:
 
 
 def write_atomically(target: Path, content: bytes) -> None:
-    """Write a file by `write_whole`, in a folder that is made if need be, and sync the folder."""
+    """Write a file with `write_whole`, creating its folder if necessary, and sync the folder."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}{PART}")
     write_whole(target, content, part)

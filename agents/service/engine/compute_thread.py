@@ -1,4 +1,4 @@
-"""The compute thread: the only one that touches models, so nothing in them needs a lock.
+"""The compute thread: the only one that touches models, so they need no locks.
 
 Training operations run in the order they arrive; between two of them sampling gets a time slice.
 """
@@ -62,7 +62,7 @@ class ComputeThread:
         return future
 
     def post(self, callback: Callable[[], None]) -> None:
-        """Run something short before the next step, such as queuing a sampling request."""
+        """Run a short operation before the next step, such as queuing a sampling request."""
         with self._wake:
             self._callbacks.append(callback)
             self._wake.notify()

@@ -1,4 +1,4 @@
-"""Checkpoints as the files that other libraries load: a PEFT adapter, encrypted if asked for."""
+"""Checkpoints as files that other libraries load: a PEFT adapter, optionally encrypted."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def read_file(checkpoints: CheckpointStore, path: CheckpointPath, name: str) -> 
 
 
 def checked_recipients(recipients: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the age recipients that a checkpoint's files are encrypted to, none to leave them.
+    """Return the age recipients to encrypt a checkpoint's files to; none for no encryption.
 
     Raises:
         BadRequestError: if they are too many, or one is no `age1...` or SSH public key.

@@ -115,7 +115,7 @@ def packed_forward(
 
 
 class Score(NamedTuple):
-    """What a model says about one sequence of length n.
+    """A model's scores of one sequence of length n.
 
     Attributes:
         logprobs: float32 [n], of every token given those before it; the first is NaN.
@@ -209,7 +209,7 @@ def _score_batch(
 
 
 def _wanted(parts: list[tuple[int, NDArray[np.int64] | None]]) -> NDArray[np.int64]:
-    """Join the tokens asked about in sequences of some lengths: [sum of lengths, most], -1 if none.
+    """Join the requested tokens of sequences: [sum of lengths, most], -1 if none.
 
     Nothing is asked about what follows a sequence.
     """

@@ -84,7 +84,7 @@ class LoraLinear(nn.Module):
         return result
 
     def attach_for_sampling(self, adapter: Adapter | None) -> None:
-        """Run with a copy of `adapter`, in the form that takes least time without gradients."""
+        """Run with a copy of `adapter`, in the fastest form without gradients."""
         self.adapter = self.merged = None
         if adapter is not None:
             adapter = _cast(adapter, self.weight)
@@ -124,7 +124,7 @@ def _product(
 
 
 class _LoraProduct(torch.autograd.Function):
-    """The product and its gradients, with no more passes over x and y than it takes."""
+    """The product and its gradients, with the fewest passes over x and y."""
 
     @staticmethod
     def forward(
@@ -163,7 +163,7 @@ class _LoraProduct(torch.autograd.Function):
 
 @contextmanager
 def _narrow_products() -> Iterator[None]:
-    """Round what is multiplied in float32 to bfloat16."""
+    """Round the float32 factors of products to bfloat16."""
     former = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
     try:

@@ -1,4 +1,4 @@
-"""How much memory the work on a model takes, and how much it may take."""
+"""How much memory the work on a model takes, and its limit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEFAULT_MEMORY = 4 << 30
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """Bytes that the work on one model may take beyond its weights.
+    """Limits in bytes of the work on one model, beyond its weights.
 
     Attributes:
         batch: activations of one batch of training or scoring.
@@ -41,7 +41,7 @@ class MemoryBudget:
 
     @classmethod
     def of(cls, free: int, most: int) -> MemoryBudget:
-        """Divide what is free; a little is always there, so that work can be split but not fail.
+        """Divide the free memory, at least a little, so that work can be split but not fail.
 
         Args:
             free: bytes.
@@ -52,7 +52,7 @@ class MemoryBudget:
 
 
 def memory_of(device: torch.device) -> int:
-    """Return the bytes that work on a device may take where nobody has set a limit."""
+    """Return the default limit in bytes of the work on a device."""
     if device.type != "cuda":
         return DEFAULT_MEMORY
     free, _ = torch.cuda.mem_get_info(device)
@@ -60,7 +60,7 @@ def memory_of(device: torch.device) -> int:
 
 
 def resident_bytes(device: torch.device) -> int:
-    """Return the memory that this process holds now: of a GPU its own, else the machine's."""
+    """Return the memory that this process holds: on a GPU the GPU's, else the machine's."""
     if device.type == "cuda":
         return torch.cuda.memory_allocated(device)
     try:

@@ -29,7 +29,7 @@ class RmsNorm(nn.Module):
 
 
 def replace_norms(model: nn.Module) -> None:
-    """Replace the float32 norms that `RmsNorm` gives the values of; others stay as they are."""
+    """Replace the float32 norms that `RmsNorm` reproduces; leave others unchanged."""
     for name, norm in list(_candidates(model)):
         mine = RmsNorm(norm.weight, norm.variance_epsilon)
         x = torch.randn(4, len(norm.weight), device=norm.weight.device)

@@ -1,4 +1,4 @@
-"""Into what pieces work is cut, by the kind of device that does it."""
+"""The sizes of pieces that work is cut into, by kind of device."""
 
 from __future__ import annotations
 

@@ -151,12 +151,12 @@ def _grouped(part: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
 
 
 def _seen(parts: torch.Tensor, block: Block) -> torch.Tensor:
-    """Take what a block sees out of [kv_heads, N, X]: the positions in full, then its own."""
+    """Select what a block attends to from [kv_heads, N, X]: full positions, then its own."""
     return torch.cat([parts[:, where] for where in (*block.seen, block.own)], dim=1)
 
 
 def _add_seen(total: torch.Tensor, block: Block, part: torch.Tensor) -> None:
-    """Add to [kv_heads, N, X] what belongs to the positions that a block sees."""
+    """Add to [kv_heads, N, X] the values of the positions that a block attends to."""
     at = 0
     for where in (*block.seen, block.own):
         total[:, where] += part[:, at : at + where.stop - where.start]

@@ -1,4 +1,4 @@
-"""Keys and values of earlier token sequences, so that a continuation does not recompute them."""
+"""Keys and values of earlier token sequences, so that continuations do not recompute them."""
 
 from __future__ import annotations
 

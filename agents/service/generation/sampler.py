@@ -241,7 +241,7 @@ class Sampler:
             self._retire(weights, batch, {before + row for row in ended}, fed=False)
 
     def _take(self, queue: deque[_Queued], batch: _Batch | None) -> list[_Row]:
-        """Take the sequences off the queue that there is room for; one at least, if none runs.
+        """Take off the queue the sequences that there is room for; at least one if none runs.
 
         Requests come in their order. One that has a row leaves a quarter of the rows and of the
         memory to those that come later: a small request need not wait for the end of a large one.
@@ -362,13 +362,13 @@ class Sampler:
 
 
 def _held_tokens(rows: list[_Row]) -> int:
-    """Return the tokens that rows may come to hold; a request's prompt counts once."""
+    """Return the most tokens that rows may hold; a request's prompt counts once."""
     prompts = {id(job): len(job.request.prompt) for job, _ in rows}
     return sum(prompts.values()) + sum(job.request.max_tokens for job, _ in rows)
 
 
 def _filled(rows: int, ended: set[int]) -> list[int]:
-    """Return the rows that go on, the last ones moved into the slots of those that ended.
+    """Return the rows that continue, the last ones moved into the slots of those that ended.
 
     Moving few rows matters: each carries the keys and values of all its tokens.
     """

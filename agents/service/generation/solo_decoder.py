@@ -1,4 +1,4 @@
-"""A decoder that computes every row by itself, so that no other row changes a bit of it.
+"""A decoder that computes every row by itself, so that other rows do not affect its bits.
 
 Libraries of matrix products choose their order of summation by the shape of the operands. Here the
 shapes are those of the row alone, whatever else is sampled at the time.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SoloDecoder:
-    """A `Decoder` that has another one for each row.
+    """A `Decoder` with a separate decoder for each row.
 
     Args:
         new_decoder: makes an empty one; what it remembers may only depend on whole prompts.

@@ -1,4 +1,4 @@
-"""The HTTP application: who gets in, error responses and the route table."""
+"""The HTTP application: access checks, error responses and the route table."""
 
 from __future__ import annotations
 

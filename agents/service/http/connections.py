@@ -1,4 +1,4 @@
-"""End connections that ask for nothing: those that never finish a request, and half-open ones.
+"""End idle connections: those that never finish a request, and half-open ones.
 
 A connection without a request in progress may stay for a while: for a short one until its first
 request has shown the key, for longer afterwards.
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class Connections:
-    """Which connections have a request in progress, and since when the others are silent.
+    """Which connections have a request in progress, and how long the others have been silent.
 
     Args:
         stranger_s: seconds a connection may be silent before a request of it showed the key.
@@ -49,7 +49,7 @@ class Connections:
 
     @contextmanager
     def serving(self, transport: asyncio.BaseTransport | None) -> Iterator[None]:
-        """Note that a request which showed the key is in progress on a connection."""
+        """Note that an authenticated request is in progress on a connection."""
         if transport is None:
             yield
             return
@@ -83,7 +83,7 @@ class Connections:
         return found
 
     async def end_overdue(self, server: web.Server) -> None:
-        """Go on ending what is overdue."""
+        """Keep ending overdue connections."""
         while True:
             await asyncio.sleep(CHECK_S)
             open_ones = [one.transport for one in server.connections if one.transport is not None]

@@ -35,7 +35,7 @@ class StreamOptions(pydantic.BaseModel):
 
 
 class Sampling(pydantic.BaseModel):
-    """What both kinds of request have in common."""
+    """What both kinds of request share."""
 
     model_config = pydantic.ConfigDict(extra="forbid")
     model: str
@@ -81,7 +81,7 @@ class ChatMessage(pydantic.BaseModel):
     name: str | None = None
 
     def plain(self) -> dict[str, str]:
-        """Return it as a chat template takes it."""
+        """Return the message in the form that chat templates take."""
         parts = self.content
         text = parts if isinstance(parts, str) else "".join(part.text for part in parts)
         return {"role": self.role, "content": text}
@@ -114,7 +114,7 @@ class ChatRequest(Sampling):
 
     @property
     def limit(self) -> int | None:
-        """The most tokens of a reply, None for what the context leaves."""
+        """The token limit of a reply, None for what the context leaves."""
         return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
 
     @property
@@ -142,7 +142,7 @@ class CompletionRequest(Sampling):
 
     @property
     def limit(self) -> int | None:
-        """The most tokens of a reply."""
+        """The token limit of a reply."""
         return DEFAULT_TOKENS if self.max_tokens is None else self.max_tokens
 
     @property
@@ -203,7 +203,7 @@ class Reply:
         self.tokens = 0
 
     def grow(self, sequence: Sequence, *, ended: bool) -> str:
-        """Take in new tokens; returns the text that has become certain."""
+        """Add new tokens; returns the text that has become certain."""
         self.tokens = len(sequence.logprobs)
         ids = sequence.tokens[: self.tokens]
         if ids and ids[-1] in self._request.stop_tokens:

@@ -1,4 +1,4 @@
-"""OpenAI's completions API, for harnesses that know no other: base models and `tinker://` paths."""
+"""OpenAI's completions API for base models and `tinker://` paths."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class _Completion:
         return all(prompt.done.done() for prompt in self.prompts)
 
     def choices(self, *, delta: bool) -> list[dict[str, Any]]:
-        """Return what has come since the last call, for each sequence that has news."""
+        """Return new text since the last call, for each sequence that has any."""
         found: list[dict[str, Any]] = []
         for at, prompt in enumerate(self.prompts):
             if prompt.result is None:

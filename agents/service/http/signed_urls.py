@@ -1,4 +1,4 @@
-"""Signed URLs: whoever has one may fetch its file for an hour, without the key."""
+"""Signed URLs, with which a file can be fetched for an hour without the key."""
 
 from __future__ import annotations
 

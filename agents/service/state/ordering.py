@@ -44,7 +44,7 @@ class Ordering:
         self._queues: dict[str, _Queue] = {}
 
     def admit(self, run_id: str, seq_id: int | None, start: Callable[[], Awaitable[Any]]) -> str:
-        """Start a request when its number comes up; returns the request id of its result.
+        """Start a request when its number is next; returns the request id of its result.
 
         Args:
             run_id: the training run.

@@ -1,4 +1,4 @@
-"""Seeds for whatever a client leaves unseeded: random, or hashed from the service's own seed.
+"""Seeds for what clients leave unseeded: random, or hashed from the service's own seed.
 
 With a seed, a service that gets the same requests gives the same answers: the seed of a sampling
 request is a hash of the service's seed, the weights, the request, and how often it came before.
