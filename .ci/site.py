@@ -9,6 +9,7 @@ import inspect
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import typer
 from mkdocs.config.defaults import MkDocsConfig
@@ -61,9 +62,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def command_reference() -> str:
     """Return every command with its arguments and options, from the application itself."""
     command = get_command(app)
+    _lengthen_summaries(command)
     context = typer.Context(command, info_name="tokengym")
     text = get_docs_for_click(obj=command, ctx=context, name="tokengym")
     return re.sub(r"^#+ `tokengym`$", "# Command line", text, count=1, flags=re.MULTILINE)
+
+
+def _lengthen_summaries(command: Any) -> None:
+    """Have lists of subcommands show whole first paragraphs, which are cut at 45 characters."""
+    command.short_help = (command.help or "").partition("\n\n")[0].replace("\n", " ")
+    for subcommand in getattr(command, "commands", {}).values():
+        _lengthen_summaries(subcommand)
 
 
 def world_reference(name: str) -> str:

@@ -21,7 +21,7 @@ _TEST = ("world", "level", "options", "evaluation_tasks", "model", "temperature"
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="run folders of `tokengym train`")],
 ) -> None:
-    """Compare finished runs on the same Tasks: what each way of training added."""
+    """Compare finished runs on the same held-out Tasks."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -61,7 +61,7 @@ def evaluate(
     price_read: Annotated[
         float | None, typer.Option(help="dollars per million tokens read")
     ] = None,
-    price_said: Annotated[
+    price_written: Annotated[
         float | None, typer.Option(help="dollars per million tokens written")
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="requests to an endpoint at once")] = 16,
@@ -72,8 +72,8 @@ def evaluate(
     if not world or not policy:
         raise OptionError("name at least one world and one --policy")
     prices = None
-    if price_read is not None or price_said is not None:
-        prices = (price_read or 0.0, price_said or 0.0)
+    if price_read is not None or price_written is not None:
+        prices = (price_read or 0.0, price_written or 0.0)
     worlds = tuple(WorldLevel.parse(one) for one in world)
     options = name_values(option or [], "--option")
     if data is not None:

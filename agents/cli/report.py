@@ -9,7 +9,7 @@ from tokengym.agents.cli.extras import require_extra
 
 
 def report(run: Annotated[Path, typer.Argument(help="the folder of a finished run")]) -> None:
-    """Write the report of a finished run into its folder again."""
+    """Write the report of a finished run again."""
     require_extra("tinker", "the report of a run")
     from tokengym.agents.analysis.run_report import write_report
     from tokengym.agents.training.job import Job

@@ -76,7 +76,6 @@ def train(
         list[str] | None,
         typer.Option(
             "--opponent",
-            "--agent",
             help="ROLE=WHO plays another role: a baseline, model (untrained), a run folder or a "
             "tinker:// path",
         ),

@@ -22,7 +22,7 @@ def view(
 ) -> None:
     """Show runs: curves, rollouts, groups side by side; live while a run trains.
 
-    The page is for this machine alone. Ctrl-C stops the server.
+    The page is served to this machine only. Ctrl-C stops the server.
     """
     from tokengym.agents.viewer import Viewer, open_runs, whole_page
 

@@ -2,7 +2,9 @@
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,9 @@ from tokengym.agents.analysis.report import Report, Table
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.results import PolicyResult, Results
 from tokengym.rewards.estimates import Estimate
+
+_ABSOLUTE = re.compile(r"(^|:)(?:/[^/@]+)+/([^/@]+)(?=@|$)")
+"""An absolute path in a policy's name, such as `openai:/home/me/model@http://127.0.0.1:8000/v1`."""
 
 
 def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
@@ -24,9 +29,11 @@ def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
         f"{config.success_margin:g} below the oracle's return on the Task. Expected: what replies "
         "earn on average over outcomes, where that is known.",
     ]
-    parts = [_figures(name, of) for name, of in _by_world(results.policies).items()]
+    names = _short_names({one.policy for one in results.policies})
+    lines += [f"{short}: {name}" for name, short in sorted(names.items()) if short != name]
+    parts = [_figures(name, of, names) for name, of in _by_world(results.policies).items()]
     if results.pairs:
-        parts.append(_pairs(results))
+        parts.append(_pairs(results, names))
     return Report("Evaluation", lines, parts)
 
 
@@ -37,9 +44,19 @@ def _by_world(policies: Sequence[PolicyResult]) -> Mapping[str, list[PolicyResul
     return found
 
 
-def _figures(name: str, policies: Sequence[PolicyResult]) -> Table:
+def _short_names(policies: Collection[str]) -> Mapping[str, str]:
+    """Return policies' names with absolute paths cut to their last part, unless two become equal.
+
+    A table with a directory's whole path at the head of a column is wider than a terminal.
+    """
+    short = {name: _ABSOLUTE.sub(r"\1\2", name) for name in policies}
+    counts = Counter(short.values())
+    return {name: cut if counts[cut] == 1 else name for name, cut in short.items()}
+
+
+def _figures(name: str, policies: Sequence[PolicyResult], names: Mapping[str, str]) -> Table:
     """Lay out the figures of policies side by side; those that no policy has are left out."""
-    columns = [_cells(one) for one in policies]
+    columns = [{"": names[one.policy], **_cells(one)} for one in policies]
     figures = dict.fromkeys(figure for column in columns for figure in column)
     rows = [(figure, *(column.get(figure, "") for column in columns)) for figure in figures]
     shown = [row for row in rows[1:] if any(row[1:])]
@@ -49,7 +66,6 @@ def _figures(name: str, policies: Sequence[PolicyResult]) -> Table:
 def _cells(one: PolicyResult) -> dict[str, str]:
     most = max(one.pass_at)
     return {
-        "": one.policy,
         "return": _unbroken(one.mean_return),
         "expected": "" if one.expected is None else _unbroken(one.expected),
         "skill": "" if math.isnan(one.skill.value) else _unbroken(one.skill),
@@ -63,16 +79,16 @@ def _cells(one: PolicyResult) -> dict[str, str]:
         "temperature": "" if one.temperature is None else f"{one.temperature:g}",
         "limit": "" if one.max_tokens is None else f"{one.max_tokens}",
         "tokens read": "" if one.prompt_tokens is None else f"{one.prompt_tokens:,}",
-        "said": "" if one.completion_tokens is None else f"{one.completion_tokens:,}",
+        "tokens written": "" if one.completion_tokens is None else f"{one.completion_tokens:,}",
         "cost": "" if one.cost is None else f"${one.cost:.2f}",
     }
 
 
-def _pairs(results: Results) -> Table:
+def _pairs(results: Results, names: Mapping[str, str]) -> Table:
     rows = [
         (
             WorldLevel(one.world, one.level).name,
-            f"{one.first} - {one.second}",
+            f"{names[one.first]} - {names[one.second]}",
             _unbroken(one.difference),
             _p_value(one.p_corrected),
             f"{one.detectable:.3f}",

@@ -1,10 +1,11 @@
-"""Laws of evaluations: figures from rollouts, in pairs, gone on with, verified to the bit."""
+"""Laws of evaluations: figures from rollouts, paired, resumed, and verified exactly."""
 
 import asyncio
 import json
 import signal
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,20 @@ def test_the_report_states_what_was_asked_and_found(
     assert len(rows) == 5
     assert "mean_return.low" in rows[0].split(",")
     assert len((tmp_path / "pairs.csv").read_text().splitlines()) == 3
+
+
+def test_the_tables_of_a_report_shorten_directories(done: tuple[Results, Path]) -> None:
+    results, _ = done
+    names = {"noisy": "openai:/home/me/smol@http://127.0.0.1:1/v1", "oracle": "/home/me/runs/one"}
+    policies = [replace(one, policy=names[one.policy]) for one in results.policies]
+    pairs = [
+        replace(one, first=names[one.first], second=names[one.second]) for one in results.pairs
+    ]
+    report = evaluation_report(asked(), Results(policies, pairs))
+    heads = {cell for table in report.tables for cell in table.header}
+    assert {"openai:smol@http://127.0.0.1:1/v1", "one"} <= heads
+    assert not any("/home" in head for head in heads)
+    assert "one: /home/me/runs/one" in report.lines
 
 
 @pytest.mark.parametrize(

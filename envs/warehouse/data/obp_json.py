@@ -19,8 +19,6 @@ from tokengym.envs.warehouse.layout import AisleLayout
 _SIDES = 2
 _LARGEST = 1e15
 """Largest number of any field; times are milliseconds since 1970 at most."""
-_NESTING = 64
-"""Brackets that may be open at once; the files have ten."""
 
 
 def read_obp(path: Source) -> OrderBook:
@@ -66,15 +64,10 @@ def read_obp(path: Source) -> OrderBook:
 
 
 def _loaded(path: Source) -> Mapping[str, Any]:
-    text = read_text(path)
-    depth = most = 0
-    for character in text:
-        depth += (character in "[{") - (character in "]}")
-        most = max(most, depth)
-    if most > _NESTING:
-        raise DataError(f"{path}: {most} brackets are open at once, {_NESTING} may be")
     try:
-        loaded = json.loads(text, parse_constant=_no_number)
+        loaded = json.loads(read_text(path), parse_constant=_no_number)
+    except RecursionError:
+        raise DataError(f"{path}: it is nested too deep") from None
     except ValueError as error:
         raise DataError(f"{path}: no JSON: {error}") from None
     if not isinstance(loaded, dict):
