@@ -10,7 +10,7 @@ REFUSAL = "it is not run without --trust-remote-code"
 def find_remote_code(directory: Path) -> str | None:
     """Return which configuration of a directory names code to run, and how; `None` if none does.
 
-    `auto_map` names Python files beside the configuration; an attention implementation with a
+    `auto_map` names Python files next to the configuration; an attention implementation with a
     slash in its name is a kernel that is fetched from the hub.
 
     Raises:

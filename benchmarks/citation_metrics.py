@@ -8,7 +8,7 @@ Citations are generated with recency and preferential attachment, so that a few 
 many. Each line states seconds to build, seconds for all papers, and the peak memory of the process.
 `--alone` leaves the package out (it needs `pip install cdindex`, GPL, for comparison only).
 `--workers N` counts once more in N processes over a graph saved on disk. `--growth` doubles the
-papers twice, each size in a process of its own, with the graph in memory and built on disk in
+papers twice, each size in a separate process, with the graph in memory and built on disk in
 chunks: processor microseconds a citation stay the same where the cost is linear. `before` is the
 part of the peak that the process held once the citations were generated.
 """

@@ -52,7 +52,7 @@ def forecasts(run: Run, when: str) -> "NDArray[np.float64]":
 
 
 def outcome_of(run: Run) -> Outcome:
-    """Return what a run came to.
+    """Return the outcome of a run.
 
     Raises:
         ValueError: if it has not finished.

@@ -2,15 +2,15 @@
 
     python benchmarks/service_tokens.py [--part sampling ...] [--prompts 8] [--threads 2]
 
-Sampling: 8 prompts, 8 samples each, beside `transformers.generate` in float32 with the same model,
-prompts and tokens, and beside our decoder without shared prompts. Training: a step on the 64
-sequences beside plain peft in float32, and beside the matrix products alone. What is compared is
+Sampling: 8 prompts, 8 samples each, against `transformers.generate` in float32 with the same model,
+prompts and tokens, and against our decoder without shared prompts. Training: a step on the 64
+sequences against plain peft in float32, and against the matrix products alone. What is compared is
 run turn by turn; each ratio is the median of those of neighbours. Times are the processor's, which
 other work on the machine changes less; with idle threads asleep they are those of work done. The
 ratios hold on another machine, the seconds do not. The gap is the difference between the
 log-probability of a sampled token and the one that training computes for it, before and after steps
 that move the weights about: random advantages, a learning rate of 5e-4. Memory is measured in
-processes of their own. What `--deterministic` costs is measured on samples of one token limit.
+separate processes. What `--deterministic` costs is measured on samples of one token limit.
 """
 
 from __future__ import annotations

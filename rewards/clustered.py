@@ -20,7 +20,7 @@ _FEW = 5.0
 """Tasks' worth of a share's rarer outcome below which a normal interval would be too short."""
 _RESAMPLES = 1000
 _POWER = 0.8
-"""Chance of finding the smallest difference that a sample is said to be able to show."""
+"""Chance of finding the smallest difference that a sample is stated to show."""
 
 
 class Comparison(NamedTuple):
@@ -73,7 +73,7 @@ def clustered_share(happened_TK: npt.ArrayLike) -> Estimate:
     """Return the mean of chances or shares; where one outcome is rare, by Clopper and Pearson.
 
     A normal interval has no width at 0 and too little near it. The exact one counts every Task
-    once, as if its rollouts always agreed, so it is at least as long as it need be.
+    once, as if its rollouts always agreed, so it is at least as long as necessary.
 
     Args:
         happened_TK: in [0, 1], shape (Tasks, rollouts).

@@ -46,7 +46,7 @@ def share_estimate(count: float, total: int, level: float = 0.95) -> Estimate:
     """Return a share with the interval of Clopper and Pearson (1934), which has a width at 0 and 1.
 
     A mean of independent values in [0, 1] varies no more than a share of the same size, so that
-    their sum may stand for the count; the interval is then wider than it need be.
+    their sum may stand for the count; the interval is then wider than necessary.
 
     Args:
         count: successes, or a sum of values in [0, 1]; between 0 and `total`.

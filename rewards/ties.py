@@ -85,7 +85,7 @@ class TieCounts:
         shares of groups have intervals of Clopper and Pearson, other rates those of the percentile
         bootstrap over whole groups. Where fewer than 10 groups differ from 0 or from 1 resampling
         shows too little, and such a rate has the interval of a share of groups of its size, which
-        is wider than it need be.
+        is wider than necessary.
 
         Args:
             rng: generates the resamples.

@@ -25,7 +25,7 @@ class Verification:
     """The figures of N yes/no forecasts on E events.
 
     Attributes:
-        asked: number of questions, answered in form or not.
+        asked: number of questions, well-formed answers or not.
         forecasts: number of forecasts: well-formed replies.
         events: number of events they are on.
         brier: mean of (p - y)² over the forecasts, in [0, 1], 0 is perfect.

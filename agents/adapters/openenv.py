@@ -36,7 +36,7 @@ class WorldEnvironment(WorldTasks, Environment[ReplyAction, TurnObservation, Sta
 
     Args:
         rollouts: the world, shared by all clients; each episode has a world of its own.
-        split: where `reset` draws Tasks from unless it is told.
+        split: where `reset` draws Tasks from by default.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
@@ -127,7 +127,7 @@ def build_app(rollouts: Rollouts, *, split: str = "train", sessions: int = 64) -
 
     Args:
         rollouts: the world and the role to play.
-        split: where `reset` draws Tasks from unless it is told.
+        split: where `reset` draws Tasks from by default.
         sessions: most clients at once; each has a world of its own.
     """
     return create_app(

@@ -56,7 +56,7 @@ class Contract(StrEnum):
     MALFORMED = "malformed"
     """Random bytes that are malformed never earn more than well-formed replies on the same Task."""
     FORM = "form"
-    """The answer to every reply reports in `well_formed` whether the reply was in form."""
+    """The answer to every reply reports in `well_formed` whether the reply was well-formed."""
     SIGNAL = "signal"
     """The oracle does not earn less than random play on average, beyond chance, nor always as much;
     and not all groups of the noisy policy tie."""
@@ -81,7 +81,7 @@ class Certificate:
         grouped: the policy whose rollouts make the groups: `noisy`, or `random` without one.
         groups: groups played, each of `max(GROUP_SIZES)` rollouts of one Task.
         ties: rates of its groups by name, with bootstrap intervals; see `TieCounts.intervals`.
-        malformed: share of replies of random bytes that were not in form; `None` if never reported.
+        malformed: share of replies of random bytes that were malformed; `None` if never reported.
         episode_bytes: bytes read and written in an episode of the grouped policy.
         instances: Tasks whose fingerprints were compared, over all splits.
         repeated: how many of them occurred before in the same split, which is allowed.

@@ -2,7 +2,7 @@
 
 The grammar is learned from the replies of a world's own scripted policies, so it fits any world:
 their lines with other numbers in them, numbers copied from the text that is answered, honest
-replies cut short, changed or repeated, and what is not in form at all.
+replies cut short, changed or repeated, and nonsense.
 """
 
 import re

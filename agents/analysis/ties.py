@@ -94,7 +94,7 @@ class TieStudy:
         threshold: a reward above it counts as correct.
         mean_reward: mean over all rollouts.
         correct_rate: share of rollouts above the threshold.
-        malformed: share of the policy's replies that were not in form.
+        malformed: share of the policy's malformed replies.
         effort: what the rollouts took.
         sizes: one row a size, ascending.
         rewards: every reward, by group.
@@ -282,7 +282,7 @@ def study_of(
         rewards: of each group's rollouts, at least `max(sizes)` of them.
         sizes: group sizes, each at least 2.
         floor: rewards below it lie on the safety floor; `None` where there is none.
-        malformed: share of replies that were not in form.
+        malformed: share of malformed replies.
         effort: what the rollouts took.
         role: whose rewards these are; the world's first role if `None`.
         threshold: see `tie_study`.

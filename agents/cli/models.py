@@ -22,7 +22,7 @@ def fetch(
         bool, typer.Option("--trust-remote-code", help="accept a model that runs its own code")
     ] = False,
 ) -> None:
-    """Fetch and convert a model if need be, and print its directory."""
+    """Fetch and convert a model if necessary, and print its directory."""
     require_extra("tinker", "fetching models")
     from tokengym.agents.models import resolve_model
 

@@ -67,7 +67,7 @@ class EvaluationConfig:
         base_url: address of a Tinker service.
         seed: of the scripts' randomness, opponents included.
         success_margin: a rollout succeeds that earns no less than this below the oracle.
-        prices: dollars per million tokens read and said, or `None`.
+        prices: dollars per million tokens read and written, or `None`.
 
     Raises:
         OptionError: if a value is not allowed.

@@ -77,7 +77,7 @@ class ModelPolicy:
     def config_for(self, world: WorldLevel, evaluation: EvaluationConfig) -> TrainConfig:
         """Return the configuration of a job that plays a world with this model."""
         settings = dict(self.settings)
-        # A world's limit of tokens is the toy model's; preset leaves it out for others.
+        # A world's token limit is the toy model's; preset leaves it out for others.
         if settings.get("max_tokens") is None:
             settings.pop("max_tokens", None)
         own = settings.pop("options", {})

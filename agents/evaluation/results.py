@@ -50,7 +50,7 @@ class PolicyResult:
         pass_at: by k, the chance that one of k rollouts of a Task succeeds.
         scores: how the world's field scores the policy, by name; see `WorldSpec.scores`.
         prompt_tokens: tokens read; `None` where not counted.
-        completion_tokens: tokens said; `None` where not counted.
+        completion_tokens: tokens written; `None` where not counted.
         cost: dollars; `None` without prices.
     """
 
@@ -186,7 +186,7 @@ def policy_result(
         tasks: the Tasks.
         yardstick: what the ends of the scale earn on the same Tasks.
         success_margin: how far below the oracle a rollout still succeeds.
-        prices: dollars per million tokens read and said.
+        prices: dollars per million tokens read and written.
     """
     first = records[0]
     shape = (-1, rollouts)

@@ -67,7 +67,7 @@ def run_evaluation(
         progress: shows how it goes.
 
     Raises:
-        OptionError: if the folder holds another evaluation, or a policy is nobody's name.
+        OptionError: if the folder holds another evaluation, or a policy is unknown.
         EndpointError: if an endpoint fails for good. What was played is kept.
     """
     if folder.exists and folder.config() != config:

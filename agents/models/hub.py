@@ -70,10 +70,10 @@ def download(
         name: organisation/model.
         most_bytes: refuse larger models; `None` for no limit but the disk's.
         trust_remote_code: download and accept Python files that come with the model.
-        progress: called with what is going on.
+        progress: called with the current step.
 
     Raises:
-        ModelError: if the model has no safetensors weights, or would run code of its own.
+        ModelError: if the model has no safetensors weights, or would run its own code.
         ModelUnavailableError: if the hub cannot be reached or does not have the model, or if the
             model is too large.
     """

@@ -69,10 +69,10 @@ def resolve_model(
         name: a model directory, a `.gguf` file, a reference model such as `smollm2`, or a name
             of the Hugging Face hub.
         verify: compare the hashes of a converted model with its manifest, not the sizes alone;
-            a damaged one is made anew.
+            a damaged one is converted again.
         most_bytes: refuse larger downloads; `None` for no limit but the disk's.
-        trust_remote_code: accept a model that runs code of its own when it is loaded.
-        progress: called with what is going on, where it takes long.
+        trust_remote_code: accept a model that runs its own code when it is loaded.
+        progress: called with the current step, where it takes long.
 
     Raises:
         ModelError: if `name` is no model, or one that cannot be used.

@@ -28,13 +28,13 @@ class TurnRecord:
         role: who replied.
         read: the text that was new to that role.
         said: the reply; `None` where the episode was cut short instead of a reply.
-        complete: whether the reply ended by itself rather than by the limit of tokens.
+        complete: whether the reply ended by itself rather than at the token limit.
         malformed: whether the world refused it.
         tokens: ids of the sampled tokens; empty for text and for roles other than the record's.
         logprobs: log-probability of each token, in nats; empty where not known.
         pieces: text of each token.
         prompt_tokens: tokens read, the whole conversation; `None` where not counted.
-        completion_tokens: tokens said; `None` where not counted.
+        completion_tokens: tokens written; `None` where not counted.
         finish: why sampling ended, by the sampler's or endpoint's word; `None` if not known.
         reward: what the record's role earned by this turn.
         terms: the named parts of that reward.

@@ -62,7 +62,7 @@ class Coordinator:
     take its time and be awaited from anywhere.
 
     Args:
-        world: a world of its own; the coordinator drives it.
+        world: its own world, which the coordinator drives.
         task: what to play.
         codec: a codec or its name, see `codec_named`.
         roles: the roles that read and write tokens, at least one.

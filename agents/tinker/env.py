@@ -167,7 +167,7 @@ class TinkerEnv(Member):
     """One episode of one Task, played in the one role that is trained.
 
     Args:
-        world: a world of its own; the env drives it.
+        world: its own world, which the env drives.
         task: what to play.
         codec: a codec or its name, see `codec_named`.
         role: the trained role; the world's first if `None`.
@@ -179,7 +179,7 @@ class TinkerEnv(Member):
         reply_timeout: seconds an opponent's reply may take.
 
     Raises:
-        RoleError: if the role is unknown or a role has nobody to play it.
+        RoleError: if the role is unknown or no one plays a role.
         OptionError: if the codec's name is unknown or a budget leaves no room for a reply.
     """
 

@@ -23,7 +23,7 @@ from tokengym.rewards.ties import tie_statistics
 class TaskGroupBuilder(EnvGroupBuilder):
     """Builds the environments of one group: all of them play the same Task.
 
-    One trained role: each member has an episode of its own, and opponents play the other roles.
+    One trained role: each member has its own episode, and opponents play the other roles.
     Several trained roles: each episode has a member for every one of them, see `Coordinator`; all
     are sampled from one policy, and each is compared with members in its own role, see
     `role_rewards`.
@@ -88,7 +88,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
 
         Raises:
             OptionError: if the world does not take an option.
-            RoleError: if a role has nobody to play it, or no baseline has the given name.
+            RoleError: if no one plays a role, or no baseline has the given name.
         """
         await take_turn()
         task = self.task

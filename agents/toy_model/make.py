@@ -89,7 +89,7 @@ STAGES = (
 
 
 def make_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
-    """Train a byte-level BPE tokenizer in which every digit is a token of its own."""
+    """Train a byte-level BPE tokenizer in which every digit is a separate token."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [

@@ -33,7 +33,7 @@ class ServiceTarget:
         model: the model's name at a hosted service, or its directory on this machine; the
             tokenizer's name or directory too.
         base_url: address of the service; `None` for the hosted one's own, or for a local one.
-        local: whether the job starts a service of its own.
+        local: whether the job starts its own service.
         trust_remote_code: whether code that comes with the model may run.
         deterministic: whether a local service computes each sequence by itself.
     """

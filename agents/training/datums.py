@@ -60,7 +60,7 @@ def rollout_data(rollout: Trajectory, advantages_T: Sequence[float]) -> list[tin
 
     The layout is the cookbook's `trajectory_to_data`: inputs are all tokens but the last, targets
     all but the first; `logprobs` (as sampled), `advantages` and `mask` are 0 at what was read. Here
-    every turn has an advantage of its own.
+    every turn has its own advantage.
 
     Args:
         rollout: of text alone.

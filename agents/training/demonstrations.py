@@ -142,7 +142,7 @@ class RecordedDemonstrations:
 def best_rollouts_of(
     folder: Path, world: str, level: str, role: str, codec: Codec, least: float | None
 ) -> list[list[TurnTokens]]:
-    """Return the best training rollout of each group of a run, if all its replies are in form.
+    """Return the best training rollout of each group of a run, if all its replies are well-formed.
 
     Args:
         folder: the run's.

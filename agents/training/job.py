@@ -85,7 +85,7 @@ class Job:
             target: its service, if that is resolved already.
 
         Raises:
-            UnknownWorldError, OptionError, DataError: if a name is nobody's, a value is not
+            UnknownWorldError, OptionError, DataError: if a name is unknown, a value is not
                 allowed, or the world's data cannot be used.
         """
         if config.tensorboard:
@@ -284,7 +284,7 @@ def _teacher(who: str, student: SavedModel) -> SavedModel:
     """Return the teacher that is named.
 
     Raises:
-        OptionError: if it is nobody's name, or reads and writes other tokens than the student.
+        OptionError: if it is unknown, or reads and writes other tokens than the student.
     """
     found = saved_model(who, student, "teacher must be")
     if found.codec != student.codec:

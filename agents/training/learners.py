@@ -62,13 +62,13 @@ class Learners:
     """Policies being trained, by name.
 
     A checkpoint is complete when every policy is saved: only then is the one before deleted, and a
-    resume goes on from the last step that all of them have. So a kill at any moment leaves all
+    resume continues from the last step that all of them have. So a kill at any moment leaves all
     policies at one step.
 
     Attributes:
         clients: trains each policy.
         runs: where each one's checkpoints are recorded.
-        start: the step to go on with; steps before it are done.
+        start: the step to continue with; steps before it are done.
         service: of the clients.
         config: how often to save.
     """

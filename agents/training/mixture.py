@@ -20,7 +20,7 @@ PHASE = 5
 """Steps over which shares stay as they are and skill is averaged: one step's rollouts are few."""
 _EVEN = 0.5
 """Part of the groups that all worlds share alike, so that none is forgotten and progress in each
-goes on being measured."""
+keeps being measured."""
 _SEEDS = 1_000_000
 
 

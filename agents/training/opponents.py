@@ -122,7 +122,7 @@ def resolve_opponent(
         own: the job's own model, untrained.
 
     Raises:
-        OptionError: if `who` is nobody's name.
+        OptionError: if `who` is unknown.
     """
     who = who or row.opponents.get(role) or scripted_opponent(row.id, role)
     if who in baselines(row.id):

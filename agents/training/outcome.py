@@ -26,7 +26,7 @@ class Evaluation:
             where their probabilities are unknown.
         others: where several roles or worlds are trained, the evaluations of all but the first by
             the name of what is trained, see `Job.trained`.
-        conditions: what the returns depend on beside the weights: `model`, `temperature` and
+        conditions: what the returns depend on besides the weights: `model`, `temperature` and
             `max_tokens` of a reply.
         low: the same policy at a low temperature, on the first of the Tasks; `None` if not asked.
     """

@@ -11,7 +11,7 @@ from tokengym.envs.registry import spec
 
 _PRETRAINED = {"steps": 40, "groups_per_batch": 8, "evaluation_tasks": 128}
 """Sizes of a job with a pretrained model: the worlds' own are for the toy model, as are its
-learning rate and its limit of tokens."""
+learning rate and its token limit."""
 
 
 def is_toy(model: str) -> bool:
@@ -52,7 +52,7 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
 def mixed_preset(worlds: Sequence[tuple[str, str]], **changes: Any) -> TrainConfig:
     """Return the default configuration of a job on several worlds with `changes`.
 
-    Sizes are those of the first world, options each world's own; the limit of tokens is that of the
+    Sizes are those of the first world, options each world's own; the token limit is that of the
     longest replies, and the learning rate the lowest.
 
     Args:

@@ -6,9 +6,9 @@
 | `environment.json` | versions, processor, threads, precision, git state, by start |
 | `config.json`, `metrics.jsonl`, `console.log` | what the trainer logs |
 | `checkpoints.jsonl` | saved weights; in a folder of each role where each has its own policy |
-| `rollouts/` | what was read and said in training and evaluations, see `RolloutLog` |
+| `rollouts/` | what was read and written in training and evaluations, see `RolloutLog` |
 | `iteration_NNNNNN/` | the trainer's timings of a step |
-| `warm-start/` | the supervised steps before reinforcement learning: a run of its own |
+| `warm-start/` | the supervised steps before reinforcement learning: a separate run |
 | `references.json` | what scripted policies earn on the held-out Tasks |
 | `evaluation_*.json`, `outcome.json` | held-out evaluations, all of the above, collapse |
 | `report.html`, `*.png` | for people |

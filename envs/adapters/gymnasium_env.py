@@ -178,7 +178,7 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         self._turn = turn
         self._transcript.append(turn.text)
         if self._episode is not None:
-            # Users keep and change what they are given; the transcript goes on growing.
+            # Users keep and change what they are given; the transcript keeps growing.
             return self._episode.observation_of(self.role).copy()
         return turn.text
 

@@ -1,6 +1,6 @@
 """Rollouts: one role's episodes of a world, as any trainer or evaluator plays them.
 
-Names are looked up once, every rollout has a world of its own, opponents reply by themselves, and
+Names are looked up once, every rollout has its own world, opponents reply by themselves, and
 whatever a sampler calls the end of a reply is understood.
 """
 
@@ -55,7 +55,7 @@ def is_complete(finish_reason: str | None) -> bool:
 class Rollouts:
     """Starts rollouts of one world in which one role is played and opponents play the others.
 
-    It may be shared by threads and event loops: each rollout has a world of its own.
+    It may be shared by threads and event loops: each rollout has its own world.
 
     Args:
         world: id or short name of the world.
@@ -137,7 +137,7 @@ class Rollout:
         rewards: what each reply of the role earned, and what was left when `stop` was called. Their
             sum is the role's return.
         terms: the named parts of the last of them.
-        well_formed: for each reply whether it was in form.
+        well_formed: for each reply whether it was well-formed.
     """
 
     def __init__(self, rollouts: Rollouts, task: Task) -> None:

@@ -51,7 +51,7 @@ class WorldSpec:
         check_options: options of the world in the tables of `tokengym check --all`, such as those
             that take chance out of its returns.
         flat_floor: a rule that pays all bad episodes alike, to compare the graded rewards with.
-        violation: name of the end-of-episode metric that is above 0 where a reply in form broke a
+        violation: name of the end-of-episode metric above 0 where a well-formed reply broke a
             rule, such as a safety floor; empty where none can.
         metrics: `module:mapping` from the names of end-of-episode metrics to `Metric`, which says
             what each means; those named there are on reports, in that order.

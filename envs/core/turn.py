@@ -43,9 +43,9 @@ class Turn(NamedTuple):
         terms: the named parts of each reward by role; they sum to the reward exactly.
         terminated: the world reached an end of its own.
         truncated: the episode was cut short from outside.
-        stop_reason: why it ended, `None` while it goes on.
+        stop_reason: why it ended, `None` before its end.
         metrics: numbers about the step (and, at the end, the episode) for logs. Every answer to a
-            reply has `well_formed`: 1 if the reply was in form, else 0. Where chance decides what a
+            reply has `well_formed`, 1 or 0. Where chance decides what a
             role earns and its probabilities are known, the last Turn has `expected_return(role)`:
             what these replies earn on average.
     """

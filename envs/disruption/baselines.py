@@ -122,7 +122,7 @@ def _noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
 def _oracle(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """The exact posterior and the claims that bring the judge nearest to it.
 
-    What a challenger tells of its own evidence is weighed as what the scripted one chose to tell.
+    Claims on a challenger's private evidence are weighed as if the scripted one had selected them.
     For a real paper, whose posterior is unknown, the gold label replaces it.
     """
     world = DisruptionWorld.cast(world)

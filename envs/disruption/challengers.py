@@ -31,7 +31,7 @@ def null(_world: World, _turn: Turn, _rng: np.random.Generator) -> str:
 def scripted(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
     """Argue for the label that the strongest true claims speak for, against the predictor's.
 
-    Of a first year that it alone knows, a challenger tells only what speaks against the predictor.
+    Of a first year that only it knows, a challenger reveals only what counts against the predictor.
     """
     return _argue(*_position(world)).write()
 

@@ -32,7 +32,7 @@ def build_on_disk(
     """Build a graph in `folder` and return it memory-mapped.
 
     Args:
-        folder: where the arrays go; made if need be. `CitationGraph.open` finds them there later.
+        folder: for the arrays; created if necessary. `CitationGraph.open` finds them there later.
         times: publication time of each paper, integers, shape (n,).
         chunks: called twice; each chunk holds numbers of citing and of cited papers.
         block_citations: most citations sorted at a time (about 40 bytes each), if no single

@@ -1,6 +1,6 @@
 """Exact beliefs where only the challenger knows the first year's citers and selects claims.
 
-A predictor that hears true claims learns two things: that they hold, and that the challenger chose
+A predictor that reads true claims learns two things: that they hold, and that the challenger chose
 them. Taken at face value, a claim is the event that the counts lie in its interval. Of a challenger
 whose rule is known, what it said is the event that its rule says just that: the predictor sums over
 all first years of which it would.

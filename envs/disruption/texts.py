@@ -1,6 +1,6 @@
 """The texts that the roles read: functions of the evidence and of the replies, nothing else.
 
-What both prompts share is here: the paper in words, and examples that are made up anew for each
+What both prompts share is here: the paper in words, and examples that differ for each
 Task, so that copying one says nothing about the paper. `prompt` and `terse` have the words.
 """
 

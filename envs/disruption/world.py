@@ -70,8 +70,8 @@ class DisruptionWorld(World[CompiledTask]):
         posterior is known exactly, or a user's own. The level is what is shown of it: at `L0`
         title, year, field and a long abstract, at `L1` a short abstract and facts of the reference
         list, at `L2` also the first year's citers by kind. At `private` the predictor reads what
-        `L1` shows and the challenger what `L2` shows: it may choose what to tell, and what it tells
-        is true.
+        `L1` shows and the challenger what `L2` shows: it may choose what to claim, and its claims
+        are true.
 
     Observation:
         The predictor reads the evidence, then the challenge; the challenger reads the evidence and

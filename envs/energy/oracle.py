@@ -24,7 +24,7 @@ UNSAFE = 2.0 * LOST_LOAD
 _DIGITS = 12
 _GAP = 1e-9
 _PLANS_KEPT = 1024
-"""A rule that plans anew at every step is played on the same Tasks again by checks and reports."""
+"""A rule that replans at every step is played on the same Tasks again by checks and reports."""
 
 
 class Plan(NamedTuple):

@@ -26,7 +26,7 @@ class Prompt(ABC):
         self._plant = plant
         self._labels = hour_labels(plant)
         self._rules = self._write_rules()
-        # Made-up numbers depend on what is shown alone: they tell nothing of what is to come.
+        # Made-up numbers depend on what is shown alone: they reveal nothing about the future.
         self._form = self._write_form(generator("energy example", self._rules))
         self._conditions = tuple(self._write_conditions(step) for step in range(plant.steps))
 

@@ -35,7 +35,7 @@ def draw_outcomes(instance: Mapping[str, Any], rng: np.random.Generator) -> dict
 
     `p_bayes` are the outcomes' probabilities given all that is shown, `p_latent` those under the
     hidden parameter. The first outcome is drawn from `p_latent`; each one after it draws the
-    hidden parameter anew, so that the shares of the outcomes tend to `p_bayes`.
+    hidden parameter again, so that the shares of the outcomes tend to `p_bayes`.
     """
     family = FAMILIES[instance["family"]]
     bayes = predictive(instance)

@@ -59,7 +59,7 @@ Quote = Callable[[Kind, np.random.Generator], int]
 """From a customer for whom there is room to a price, 0 for none."""
 
 _MOST_REPLANNED = 8
-"""Open orders up to which the oracle plans anew when disturbed: twelve would take half a second."""
+"""Open orders up to which the oracle replans when disturbed: twelve would take half a second."""
 _MOST_TOGETHER = 3
 _LONGEST_WAIT = 9
 _DUE_NOISE = 15.0

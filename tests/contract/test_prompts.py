@@ -1,6 +1,6 @@
 """Golden prompts: what every level shows in both styles, for people to read.
 
-`TOKENGYM_UPDATE_GOLDEN=1` writes them anew.
+`TOKENGYM_UPDATE_GOLDEN=1` rewrites them.
 """
 
 import os

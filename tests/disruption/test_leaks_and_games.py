@@ -35,7 +35,7 @@ def make(level: str = "L2", **options: Any) -> DisruptionWorld:
 def texts(
     world: DisruptionWorld, task: Task, predictor: str, challenger: str, seed: int = 0
 ) -> list[str]:
-    """All that is shown and all that is said in one debate, but for the world's last word."""
+    """All that is shown and written in one debate, except the world's last text."""
     rng = np.random.default_rng(seed)
     turn = world.start(task)
     seen = []
@@ -288,7 +288,7 @@ def test_a_claim_that_is_true_of_everything_earns_nothing() -> None:
 
 @pytest.mark.parametrize(("level", "least"), [("L2", 0.15), ("L1", 0.08), ("L0", 0.08)])
 def test_a_calibrated_report_is_worth_stating(level: str, least: float) -> None:
-    """Beside even odds with the best label, in deviations of what chance does to a return."""
+    """Compared with even odds on the best label, in standard deviations of chance."""
     world, drawn = make(level, label="expected"), make(level)
     worth, chance = [], []
     for index in range(60):

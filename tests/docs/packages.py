@@ -1,4 +1,4 @@
-"""Installing a package as a user would, but without the network and beside the environment."""
+"""Installing a package as a user would, but without the network and outside the environment."""
 
 import subprocess
 import sys

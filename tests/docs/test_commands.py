@@ -206,7 +206,7 @@ def view(reader: Reader, arguments: list[str]) -> str:
 
 
 def models(reader: Reader, arguments: list[str]) -> str:
-    """The command itself; a model that cannot be fetched here is said in a line."""
+    """The command itself; a model that cannot be fetched here gives a one-line error."""
     shown = reader.folder / "models.txt"
     status = run_tokengym(["models", *arguments], reader.folder, reader.environment, shown)
     printed = shown.read_text()

@@ -1,4 +1,4 @@
-"""The package that the design page writes is installed by pip and goes like a world of our own."""
+"""The package that the design page writes is installed by pip and works like a built-in world."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Laws of the commands: the same words find the same folder, JSON is JSON, status says what was."""
+"""Laws of the commands: the same words find the same folder, JSON is JSON, exit statuses."""
 
 import json
 from pathlib import Path

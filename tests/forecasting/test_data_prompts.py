@@ -1,4 +1,4 @@
-"""Golden prompts of a user's own questions; `TOKENGYM_UPDATE_GOLDEN=1` writes them anew."""
+"""Golden prompts of a user's own questions; `TOKENGYM_UPDATE_GOLDEN=1` rewrites them."""
 
 import os
 from pathlib import Path

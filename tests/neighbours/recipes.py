@@ -60,7 +60,7 @@ RUNS: dict[str, list[str]] = {
         *("eval_every=0", "save_every=0", _LOSS),
     ],
 }
-"""By module the settings of a run of three steps, beside the model and the folder of its log."""
+"""By module the settings of a run of three steps, besides the model and the folder of its log."""
 
 NOT_RUN: dict[str, str] = {
     "audio": "audio, which the service does not take",

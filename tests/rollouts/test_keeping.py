@@ -1,4 +1,4 @@
-"""Laws of keeping training rollouts: a share of the groups, a bound in bytes, steps done again."""
+"""Laws of keeping training rollouts: a share of the groups, a bound in bytes, repeated steps."""
 
 import pickle
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Laws of choosing rollouts and of the data to train on that is made of them."""
+"""Laws of selecting rollouts, and of the training data made from them."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -23,7 +23,7 @@ MODEL = {"auto_map": {"AutoConfig": "evil.Evil", "AutoModelForCausalLM": "evil.E
 
 @pytest.fixture
 def copied(model_dir: Path, tmp_path: Path) -> Path:
-    """The tiny model with code beside it that leaves a trace where it is run."""
+    """The tiny model with code in its directory that leaves a trace when it runs."""
     folder = tmp_path / "model"
     shutil.copytree(model_dir, folder)
     trace = tmp_path / "trace"

@@ -150,7 +150,7 @@ def test_policies_of_ones_own_take_the_place_of_the_specs() -> None:
 
 
 def test_who_was_lucky_on_a_few_tasks_does_not_beat_the_oracle() -> None:
-    """A gambler who loses once in ten times may never lose on two Tasks: more of them tell."""
+    """A gambler who loses once in ten times may never lose on two Tasks; more of them show it."""
     subject = Subject(broken.Lottery(SPEC), policies={**POLICIES, "gambler": broken.gamble})
     world = subject.make()
     play_all = [

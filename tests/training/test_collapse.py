@@ -60,7 +60,7 @@ def test_the_cause_is_named_with_what_to_try(
 
 
 def test_replies_cut_off_are_no_lost_form() -> None:
-    """A run with --max-tokens 12 was told that its form is lost and to lower the learning rate."""
+    """A run with --max-tokens 12 was diagnosed with a lost form and a high learning rate."""
     rows = [row(step, 0.9, malformed=1.0, cut_off=1.0) for step in range(PATIENCE)]
     found = find_collapse(rows, PATIENCE)
     assert found is not None

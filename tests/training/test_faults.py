@@ -1,4 +1,4 @@
-"""What goes wrong around a run is said in a sentence and loses nothing: docs/reliability.md.
+"""What goes wrong around a run is reported in a sentence and loses nothing: docs/reliability.md.
 
 Each row of the first table of the page is a fault made here. Where the page says something else,
 the test shows the row that belongs there.

@@ -54,7 +54,7 @@ def connections() -> Iterator[list[Any]]:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory, connections: list[Any]) -> Path:
-    """A run that is equal to the bit wherever sums are rounded alike."""
+    """A run that is bitwise equal wherever sums are rounded alike."""
     folder = tmp_path_factory.mktemp("whole") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv(KEY_VARIABLE, raising=False)

@@ -1,4 +1,4 @@
-"""Laws of watching a run: each completed step once, torn lines passed over, replies counted."""
+"""Laws of monitoring a run: each completed step once, damaged lines skipped, replies counted."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The same job twice leaves the same run folder, also when it is interrupted and goes on."""
+"""The same job twice leaves the same run folder, also when it is interrupted and resumed."""
 
 from dataclasses import replace
 from pathlib import Path

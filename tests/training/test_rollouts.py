@@ -1,4 +1,4 @@
-"""Laws of drawing a step: what is kept, dropped and replaced, what that costs, what is told."""
+"""Laws of rolling out a step: what is kept, dropped and replaced, its cost, what is logged."""
 
 import asyncio
 from collections.abc import Callable

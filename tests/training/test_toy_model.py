@@ -1,4 +1,4 @@
-"""Laws of the starting policy: small, in form in the worlds it speaks, and bad at deciding."""
+"""Laws of the starting policy: small, well-formed in the worlds it knows, and bad at deciding."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

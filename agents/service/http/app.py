@@ -97,7 +97,7 @@ async def _handle_errors(request: web.Request, handler: Handler) -> web.StreamRe
 
 @web.middleware
 async def _check_site(request: web.Request, handler: Handler) -> web.StreamResponse:
-    # A page whose name was bound anew to this address carries its own name as the host.
+    # After DNS rebinding, a page carries its own name as the host.
     host, origin = request.headers.get("Host"), request.headers.get("Origin")
     listening = request.app[SERVICE].config.host
     if host is not None and listening in LOOPBACK and _name(f"//{host}") not in LOOPBACK:

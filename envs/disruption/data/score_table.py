@@ -68,7 +68,7 @@ def score_works(
 ) -> ScoreSummary:
     """Score every work of a source and write a row for each, by year and then by id.
 
-    Citations count if both works are in the source. Intermediate results lie beside the first
+    Citations count if both works are in the source. Intermediate results are next to the first
     table until it is complete: interrupted, the same call continues where it stopped.
 
     | column | |

@@ -99,7 +99,7 @@ def end_of(row: Row, name: str) -> datetime:
 def rounded_up(time: datetime) -> date:
     """Return the first date whose beginning is not before `time`.
 
-    The hour a question was scheduled for would tell more than a date does, and rounding down would
+    The hour a question was scheduled for would reveal more than a date, and rounding down would
     promise an answer before it can be out.
 
     Raises:

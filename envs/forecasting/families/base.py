@@ -1,6 +1,6 @@
 """A family of questions: functions that draw the facts, word them, and compute the odds.
 
-A family never keeps the hidden parameter it drew: `latent` draws one anew from its posterior given
+A family never keeps the hidden parameter it drew: `latent` draws another from its posterior given
 what is shown. The pair has the same joint law, and two equal questions are then one instance.
 """
 

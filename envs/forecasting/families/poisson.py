@@ -36,7 +36,7 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
         counts = counts[:3]
     ahead = 1 if knobs.size == 1 else int(rng.integers(1, 2 * knobs.size))
     # A function of the first counts and of chance alone: drawn around the hidden rate, or around
-    # later counts, the threshold would tell something about them.
+    # later counts, the threshold would reveal something about them.
     middle = (float(counts.mean()) + 0.2) * ahead
     return {
         "counts": counts,

@@ -1,6 +1,6 @@
 """Daily counts whose rate changes without notice: will the next day bring more than c?
 
-Each day the rate is drawn anew with chance h, from a Gamma prior. The law of the days since the
+Each day the rate is drawn again with chance h, from a Gamma prior. The law of the days since the
 last change follows by recursion over the days (Adams and MacKay 2007), exactly: the days of a run
 have negative binomial likelihoods. Neither h nor the changes are stated.
 """

@@ -27,7 +27,7 @@ def question(
         asked: field of the moment it was asked.
         labels: names of the outcomes; none for a yes/no question.
         ordered: whether the outcomes are in order.
-        part: what tells it from other questions of the same id.
+        part: what distinguishes it from other questions with its id.
 
     Raises:
         RowError: if a field is missing or unusable.
