@@ -71,6 +71,7 @@ class Coordinator:
         max_trajectory_tokens: budget of one role's observations and replies together.
         max_turn_tokens: longest reply; kept free in the trajectory budget.
         reply_timeout: seconds a reply may take, an opponent's included, before the others continue.
+        openings: see `Episode`; shared by the episodes of a group.
 
     Attributes:
         rollout_limits: the budgets, as the cookbook's runner reads them from an env.
@@ -94,6 +95,7 @@ class Coordinator:
         max_trajectory_tokens: int | None = None,
         max_turn_tokens: int | None = None,
         reply_timeout: float = REPLY_TIMEOUT,
+        openings: dict[str, list[int]] | None = None,
     ) -> None:
         opponents = dict(opponents or {})
         known = world.spec.roles
@@ -115,6 +117,7 @@ class Coordinator:
         self.codec = as_codec(codec)
         self.roles = tuple(roles)
         self.reply_timeout = reply_timeout
+        self._openings = openings
         self.abandoned = False
         self.exchanges: list[Exchange] = []
         self.rollout_limits = RolloutLimits(
@@ -165,6 +168,7 @@ class Coordinator:
                 self.codec,
                 roles=self.roles,
                 max_tokens=self._max_observation,
+                openings=self._openings,
             )
             opening = self._episode.turn
             self._turns.append(opening)

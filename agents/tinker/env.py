@@ -70,9 +70,8 @@ class Member(Env):
         self.rollout_limits = coordinator.rollout_limits
         self._stop: StopCondition = self.codec.stop
         self._prompt = Prompt()
-        self._prompt_length = 0
         self._read = ""
-        self._first_lines: frozenset[str] = frozenset()
+        self._first_text = ""
         self._over = False
 
     async def initial_observation(
@@ -131,7 +130,7 @@ class Member(Env):
                 metrics.update(answer.metrics)
             metrics["malformed"] = float(is_malformed(reply, answer))
             metrics["cut_off"] = float(not reply.complete)
-            metrics["copied"] = float(_last_line(reply.text) in self._first_lines)
+            metrics["copied"] = float(_has_line(self._first_text, _last_line(reply.text)))
             logs["reply"] = reply.text
         metrics.update(terms)
         logs["answer"] = turn.text
@@ -147,15 +146,10 @@ class Member(Env):
 
     def _observe(self, episode: Episode) -> tinker.ModelInput:
         self._read = episode.turn.text
-        if not self._first_lines:
-            lines = map(str.strip, self._read.splitlines())
-            self._first_lines = frozenset(line for line in lines if line)
+        self._first_text = self._first_text or self._read
         if not self.codec.append_only:
             self._prompt.clear()
-            self._prompt_length = 0
-        new = episode.tokens_of(self.role, self._prompt_length)
-        self._prompt.append(new)
-        self._prompt_length += len(new)
+        self._prompt.append(episode.pieces_of(self.role)[-1])
         return self._prompt.model_input()
 
     def _abandoned(self) -> Metrics:
@@ -212,3 +206,8 @@ class TinkerEnv(Member):
 def _last_line(text: str) -> str:
     """Return the last line of a reply that is not blank."""
     return text.strip().rpartition("\n")[2].strip()
+
+
+def _has_line(text: str, line: str) -> bool:
+    """Whether a line of the text is `line`, but for blanks around it; a blank one never is."""
+    return line in text and line != "" and line in map(str.strip, text.splitlines())

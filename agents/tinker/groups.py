@@ -94,6 +94,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
         task = self.task
         opponents = {role: self._opponent(given) for role, given in self.opponents.items()}
         world = make_world(task.world, task.level, **self.options)
+        openings: dict[str, list[int]] = {}
         members: list[Env] = []
         for _ in range(self.group_size):
             coordinator = Coordinator(
@@ -105,6 +106,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
                 max_trajectory_tokens=self.max_trajectory_tokens,
                 max_turn_tokens=self.max_turn_tokens,
                 reply_timeout=self.reply_timeout,
+                openings=openings,
             )
             members += [Member(coordinator, role) for role in coordinator.roles]
         return members

@@ -8,7 +8,7 @@ from tokengym.agents.tinker.coordinator import OpponentPolicy
 from tokengym.agents.tinker.prompt import Prompt
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import Reply
+from tokengym.envs.tokens.codec import Message, Reply
 from tokengym.envs.tokens.transcript import Transcript
 
 _SEEDS = 2**31
@@ -73,10 +73,11 @@ class _Conversation:
             transcript.read(turn.text, new)
         else:
             transcript.clear()
-            transcript.read(turn.text, [])
-            transcript.tokens += codec.render(transcript.conversation)
+            talk = [*transcript.conversation, Message(turn.text, own=False)]
+            transcript.read(turn.text, codec.render(talk))
         prompt = Prompt()
-        prompt.append(transcript.tokens.copy())
+        for piece in transcript.pieces:
+            prompt.append(piece)
         response = await self._model.sampler.sample_async(
             prompt=prompt.model_input(),
             num_samples=1,

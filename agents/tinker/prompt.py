@@ -2,6 +2,10 @@
 
 from tinker import EncodedTextChunk, ModelInput
 
+# Shared, as a set of its own for each of the many objects would take more room than their tokens.
+_CHUNK_FIELDS = {"tokens"}
+_INPUT_FIELDS = {"chunks"}
+
 
 class Prompt:
     """Tokens that only grow, handed out as ModelInputs that share their chunks.
@@ -18,7 +22,7 @@ class Prompt:
         """Add tokens at the end. The list is kept; do not change it afterwards."""
         # The sampler refuses chunks without tokens.
         if tokens:
-            self._chunks.append(EncodedTextChunk.model_construct(tokens=tokens))
+            self._chunks.append(EncodedTextChunk.model_construct(_CHUNK_FIELDS, tokens=tokens))
 
     def clear(self) -> None:
         """Start again; ModelInputs handed out before keep their tokens."""
@@ -26,4 +30,4 @@ class Prompt:
 
     def model_input(self) -> ModelInput:
         """Return all tokens so far."""
-        return ModelInput.model_construct(chunks=self._chunks.copy())
+        return ModelInput.model_construct(_INPUT_FIELDS, chunks=self._chunks.copy())

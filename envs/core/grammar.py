@@ -10,6 +10,7 @@ time as long as the pattern begins with a word and repeats possessively (`\s*+`)
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 NUMBER = r"[+-]?[ \t]?(?:[0-9]{1,60}(?:\.[0-9]{0,60})?|\.[0-9]{1,60})(?:[eE][+-]?[0-9]{1,3})?"
 """A pattern of a decimal number; its sign may stand apart. `number` reads what it matches."""
@@ -27,9 +28,9 @@ _CHARACTERS = str.maketrans(
         **dict.fromkeys("\u2212\u2010\u2011\u2012\u2013\ufe63\uff0d", "-"),
         **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb", '"'),
         **dict.fromkeys("\u2018\u2019\u201a\u201b", "'"),
-        **dict.fromkeys("*`"),
     }
 )
+_UNUSUAL = re.compile(f"[{''.join(map(chr, _CHARACTERS))}]")
 _TAGS = re.compile(r"</?(?:final[_ ])?answer>|\\(?:boxed|text|mathrm)\{|[}$]", re.IGNORECASE)
 _ITALICS = re.compile(r"(?<![A-Za-z0-9_])_++|(?<!_)_++(?![A-Za-z0-9])")
 _LEAD = re.compile(
@@ -56,9 +57,13 @@ def lines_from_end(text: str) -> Iterator[str]:
     return reversed(lines_of(text)[-MOST_LINES:])
 
 
+@lru_cache(maxsize=1)  # one reader may ask twice about a line
 def undecorated(line: str) -> str:
     """Return a line without the decoration that chat models put around a command."""
-    bare = line.translate(_CHARACTERS)
+    bare = line.replace("*", "").replace("`", "")
+    # Translating is slow, and seldom needed.
+    if not bare.isascii() and _UNUSUAL.search(bare):
+        bare = bare.translate(_CHARACTERS)
     if "<" in bare or "\\" in bare or "$" in bare:
         bare = _TAGS.sub("", bare)
     if "_" in bare:

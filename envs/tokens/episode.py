@@ -31,6 +31,8 @@ class Episode:
             `say`, and nothing is encoded for them.
         max_tokens: budget of one role's transcript; an observation that would exceed it is not
             shown, the episode ends, and what is left is played as empty replies.
+        openings: tokens of first texts, by text: episodes of one Task that share it encode and keep
+            them once.
 
     Attributes:
         turn: the Turn that is to be answered, or the last one.
@@ -52,6 +54,7 @@ class Episode:
         *,
         roles: Sequence[str] | None = None,
         max_tokens: int | None = None,
+        openings: dict[str, list[int]] | None = None,
     ) -> None:
         if max_tokens is not None and max_tokens < 1:
             raise OptionError(f"max_tokens must be at least 1, got {max_tokens}")
@@ -66,6 +69,7 @@ class Episode:
         self.codec = resolve(codec)
         self.max_tokens = max_tokens
         self._transcripts = {role: Transcript() for role in roles}
+        self._openings = {} if openings is None else openings
         self.reply = Reply("", complete=False)
         self.turn = world.start(task)
         self.answer = self.turn
@@ -73,7 +77,7 @@ class Episode:
 
     def __repr__(self) -> str:
         """Show the Task, the tokens by role, and whose turn it is or why it ended."""
-        tokens = {role: len(kept.tokens) for role, kept in self._transcripts.items()}
+        tokens = {role: kept.length for role, kept in self._transcripts.items()}
         return f"<Episode of {self.task}: tokens {tokens}, {self._status()}>"
 
     def _repr_html_(self) -> str:
@@ -122,7 +126,18 @@ class Episode:
         Raises:
             RoleError: if no role of that name reads tokens here.
         """
-        return self._transcript(role).tokens[start:]
+        return self._transcript(role).tokens(start)
+
+    def pieces_of(self, role: str) -> Sequence[list[int]]:
+        """What `role` has read and written so far in pieces, one for each of its observations.
+
+        An observation is a new piece after the last one's, or, where `append_only` is `False`, one
+        piece in place of all. Treat them as read-only: they are the episode's own.
+
+        Raises:
+            RoleError: if no role of that name reads tokens here.
+        """
+        return self._transcript(role).pieces
 
     def conversation_of(self, role: str) -> tuple[Message, ...]:
         """The texts and replies `role` has seen, in order.
@@ -213,9 +228,9 @@ class Episode:
         new: Sequence[int]
         if action is not None:
             new = self.codec.extend(action, turn.text)
-            kept = len(transcript.tokens)
+            kept = transcript.length
         else:
-            new = self.codec.render([*transcript.conversation, Message(turn.text, own=False)])
+            new = self._render([*transcript.conversation, Message(turn.text, own=False)])
             kept = 0
         if self.max_tokens is not None and kept + len(new) > self.max_tokens:
             self.turn = self.world.stop(StopReason.TOKEN_BUDGET, after=turn)
@@ -223,6 +238,14 @@ class Episode:
         if action is None:
             transcript.clear()
         transcript.read(turn.text, new)
+
+    def _render(self, conversation: Sequence[Message]) -> Sequence[int]:
+        if len(conversation) > 1:
+            return self.codec.render(conversation)
+        text = conversation[0].text
+        if text not in self._openings:
+            self._openings[text] = list(self.codec.render(conversation))
+        return self._openings[text]
 
     def _transcript(self, role: str) -> Transcript:
         try:

@@ -49,6 +49,24 @@ class Forecaster(TokenCompleter):
         return TokensWithLogprobs(tokens=tokens, maybe_logprobs=[-0.5] * len(tokens))
 
 
+def test_the_tokens_of_a_prompt_are_held_once_for_a_group(builder: TaskGroupBuilder) -> None:
+    async def opened() -> set[int]:
+        members = await builder.make_envs()
+        held = set()
+        for member in members:
+            assert isinstance(member, Member)
+            observation = await member.initial_observation()
+            assert isinstance(observation, tuple)
+            (chunk,) = observation[0].chunks
+            assert isinstance(chunk, tinker.EncodedTextChunk)
+            (piece,) = member.coordinator.episode.pieces_of(member.role)
+            assert chunk.tokens is piece
+            held.add(id(piece))
+        return held
+
+    assert len(asyncio.run(opened())) == 1
+
+
 def test_a_group_rolls_out_and_trains(builder: TaskGroupBuilder) -> None:
     policy = Forecaster()
     group = asyncio.run(do_group_rollout(pickle.loads(pickle.dumps(builder)), policy))
