@@ -9,7 +9,7 @@ from tokengym.agents.event_loop import run_async
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.environment import describe_environment
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.mending import mend_run
+from tokengym.agents.training.mending import forget_lost_states, forget_unsaved_steps, mend_run
 from tokengym.agents.training.outcome import Evaluation, Outcome, References
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.run import Run
@@ -22,12 +22,13 @@ def run_experiment(job: Job, run: Run, progress: Progress) -> Outcome:
 
     Args:
         job: the job.
-        run: its run folder; made if missing. Completed steps in it are kept and not done again.
+        run: its run folder; made if missing. The run goes on after the last state that was saved
+            and that the service still has; what is lost is shown.
         progress: where to show how it goes.
 
     Raises:
-        OptionError: if an override does not fit the trainer, another process trains the run, or
-            its files are damaged.
+        OptionError: if an override does not fit the trainer, another process trains the run, its
+            files are damaged, or the service has none of its states any more.
         ServiceDiedError: if the local service ended by itself; the run can be resumed.
         ServiceRefusedError: if the service answered with an error.
     """
@@ -48,6 +49,9 @@ async def _connected(job: Job, run: Run, progress: Progress, connection: Connect
             "the run began in another environment: figures may differ, see environment.json"
         )
     async with Session.open(job, connection) as session:
+        lost = await connection.guard(forget_lost_states(session.client, job, run))
+        for notice in [*lost, *forget_unsaved_steps(job, run)]:
+            progress.say(notice)
         return await _experiment(session, run, progress)
 
 

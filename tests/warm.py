@@ -200,12 +200,23 @@ def _enter(folder: Path, environment: Mapping[str, str], output: Path) -> None:
 
 
 def _set_environment(environment: Mapping[str, str]) -> None:
-    """Take over all variables; one such as `RLIMIT_NOFILE` also sets that limit of the process."""
+    """Take over all variables; one such as `RLIMIT_NOFILE` also sets that limit of the process.
+
+    `SERVICE_ROOM` is how many bytes a service may take beyond those it begins with.
+    """
     os.environ.clear()
     os.environ.update(environment)
     for name, value in environment.items():
         if name.startswith("RLIMIT_"):
             resource.setrlimit(getattr(resource, name), (int(value), int(value)))
+
+
+def _limit_memory(room: int) -> None:
+    """Let this process take no more than so many bytes beyond those it has."""
+    status = Path("/proc/self/status").read_text()
+    (held,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmData:"))
+    limit = int(held) * 1024 + room
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def _tokengym(
@@ -228,6 +239,8 @@ def _serve(arguments: list[str], environment: dict[str, str], log: Path, ready: 
     with log.open("ab") as file:
         os.dup2(file.fileno(), 2)
     _set_environment(environment)
+    if "SERVICE_ROOM" in environment:
+        _limit_memory(int(environment["SERVICE_ROOM"]))
     # Its parent is the process that forks.
     arguments[arguments.index("--parent") + 1] = str(os.getppid())
     sys.exit(main(arguments))

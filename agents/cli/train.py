@@ -295,7 +295,10 @@ def _way_on(job: "Job", run: Run) -> str:
     from tokengym.agents.training.mending import saved_steps
 
     saved = saved_steps(job, run)
-    days = "" if job.target.local else ", and the service keeps it for 30 days"
+    policies = run.policies(job.config, job.roles).values()
+    rows = [row for one in policies for row in one.checkpoints()]
+    passing = any(row.get("rolling") and row["batch"] == saved for row in rows)
+    days = ", and the service keeps it for 30 days" if passing and not job.target.local else ""
     kept = f"The state after step {saved} is saved{days}" if saved else "No step is saved yet"
     return f"{kept}; resume with: tokengym train --resume {shlex.quote(str(run.folder))}"
 

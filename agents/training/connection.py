@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from tokengym.agents.models import resolve_model
-from tokengym.agents.service import LocalService, guard
+from tokengym.agents.service import LocalService, StartupError, guard
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TOY_MODEL, TrainConfig
 from tokengym.envs.core.errors import OptionError, TokengymError
@@ -111,24 +111,40 @@ class Connection:
             seed: of a local service; random if `None`.
 
         Raises:
-            ServiceRefusedError: from what is done within, in place of the SDK's own errors.
+            ServiceRefusedError: if a local service does not start; and from what is done within, in
+                place of the SDK's own errors.
         """
         if not target.local:
             with _refusals(target.base_url or "its own address"):
                 yield cls(target.model, target.base_url, None)
             return
         with (
-            LocalService(
-                target.model,
-                state_dir=state_dir,
-                seed=seed,
-                trust_remote_code=target.trust_remote_code,
-                deterministic=target.deterministic,
+            _started(
+                LocalService(
+                    target.model,
+                    state_dir=state_dir,
+                    seed=seed,
+                    trust_remote_code=target.trust_remote_code,
+                    deterministic=target.deterministic,
+                )
             ) as service,
             environment_variable(KEY_VARIABLE, service.api_key),
             _refusals(service.base_url),
         ):
             yield cls(service.model_name, service.base_url, service)
+
+
+@contextlib.contextmanager
+def _started(service: LocalService) -> Iterator[LocalService]:
+    """Start a local service, and stop it afterwards."""
+    try:
+        service.start()
+    except StartupError as error:
+        raise ServiceRefusedError(str(error)) from error
+    try:
+        yield service
+    finally:
+        service.stop()
 
 
 @contextlib.contextmanager

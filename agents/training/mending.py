@@ -1,5 +1,7 @@
 """Before a run resumes: repair what a killed process left, and find the step to resume from."""
 
+import tinker
+
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.run import Run
 from tokengym.agents.training.trainer import save_interval
@@ -7,40 +9,87 @@ from tokengym.envs.core.errors import OptionError
 
 
 def mend_run(job: Job, run: Run) -> list[str]:
-    """Cut off incomplete lines, and forget steps that were not saved.
+    """Cut off incomplete lines.
 
     Args:
         job: that goes on.
         run: its run, which nobody else may be training; it may be a new one.
 
     Returns:
-        what was lost and what is done again, for people.
+        what was lost, for people.
 
     Raises:
         OptionError: if a file cannot be read, or the record of the saved states is lost.
     """
-    policies = run.policies(job.config, job.roles).values()
     notices = [
         f"{one.folder.name}/{lost}"
-        for one in dict.fromkeys([run, run.warm_start, *policies])
+        for one in dict.fromkeys([run, run.warm_start, *_policies(job, run)])
         for lost in one.mend()
     ]
-    done, saved = run.steps_done, saved_steps(job, run)
     # A disk may have been full before anything was saved; a record that is lost is another matter.
     recorded = run.holds_states or not job.target.local
-    if done > save_interval(job.target) and not saved and run.outcome is None and recorded:
+    unsaved = run.steps_done > save_interval(job.target) and not saved_steps(job, run)
+    if unsaved and run.outcome is None and recorded:
         raise OptionError(
-            f"{run.folder} has {done} completed steps, but its checkpoints.jsonl records no state "
-            "to resume from: restore that file, or train in another folder"
+            f"{run.folder} has {run.steps_done} completed steps, but its checkpoints.jsonl records "
+            "no state to resume from: restore that file, or train in another folder"
         )
-    if done > saved:
-        steps = "1 step was" if done == saved + 1 else f"{done - saved} steps were"
-        notices.append(f"{steps} completed but not saved: resuming from step {saved}")
-        run.forget_steps_from(saved)
     return notices
+
+
+async def forget_lost_states(client: tinker.ServiceClient, job: Job, run: Run) -> list[str]:
+    """Forget the saved states after the last one that the service still has for all policies.
+
+    A service deletes rolling states when their time is over. A finished run needs none.
+
+    Returns:
+        what was lost, for people.
+
+    Raises:
+        OptionError: if it has none of them. Nothing is forgotten then.
+    """
+    states = [one.states() for one in _policies(job, run)]
+    steps = sorted(set.intersection(*map(set, states)), reverse=True)
+    if run.outcome is not None or not steps:
+        return []
+    rest = client.create_rest_client()
+    for step in steps:
+        if all([await _is_kept(rest, one[step]) for one in states]):
+            break
+    else:
+        raise OptionError(
+            f"the service has no state of {run.folder} any more (the last one was saved after step "
+            f"{steps[0]}): train in another folder"
+        )
+    if step == steps[0]:
+        return []
+    for one in _policies(job, run):
+        one.forget_checkpoints_after(step)
+    return [f"the service no longer has the state after step {steps[0]}"]
+
+
+def forget_unsaved_steps(job: Job, run: Run) -> list[str]:
+    """Forget the steps after the last saved state, which are done again; returns what was lost."""
+    done, saved = run.steps_done, saved_steps(job, run)
+    if done <= saved:
+        return []
+    run.forget_steps_from(saved)
+    steps = "1 step was" if done == saved + 1 else f"{done - saved} steps were"
+    return [f"{steps} completed but not saved: resuming from step {saved}"]
 
 
 def saved_steps(job: Job, run: Run) -> int:
     """Return the number of steps after which all policies of a run were last saved."""
-    policies = run.policies(job.config, job.roles).values()
-    return max(set.intersection(*(set(one.states()) for one in policies)), default=0)
+    return max(set.intersection(*(set(one.states()) for one in _policies(job, run))), default=0)
+
+
+def _policies(job: Job, run: Run) -> list[Run]:
+    return list(run.policies(job.config, job.roles).values())
+
+
+async def _is_kept(rest: tinker.RestClient, path: str) -> bool:
+    try:
+        await rest.get_weights_info_by_tinker_path(path)
+    except tinker.NotFoundError:
+        return False
+    return True

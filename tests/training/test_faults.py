@@ -21,7 +21,7 @@ from tests.training.test_monitor import line
 from tokengym.agents.cli import app
 from tokengym.agents.cli.failures import describe, write_anything
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.mending import mend_run
+from tokengym.agents.training.mending import forget_unsaved_steps, mend_run
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.run import SCHEMA_VERSION, Run
@@ -70,10 +70,11 @@ def folder(tmp_path: Path) -> Path:
 def resume(folder: Path) -> str:
     run = Run(folder)
     with run.lock():
-        said = mend_run(Job.resolve(run.config), run)
+        job = Job.resolve(run.config)
+        said = [*mend_run(job, run), *forget_unsaved_steps(job, run)]
         assert run.evaluation_before is None
     # Mended once, there is nothing more to say, and a next row stands on a line of its own.
-    assert mend_run(Job.resolve(run.config), run) == []
+    assert [*mend_run(job, run), *forget_unsaved_steps(job, run)] == []
     for name in ("metrics.jsonl", "checkpoints.jsonl"):
         rows = (folder / name).read_text()
         assert rows.endswith("\n")

@@ -129,6 +129,31 @@ def test_a_rolling_checkpoint_recorded_after_the_final_one_is_not_resumed(
     assert steps(tmp_path) == [0, 1, 2, 3]
 
 
+def test_a_run_goes_on_from_the_last_state_that_the_service_still_has(
+    tmp_path: Path, served: dict[str, Any]
+) -> None:
+    settings = replace(SMALL, **served, evaluation_tasks=2, overrides=("save_every=1",))
+    run_job(settings, tmp_path)
+    (tmp_path / "outcome.json").unlink()
+    states = tmp_path / "checkpoints.jsonl"
+    kept = json.loads(states.read_text().splitlines()[0])
+    gone = {**kept, "name": "gone", "batch": 3, "state_path": f"{kept['state_path']}-gone"}
+    assert kept["batch"] == 1
+    logged = (tmp_path / "metrics.jsonl").read_text()
+
+    states.write_text(json.dumps(gone) + "\n")
+    with pytest.raises(OptionError, match=r"has no state of .* saved after step 3"):
+        run_job(settings, tmp_path)
+    assert states.read_text() == json.dumps(gone) + "\n"
+    assert (tmp_path / "metrics.jsonl").read_text() == logged
+
+    states.write_text(json.dumps(kept) + "\n" + json.dumps(gone) + "\n")
+    _, shown = run_job(settings, tmp_path)
+    assert "the service no longer has the state after step 3" in shown
+    assert "2 steps were completed but not saved: resuming from step 1" in shown
+    assert steps(tmp_path) == [0, 1, 2]
+
+
 def test_every_field_of_the_trainers_config_can_be_set(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:

@@ -1,7 +1,9 @@
 """What the system does to a run, a signal or a limit, ends it in a sentence and loses nothing."""
 
 import os
+import re
 import signal
+import sys
 import time
 from collections.abc import Mapping
 from multiprocessing.process import BaseProcess
@@ -55,6 +57,24 @@ def test_a_full_disk_is_said_in_a_sentence_and_holds_no_half_written_file(tmp_pa
     assert not any("Traceback" in line for line in lines)
     runs = tmp_path / "run" / "service" / "runs"
     assert [file for file in runs.rglob("*") if file.is_file() and "weights" in file.parts] == []
+    process, printed = start_training(tmp_path, {}, "--resume", "run")
+    process.join()
+    assert process.exitcode == 0, printed.read_text()
+    assert Run(tmp_path / "run").steps_done == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit and what counts are Linux's")
+def test_a_service_without_memory_ends_a_run_in_a_sentence(tmp_path: Path) -> None:
+    # Enough to begin with; a step, or a state, takes more.
+    words = ["forecast", *SMALL, "--steps", "2", "--run", "run"]
+    process, printed = start_training(tmp_path, {"SERVICE_ROOM": "80000000"}, *words)
+    process.join()
+    shown = printed.read_text()
+    assert process.exitcode == 1, shown
+    assert "Traceback" not in shown
+    *_, reason, way_on = shown.splitlines()
+    assert re.search("the (local )?service (at .* )?(ended with|refused: )", reason), shown
+    assert way_on.endswith("go on by: tokengym train --resume run")
     process, printed = start_training(tmp_path, {}, "--resume", "run")
     process.join()
     assert process.exitcode == 0, printed.read_text()
