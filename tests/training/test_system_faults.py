@@ -74,7 +74,7 @@ def test_a_service_without_memory_ends_a_run_in_a_sentence(tmp_path: Path) -> No
     assert "Traceback" not in shown
     *_, reason, way_on = shown.splitlines()
     assert re.search("the (local )?service (at .* )?(ended with|refused: )", reason), shown
-    assert way_on.endswith("go on by: tokengym train --resume run")
+    assert way_on.endswith("resume with: tokengym train --resume run")
     process, printed = start_training(tmp_path, {}, "--resume", "run")
     process.join()
     assert process.exitcode == 0, printed.read_text()
