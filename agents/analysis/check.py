@@ -252,7 +252,7 @@ def _off_grid(records: Iterable[Record]) -> str:
     for record in records:
         for role, value in record.returns.items():
             if value * GRID != int(value * GRID):
-                return f"{role!r} earned {value!r}, no multiple of 1/{GRID:g}"
+                return f"{role!r} earned {value!r}, which is not a multiple of 1/{GRID:g}"
     return ""
 
 

@@ -19,7 +19,7 @@ def serve_env(
     split: Annotated[str, typer.Option(help="where a reset draws Tasks from")] = "train",
     host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="port; 0 for any free one")] = 8000,
-    sessions: Annotated[int, typer.Option(help="most clients at once")] = 64,
+    sessions: Annotated[int, typer.Option(help="limit on simultaneous clients")] = 64,
     package: Annotated[
         Path | None,
         typer.Option(help="write an OpenEnv package (openenv.yaml) to this folder instead"),

@@ -94,9 +94,7 @@ def ties(
             study = _sampled(job, sampled_run, weights, sizes, tasks, correct, seed, ask=not yes)
         else:
             if given or model_path:
-                raise OptionError(
-                    f"{policy!r} is no model: --{[*given, 'model_path'][0]} is for one"
-                )
+                raise OptionError(f"--{[*given, 'model_path'][0]} needs a model, got {policy!r}")
             study = _scripted(world, level, options, policy, sizes, tasks, correct, seed)
         found, report = study.to_dict(), ties_report(study)
     console = Console()

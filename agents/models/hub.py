@@ -120,7 +120,7 @@ def download(
             f"the Hugging Face hub: no {name}, or it is private and needs HF_TOKEN"
         ) from error
     except HFValidationError as error:
-        raise ModelError(f"{name!r} is no name of the Hugging Face hub: {error}") from error
+        raise ModelError(f"{name!r} is not a valid name on the hub: {error}") from error
     except (ModelError, ModelUnavailableError):
         raise
     except (OSError, httpx.HTTPError) as error:

@@ -78,7 +78,7 @@ class TextParallelEnv(ParallelEnv[str, Observation, Observation | None]):  # typ
             raise EpisodeStateError("no episode is under way; call reset()")
         speaker = self._aec.agent_selection
         if speaker not in actions:
-            raise RoleError(f"it is {speaker!r} who speaks now, got actions of {sorted(actions)}")
+            raise RoleError(f"it is the turn of {speaker!r}, got actions of {sorted(actions)}")
         self._aec.step(actions[speaker])
         results = (
             self._observations(),

@@ -96,7 +96,7 @@ class Row(NamedTuple):
         except ValueError:
             value = least - 1
         if value < least:
-            raise DataError(f"{self.place}: {column} is {cell!r}, no whole number >= {least}")
+            raise DataError(f"{self.place}: {column} is {cell!r}, not a whole number >= {least}")
         if value > most:
             raise DataError(f"{self.place}: {column} is {cell[:20]}, more than {most}")
         return value
@@ -109,14 +109,15 @@ class Row(NamedTuple):
             what = repr(cell) if cell else "an empty cell"
             comma = _DECIMAL_COMMA.fullmatch(cell) and self.decimal == "."
             hint = " (decimal commas need semicolons between columns)" if comma else ""
-            raise DataError(f"{self.place}: {column} is {what}, no number{hint}")
+            raise DataError(f"{self.place}: {column} is {what}, not a number{hint}")
         return value
 
     def positive(self, column: str) -> float:
         """Return the cell under `column` as a finite number above 0."""
         value = self._finite(self.cells[column])
         if value is None or value <= 0.0:
-            raise DataError(f"{self.place}: {column} is {self.cells[column]!r}, no number above 0")
+            found = self.cells[column]
+            raise DataError(f"{self.place}: {column} is {found!r}, not a number above 0")
         return value
 
     def _finite(self, cell: str) -> float | None:

@@ -24,8 +24,8 @@ METRICS: Mapping[str, Metric] = {
         f"{what}_{label}": Metric(f"{what.capitalize()}: {label}", "", meaning, share=True)
         for label in DISRUPTION_LABELS
         for what, meaning in (
-            ("precision", f"Of the papers called {label}, the share that are."),
-            ("recall", f"Of the {label} papers, the share that was called so."),
+            ("precision", f"Of the papers labelled {label}, the share that are."),
+            ("recall", f"Of the {label} papers, the share that was labelled so."),
         )
     },
     "flip_when_right": Metric(

@@ -14,7 +14,7 @@ METRICS: Mapping[str, Metric] = {
     "total_money_cost": Metric(
         "Money paid",
         "ct an episode",
-        "All bills of the episode, what is left in store at its end credited. Lower is better.",
+        "All bills of the episode, less a credit for what is left in store. Lower is better.",
         scale=100.0,
     ),
     "normalized_score": Metric(
@@ -55,8 +55,8 @@ METRICS: Mapping[str, Metric] = {
     ),
     "total_cost": Metric(
         "Amount missed",
-        "kWh an episode; of a house K",
-        "Sum over all steps of what was missing to keep the limit.",
+        "kWh per episode; for a house, K",
+        "Sum over all steps of how much was missing to keep the limit.",
     ),
     "violation_depth": Metric(
         "Depth of violations",

@@ -24,7 +24,7 @@ METRICS: Mapping[str, Metric] = {
         "Yes and no", "", "How far a question and its opposite are from a sum of 1."
     ),
     "threshold_gap": Metric(
-        "Thresholds", "", "How much likelier a higher threshold was called than a lower one."
+        "Thresholds", "", "How much likelier a higher threshold was rated than a lower one."
     ),
     "conjunction_gap": Metric(
         "Both", "", "How far the probability of both lies outside what those of each allow."

@@ -239,5 +239,5 @@ def read_customers(
         raise TaskError(f"{model.months} months need as many customers and limits")
     for kind, limit in zip(kinds, limits, strict=True):
         if not kind.low <= limit <= kind.high:
-            raise TaskError(f"{limit} is no limit of {kind}")
+            raise TaskError(f"{limit} is not a limit of {kind}")
     return kinds, limits

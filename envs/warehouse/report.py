@@ -7,7 +7,7 @@ from tokengym.envs.core.metric import Metric
 METRICS: Mapping[str, Metric] = {
     "objective": Metric(
         "Value less costs",
-        "$ an episode, of stock expected",
+        "$ per episode; for stock, expected",
         "What the plan was worth: orders shipped, less walking and stock. Higher is better.",
     ),
     "normalized_score": Metric(
@@ -28,10 +28,10 @@ METRICS: Mapping[str, Metric] = {
     "normalized_reward": Metric(
         "Normalized reward",
         "",
-        "InventoryBench's score: earned by profit times demand, 0 at least.",
+        "InventoryBench's score: earned over profit times demand, at least 0.",
     ),
     "bullwhip": Metric(
-        "Bullwhip", "", "Variance of what is ordered by that of demand; 1 passes demand on."
+        "Bullwhip", "", "Variance of orders over that of demand; 1 passes demand on."
     ),
     "earned": Metric("Earned", "$ an episode", "What contracts earned as it came; luck counts."),
     "occupancy": Metric("Occupancy", "", "Share of the bays and months that were leased."),

@@ -222,5 +222,5 @@ def test_a_callers_mistake_is_named(
     with pytest.raises(EpisodeStateError, match="reset"):
         parallel.step({})
     parallel.reset()
-    with pytest.raises(RoleError, match="speaks now"):
+    with pytest.raises(RoleError, match="it is the turn of"):
         parallel.step({})

@@ -68,13 +68,13 @@ def test_a_table_without_rows_or_with_ragged_ones_is_refused(
 
 def test_a_cell_that_is_no_number_is_named_with_its_line(tmp_path: Path) -> None:
     read = table(tmp_path, "a,b\n1,2\n\n3,nan\n")
-    with pytest.raises(DataError, match=r"data\.csv, line 4: b is 'nan', no number"):
+    with pytest.raises(DataError, match=r"data\.csv, line 4: b is 'nan', not a number"):
         read.numbers("b")
     with pytest.raises(DataError, match=r"data\.csv, line 1: the column 'c' is missing"):
         read.texts("c")
-    with pytest.raises(DataError, match=r"data\.csv, line 4: b is 'nan', no number above 0"):
+    with pytest.raises(DataError, match=r"data\.csv, line 4: b is 'nan', not a number above 0"):
         read.rows[1].positive("b")
-    with pytest.raises(DataError, match=r"data\.csv, line 2: a is '1', no whole number >= 2"):
+    with pytest.raises(DataError, match=r"data\.csv, line 2: a is '1', not a whole number >= 2"):
         read.rows[0].whole("a", 2)
 
 

@@ -121,7 +121,7 @@ def test_a_set_that_is_complete_is_left_alone_and_another_one_refused(
     with pytest.raises(DataError, match="other arguments"):
         build_papers(recipe(snapshot, seed=1), built)
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(DataError, match="no set of papers"):
+    with pytest.raises(DataError, match="not a set of papers"):
         build_papers(recipe(snapshot), tmp_path)
 
 

@@ -167,7 +167,7 @@ def test_arrivals_apart_are_the_releases(tmp_path: Path) -> None:
         ),
         (instance([an_order(1)], numberOfAisles=500), "500 aisles"),
         (instance([an_order(1)], shelfLength=0), "shelfLength must be above 0"),
-        (instance([an_order(1, due=float("nan"))]), "NaN is no number"),
+        (instance([an_order(1, due=float("nan"))]), "NaN is not a number"),
     ],
 )
 def test_damaged_instances_are_refused(tmp_path: Path, content: object, reason: str) -> None:

@@ -250,7 +250,7 @@ def test_timestamps_of_orders_are_minutes_of_the_first_day(tmp_path: Path) -> No
     reasons = [refusal.reason for refusal in book.refused]
     assert "line 4: due_min: 'yesterday' is not a whole number, a time like" in reasons[0]
     assert all("other times of the file are timestamps" in reason for reason in reasons[1:3])
-    assert "no time of a day" in reasons[3]
+    assert "not a time of day" in reasons[3]
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_a_quantity_that_no_memory_holds_is_refused(tmp_path: Path, quantity: st
     path = write(tmp_path, "demand.csv", f"period,sku,qty\n1,nut,3\n2,nut,{quantity}\n")
     with pytest.raises(DataError, match="line 3: qty is") as caught:
         read_demand(path)
-    assert "10000" in str(caught.value) or "no whole number" in str(caught.value)
+    assert "10000" in str(caught.value) or "not a whole number" in str(caught.value)
 
 
 def test_an_order_worth_more_than_numbers_hold_is_refused(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ class App {
       if (changed.length || gone) this.take(changed.length ? await this.source.tables(run.name, changed) : {});
       this.fail("");
     } catch (error) {
-      this.fail(`The viewer does not answer: ${error.message}`);
+      this.fail(`The viewer does not respond: ${error.message}`);
     } finally {
       this.busy = false;
     }

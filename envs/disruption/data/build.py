@@ -123,7 +123,7 @@ def _read_finished(out: Path, head: dict[str, Any]) -> dict[str, Any] | None:
     """
     if not (out / MANIFEST).exists():
         if out.exists() and any(out.iterdir()) and not (out / STEPS).exists():
-            raise DataError(f"{out} holds files that are no set of papers; take another folder")
+            raise DataError(f"{out} holds files that are not a set of papers; take another folder")
         return None
     manifest = read_manifest(out)
     differing = [name for name in head if manifest.get(name) != head[name]]

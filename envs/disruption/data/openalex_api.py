@@ -116,7 +116,7 @@ def _parse_page(answer: "httpx.Response") -> dict[str, Any]:
     try:
         page = answer.json()
     except ValueError as error:
-        raise DataError(f"OpenAlex answered no JSON: {error}") from error
+        raise DataError(f"OpenAlex did not answer JSON: {error}") from error
     if (
         not isinstance(page, dict)
         or not isinstance(page.get("results"), list)

@@ -119,4 +119,4 @@ def _open_table(path: Path) -> Iterator[Any]:
         with parquet.ParquetFile(path) as table:
             yield table
     except (OSError, pyarrow.ArrowInvalid) as error:
-        raise DataError(f"{path} is no readable Parquet table: {error}") from error
+        raise DataError(f"{path} is not a readable Parquet table: {error}") from error

@@ -23,7 +23,7 @@ def read_clock(table: Table) -> tuple[list[int], int, dict[int, str]]:
 
     Raises:
         DataError: naming file, line and reason, if a time is not ISO 8601, some times have an
-            offset and some none, the step is no whole number of minutes, or times go back.
+            offset and some none, the step is not a whole number of minutes, or times go back.
     """
     times = [_read(row, cell) for row, cell in zip(table.rows, table.texts("time"), strict=True)]
     if len(times) < 2:
@@ -42,7 +42,8 @@ def read_clock(table: Table) -> tuple[list[int], int, dict[int, str]]:
     length = step[0][0]
     minutes, rest = divmod(length.total_seconds(), 60.0)
     if rest or not minutes:
-        raise DataError(f"{table.rows[1].place}: a step of {length} is no whole number of minutes")
+        place = table.rows[1].place
+        raise DataError(f"{place}: a step of {length} is not a whole number of minutes")
     breaks = {}
     for at, (earlier, later) in enumerate(itertools.pairwise(times), 1):
         reason = _interruption(earlier, later, length, table.rows[at])
@@ -84,6 +85,6 @@ def _interruption(earlier: datetime, later: datetime, step: timedelta, row: Row)
         )
     if passed % step:
         raise DataError(
-            f"{row.place}: {passed} after the row before, no multiple of the step of {step}"
+            f"{row.place}: {passed} after the previous row, not a multiple of the step of {step}"
         )
     return f"a gap of {passed // step - 1} steps of {step}"

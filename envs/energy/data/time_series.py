@@ -289,7 +289,7 @@ def _objection(name: str, value: float, most_load: float) -> str:
     if name == "up":
         return "" if value in (0.0, 1.0) else "the grid is up (1) or down (0)"
     if name == "outside":
-        return "" if _COLDEST <= value <= _HOTTEST else "that is no temperature in degrees Celsius"
+        return "" if _COLDEST <= value <= _HOTTEST else "not a temperature in degrees Celsius"
     if name in ("price", "resale"):
         if abs(value) <= _LARGEST_PRICE:
             return ""

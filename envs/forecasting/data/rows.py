@@ -101,7 +101,7 @@ def _csv(first: str | None, lines: Iterator[str | None], line: int) -> Iterator[
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            yield Found(number + 1, begins, None, f"no CSV, nothing after it is read: {error}")
+            yield Found(number + 1, begins, None, f"not CSV, nothing after it is read: {error}")
             return
         finally:
             csv.field_size_limit(before)

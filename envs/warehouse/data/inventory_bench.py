@@ -209,7 +209,7 @@ def _units(row: Row, column: str) -> int:
     value = row.number(column)
     if not value.is_integer() or not 0 <= value <= MOST_UNITS:
         raise DataError(
-            f"{row.place}: {column} is {row.cells[column]!r}, no whole number from 0 to "
+            f"{row.place}: {column} is {row.cells[column]!r}, not a whole number from 0 to "
             f"{MOST_UNITS}"
         )
     return int(value)

@@ -69,14 +69,14 @@ def _loaded(path: Source) -> Mapping[str, Any]:
     except RecursionError:
         raise DataError(f"{path}: it is nested too deep") from None
     except ValueError as error:
-        raise DataError(f"{path}: no JSON: {error}") from None
+        raise DataError(f"{path}: not JSON: {error}") from None
     if not isinstance(loaded, dict):
         raise DataError(f"{path}: an object is expected, got {type(loaded).__name__}")
     return loaded
 
 
 def _no_number(text: str) -> Never:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _only(path: Source, holder: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:

@@ -57,7 +57,7 @@ def _moment(row: Row, column: str) -> Moment:
     except ValueError as error:
         raise DataError(f"{row.place}: {column}: {error}") from error
     if moment.kind not in ("number", "time", "zoned"):
-        raise DataError(f"{row.place}: {column} is {row.cells[column]!r}, no time of a day")
+        raise DataError(f"{row.place}: {column} is {row.cells[column]!r}, not a time of day")
     return moment
 
 

@@ -38,7 +38,7 @@ def read_moment(cell: str) -> Moment:
         return Moment("week", _monday(cell, int(found[1]), int(found[2])) // 7)
     if found := _MONTH.fullmatch(cell):
         if not 1 <= int(found[2]) <= 12:
-            raise ValueError(f"{cell!r} is no month")
+            raise ValueError(f"{cell!r} is not a month")
         return Moment("month", 12 * int(found[1]) + int(found[2]) - 1)
     try:
         moment = datetime.fromisoformat(cell)
