@@ -60,8 +60,7 @@ if TYPE_CHECKING:
 
 SIZE, RANK = 8, 16
 PLAIN_BATCH = 8
-PRECISIONS = ("float32", "mixed")
-GAP_PRECISIONS = (*PRECISIONS, "bfloat16")
+PRECISIONS = ("float32", "mixed", "bfloat16")
 PARTS = ("sampling", "training", "gap", "memory", "deterministic")
 
 
@@ -242,7 +241,7 @@ def compare_training(
 ) -> None:
     """Compare with peft, and with the products that a step cannot do without."""
     print("a training step, forward and backward:")
-    data = ours["mixed"].sample(prompts, arguments.tokens)
+    data = next(iter(ours.values())).sample(prompts, arguments.tokens)
     runs: dict[str, Callable[[], object]] = {}
     pairs = []
     for name, own in ours.items():
@@ -258,7 +257,7 @@ def measure_gap(directory: Path, prompts: Prompts, arguments: argparse.Namespace
     """Print how far log-probabilities of sampling and of training are apart, by quantiles."""
     print("gap of log-probabilities: mean, root mean square, 50 %, 99 %, most, share that is zero")
     few = prompts[: arguments.step_prompts]
-    for precision in arguments.precision or GAP_PRECISIONS:
+    for precision in arguments.precision or PRECISIONS:
         ours = Ours(directory, precision)
         for steps in (0, arguments.steps):
             for _ in range(steps):
@@ -311,7 +310,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=5, help="training steps before the gap")
-    parser.add_argument("--precision", action="append", choices=GAP_PRECISIONS, help="of the gap")
+    parser.add_argument("--precision", action="append", choices=PRECISIONS, help="ours (all)")
     parser.add_argument("--step-prompts", type=int, default=8, help="prompts of such a step")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -326,7 +325,7 @@ def main() -> None:
     ]
     print(f"{arguments.prompts} prompts x {SIZE}, {arguments.tokens} tokens each")
     if {"sampling", "training"} & set(parts):
-        ours = {precision: Ours(directory, precision) for precision in PRECISIONS}
+        ours = {name: Ours(directory, name) for name in arguments.precision or PRECISIONS}
         plain = Plain(directory)
         if "sampling" in parts:
             compare_sampling(ours, plain, prompts, arguments)
@@ -338,7 +337,7 @@ def main() -> None:
         compare_deterministic(directory, prompts, arguments)
     if "memory" in parts:
         print("peak resident memory:", flush=True)
-        for name in PRECISIONS:
+        for name in arguments.precision or PRECISIONS:
             process = multiprocessing.get_context("spawn").Process(
                 target=peak_memory, args=(directory, name, prompts, arguments.tokens)
             )

@@ -109,6 +109,9 @@ def train(
     warm_start: Annotated[
         int | None, typer.Option(help="supervised steps on demonstrations before RL")
     ] = None,
+    warm_start_rate: Annotated[
+        float | None, typer.Option(help="learning rate of those steps, if another")
+    ] = None,
     demonstrations: Annotated[
         str | None,
         typer.Option(
@@ -229,6 +232,7 @@ def train(
             teacher=_resolved(teacher) if teacher else None,
             start=_resolved(start) if start else None,
             warm_start=warm_start,
+            warm_start_rate=warm_start_rate,
             demonstrations=_resolved(demonstrations) if demonstrations else None,
             demonstration_return=demonstration_return,
             kl=kl,

@@ -43,7 +43,8 @@ class MixedWorld:
 
 
 _TEMPERATURES = ("temperature", "low_temperature")
-_NUMBERS = (*_TEMPERATURES, "learning_rate", "kl", "bar", "dpo_margin", "dpo_beta")
+_POSITIVE = ("learning_rate", "warm_start_rate", "dpo_margin", "dpo_beta")
+_NUMBERS = (*_TEMPERATURES, *_POSITIVE, "kl", "bar")
 _COUNTS = ("low_tasks", "seed", "warm_start", "patience", "rollout_bytes")
 _NOT_NEGATIVE = (*_TEMPERATURES, "kl", *_COUNTS)
 
@@ -104,6 +105,7 @@ class TrainConfig:
             advantages are its log-probabilities of the sampled tokens less the policy's own.
         start: a run folder or the `tinker://` path of saved training weights to begin with.
         warm_start: supervised steps on demonstrations before reinforcement learning.
+        warm_start_rate: learning rate of those steps; `learning_rate` if `None`.
         demonstrations: what supervised steps imitate: a baseline, or a run folder for the best of
             each group of its training rollouts; `None` for the world's choice.
         demonstration_return: least return of such a rollout; any if `None`.
@@ -162,6 +164,7 @@ class TrainConfig:
     teacher: str | None = None
     start: str | None = None
     warm_start: int = 0
+    warm_start_rate: float | None = None
     demonstrations: str | None = None
     demonstration_return: float | None = None
     kl: float = 0.0
@@ -184,11 +187,10 @@ class TrainConfig:
             raise OptionError(f"lora_rank must be at most {MOST_RANK}, got {self.lora_rank}")
         if self.group_size < 2:
             raise OptionError(f"group_size must be at least 2, got {self.group_size}")
-        if self.learning_rate is not None and self.learning_rate <= 0:
-            raise OptionError(f"learning_rate must be positive, got {self.learning_rate}")
-        for name in ("dpo_margin", "dpo_beta"):
-            if not getattr(self, name) > 0:
-                raise OptionError(f"{name} must be positive, got {getattr(self, name)}")
+        for name in _POSITIVE:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise OptionError(f"{name} must be positive, got {value}")
         for name in _NUMBERS:
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
@@ -299,6 +301,10 @@ class TrainConfig:
         if self.warm_start and (self.sft or self.separate):
             other = "sft" if self.sft else "separate policies"
             raise OptionError(f"warm_start={self.warm_start} does not go with {other}")
+        if self.warm_start_rate is not None and not self.warm_start:
+            raise OptionError(
+                f"warm_start_rate={self.warm_start_rate} is for a warm start, and warm_start is 0"
+            )
 
     def _check_without_rewards(self) -> None:
         """Refuse settings that only apply to learning from rewards."""

@@ -25,12 +25,15 @@ def test_reinforcement_learning_goes_on_from_the_demonstrations(
     tmp_path: Path, served: dict[str, Any]
 ) -> None:
     """The penalty to the start is 0 at the first step: what RL starts from is the warm policy."""
-    config = job(warm_start=3, demonstrations="empirical", kl=0.1, **served)
-    outcome, shown = run_job(config, tmp_path)
+    rates = {"learning_rate": 1e-3, "warm_start_rate": 3e-3}
+    asked = {"warm_start": 3, "demonstrations": "empirical", "kl": 0.1, **rates, **served}
+    outcome, shown = run_job(job(**asked), tmp_path)
     supervised = Run(tmp_path).warm_start
     assert [row["progress/batch"] for row in metrics(supervised.folder)] == [0, 1, 2]
     assert all("train/nll" in row for row in metrics(supervised.folder))
+    assert {row["optim/lr"] for row in metrics(supervised.folder)} == {3e-3}
     (first,) = metrics(tmp_path)
+    assert first["optim/lr"] == 1e-3
     assert first["kl_policy_base"] == pytest.approx(0.0, abs=1e-3)
     assert outcome.warm is not None
     assert outcome.warm.returns.samples == 3
@@ -42,7 +45,7 @@ def test_reinforcement_learning_goes_on_from_the_demonstrations(
     # A resume does no supervised step again, and evaluates the warm policy no second time.
     before = (tmp_path / "evaluation_warm.json").read_bytes()
     stamp = supervised.folder.joinpath("metrics.jsonl").stat().st_mtime_ns
-    again, _ = run_job(job(warm_start=3, demonstrations="empirical", steps=2, **served), tmp_path)
+    again, _ = run_job(job(**asked, steps=2), tmp_path)
     assert (tmp_path / "evaluation_warm.json").read_bytes() == before
     assert supervised.folder.joinpath("metrics.jsonl").stat().st_mtime_ns == stamp
     assert again.warm == outcome.warm
@@ -52,6 +55,8 @@ def test_reinforcement_learning_goes_on_from_the_demonstrations(
     ("changes", "message"),
     [
         ({"warm_start": -1}, "warm_start must be at least 0"),
+        ({"warm_start": 3, "warm_start_rate": 0.0}, "warm_start_rate must be positive"),
+        ({"warm_start_rate": 1e-3}, "is for a warm start"),
         ({"kl": -0.5}, "kl must be at least 0"),
         ({"patience": -1}, "patience must be at least 0"),
         ({"warm_start": 3, "sft": True}, "warm_start=3 does not go with sft"),
