@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import pytest
 from hypothesis import settings
 
+from tests import preloaded
 from tokengym.envs import registration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    import execnet
 
     from tokengym.agents.service import LocalService
 
@@ -22,12 +27,42 @@ if TYPE_CHECKING:
 gc.disable()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[execnet.XSpec]) -> None:
+    """Fork all workers from one process that has imported what tests import."""
+    server, python = preloaded.start()
+    os.environ[preloaded.VARIABLE] = str(python)
+
+    def stop() -> None:
+        assert server.stdin is not None
+        server.stdin.close()
+        server.wait()
+
+    config.add_cleanup(stop)
+    for spec in specs:
+        spec.python = str(python)
+
+
 _LONG = ("docs", "training")
-"""Folders of long tests: run last, one of them could leave all but one processor idle."""
+"""Folders of long tests, which wait for services."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.parent.name not in _LONG)
+    """Let each folder of long tests begin the share of one worker.
+
+    Run last, one of them could leave all but one processor idle; one after the other on the same
+    worker, both wait while that worker could do something else. Workers get equal shares in order.
+    """
+    long = [[item for item in items if item.path.parent.name == folder] for folder in _LONG]
+    short = [item for item in items if item.path.parent.name not in _LONG]
+    items.clear()
+    for workers in range(int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), 0, -1):
+        share = (sum(map(len, long)) + len(short)) // workers
+        first = long.pop(0) if long else []
+        rest = max(share - len(first), 0)
+        items += [*first, *short[:rest]]
+        del short[:rest]
+    items += [*chain.from_iterable(long), *short]
 
 
 def pytest_collection_finish() -> None:
@@ -62,9 +97,11 @@ def fresh_registry() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def forked_services() -> None:
     """Fork local services from one process that has torch and transformers behind it."""
-    from tests.warm import ForkedService
+    from tests.warm import ForkedService, fork_the_server
     from tokengym.agents.service import LocalService
 
+    if python := os.environ.get(preloaded.VARIABLE):
+        fork_the_server(python)
     LocalService.spawn = staticmethod(ForkedService)
 
 
