@@ -1,7 +1,6 @@
 """The notebooks of `examples/` as pages of the site, with the outputs they were saved with."""
 
 import base64
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ from mkdocs.structure.files import File, Files
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 _LONGEST = 60
 """Lines of an output that a page shows."""
-_WIDEST = 78
-"""Characters of a line of an output; longer ones go on in the next."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -58,11 +55,7 @@ def _cell(cell: Any, name: str, pictures: dict[str, bytes]) -> str:
         elif "text/plain" in data:
             printed += data["text/plain"] + "\n"
     if printed:
-        lines = [
-            part
-            for line in printed.rstrip().splitlines()
-            for part in (textwrap.wrap(line, _WIDEST) or [""])
-        ]
+        lines = printed.rstrip().splitlines()
         more = [f"… {len(lines) - _LONGEST} more lines"] if len(lines) > _LONGEST else []
         text = "\n".join(lines[:_LONGEST] + more)
         shown.insert(1, f"~~~~text\n{text}\n~~~~")
