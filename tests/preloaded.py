@@ -3,7 +3,8 @@
 Torch, transformers and the cookbook take seconds to import, and every worker of a test run and its
 fork server would do so anew. Run as a script in a folder, this imports `MODULES` once, makes the
 program `python` in that folder, and serves it until its own standard input is closed:
-`python ... -c CODE` runs the code in a fork, with the files, folder and environment of its caller.
+`python ... -c CODE` and `python -m MODULE ...` run in a fork, with the files, folder and
+environment of their caller.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ import gc
 import importlib
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -55,7 +57,7 @@ for name in os.listdir("/dev/fd"):
             numbers.append(int(name))
     except OSError:
         pass  # the folder's own, closed by now
-wanted = [numbers, sys.argv[sys.argv.index("-c") + 1], os.getcwd(), dict(os.environ)]
+wanted = [numbers, sys.argv[1:], os.getcwd(), dict(os.environ)]
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
     socket.send_fds(server, [b"["], numbers)
@@ -116,7 +118,7 @@ def _fork(connection: socket.socket) -> None:
     """Run what is asked for in a child of this process, and answer with its exit status."""
     begun, files, _, _ = socket.recv_fds(connection, 1, _MOST_FILES)
     with connection.makefile("rb") as rest:
-        numbers, code, folder, environment = json.loads(begun + rest.read())
+        numbers, arguments, folder, environment = json.loads(begun + rest.read())
     child = os.fork()
     if child:
         # Who waits for the end of a pipe waits for every process that holds it.
@@ -135,17 +137,28 @@ def _fork(connection: socket.socket) -> None:
     for number, file in zip(numbers, moved, strict=True):
         os.dup2(file, number)
         os.close(file)
-    _run(code, folder, environment)
-
-
-def _run(code: str, folder: str, environment: dict[str, str]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv, sys.path[0] = ["-c"], ""
-    main = sys.modules["__main__"] = types.ModuleType("__main__")
-    exec(compile(code, "<string>", "exec"), vars(main))
+    sys.path[0] = ""
+    _run(arguments)
+
+
+def _run(arguments: list[str]) -> None:
+    """Run what is typed after `python`; of the interpreter's own options none matters here."""
+    if arguments[0] == "-m":
+        from tests.warm import NestedService
+        from tokengym.agents.service import LocalService
+
+        LocalService.spawn = staticmethod(NestedService)
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        at = arguments.index("-c")
+        sys.argv = arguments[at : at + 1] + arguments[at + 2 :]
+        main = sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(compile(arguments[at + 1], "<string>", "exec"), vars(main))
     sys.exit()
 
 
