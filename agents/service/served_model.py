@@ -26,6 +26,7 @@ from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.adapter_cache import AdapterCache
 from tokengym.agents.service.generation.decoder import Decoder, SharedPromptDecoder
+from tokengym.agents.service.generation.lane_decoder import LaneDecoder, rows_are_independent
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.prompt_sharing import supports_shared_prompts
@@ -81,6 +82,11 @@ class ServedModel:
         if config.deterministic:
             # Each sequence in a batch of its own.
             scoring = dataclasses.replace(scoring, share=False, memory=1)
+        self._lanes = (
+            config.deterministic
+            and self.shares
+            and rows_are_independent(base.sampled, base.vocabulary, base.context)
+        )
         self.sampler = Sampler(
             scoring,
             self._new_decoder,
@@ -168,6 +174,8 @@ class ServedModel:
         }
 
     def _new_decoder(self, weights: str) -> Decoder:
+        if self._lanes:
+            return LaneDecoder(self.base_model.sampled, self._prefixes, weights)
         if self._deterministic:
             return SoloDecoder(partial(self._batch_decoder, weights))
         return self._batch_decoder(weights)

@@ -13,34 +13,45 @@ from tokengym.agents.service.engine.checkpoints import CheckpointStore
 from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.agents.service.served_model import ServedModel
+from tokengym.agents.toy_model import MODEL_DIR
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+LONG = 30
+"""Tokens that most prompts begin with."""
+
+
+def _served(directory: Path, state: Path) -> ServedModel:
+    config = ServiceConfig(models=(directory,), state_dir=state, deterministic=True)
+    return ServedModel(directory, config, CheckpointStore(state), lambda: 1)
+
+
 @pytest.fixture(scope="module")
 def served(model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> ServedModel:
-    state = tmp_path_factory.mktemp("deterministic")
-    config = ServiceConfig(models=(model_dir,), state_dir=state, deterministic=True)
-    return ServedModel(model_dir, config, CheckpointStore(state), lambda: 1)
+    return _served(model_dir, tmp_path_factory.mktemp("deterministic"))
 
 
-def _request(number: int) -> SampleRequest:
+def _request(number: int, longer: int = 0) -> SampleRequest:
     generator = np.random.default_rng(number)
     # Prompts that begin alike, or one with another: what is kept of one must not serve the next.
-    prompt = np.r_[np.arange(30), generator.integers(0, 300, number % 5)].astype(np.int32)
+    more = generator.integers(0, 300, number % 5 + longer * number)
+    prompt = np.r_[np.arange(LONG), more].astype(np.int32)
     return SampleRequest(
         "base", prompt, 2, TokenSampling(number), 3 + number % 6, frozenset(), score=number % 2 == 0
     )
 
 
-def _play(served: ServedModel, arrivals: list[list[int]]) -> dict[int, SampleResult]:
+def _play(
+    served: ServedModel, arrivals: list[list[int]], longer: int = 0
+) -> dict[int, SampleResult]:
     """Submit requests some steps apart; returns what each got."""
     futures: dict[int, Future[SampleResult]] = {}
     for together in arrivals:
         for number in together:
             futures[number] = Future()
-            served.sampler.submit(_request(number), futures[number])
+            served.sampler.submit(_request(number, longer), futures[number])
         if served.sampler.busy:
             served.sampler.step()
     while served.sampler.busy:
@@ -63,3 +74,14 @@ def test_a_request_gets_the_same_bits_alone_and_among_others_in_any_order(
             if expected.prompt_logprobs is not None:
                 assert got.prompt_logprobs is not None
                 assert got.prompt_logprobs.tobytes() == expected.prompt_logprobs.tobytes()
+
+
+def test_prompts_of_other_lengths_change_no_bit_of_the_starting_policy(tmp_path: Path) -> None:
+    served = _served(MODEL_DIR, tmp_path)
+    # Up to 800 tokens, as in a day of energy: rows of one to seven tiles of keys run together.
+    together = _play(served, [[8, 1], [3], [17, 5, 11]], longer=48)
+    for number in (1, 17):
+        alone = _play(served, [[number]], longer=48)[number]
+        for one, other in zip(together[number].sequences, alone.sequences, strict=True):
+            assert one.tokens == other.tokens
+            assert one.logprobs == other.logprobs

@@ -12,17 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import torch
 
-from tokengym.agents.service.engine.attention import (
-    AttentionState,
-    Decode,
-    GroupLayout,
-    Prefill,
-    attending,
-    hidden_states,
-)
-from tokengym.agents.service.engine.base_model import logits_of
-from tokengym.agents.service.engine.pieces import pieces_for
+from tokengym.agents.service.engine.attention import Decode, GroupLayout
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
+from tokengym.agents.service.generation.prompts import Prompts, next_logits, run_layers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,9 +68,8 @@ class SharedPromptDecoder:
 
     def __init__(self, model: Any, store: PrefixCache, weights: str) -> None:
         self._model = model
-        self._store = store
-        self._weights = weights
-        self._device = next(model.parameters()).device
+        self._prompts = Prompts(model, store, weights)
+        self._device = self._prompts.device
         self._groups: list[Prefix] = []
         self._group_of: NDArray[np.int64] = np.empty(0, np.int64)
         self._cursor: NDArray[np.int64] = np.empty(0, np.int64)
@@ -88,13 +79,13 @@ class SharedPromptDecoder:
 
     def admit(self, prompts: Sequence[Tokens]) -> torch.Tensor:
         """See `Decoder.admit`; each distinct prompt is computed once."""
-        prefixes = self._prefixes(prompts)
+        prefixes = self._prompts.prefixes(prompts)
         places = self._placed(prefixes)
         self._group_of = np.concatenate([self._group_of, np.array(places, np.int64)])
         self._cursor = np.concatenate([self._cursor, np.zeros(len(prefixes), np.int64)])
         self._fit_suffix(len(self._cursor), FIRST_CAPACITY)
         self._plan = None
-        return torch.stack([_logits(prefix) for prefix in prefixes])
+        return torch.stack([next_logits(prefix) for prefix in prefixes])
 
     def step(self, tokens: NDArray[np.int64]) -> torch.Tensor:
         """See `Decoder.step`."""
@@ -121,7 +112,7 @@ class SharedPromptDecoder:
             (plan.rows, cursor),
         )
         ids, positions = torch.from_numpy(tokens)[:, None], (plan.lengths + cursor)[:, None]
-        logits = self._run(state, ids, positions, plan.rows)
+        logits = run_layers(self._model, state, ids, positions, plan.rows)
         self._cursor = self._cursor + 1
         return logits
 
@@ -152,85 +143,7 @@ class SharedPromptDecoder:
         if own == 0 or self._suffix is None or len(tokens) != parent.length + own:
             return
         keys, values = (part[:, row, :, :own].clone() for part in self._suffix)
-        self._store.add(self._weights, tokens, Prefix(parent, len(tokens), keys, values))
-
-    def _prefixes(self, prompts: Sequence[Tokens]) -> list[Prefix]:
-        found: dict[bytes, Prefix] = {}
-        missing: dict[bytes, tuple[Tokens, Prefix | None]] = {}
-        for prompt in prompts:
-            key = prompt.tobytes()
-            if key in found or key in missing:
-                continue
-            prefix = self._store.find(self._weights, prompt)
-            if prefix is not None and prefix.length == len(prompt):
-                found[key] = prefix
-            else:
-                missing[key] = (prompt, prefix)
-        # Alike in length, those without a past first: a batch is either all with or all without.
-        order = sorted(missing, key=lambda key: (missing[key][1] is not None, len(missing[key][0])))
-        batches: list[list[bytes]] = []
-        for key in order:
-            if not batches or self._full([missing[k] for k in [*batches[-1], key]]):
-                batches.append([])
-            batches[-1].append(key)
-        for batch in batches:
-            made = self._prefill([missing[key] for key in batch])
-            for key, prefix in zip(batch, made, strict=True):
-                found[key] = prefix
-                self._store.add(self._weights, missing[key][0], prefix)
-        return [found[prompt.tobytes()] for prompt in prompts]
-
-    def _full(self, items: list[tuple[Tokens, Prefix | None]]) -> bool:
-        mixed = (items[0][1] is None) != (items[-1][1] is None)
-        positions = max(len(tokens) for tokens, _ in items) * len(items)
-        return mixed or positions > pieces_for(self._device).prefill
-
-    def _prefill(self, items: list[tuple[Tokens, Prefix | None]]) -> list[Prefix]:
-        pasts = [0 if past is None else past.length for _, past in items]
-        news = [len(tokens) - past for (tokens, _), past in zip(items, pasts, strict=True)]
-        width = max(news)
-        ids = np.zeros((len(items), width), np.int64)
-        at = np.zeros((len(items), width), np.int64)
-        for line, ((tokens, _), past, new) in enumerate(zip(items, pasts, news, strict=True)):
-            ids[line, :new] = tokens[past:]
-            at[line, :new] = np.arange(past, past + new)
-        state = Prefill()
-        if max(pasts):
-            joined = [past.joined() for _, past in items if past is not None]
-            longest = max(pasts)
-            state.past_keys = torch.stack([_padded(keys, longest) for keys, _ in joined], dim=1)
-            state.past_values = torch.stack([_padded(vals, longest) for _, vals in joined], dim=1)
-            past_seen = torch.arange(longest)[None, :] < torch.tensor(pasts)[:, None]
-            causal = torch.ones(width, width, dtype=torch.bool).tril()
-            state.mask = torch.cat(
-                [
-                    past_seen[:, None, :].expand(-1, width, -1),
-                    causal[None].expand(len(items), -1, -1),
-                ],
-                dim=-1,
-            )[:, None].to(self._device)
-        last = torch.tensor([line * width + new - 1 for line, new in enumerate(news)])
-        logits = self._run(state, torch.from_numpy(ids), torch.from_numpy(at), last)
-        keys, values = torch.stack(state.keys), torch.stack(state.values)
-        return [
-            Prefix(
-                past,
-                len(tokens),
-                keys[:, line, :, :new].contiguous(),
-                values[:, line, :, :new].contiguous(),
-                logits[line].clone(),
-            )
-            for line, ((tokens, past), new) in enumerate(zip(items, news, strict=True))
-        ]
-
-    def _run(
-        self, state: AttentionState, ids: torch.Tensor, at: torch.Tensor, wanted: torch.Tensor
-    ) -> torch.Tensor:
-        """Run tokens [R, T] at positions [R, T]; logits at `wanted` of the R * T places."""
-        with torch.inference_mode(), attending(self._model, state):
-            hidden = hidden_states(self._model, ids.to(self._device), at.to(self._device))
-            chosen = hidden.flatten(0, 1)[wanted.to(self._device)]
-            return logits_of(self._model, chosen)
+        self._prompts.add(tokens, Prefix(parent, len(tokens), keys, values))
 
     def _placed(self, prefixes: Sequence[Prefix]) -> list[int]:
         """Copy prompts into the buffers, reusing slots no row uses; returns their slots."""
@@ -336,14 +249,3 @@ class SharedPromptDecoder:
 
 def _two(tensor: torch.Tensor) -> tuple[int, int]:
     return int(tensor.shape[1]), int(tensor.shape[3])
-
-
-def _padded(tensor: torch.Tensor, length: int) -> torch.Tensor:
-    """Zero-pad the second to last dimension to `length`."""
-    short = length - int(tensor.shape[-2])
-    return tensor if short == 0 else torch.nn.functional.pad(tensor, (0, 0, 0, short))
-
-
-def _logits(prefix: Prefix) -> torch.Tensor:
-    assert prefix.logits is not None, "a prompt's prefix carries the logits after it"
-    return prefix.logits
