@@ -61,7 +61,7 @@ def train(
     seed: Annotated[int | None, typer.Option(help="seed of the training Tasks")] = None,
     deterministic: Annotated[
         bool,
-        typer.Option("--deterministic", help="equal runs are exactly equal; slow"),
+        typer.Option("--deterministic", help="equal runs are exactly equal; slower"),
     ] = False,
     mode: Annotated[str | None, typer.Option(help="sync, stream or async")] = None,
     evaluation_tasks: Annotated[int | None, typer.Option(help="held-out Tasks")] = None,

@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--deterministic",
         action="store_true",
-        help="compute each sampled sequence by itself, so that no other changes a bit of it; slow",
+        help="sample so that no other sequence changes a bit of one; two to three times slower",
     )
     parser.add_argument(
         "--seed",

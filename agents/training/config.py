@@ -72,8 +72,8 @@ class TrainConfig:
         base_url: address of a Tinker service; `None` for the local one, or the hosted one if a key
             is set.
         seed: which training Tasks are drawn, and in which order.
-        deterministic: have a local service compute each sequence by itself, so that equal runs are
-            exactly equal; slow.
+        deterministic: let no sequence of a local service depend on others, so that equal runs are
+            exactly equal; sampling is two to three times slower.
         mode: `sync`, `stream` (streaming minibatches) or `async` (off-policy).
         evaluation_tasks: held-out test Tasks played before and after.
         low_temperature: at which the first of these Tasks are played once more, where it is below

@@ -35,7 +35,7 @@ class ServiceTarget:
         base_url: address of the service; `None` for the hosted one's own, or for a local one.
         local: whether the job starts its own service.
         trust_remote_code: whether code that comes with the model may run.
-        deterministic: whether a local service computes each sequence by itself.
+        deterministic: whether no sequence of a local service depends on others.
     """
 
     model: str
