@@ -65,6 +65,8 @@ with socket.socket(socket.AF_UNIX) as server:
     server.shutdown(socket.SHUT_WR)
     sys.exit(int(server.recv(8) or b"1"))
 '''
+_ON_INTERRUPT = signal.getsignal(signal.SIGINT)
+"""As every fork has it again; where whoever started a run ignores Ctrl-C, it is ignored."""
 _MOST_FILES = 64
 _OUT_OF_THE_WAY = 256
 """Least number of a received file before it takes its place."""
@@ -137,7 +139,7 @@ def _fork(connection: socket.socket) -> None:
     for number, file in zip(numbers, moved, strict=True):
         os.dup2(file, number)
         os.close(file)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, _ON_INTERRUPT)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
