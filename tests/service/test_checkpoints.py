@@ -61,6 +61,17 @@ for kill in range(12):
 """
 
 
+def test_what_is_saved_twice_is_the_same_file(tmp_path: Path) -> None:
+    tensors = {name: torch.arange(5.0) for name in "abc"}
+    files: set[bytes] = set()
+    # Two keys in a random order would be equal once in a thousand times.
+    for number in range(10):
+        folder = tmp_path / str(number)
+        CheckpointStore(folder).save(PATH, tensors, INFO, overwrite=False)
+        files |= {file.read_bytes() for file in folder.rglob("*.safetensors")}
+    assert len(files) == 1
+
+
 def test_kill_at_any_moment_leaves_one_whole_checkpoint(tmp_path: Path) -> None:
     interpreter = Interpreter(tmp_path, os.environ, tmp_path / "printed.txt")
     ended, output = interpreter.execute(KILLER, "killer")

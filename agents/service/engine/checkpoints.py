@@ -171,9 +171,9 @@ class CheckpointStore:
         del fields["created_at"]
         if not fields["recipients"]:
             del fields["recipients"]
-        text = json.dumps(fields)
-        header = {"checkpoint": text, "checksum": _checksum(text, tensors)}
-        write_atomically(target, save(dict(tensors), metadata=header))
+        # One key, as safetensors writes several in a random order.
+        header = json.dumps({"checksum": _checksum(fields, tensors), "info": fields})
+        write_atomically(target, save(dict(tensors), metadata={"checkpoint": header}))
 
     def load(self, path: CheckpointPath) -> tuple[dict[str, torch.Tensor], CheckpointInfo]:
         """Read a checkpoint.
@@ -186,8 +186,8 @@ class CheckpointStore:
         with _sound(f"checkpoint {path.uri}"):
             with safe_open(self._file(path), framework="pt") as opened:
                 tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-                header = opened.metadata()
-            if header["checksum"] != _checksum(header["checkpoint"], tensors):
+                header = json.loads(opened.metadata()["checkpoint"])
+            if header["checksum"] != _checksum(header["info"], tensors):
                 raise ValueError("its checksum differs")
         return tensors, info
 
@@ -200,7 +200,7 @@ class CheckpointStore:
             _sound(f"checkpoint {path.uri}"),
             safe_open(target, framework="pt") as opened,
         ):
-            fields = json.loads(opened.metadata()["checkpoint"])
+            fields = json.loads(opened.metadata()["checkpoint"])["info"]
             found = CheckpointInfo(**fields, created_at=target.stat().st_mtime)
         if found.expired and not allow_expired:
             raise UnknownResourceError(f"checkpoint {path.uri} expired at {found.expires}")
@@ -352,9 +352,9 @@ def _sound(what: str) -> Iterator[None]:
         raise DamagedFileError(f"{what} is damaged: {error}") from error
 
 
-def _checksum(text: str, tensors: Mapping[str, torch.Tensor]) -> str:
+def _checksum(fields: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]) -> str:
     """Return a hash of a checkpoint's metadata and of all its tensors."""
-    digest = hashlib.sha256(text.encode())
+    digest = hashlib.sha256(json.dumps(fields).encode())
     for name in sorted(tensors):
         tensor = tensors[name].detach().cpu().contiguous()
         digest.update(f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
