@@ -63,7 +63,8 @@ with socket.socket(socket.AF_UNIX) as server:
     socket.send_fds(server, [b"["], numbers)
     server.sendall(json.dumps(wanted).encode()[1:])
     server.shutdown(socket.SHUT_WR)
-    sys.exit(int(server.recv(8) or b"1"))
+    answer = server.recv(8)
+sys.exit(int(answer) if answer else "the process that forks ended without an answer")
 '''
 _ON_INTERRUPT = signal.getsignal(signal.SIGINT)
 """As every fork has it again; where whoever started a run ignores Ctrl-C, it is ignored."""

@@ -114,7 +114,7 @@ def test_a_refused_filter_is_named_with_the_reason(library: Library, tmp_path: P
 @pytest.mark.parametrize("body", ["no json", "[]", '{"results": []}'])
 def test_an_answer_that_is_no_page_is_refused(library: Library, tmp_path: Path, body: str) -> None:
     library.troubles = [(200, body)]
-    with pytest.raises(DataError, match="OpenAlex .*(answered|answer JSON)"):
+    with pytest.raises(DataError, match=r"OpenAlex .*(answered|answer JSON)"):
         fetch(library, tmp_path)
 
 
