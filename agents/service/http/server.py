@@ -10,7 +10,7 @@ import signal
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import torch
 from aiohttp import web
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PARENT_CHECK_S = 0.5
 SHUTDOWN_S = 5.0
+NO_MEMORY = 3
+"""Exit code of a service that ran out of memory."""
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +63,7 @@ def serve(
 async def _run(service: Service, parent: int | None, ready: TextIO, key: dict[str, str]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_end_without_memory)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     app = build_app(service)
@@ -96,6 +99,15 @@ async def _run(service: Service, parent: int | None, ready: TextIO, key: dict[st
             await task
     await runner.cleanup()
     log.info("stopped")
+
+
+def _end_without_memory(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """End a service that lacks the memory to read a request: its clients would retry forever."""
+    if isinstance(context.get("exception"), MemoryError):
+        # Nothing that needs memory; saved states are whole.
+        os.write(2, b"the service has run out of memory and ends\n")
+        os._exit(NO_MEMORY)
+    loop.default_exception_handler(context)
 
 
 async def _stop_with_parent(parent: int | None, stop: asyncio.Event) -> None:
