@@ -111,10 +111,19 @@ def test_a_refused_filter_is_named_with_the_reason(library: Library, tmp_path: P
     assert len(library.calls) == 1
 
 
-@pytest.mark.parametrize("body", ["no json", "[]", '{"results": []}'])
-def test_an_answer_that_is_no_page_is_refused(library: Library, tmp_path: Path, body: str) -> None:
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("no json", "OpenAlex did not answer JSON: Expecting value"),
+        ("[]", "OpenAlex answered something other than a page with meta and results"),
+        ('{"results": []}', "OpenAlex answered something other than a page with meta and results"),
+    ],
+)
+def test_an_answer_that_is_no_page_is_refused(
+    library: Library, tmp_path: Path, body: str, message: str
+) -> None:
     library.troubles = [(200, body)]
-    with pytest.raises(DataError, match=r"OpenAlex .*(answered|answer JSON)"):
+    with pytest.raises(DataError, match=message):
         fetch(library, tmp_path)
 
 
