@@ -1,5 +1,7 @@
 """Before a run resumes: repair what a killed process left, and find the step to resume from."""
 
+from collections.abc import Mapping, Sequence
+
 import tinker
 
 from tokengym.agents.training.job import Job
@@ -49,7 +51,7 @@ async def forget_lost_states(client: tinker.ServiceClient, job: Job, run: Run) -
         OptionError: if it has none of them. Nothing is forgotten then.
     """
     states = [one.states() for one in _policies(job, run)]
-    steps = sorted(set.intersection(*map(set, states)), reverse=True)
+    steps = sorted(_common_steps(states), reverse=True)
     if run.outcome is not None or not steps:
         return []
     rest = client.create_rest_client()
@@ -80,11 +82,16 @@ def forget_unsaved_steps(job: Job, run: Run) -> list[str]:
 
 def saved_steps(job: Job, run: Run) -> int:
     """Return the number of steps after which all policies of a run were last saved."""
-    return max(set.intersection(*(set(one.states()) for one in _policies(job, run))), default=0)
+    return max(_common_steps([one.states() for one in _policies(job, run)]), default=0)
 
 
 def _policies(job: Job, run: Run) -> list[Run]:
     return list(run.policies(job.config, job.roles).values())
+
+
+def _common_steps(states: Sequence[Mapping[int, str]]) -> set[int]:
+    """Return the steps after which all policies have a saved state."""
+    return set.intersection(*map(set, states))
 
 
 async def _is_kept(rest: tinker.RestClient, path: str) -> bool:
