@@ -110,7 +110,7 @@ def train(
         int | None, typer.Option(help="supervised steps on demonstrations before RL")
     ] = None,
     warm_start_rate: Annotated[
-        float | None, typer.Option(help="learning rate of those steps, if another")
+        float | None, typer.Option(help="learning rate of those steps (default: that of RL)")
     ] = None,
     demonstrations: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""A decoder whose rows are equal to the bit, whatever else is sampled at the time.
+"""A decoder whose rows are bitwise equal, whatever else is sampled at the time.
 
 Libraries of matrix products choose their order of summation by the shape of the operands. Here all
 shapes are constants: layers run on `LANES` rows at a time, some of them idle; attention sums over
@@ -208,7 +208,7 @@ class LaneDecoder:
 
 
 def rows_are_independent(model: Any, vocabulary: int, longest: int) -> bool:
-    """Return whether rows of a model are equal to the bit, wherever they run and beside whatever.
+    """Return whether rows of a model are bitwise equal, wherever and with whatever else they run.
 
     Tried at start-up: the libraries of some machine may choose otherwise by a row's place, and so
     may an architecture that sorts tokens by experts.
