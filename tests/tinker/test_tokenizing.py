@@ -1,11 +1,12 @@
 """The plain view of a tokenizer is exact: it gives the tokenizer's own tokens, only faster."""
 
 import json
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tinker_cookbook.tokenizer_utils import get_tokenizer, is_tokenizer_registered
 from transformers import AutoTokenizer
@@ -54,12 +55,15 @@ def test_split_words_give_the_tokenizers_own_tokens(
     law()
 
 
-def test_text_survives_and_no_token_is_special(plain: PlainTokenizer) -> None:
+def test_text_survives_and_no_token_is_special(kind: str, plain: PlainTokenizer) -> None:
     @settings(max_examples=50)
     @given(texts)
+    @example("\uf900")
     def law(text: str) -> None:
         tokens = plain.encode(text)
-        assert plain.decode(tokens) == text
+        # Qwen3's composes characters before it splits them.
+        kept = unicodedata.normalize("NFC", text) if kind == "Qwen3" else text
+        assert plain.decode(tokens) == kept
         assert all(0 <= token < plain.vocab_size for token in tokens)
         assert not plain.special_tokens & {plain.decode([token]) for token in tokens}
 

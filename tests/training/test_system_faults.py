@@ -68,8 +68,11 @@ def test_a_service_without_memory_ends_a_run_in_a_sentence(tmp_path: Path) -> No
     # Enough to begin with; a step, or a state, takes more.
     words = ["forecast", *SMALL, "--steps", "2", "--run", "run"]
     process, printed = start_training(tmp_path, {"SERVICE_ROOM": "80000000"}, *words)
-    process.join()
+    process.join(120)
     shown = printed.read_text()
+    if hung := process.is_alive():
+        process.kill()  # an endless test would name no reason
+    assert not hung, shown
     assert process.exitcode == 1, shown
     assert "Traceback" not in shown
     *_, reason, way_on = shown.splitlines()

@@ -48,6 +48,8 @@ SUFFIX = ".safetensors"
 RECORD = "run.json"
 # Of a file that is being written; its name also begins with a dot, as no checkpoint's does.
 PART = ".part"
+# Of a checkpoint's tensors, that are in memory at a time while safetensors writes them.
+_COPIES = 3
 
 log = logging.getLogger(__name__)
 
@@ -173,6 +175,8 @@ class CheckpointStore:
             del fields["recipients"]
         # One key, as safetensors writes several in a random order.
         header = json.dumps({"checksum": _checksum(fields, tensors), "info": fields})
+        # Out of memory, safetensors ends or hangs the process: Python says so instead.
+        bytearray(_COPIES * sum(tensor.nbytes for tensor in tensors.values()))
         write_atomically(target, save(dict(tensors), metadata={"checkpoint": header}))
 
     def load(self, path: CheckpointPath) -> tuple[dict[str, torch.Tensor], CheckpointInfo]:
