@@ -55,21 +55,42 @@ class Packed:
         return tree_attention(query[0], key[0], value[0], self.blocks, scale)[None]
 
 
-@dataclass
-class Prefill:
-    """A forward pass over new tokens, each row after its own past (or none).
+@dataclass(frozen=True)
+class PackedPrefill(Packed):
+    """The same over whole prompts, whose keys and values are wanted.
 
     Attributes:
-        past_keys: [layers, R, kv_heads, P, head_dim], or None without a past.
+        keys: by layer, [1, kv_heads, N, head_dim]; filled by the pass.
+        values: the same shape.
+    """
+
+    keys: list[torch.Tensor] = field(default_factory=list)
+    values: list[torch.Tensor] = field(default_factory=list)
+
+    def attend(
+        self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
+    ) -> torch.Tensor:
+        """One layer: [1, heads, N, head_dim] out."""
+        self.keys.append(key)
+        self.values.append(value)
+        return super().attend(layer, query, key, value, scale)
+
+
+@dataclass(frozen=True)
+class Continued:
+    """A forward pass over new tokens, each row after its own past.
+
+    Attributes:
+        past_keys: [layers, R, kv_heads, P, head_dim].
         past_values: the same shape.
-        mask: bool [R, 1, T, P + T], which keys a new token sees; None without a past.
+        mask: bool [R, 1, T, P + T], which keys a new token sees.
         keys: new keys by layer, [R, kv_heads, T, head_dim]; filled by the pass.
         values: the same shape.
     """
 
-    past_keys: torch.Tensor | None = None
-    past_values: torch.Tensor | None = None
-    mask: torch.Tensor | None = None
+    past_keys: torch.Tensor
+    past_values: torch.Tensor
+    mask: torch.Tensor
     keys: list[torch.Tensor] = field(default_factory=list)
     values: list[torch.Tensor] = field(default_factory=list)
 
@@ -79,10 +100,6 @@ class Prefill:
         """One layer: [R, heads, T, head_dim] in and out."""
         self.keys.append(key)
         self.values.append(value)
-        if self.past_keys is None or self.past_values is None:
-            return F.scaled_dot_product_attention(
-                query, key, value, is_causal=True, scale=scale, enable_gqa=True
-            )
         return F.scaled_dot_product_attention(
             query,
             torch.cat([self.past_keys[layer], key], dim=2),

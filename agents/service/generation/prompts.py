@@ -9,18 +9,23 @@ import torch
 
 from tokengym.agents.service.engine.attention import (
     AttentionState,
-    Prefill,
+    Continued,
+    PackedPrefill,
     attending,
     hidden_states,
 )
 from tokengym.agents.service.engine.base_model import logits_of
+from tokengym.agents.service.engine.packing import ActivationSize, pack, plan_shared
 from tokengym.agents.service.engine.pieces import pieces_for
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tokengym.agents.service.engine.packing import Tokens
+
+# Sampling keeps nothing for a backward pass: batches are as large as they have positions.
+_POSITIONS = ActivationSize(per_position=1, per_pair=0, queries=1)
 
 
 class Prompts:
@@ -58,49 +63,71 @@ class Prompts:
                 found[key] = prefix
             else:
                 missing[key] = (prompt, prefix)
-        # Alike in length, those without a past first: a batch is either all with or all without.
-        order = sorted(missing, key=lambda key: (missing[key][1] is not None, len(missing[key][0])))
-        batches: list[list[bytes]] = []
-        for key in order:
-            if not batches or self._full([missing[k] for k in [*batches[-1], key]]):
-                batches.append([])
-            batches[-1].append(key)
-        for batch in batches:
-            made = self._prefill([missing[key] for key in batch])
-            for key, prefix in zip(batch, made, strict=True):
-                found[key] = prefix
-                self._store.add(self._weights, missing[key][0], prefix)
+        whole = [key for key, (_, past) in missing.items() if past is None]
+        made = dict(zip(whole, self._packed([missing[key][0] for key in whole]), strict=True))
+        begun = {k: (tokens, past) for k, (tokens, past) in missing.items() if past is not None}
+        for batch in self._alike(begun):
+            items = [begun[key] for key in batch]
+            made.update(zip(batch, self._continued(items), strict=True))
+        for key, prefix in made.items():
+            self._store.add(self._weights, missing[key][0], prefix)
+        found.update(made)
         return [found[prompt.tobytes()] for prompt in prompts]
 
-    def _full(self, items: list[tuple[Tokens, Prefix | None]]) -> bool:
-        mixed = (items[0][1] is None) != (items[-1][1] is None)
-        positions = max(len(tokens) for tokens, _ in items) * len(items)
-        return mixed or positions > pieces_for(self.device).prefill
+    def _packed(self, prompts: Sequence[Tokens]) -> list[Prefix]:
+        """Run whole prompts, one after another; what several begin with is computed once."""
+        made: dict[int, Prefix] = {}
+        for branches in plan_shared(prompts, _POSITIONS, pieces_for(self.device).prefill):
+            batch = pack(branches, self.device)
+            assert batch.blocks is not None
+            state = PackedPrefill(batch.blocks)
+            last = torch.tensor([nodes[-1] for nodes in batch.node_of.values()])
+            logits = run_layers(self._model, state, batch.input_ids, batch.position_ids, last)
+            keys, values = torch.cat(state.keys), torch.cat(state.values)
+            for line, (member, nodes) in enumerate(batch.node_of.items()):
+                index = torch.from_numpy(nodes).to(self.device)
+                made[member] = Prefix(
+                    None,
+                    len(nodes),
+                    keys.index_select(2, index),
+                    values.index_select(2, index),
+                    logits[line].clone(),
+                )
+        return [made[member] for member in range(len(prompts))]
 
-    def _prefill(self, items: list[tuple[Tokens, Prefix | None]]) -> list[Prefix]:
-        pasts = [0 if past is None else past.length for _, past in items]
+    def _alike(self, begun: Mapping[bytes, tuple[Tokens, Prefix]]) -> Iterator[list[bytes]]:
+        """Yield batches of prompts alike in length, to which the others of a batch are padded."""
+        batch: list[bytes] = []
+        for key in sorted(begun, key=lambda key: len(begun[key][0])):
+            if (len(batch) + 1) * len(begun[key][0]) > pieces_for(self.device).prefill and batch:
+                yield batch
+                batch = []
+            batch.append(key)
+        if batch:
+            yield batch
+
+    def _continued(self, items: Sequence[tuple[Tokens, Prefix]]) -> list[Prefix]:
+        """Run what follows prefixes, side by side."""
+        pasts = [past.length for _, past in items]
         news = [len(tokens) - past for (tokens, _), past in zip(items, pasts, strict=True)]
-        width = max(news)
+        width, longest = max(news), max(pasts)
         ids = np.zeros((len(items), width), np.int64)
         at = np.zeros((len(items), width), np.int64)
         for line, ((tokens, _), past, new) in enumerate(zip(items, pasts, news, strict=True)):
             ids[line, :new] = tokens[past:]
             at[line, :new] = np.arange(past, past + new)
-        state = Prefill()
-        if max(pasts):
-            joined = [past.joined() for _, past in items if past is not None]
-            longest = max(pasts)
-            state.past_keys = torch.stack([_padded(keys, longest) for keys, _ in joined], dim=1)
-            state.past_values = torch.stack([_padded(vals, longest) for _, vals in joined], dim=1)
-            past_seen = torch.arange(longest)[None, :] < torch.tensor(pasts)[:, None]
-            causal = torch.ones(width, width, dtype=torch.bool).tril()
-            state.mask = torch.cat(
-                [
-                    past_seen[:, None, :].expand(-1, width, -1),
-                    causal[None].expand(len(items), -1, -1),
-                ],
-                dim=-1,
-            )[:, None].to(self.device)
+        joined = [past.joined() for _, past in items]
+        past_seen = torch.arange(longest)[None, :] < torch.tensor(pasts)[:, None]
+        causal = torch.ones(width, width, dtype=torch.bool).tril()
+        seen = [
+            past_seen[:, None, :].expand(-1, width, -1),
+            causal[None].expand(len(items), -1, -1),
+        ]
+        state = Continued(
+            torch.stack([_padded(keys, longest) for keys, _ in joined], dim=1),
+            torch.stack([_padded(vals, longest) for _, vals in joined], dim=1),
+            torch.cat(seen, dim=-1)[:, None].to(self.device),
+        )
         last = torch.tensor([line * width + new - 1 for line, new in enumerate(news)])
         logits = run_layers(self._model, state, torch.from_numpy(ids), torch.from_numpy(at), last)
         keys, values = torch.stack(state.keys), torch.stack(state.values)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # splitmix64: the increment and the two multipliers of its finaliser.
 _STEP, _MIX_1, _MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _MASK = (1 << 64) - 1
+_BLOCK = 64
+"""Tokens whose weights are added up before one of them is drawn."""
 
 
 @dataclass(frozen=True)
@@ -87,16 +89,48 @@ def sample_tokens(
     if cut:
         index = torch.tensor(cut, device=logits.device)
         weights[index] = _filtered(weights[index], [samplings[row] for row in cut])
-    # Double precision: single would make tokens of probability below 1e-7 unreachable.
-    cumulative = torch.cumsum(weights, dim=-1, dtype=torch.float64)
-    target = torch.from_numpy(numbers).to(cumulative) * cumulative[:, -1]
-    tokens = torch.searchsorted(cumulative, target[:, None], right=True).squeeze(-1)
-    tokens.clamp_(max=logits.shape[-1] - 1)
+    tokens = _drawn(weights, torch.from_numpy(numbers).to(logits.device))
     if len(greedy):
         index = torch.from_numpy(greedy).to(logits.device)
         tokens[index] = torch.argmax(logits[index], dim=-1)
     picked = logprobs.gather(-1, tokens[:, None]).squeeze(-1)
     return tokens.cpu().numpy(), picked.cpu().numpy(), logprobs
+
+
+def _drawn(weights: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+    """Return a token of each row [R] in proportion to `weights` [R, vocab].
+
+    First one of its blocks of tokens, then one of the block's: a running sum over all tokens in
+    double precision would take a tenth of the time of sampling.
+    """
+    rows, vocabulary = weights.shape
+    whole = vocabulary - vocabulary % _BLOCK
+    blocks = [weights[:, :whole].unflatten(-1, (-1, _BLOCK)).sum(-1)]
+    if whole < vocabulary:
+        blocks.append(weights[:, whole:].sum(-1, keepdim=True))
+    sums = torch.cat(blocks, dim=-1).double()
+    block, within = _found(sums, numbers)
+    columns = block[:, None] * _BLOCK + torch.arange(_BLOCK, device=weights.device)
+    inside = weights.gather(-1, columns.clamp(max=vocabulary - 1)).double()
+    inside.masked_fill_(columns >= vocabulary, 0.0)
+    token, _ = _found(inside, within)
+    return block * _BLOCK + token
+
+
+def _found(weights: torch.Tensor, numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return where each number in [0, 1) falls among `weights` [R, n], and where inside of that.
+
+    In double precision: in single, tokens of probability below 1e-7 would be unreachable.
+    """
+    cumulative = torch.cumsum(weights, dim=-1)
+    total = cumulative[:, -1:]
+    # Rounded to the total itself it would fall behind all weights, on one that may be zero.
+    target = torch.minimum(numbers[:, None] * total, total * (1.0 - 2.0**-53))
+    place = torch.searchsorted(cumulative, target, right=True)
+    size = weights.gather(-1, place)
+    before = cumulative.gather(-1, place) - size
+    within = ((target - before) / size).clamp(0.0, 1.0 - 2.0**-53)
+    return place.squeeze(-1), within.squeeze(-1)
 
 
 def _filtered(weights: torch.Tensor, samplings: list[TokenSampling]) -> torch.Tensor:
