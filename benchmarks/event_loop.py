@@ -84,7 +84,7 @@ class Measured(NamedTuple):
     groups: int
 
 
-async def measure(episodes: int, seconds: float) -> Measured:
+async def measure(episodes: int, seconds: float, codec: str) -> Measured:
     """Play groups of all worlds for some seconds."""
     passes: list[float] = []
 
@@ -94,7 +94,7 @@ async def measure(episodes: int, seconds: float) -> Measured:
             await asyncio.sleep(0)
             passes.append(thread_time() - begun)
 
-    worlds = [await _dataset(*level) for level in LEVELS]
+    worlds = [await _dataset(*level, codec) for level in LEVELS]
     # What a world imports and keeps for all its episodes is there before they are.
     for world in worlds:
         await asyncio.to_thread(world.get_batch, 0)
@@ -111,13 +111,13 @@ async def measure(episodes: int, seconds: float) -> Measured:
     return Measured(passes, _peak_kb() - before, sum(played))
 
 
-async def _dataset(world: str, level: str) -> TaskDataset:
+async def _dataset(world: str, level: str, codec: str) -> TaskDataset:
     row = make_world(world, level).spec
     others = {role: "null" for role in row.roles[1:] if "null" in baselines(row.id)}
     builder = TaskDatasetBuilder(
         world=world,
         level=level,
-        codec="byte",
+        codec=codec,
         n_batches=1 << 20,
         groups_per_batch=1,
         group_size=GROUP_SIZE,
@@ -146,9 +146,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--episodes", type=int, default=4096)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--codec", default="byte", help="byte, or renderer@tokenizer")
     options = parser.parse_args()
     gc.set_threshold(*COLLECTIONS)  # as in a command
-    found = asyncio.run(measure(options.episodes, options.seconds))
+    found = asyncio.run(measure(options.episodes, options.seconds, options.codec))
     passes = np.sort(found.passes)
     # Passes in which nothing happened are left out: they would hide the others.
     busy = passes[passes > 1e-4]
