@@ -124,6 +124,8 @@ STAGES = (
     Stage(((FORECAST, 5), (ENERGY, 0.5), (TOURS, 8), (VERDICTS, 8)), 900, 4096, 1.2e-3, 0.6),
     # Which orders are due first and fit together takes longest of all.
     Stage(((FORECAST, 4), (ENERGY, 0.5), (TOURS, 14), (VERDICTS, 4)), 700, 4096, 1.2e-3, 0.7),
+    # One reply in six of a debater was out of form by then.
+    Stage(((FORECAST, 4), (ENERGY, 0.5), (TOURS, 5), (VERDICTS, 8)), 300, 4096, 8e-4, 0.0),
 )
 
 
