@@ -21,7 +21,12 @@ from tokengym.agents.service.generation.prompt_sharing import supports_shared_pr
 if TYPE_CHECKING:
     from pathlib import Path
 
-prompts = st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=20)
+tokens = st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=20)
+# Many begin alike, as the prompts of a world do.
+openings = st.sampled_from((0, 9, 14)).map(
+    lambda length: [3 * k % VOCABULARY for k in range(length)]
+)
+prompts = st.tuples(openings, tokens).map(lambda parts: [*parts[0], *parts[1]])
 # Rounds of a batch's life: prompts that join, then steps, then the places of rows that leave.
 rounds = st.lists(
     st.tuples(

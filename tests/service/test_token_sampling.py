@@ -41,6 +41,35 @@ def test_tokens_are_drawn_from_the_tempered_distribution(
 
 
 @settings(deadline=None)
+@given(st.integers(1, 300), st.integers(0, 2**32 - 1))
+def test_of_many_tokens_that_is_drawn_where_their_running_sum_passes_the_number(
+    vocabulary: int, seed: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    logits = torch.from_numpy(4.0 * generator.normal(size=(50, vocabulary))).float()
+    numbers = generator.random(50)
+    tokens, _, _ = sample_tokens(logits, [TokenSampling(0)] * 50, numbers)
+    sums = np.cumsum(torch.softmax(logits.double(), -1).numpy(), -1)
+    at = np.arange(50), tokens
+    # Single precision moves the borders between tokens, and moves none past its neighbour.
+    assert (sums[at] >= numbers - 1e-6).all()
+    assert (sums[at] - torch.softmax(logits.double(), -1).numpy()[at] <= numbers + 1e-6).all()
+
+
+def test_the_rarest_token_can_be_drawn_and_one_without_weight_cannot() -> None:
+    # A half, one in 10^9, nothing, the other half.
+    logits = torch.full((1, 200), -torch.inf)
+    logits[0, [0, 1, 150]] = torch.tensor([0.5, 1e-9, 0.5]).log()
+
+    def drawn(number: float) -> int:
+        return int(sample_tokens(logits, [TokenSampling(0)], np.array([number]))[0][0])
+
+    border = 0.5 / (1.0 + 1e-9)
+    assert [drawn(border + by * 1e-9) for by in (-0.5, 0.5, 1.5)] == [0, 1, 150]
+    assert [drawn(0.0), drawn(1.0 - 2.0**-53)] == [0, 150]
+
+
+@settings(deadline=None)
 @given(logit_lists, st.integers(1, 14))
 def test_top_k_keeps_the_k_likeliest_in_proportion(logits: list[float], k: int) -> None:
     # In the draw's own precision, where two logits a hair apart are equally likely.

@@ -103,7 +103,7 @@ def _drawn(weights: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     First one of its blocks of tokens, then one of the block's: a running sum over all tokens in
     double precision would take a tenth of the time of sampling.
     """
-    rows, vocabulary = weights.shape
+    vocabulary = weights.shape[-1]
     whole = vocabulary - vocabulary % _BLOCK
     blocks = [weights[:, :whole].unflatten(-1, (-1, _BLOCK)).sum(-1)]
     if whole < vocabulary:
@@ -114,7 +114,7 @@ def _drawn(weights: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     inside = weights.gather(-1, columns.clamp(max=vocabulary - 1)).double()
     inside.masked_fill_(columns >= vocabulary, 0.0)
     token, _ = _found(inside, within)
-    return block * _BLOCK + token
+    return (block * _BLOCK + token).clamp_(max=vocabulary - 1)
 
 
 def _found(weights: torch.Tensor, numbers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -126,7 +126,9 @@ def _found(weights: torch.Tensor, numbers: torch.Tensor) -> tuple[torch.Tensor, 
     total = cumulative[:, -1:]
     # Rounded to the total itself it would fall behind all weights, on one that may be zero.
     target = torch.minimum(numbers[:, None] * total, total * (1.0 - 2.0**-53))
-    place = torch.searchsorted(cumulative, target, right=True)
+    # A temperature next to zero makes weights that are no numbers, and the place would be behind.
+    last = weights.shape[-1] - 1
+    place = torch.searchsorted(cumulative, target, right=True).clamp_(max=last)
     size = weights.gather(-1, place)
     before = cumulative.gather(-1, place) - size
     within = ((target - before) / size).clamp(0.0, 1.0 - 2.0**-53)
