@@ -126,6 +126,9 @@ STAGES = (
     Stage(((FORECAST, 4), (ENERGY, 0.5), (TOURS, 14), (VERDICTS, 4)), 700, 4096, 1.2e-3, 0.7),
     # One reply in six of a debater was out of form by then.
     Stage(((FORECAST, 4), (ENERGY, 0.5), (TOURS, 5), (VERDICTS, 8)), 300, 4096, 8e-4, 0.0),
+    # Forecasts had lost some of their arithmetic to all this.
+    Stage(((FORECAST, 60), (ENERGY, 1), (TOURS, 2), (VERDICTS, 2)), 500, 2048, 1.2e-3),
+    Stage(((FORECAST, 8), (ENERGY, 0.5), (TOURS, 5), (VERDICTS, 8)), 250, 4096, 8e-4, 0.0),
 )
 
 
