@@ -23,7 +23,7 @@ SPEC = WorldSpec(
         "options": {"prompt": "terse", "label": "expected"},
         "max_tokens": 96,
         "groups_per_batch": 8,
-        "steps": 50,
+        "steps": 100,
         "learning_rate": 2e-3,
         "evaluation_tasks": 256,
     },

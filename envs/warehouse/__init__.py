@@ -40,7 +40,7 @@ SPEC = WorldSpec(
         "options": {"prompt": "terse"},
         "max_tokens": 48,
         "groups_per_batch": 12,
-        "steps": 80,
+        "steps": 100,
         "learning_rate": 2e-3,
         "evaluation_tasks": 256,
     },
