@@ -15,12 +15,12 @@ from tokengym.agents.service.engine.attention import (
     hidden_states,
 )
 from tokengym.agents.service.engine.base_model import logits_of
-from tokengym.agents.service.engine.packing import ActivationSize, pack, plan_shared
+from tokengym.agents.service.engine.packing import ActivationSize, pack, plan_padded, plan_shared
 from tokengym.agents.service.engine.pieces import pieces_for
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from tokengym.agents.service.engine.packing import Tokens
 
@@ -65,10 +65,12 @@ class Prompts:
                 missing[key] = (prompt, prefix)
         whole = [key for key, (_, past) in missing.items() if past is None]
         made = dict(zip(whole, self._packed([missing[key][0] for key in whole]), strict=True))
-        begun = {k: (tokens, past) for k, (tokens, past) in missing.items() if past is not None}
-        for batch in self._alike(begun):
-            items = [begun[key] for key in batch]
-            made.update(zip(batch, self._continued(items), strict=True))
+        begun = [(k, tokens, past) for k, (tokens, past) in missing.items() if past is not None]
+        known = [tokens for _, tokens, _ in begun]
+        for branches in plan_padded(known, _POSITIONS, pieces_for(self.device).prefill):
+            batch = [begun[branch.member] for branch in branches]
+            prefixes = self._continued([(tokens, past) for _, tokens, past in batch])
+            made.update(zip([key for key, _, _ in batch], prefixes, strict=True))
         for key, prefix in made.items():
             self._store.add(self._weights, missing[key][0], prefix)
         found.update(made)
@@ -94,17 +96,6 @@ class Prompts:
                     logits[line].clone(),
                 )
         return [made[member] for member in range(len(prompts))]
-
-    def _alike(self, begun: Mapping[bytes, tuple[Tokens, Prefix]]) -> Iterator[list[bytes]]:
-        """Yield batches of prompts alike in length, to which the others of a batch are padded."""
-        batch: list[bytes] = []
-        for key in sorted(begun, key=lambda key: len(begun[key][0])):
-            if (len(batch) + 1) * len(begun[key][0]) > pieces_for(self.device).prefill and batch:
-                yield batch
-                batch = []
-            batch.append(key)
-        if batch:
-            yield batch
 
     def _continued(self, items: Sequence[tuple[Tokens, Prefix]]) -> list[Prefix]:
         """Run what follows prefixes, side by side."""
