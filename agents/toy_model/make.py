@@ -8,12 +8,13 @@ import argparse
 import itertools
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
@@ -36,6 +37,7 @@ TOKENIZER_TEXTS = 4000
 SURE = (0.5, 0.7, 0.9)
 
 Example = tuple[list[int], list[bool]]
+FloatArray = npt.NDArray[np.float64]
 
 
 def without_route(reply: str) -> str:
@@ -45,27 +47,35 @@ def without_route(reply: str) -> str:
 
 def in_tenths(reply: str) -> str:
     """Round the probabilities of a report to tenths: those a model of this size sums to one."""
-    return re.sub(r"^P (.*)$", _rounded, reply, flags=re.MULTILINE)
+    return _with_report(reply, _tenths, 1)
 
 
 def with_one_number(reply: str) -> str:
     """Reduce a report to how sure it is of its label: 50, 70 or 90 %, the others alike."""
-    return re.sub(r"^P (.*)$", _one_number, reply, flags=re.MULTILINE)
+    return _with_report(reply, _one_number, 3)
 
 
-def _one_number(line: re.Match[str]) -> str:
-    report = np.array(line[1].split(), dtype=float)
-    sure = min(SURE, key=lambda level: abs(level - report.max()))
-    shown = np.where(np.arange(len(report)) == report.argmax(), sure, (1.0 - sure) / 2)
-    return "P " + " ".join(f"{share:.3f}" for share in shown)
+def _with_report(reply: str, change: Callable[[FloatArray], FloatArray], decimals: int) -> str:
+    """Change the probabilities of a reply."""
+
+    def changed(line: re.Match[str]) -> str:
+        report = change(np.array(line[1].split(), dtype=float))
+        return "P " + " ".join(f"{share:.{decimals}f}" for share in report)
+
+    return re.sub(r"^P (.*)$", changed, reply, flags=re.MULTILINE)
 
 
-def _rounded(line: re.Match[str]) -> str:
-    exact = 10 * np.array(line[1].split(), dtype=float)
+def _tenths(report: FloatArray) -> FloatArray:
+    exact = 10 * report
     tenths = np.floor(exact)
     missing = round(exact.sum() - tenths.sum())
     tenths[np.argsort(tenths - exact, kind="stable")[:missing]] += 1
-    return "P " + " ".join(f"{tenth / 10:.1f}" for tenth in tenths)
+    return tenths / 10
+
+
+def _one_number(report: FloatArray) -> FloatArray:
+    sure = min(SURE, key=lambda level: abs(level - report.max()))
+    return np.where(np.arange(len(report)) == report.argmax(), sure, (1.0 - sure) / 2)
 
 
 @dataclass(frozen=True)
