@@ -1,6 +1,5 @@
 """`tokengym train`: train a policy on a world, on this laptop or on a Tinker service."""
 
-import shlex
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ import typer
 from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.failures import describe
 from tokengym.agents.cli.options import name_texts, name_values
+from tokengym.agents.cli.train_summary import summarise, way_on
 from tokengym.agents.evaluation.config import WorldLevel
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.presets import mixed_preset
@@ -20,8 +20,6 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 
 if TYPE_CHECKING:
-    from tokengym.agents.training.job import Job
-    from tokengym.agents.training.outcome import Outcome
     from tokengym.agents.training.progress import Progress
 
 COLLAPSED = 3
@@ -58,6 +56,10 @@ def train(
         str | None, typer.Option(help="a system text before every conversation")
     ] = None,
     base_url: Annotated[str | None, typer.Option(help="address of a Tinker service")] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(help="of a local service: auto, float32, mixed or bfloat16"),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="seed of the training Tasks")] = None,
     deterministic: Annotated[
         bool,
@@ -111,6 +113,10 @@ def train(
     ] = None,
     warm_start_rate: Annotated[
         float | None, typer.Option(help="learning rate of those steps (default: that of RL)")
+    ] = None,
+    warm_start_updates: Annotated[
+        int | None,
+        typer.Option(help="optimizer steps that share the demonstrations of such a step"),
     ] = None,
     demonstrations: Annotated[
         str | None,
@@ -215,6 +221,7 @@ def train(
             renderer=renderer,
             system=system,
             base_url=base_url,
+            precision=precision,
             seed=seed,
             deterministic=deterministic or None,
             mode=mode,
@@ -233,6 +240,7 @@ def train(
             start=_resolved(start) if start else None,
             warm_start=warm_start,
             warm_start_rate=warm_start_rate,
+            warm_start_updates=warm_start_updates,
             demonstrations=_resolved(demonstrations) if demonstrations else None,
             demonstration_return=demonstration_return,
             kl=kl,
@@ -282,69 +290,14 @@ def _train(config: TrainConfig, run: Run, progress: "Progress", *, ask: bool) ->
     try:
         outcome = run_experiment(job, run, progress)
     except KeyboardInterrupt as error:
-        progress.say(f"stopped\n{_way_on(job, run)}")
+        progress.say(f"stopped\n{way_on(job, run)}")
         raise typer.Exit(_INTERRUPTED) from error
     except (ServiceDiedError, ServiceRefusedError, OSError, MemoryError) as error:
-        progress.say(f"{describe(error)}\n{_way_on(job, run)}")
+        progress.say(f"{describe(error)}\n{way_on(job, run)}")
         raise typer.Exit(1) from error
-    _summarise(job, run, outcome, progress)
+    summarise(job, run, outcome, progress)
     if outcome.collapse is not None:
         raise typer.Exit(COLLAPSED)
-
-
-def _way_on(job: "Job", run: Run) -> str:
-    """State what is kept of an interrupted run, and how to resume it."""
-    if not run.exists:
-        return "nothing was begun"
-    from tokengym.agents.training.mending import saved_steps
-
-    saved = saved_steps(job, run)
-    policies = run.policies(job.config, job.roles).values()
-    rows = [row for one in policies for row in one.checkpoints()]
-    passing = any(row.get("rolling") and row["batch"] == saved for row in rows)
-    days = ", and the service keeps it for 30 days" if passing and not job.target.local else ""
-    kept = f"The state after step {saved} is saved{days}" if saved else "No step is saved yet"
-    return f"{kept}; resume with: tokengym train --resume {shlex.quote(str(run.folder))}"
-
-
-def _summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -> None:
-    """Summarise the job's results in a few lines."""
-    if outcome.collapse is not None:
-        progress.say(
-            f"COLLAPSED at step {outcome.collapse.since}: {outcome.collapse.reason}. The last good "
-            f"checkpoint is kept. What to try: {outcome.collapse.advice}."
-        )
-    first, *further = job.trained
-    lines = outcome.references[first].lines
-    width = max(map(len, lines)) + 2
-    before, after = outcome.before.returns, outcome.after.returns
-    progress.say(f"held-out return before {before}, after {after} (95 % intervals)")
-    progress.say(
-        f"(at temperature {job.config.temperature:g}, at most {job.max_tokens} tokens a reply, "
-        f"model {job.config.model})"
-    )
-    for name, value in sorted(lines.items(), key=lambda item: -item[1].value):
-        progress.say(f"  {name:<{width}}{value}")
-    exact = outcome.before.expected, outcome.after.expected
-    if None not in exact:
-        progress.say("given the exact probabilities: before {}, after {}".format(*exact))
-    for name in (first, *further):
-        if name != first:
-            before, after = outcome.before.of(name).returns, outcome.after.of(name).returns
-            progress.say(f"held-out return of {name} before {before}, after {after}")
-        of_name = f"{name}: " if further else ""
-        progress.say(f"{of_name}{outcome.skill(name)}")
-        expected = outcome.expected_skill(name)
-        if expected is not None:
-            progress.say(f"{of_name}given the exact probabilities: {expected}")
-        low = outcome.low_returns(name)
-        if low is not None:
-            progress.say(f"{of_name}{low}")
-        if outcome.warm is not None:
-            since = outcome.skill(name, since=outcome.warm)
-            progress.say(f"{of_name}since the warm start: {since}")
-    progress.say("(skill: 0 is the best policy that ignores the Task, 1 the oracle)")
-    progress.say(f"report: {run.folder / 'report.html'}")
 
 
 def _worlds(names: str, level: str | None) -> list[WorldLevel]:

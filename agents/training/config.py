@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self, get_args
 
+from tokengym.agents.service.config import PRECISIONS
 from tokengym.agents.training.algorithm import (
     Algorithm,
     Credit,
@@ -46,6 +47,10 @@ _TEMPERATURES = ("temperature", "low_temperature")
 _POSITIVE = ("learning_rate", "warm_start_rate", "dpo_margin", "dpo_beta")
 _NUMBERS = (*_TEMPERATURES, *_POSITIVE, "kl", "bar")
 _COUNTS = ("low_tasks", "seed", "warm_start", "patience", "rollout_bytes")
+_AT_LEAST_ONE = (
+    *("steps", "groups_per_batch", "lora_rank", "max_tokens", "evaluation_tasks"),
+    "warm_start_updates",
+)
 _NOT_NEGATIVE = (*_TEMPERATURES, "kl", *_COUNTS)
 
 
@@ -71,6 +76,8 @@ class TrainConfig:
         system: a text that precedes every conversation as the system's; none if empty.
         base_url: address of a Tinker service; `None` for the local one, or the hosted one if a key
             is set.
+        precision: of a local service: `auto`, `float32`, `mixed` or `bfloat16`; see
+            `ServiceConfig`.
         seed: which training Tasks are drawn, and in which order.
         deterministic: let no sequence of a local service depend on others, so that equal runs are
             exactly equal; sampling is two to three times slower.
@@ -105,7 +112,10 @@ class TrainConfig:
             advantages are its log-probabilities of the sampled tokens less the policy's own.
         start: a run folder or the `tinker://` path of saved training weights to begin with.
         warm_start: supervised steps on demonstrations before reinforcement learning.
-        warm_start_rate: learning rate of those steps; `learning_rate` if `None`.
+        warm_start_rate: learning rate of the first of those steps, from which it falls linearly;
+            `learning_rate` if `None`.
+        warm_start_updates: into how many optimizer steps the demonstrations of such a step, as many
+            as reinforcement learning has rollouts, are divided.
         demonstrations: what supervised steps imitate: a baseline, or a run folder for the best of
             each group of its training rollouts; `None` for the world's choice.
         demonstration_return: least return of such a rollout; any if `None`.
@@ -139,6 +149,7 @@ class TrainConfig:
     renderer: str = "qwen3_instruct"
     system: str = ""
     base_url: str | None = None
+    precision: str = "auto"
     seed: int = 0
     deterministic: bool = False
     mode: Mode = "sync"
@@ -165,6 +176,7 @@ class TrainConfig:
     start: str | None = None
     warm_start: int = 0
     warm_start_rate: float | None = None
+    warm_start_updates: int = 1
     demonstrations: str | None = None
     demonstration_return: float | None = None
     kl: float = 0.0
@@ -179,7 +191,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Refuse invalid values, naming them."""
-        for name in ("steps", "groups_per_batch", "lora_rank", "max_tokens", "evaluation_tasks"):
+        for name in _AT_LEAST_ONE:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise OptionError(f"{name} must be at least 1, got {value}")
@@ -200,7 +212,8 @@ class TrainConfig:
                 raise OptionError(f"{name} must be at least 0, got {getattr(self, name)}")
         if not 0.0 <= self.rollout_share <= 1.0:
             raise OptionError(f"rollout_share must be in [0, 1], got {self.rollout_share}")
-        for name, allowed in (("mode", get_args(Mode)), ("loop", get_args(Loop))):
+        choices = {"mode": get_args(Mode), "loop": get_args(Loop), "precision": PRECISIONS}
+        for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise OptionError(
                     f"{name} must be one of {list(allowed)}, got {getattr(self, name)!r}"
@@ -301,10 +314,10 @@ class TrainConfig:
         if self.warm_start and (self.sft or self.separate):
             other = "sft" if self.sft else "separate policies"
             raise OptionError(f"warm_start={self.warm_start} does not go with {other}")
-        if self.warm_start_rate is not None and not self.warm_start:
-            raise OptionError(
-                f"warm_start_rate={self.warm_start_rate} is for a warm start, and warm_start is 0"
-            )
+        for name, usual in (("warm_start_rate", None), ("warm_start_updates", 1)):
+            value = getattr(self, name)
+            if value != usual and not self.warm_start:
+                raise OptionError(f"{name}={value} is for a warm start, and warm_start is 0")
 
     def _check_without_rewards(self) -> None:
         """Refuse settings that only apply to learning from rewards."""

@@ -36,6 +36,7 @@ class ServiceTarget:
         local: whether the job starts its own service.
         trust_remote_code: whether code that comes with the model may run.
         deterministic: whether no sequence of a local service depends on others.
+        precision: of a local service.
     """
 
     model: str
@@ -43,6 +44,7 @@ class ServiceTarget:
     local: bool
     trust_remote_code: bool = False
     deterministic: bool = False
+    precision: str = "auto"
 
     @classmethod
     def resolve(cls, config: TrainConfig) -> Self:
@@ -61,16 +63,28 @@ class ServiceTarget:
                     f"model={TOY_MODEL!r} is served by the local service only; name a model of "
                     f"that service, or unset {KEY_VARIABLE}"
                 )
-            return cls(str(MODEL_DIR.resolve()), address, local, deterministic=config.deterministic)
-        if not local:
-            return cls(config.model, address, local, config.trust_remote_code, config.deterministic)
-        model = resolve_model(
-            config.model,
-            trust_remote_code=config.trust_remote_code,
-            progress=partial(print, file=sys.stderr),
-        )
+            model = str(MODEL_DIR.resolve())
+        elif local:
+            found = resolve_model(
+                config.model,
+                trust_remote_code=config.trust_remote_code,
+                progress=partial(print, file=sys.stderr),
+            )
+            model = str(found.directory)
+        else:
+            model = config.model
+        if not local and config.precision != "auto":
+            raise OptionError(
+                f"precision={config.precision!r} is for a local service; this one is at "
+                f"{address or 'its own address'}"
+            )
         return cls(
-            str(model.directory), address, local, config.trust_remote_code, config.deterministic
+            model,
+            address,
+            local,
+            trust_remote_code=config.trust_remote_code,
+            deterministic=config.deterministic,
+            precision=config.precision,
         )
 
 
@@ -126,6 +140,7 @@ class Connection:
                     seed=seed,
                     trust_remote_code=target.trust_remote_code,
                     deterministic=target.deterministic,
+                    precision=target.precision,
                 )
             ) as service,
             environment_variable(KEY_VARIABLE, service.api_key),

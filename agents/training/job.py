@@ -195,6 +195,8 @@ class Job:
             learning_rate=self.config.warm_start_rate or self.config.learning_rate,
             warm_start=0,
             warm_start_rate=None,
+            warm_start_updates=1,
+            overrides=(*self.config.overrides, f"num_substeps={self.config.warm_start_updates}"),
             curriculum=(),
             kl=0.0,
             mode="sync",

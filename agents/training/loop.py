@@ -12,6 +12,7 @@ import tinker
 from tinker_cookbook.rl.metrics import incorporate_kl_penalty
 from tinker_cookbook.rl.train import Config
 from tinker_cookbook.utils import ml_log, trace
+from tinker_cookbook.utils.lr_scheduling import compute_schedule_lr_multiplier
 
 from tokengym.agents.training.learners import POLICY, Learners, training_session
 from tokengym.agents.training.run import Run
@@ -140,7 +141,8 @@ class _Loop:
                     following = None
                     if ahead and step + 1 in steps:
                         following = asyncio.create_task(self.source.batch(step + 1, samplers))
-                    updates = await self._submit(batch)
+                    rate = self._learning_rate(step, steps.stop)
+                    updates = await self._submit(batch, rate)
                     # Requests of one client are served in order: these weights are the new ones.
                     measured, samplers = await asyncio.gather(
                         self._metrics(updates), self._samplers()
@@ -149,7 +151,7 @@ class _Loop:
                 metrics |= {
                     "progress/batch": step,
                     "progress/done_frac": (step + 1) / steps.stop,
-                    "optim/lr": self.config.learning_rate,
+                    "optim/lr": rate,
                     **({"sampler/lag": lag} if self.source.on_policy else {}),
                     **window.get_timing_metrics(),
                 }
@@ -166,7 +168,13 @@ class _Loop:
     async def _samplers(self) -> Mapping[str, tinker.SamplingClient]:
         return await self.learners.samplers() if self.source.on_policy else {}
 
-    async def _submit(self, batch: Batch) -> dict[str, Update]:
+    def _learning_rate(self, step: int, steps: int) -> float:
+        """Return the rate of a step: on existing data it falls linearly, as in the cookbook."""
+        if self.source.on_policy:
+            return self.config.learning_rate
+        return self.config.learning_rate * compute_schedule_lr_multiplier("linear", step, steps)
+
+    async def _submit(self, batch: Batch, rate: float) -> dict[str, Update]:
         """Submit the update of every policy."""
         updates = {}
         for name, client in self.learners.clients.items():
@@ -183,7 +191,9 @@ class _Loop:
                 )
                 # From 0.6 on the cookbook returns counts of tokens too.
                 penalty = found[0] if isinstance(found, tuple) else found
-            updates[name] = await submit(client, data, self.source.loss, self.config, penalty)
+            updates[name] = await submit(
+                client, data, self.source.loss, rate, self.config.num_substeps, penalty
+            )
         return updates
 
     async def _metrics(self, updates: Mapping[str, Update]) -> dict[str, float]:

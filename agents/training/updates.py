@@ -6,7 +6,6 @@ from itertools import chain
 from typing import Any
 
 import tinker
-from tinker_cookbook.rl.train import Config
 from tinker_cookbook.utils.misc_utils import split_list
 
 from tokengym.agents.training.datums import without_mask
@@ -71,7 +70,8 @@ async def submit(
     client: tinker.TrainingClient,
     data: Sequence[tinker.Datum],
     loss: Loss,
-    config: Config,
+    learning_rate: float,
+    optimizer_steps: int = 1,
     known: Mapping[str, float] | None = None,
 ) -> Update:
     """Submit an update; requests made afterwards see its weights.
@@ -80,15 +80,14 @@ async def submit(
         client: of the policy.
         data: what to train on, with masks where the loss is over sampled tokens.
         loss: what to minimise.
-        config: learning rate and number of optimizer steps that share the data.
+        learning_rate: of Adam.
+        optimizer_steps: how many share the data.
         known: metrics that are known already.
     """
-    adam = tinker.AdamParams(
-        learning_rate=config.learning_rate, beta1=_BETA1, beta2=_BETA2, eps=_EPSILON
-    )
+    adam = tinker.AdamParams(learning_rate=learning_rate, beta1=_BETA1, beta2=_BETA2, eps=_EPSILON)
     passes, steps = [], []
     units = [data[n : n + loss.together] for n in range(0, len(data), loss.together)]
-    parts = split_list(units, min(config.num_substeps, len(units))) if units else []
+    parts = split_list(units, min(optimizer_steps, len(units))) if units else []
     for part in parts:
         sent = without_mask(list(chain.from_iterable(part)))
         passes.append(

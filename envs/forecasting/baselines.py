@@ -73,6 +73,18 @@ def demonstrate(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
     return _write(ForecastWorld.cast(world).best_forecast, _question(world))
 
 
+def _worked(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+    """State the middle of the tenth that the optimal forecast is in, after its arithmetic.
+
+    Further decimals would be noise to a model that cannot compute them.
+    """
+    question, best = _question(world), ForecastWorld.cast(world).best_forecast
+    if question.options:
+        return _write(best, question)
+    answer = _write(yes((min(9, int(10 * best[1])) + 0.5) / 10), question)
+    return answer if question.steps is None else f"{question.steps}\n{answer}"
+
+
 def _write(forecast: Forecast, question: Question, *, decimals: int = 3) -> str:
     return write_forecast(forecast, question.options, decimals=decimals)
 
@@ -123,6 +135,7 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
         "empirical": _empirical,
         "noisy": _noisy,
         "market": _market,
+        "worked": _worked,
         "oracle": _oracle,
     }
 )

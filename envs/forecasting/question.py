@@ -25,6 +25,7 @@ class Question:
         empirical: what a sensible person computes from what is shown; `None` if nothing is.
         predictive: the posterior predictive probabilities given what is shown; `None` where no
             model of the world is known.
+        steps: the arithmetic of a forecast in one line; `None` where nobody has written it down.
         price: the market's probabilities, if they are shown.
         ordered: whether the outcomes are in order, as ranges of a number are.
         event: of a yes/no question that is one of several on the same facts, the outcomes of the
@@ -36,6 +37,7 @@ class Question:
     negated: bool
     empirical: Forecast | None
     predictive: Forecast | None
+    steps: str | None = None
     price: Forecast | None = None
     ordered: bool = False
     event: tuple[int, ...] | None = None
@@ -77,6 +79,7 @@ def _question(family: Family, text: str, shown: Shown, instance: Mapping[str, An
         negated,
         as_asked(family.empirical(shown), negated=negated),
         as_asked(family.predictive(shown), negated=negated),
+        None if family.steps is None else family.steps(shown),
         ordered=family.ordered,
     )
 

@@ -31,7 +31,9 @@ def test_reinforcement_learning_goes_on_from_the_demonstrations(
     supervised = Run(tmp_path).warm_start
     assert [row["progress/batch"] for row in metrics(supervised.folder)] == [0, 1, 2]
     assert all("train/nll" in row for row in metrics(supervised.folder))
-    assert {row["optim/lr"] for row in metrics(supervised.folder)} == {3e-3}
+    assert [row["optim/lr"] for row in metrics(supervised.folder)] == pytest.approx(
+        [3e-3, 2e-3, 1e-3]
+    )
     (first,) = metrics(tmp_path)
     assert first["optim/lr"] == 1e-3
     assert first["kl_policy_base"] == pytest.approx(0.0, abs=1e-3)
@@ -56,7 +58,10 @@ def test_reinforcement_learning_goes_on_from_the_demonstrations(
     [
         ({"warm_start": -1}, "warm_start must be at least 0"),
         ({"warm_start": 3, "warm_start_rate": 0.0}, "warm_start_rate must be positive"),
-        ({"warm_start_rate": 1e-3}, "is for a warm start"),
+        ({"warm_start_rate": 1e-3}, "warm_start_rate=0.001 is for a warm start"),
+        ({"warm_start_updates": 2}, "warm_start_updates=2 is for a warm start"),
+        ({"warm_start": 3, "warm_start_updates": 0}, "warm_start_updates must be at least 1"),
+        ({"precision": "half"}, "precision must be one of .*'half'"),
         ({"kl": -0.5}, "kl must be at least 0"),
         ({"patience": -1}, "patience must be at least 0"),
         ({"warm_start": 3, "sft": True}, "warm_start=3 does not go with sft"),

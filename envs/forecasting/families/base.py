@@ -73,6 +73,8 @@ class Family:
         split_key: plain JSON that is the same for questions that must not come apart in a split:
             what is shown first, by default.
         ordered: whether the outcomes are in order.
+        steps: the arithmetic of a forecast in one line, in steps small enough for a small model to
+            learn; `None` where nobody has written it down.
         events: of a family that asks several yes/no questions on the same facts, by question the
             outcomes in which its answer is yes.
     """
@@ -87,6 +89,7 @@ class Family:
     options: Callable[[Shown], int] | None = None
     split_key: Callable[[Shown], object] = before_news
     ordered: bool = False
+    steps: Callable[[Shown], str] | None = None
     events: Callable[[Shown], Sequence[Sequence[int]]] | None = None
 
     def wording(self, prompt: str) -> Wording:
@@ -103,6 +106,11 @@ def yes(probability: float) -> Forecast:
 def normal_tail(z: float) -> float:
     """Return P(Z > z) of a standard normal Z."""
     return 0.5 * math.erfc(z / math.sqrt(2.0))
+
+
+def signed(value: float, decimals: int = 0) -> str:
+    """Write a difference with its sign: `+0.5`, `-3`."""
+    return f"{value:+.{decimals}f}"
 
 
 def number(value: float) -> str:

@@ -9,7 +9,7 @@ from math import comb
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, yes
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, signed, yes
 from tokengym.rewards.scoring import Forecast
 
 _MEAN, _SPREAD = 1600, 200
@@ -141,6 +141,12 @@ def _empirical(shown: Shown) -> Forecast:
     return yes(_series(shown, game_chance(_difference(shown))))
 
 
+def _steps(shown: Shown) -> str:
+    (a, b), (won, lost) = shown["ratings"], _seen(shown)
+    standing = f", {won} to {lost}" if won + lost else ""
+    return f"A {a}, B {b}: {signed(a - b)}, best of {shown['games']}{standing}"
+
+
 FAMILY = Family(
     "contest",
     _draw,
@@ -149,4 +155,5 @@ FAMILY = Family(
     _empirical,
     full=Wording(_full_text, _news),
     terse=Wording(_text, _news),
+    steps=_steps,
 )

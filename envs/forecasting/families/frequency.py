@@ -95,6 +95,15 @@ def _empirical(shown: Shown) -> Forecast:
     return yes(hits / tries)
 
 
+def _steps(shown: Shown) -> str:
+    (a, b), (hits, tries) = shown["prior"], _seen(shown)
+    name, together = _NAMES[shown["asked"]], number(a + b)
+    return (
+        f"{name} {hits} of {tries}, prior {number(a)} of {together}: "
+        f"{number(a + hits)} of {number(a + b + tries)}"
+    )
+
+
 FAMILY = Family(
     "frequency",
     _draw,
@@ -103,4 +112,5 @@ FAMILY = Family(
     _empirical,
     full=Wording(_full_text, _news),
     terse=Wording(_text, _news),
+    steps=_steps,
 )

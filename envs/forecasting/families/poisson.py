@@ -4,6 +4,7 @@ The predictive law of the sum of further days is negative binomial.
 """
 
 import math
+from itertools import accumulate
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from tokengym.envs.forecasting.families.base import (
     Wording,
     counted,
     number,
+    signed,
     spread_out,
     yes,
 )
@@ -134,6 +136,17 @@ def _empirical(shown: Shown) -> Forecast:
     return yes(poisson_tail(daily * shown["ahead"], shown["threshold"]))
 
 
+def _steps(shown: Shown) -> str:
+    """Add up the counts one by one, then compare with the threshold, a half above it."""
+    seen, ahead, limit = _seen(shown), shown["ahead"], shown["threshold"] + 0.5
+    sums = list(accumulate(seen))
+    mean = round(sums[-1] / len(seen), 1)
+    daily = f"{', '.join(map(str, sums))}: {sums[-1]}/{len(seen)}={mean:.1f}"
+    if ahead > 1:
+        daily += f", {mean:.1f}*{ahead}={mean * ahead:.1f}"
+    return f"{daily}, {mean * ahead:.1f}-{limit:.1f}={signed(mean * ahead - limit, 1)}"
+
+
 FAMILY = Family(
     "poisson",
     _draw,
@@ -142,4 +155,5 @@ FAMILY = Family(
     _empirical,
     full=Wording(_full_text, _news),
     terse=Wording(_text, _news),
+    steps=_steps,
 )
