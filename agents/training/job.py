@@ -106,7 +106,8 @@ class Job:
         levels = [make_world(row.id, level, **config.options) for level in config.curriculum]
         mixed = [make_world(one.world, one.level, **one.options) for one in config.others]
         max_tokens = config.max_tokens or max(
-            longest_reply(one, baselines(one.spec.id), codec) for one in (*levels, *mixed, world)
+            longest_reply(one, baselines(one.spec.id), codec, config.demonstrations)
+            for one in (*levels, *mixed, world)
         )
         if target.local:
             _check_context(target.model, max_tokens)

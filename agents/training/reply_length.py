@@ -13,16 +13,19 @@ _ROOM = 1.5
 _LEAST = 16
 
 
-def longest_reply(world: World, policies: Mapping[str, Policy], codec: Codec) -> int:
+def longest_reply(
+    world: World, policies: Mapping[str, Policy], codec: Codec, imitated: str | None = None
+) -> int:
     """Return a limit in tokens that leaves room for every well-formed reply.
 
     Args:
         world: the world.
         policies: its scripted policies by name, `random` and `oracle` among them.
         codec: how replies are written.
+        imitated: who else's replies have to fit, if it is one of them.
     """
     longest = 0
-    for name in ("random", "oracle"):
+    for name in (one for one in policies if one in ("random", "oracle", imitated)):
         for task in world.first_tasks("train", _TASKS):
             rng = generator("reply length", name, task.fingerprint)
             record = play(world.fork(), task, policies[name], rng)
