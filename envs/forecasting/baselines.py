@@ -74,14 +74,14 @@ def demonstrate(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
 
 
 def _worked(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    """State the middle of the tenth that the optimal forecast is in, after its arithmetic.
+    """State the middle of the tenth that the empirical forecast is in, after its arithmetic.
 
     Further decimals would be noise to a model that cannot compute them.
     """
-    question, best = _question(world), ForecastWorld.cast(world).best_forecast
+    question, forecast = _question(world), _informed(world)
     if question.options:
-        return _write(best, question)
-    answer = _write(yes((min(9, int(10 * best[1])) + 0.5) / 10), question)
+        return _write(forecast, question)
+    answer = _write(yes((min(9, int(10 * forecast[1])) + 0.5) / 10), question)
     return answer if question.steps is None else f"{question.steps}\n{answer}"
 
 

@@ -96,12 +96,8 @@ def _empirical(shown: Shown) -> Forecast:
 
 
 def _steps(shown: Shown) -> str:
-    (a, b), (hits, tries) = shown["prior"], _seen(shown)
-    name, together = _NAMES[shown["asked"]], number(a + b)
-    return (
-        f"{name} {hits} of {tries}, prior {number(a)} of {together}: "
-        f"{number(a + hits)} of {number(a + b + tries)}"
-    )
+    hits, tries = _seen(shown)
+    return f"{_NAMES[shown['asked']]} {hits} of {tries}"
 
 
 FAMILY = Family(
