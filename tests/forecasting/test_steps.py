@@ -1,0 +1,121 @@
+"""Laws of the arithmetic before a forecast: true, of what the prompt shows, and the answer's."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.presets import preset
+from tokengym.envs.core.rollout import play
+from tokengym.envs.forecasting.families import FAMILIES
+from tokengym.envs.forecasting.levels import LEVELS
+from tokengym.envs.registry import baselines, make_world
+
+WITH_STEPS = [name for name, family in FAMILIES.items() if family.steps is not None]
+WORKED = baselines("forecast")["worked"]
+NUMBER = r"-?\d+(?:\.\d+)?"
+EQUATION = re.compile(rf"({NUMBER})([-/*])({NUMBER})=([+-]?\d+(?:\.\d)?)")
+
+asked = pytest.mark.parametrize(
+    ("level", "name"),
+    [(level, name) for level in ("easy", "medium", "update") for name in WITH_STEPS],
+)
+
+
+def worked_turns(level: str, name: str, index: int) -> list[tuple[str, str, str]]:
+    """Return what was shown so far, the arithmetic and the answer of each turn of a Task."""
+    world = make_world("forecast", level, family=name, prompt="terse")
+    turn, shown, found = world.start(world.task("train", index)), "", []
+    while not turn.done:
+        shown += " " + turn.text
+        reply = WORKED(world, turn, np.random.default_rng(0))
+        steps, answer = reply.split("\n")
+        found.append((shown, steps, answer))
+        turn = world.reply(reply)
+        assert turn.metrics["well_formed"] == 1.0
+    return found
+
+
+@asked
+@given(index=st.integers(0, 2**31))
+def test_every_equation_holds_and_its_numbers_are_shown(level: str, name: str, index: int) -> None:
+    for shown, steps, _ in worked_turns(level, name, index):
+        known = {float(number) for number in re.findall(NUMBER, shown.replace("-", " "))}
+        if name == "frequency":
+            (source, *counts) = steps.replace(" of ", " ").split()
+            reports = re.findall(rf"{source} (\d+) of (\d+)", shown)
+            assert list(map(int, counts)) == np.array(reports, int).sum(axis=0).tolist()
+            assert f"try of {source} succeed" in shown
+        if name == "contest":
+            a, b, difference = map(int, re.findall(r"(?<= )[+-]?\d+", steps)[:3])
+            assert {a, b} <= known
+            assert a - b == difference
+        for left, sign, right, result in EQUATION.findall(steps):
+            x, y = float(left), float(right)
+            exact = {"-": x - y, "/": x / y if y else 0.0, "*": x * y}[sign]
+            assert float(result) == pytest.approx(exact, abs=0.051)
+        if name == "poisson":
+            sums = list(map(int, steps.split(":")[0].split(", ")))
+            counts = re.findall(r"[Ss]een: ([\d ]+)\.", shown)
+            assert np.diff(sums, prepend=0).tolist() == list(map(int, " ".join(counts).split()))
+
+
+@asked
+@given(index=st.integers(0, 2**31))
+def test_who_reads_the_arithmetic_alone_gives_the_answer(level: str, name: str, index: int) -> None:
+    for asked_for, steps, answer in worked_turns(level, name, index):
+        if name == "frequency":
+            hits, tries = map(int, re.findall(r"\d+", steps))
+            chance = hits / tries
+        elif name == "poisson":
+            total, days = map(int, re.findall(r"(\d+)/(\d+)=", steps)[0])
+            ahead = [*map(int, re.findall(r"\*(\d+)=", steps)), 1][0]
+            limit = float(re.findall(r"-(\d+\.5)=", steps)[0])
+            chance = stats.poisson.sf(limit, (total + 0.5) / days * ahead)
+        else:
+            difference = int(re.findall(r": ([+-]\d+)", steps)[0])
+            games = int(re.findall(r"best of (\d+)", steps)[0])
+            won, lost = next(iter(re.findall(r", (\d+) to (\d+)", steps)), (0, 0))
+            # Who plays on after the series is decided changes nothing: A wins most of all games.
+            left = games - int(won) - int(lost)
+            game = 1 / (1 + 10 ** (-difference / 400))
+            chance = stats.binom.sf(games // 2 - int(won), left, game)
+        stated = float(answer.split(": ")[1])
+        assert abs(stated - (1 - chance if "How likely is no?" in asked_for else chance)) < 0.0501
+
+
+def test_answers_are_those_of_the_empirical_forecaster_to_a_tenth() -> None:
+    world = make_world("forecast", label="expected")
+    for task in world.first_tasks("test", 64):
+        earned = [
+            play(world, task, baselines("forecast")[name], np.random.default_rng(0))
+            for name in ("worked", "empirical")
+        ]
+        one, other = (float(record.replies[0].split(": ")[-1]) for record in earned)
+        assert one == pytest.approx(other, abs=0.0506)
+        assert one * 20 == pytest.approx(round(one * 20))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_levels_without_arithmetic_are_answered_too(level: str) -> None:
+    world = make_world("forecast", level)
+    for task in world.first_tasks("train", 8):
+        record = play(world, task, WORKED, np.random.default_rng(0))
+        assert record.metrics["well_formed"] == 1.0
+
+
+def test_the_limit_of_a_reply_leaves_room_for_what_is_imitated() -> None:
+    job = Job.resolve(preset("forecast", demonstrations="worked", warm_start=1))
+    lengths = [
+        len(job.codec.write(reply))
+        for task in job.world.first_tasks("train", 40)
+        for reply in play(
+            job.world.fork(), task, job.demonstrations, np.random.default_rng(0)
+        ).replies
+    ]
+    assert max(lengths) <= job.max_tokens
+    assert max(lengths) > Job.resolve(preset("forecast", max_tokens=None)).max_tokens
