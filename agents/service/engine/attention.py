@@ -81,8 +81,8 @@ class Continued:
     """A forward pass over new tokens, each row after its own past.
 
     Attributes:
-        past_keys: [layers, R, kv_heads, P, head_dim].
-        past_values: the same shape.
+        past_keys: float32 [layers, R, kv_heads, P, head_dim].
+        past_values: the same type and shape.
         mask: bool [R, 1, T, P + T], which keys a new token sees.
         keys: new keys by layer, [R, kv_heads, T, head_dim]; filled by the pass.
         values: the same shape.
@@ -101,9 +101,9 @@ class Continued:
         self.keys.append(key)
         self.values.append(value)
         return F.scaled_dot_product_attention(
-            query,
-            torch.cat([self.past_keys[layer], key], dim=2),
-            torch.cat([self.past_values[layer], value], dim=2),
+            query.float(),
+            torch.cat([self.past_keys[layer], key.float()], dim=2),
+            torch.cat([self.past_values[layer], value.float()], dim=2),
             attn_mask=self.mask,
             scale=scale,
             enable_gqa=True,

@@ -107,7 +107,8 @@ class Prompts:
         for line, ((tokens, _), past, new) in enumerate(zip(items, pasts, news, strict=True)):
             ids[line, :new] = tokens[past:]
             at[line, :new] = np.arange(past, past + new)
-        joined = [past.joined() for _, past in items]
+        # Samples that became part of a prompt left theirs in float32, prompts in the model's type.
+        joined = [(keys.float(), values.float()) for keys, values in (p.joined() for _, p in items)]
         past_seen = torch.arange(longest)[None, :] < torch.tensor(pasts)[:, None]
         causal = torch.ones(width, width, dtype=torch.bool).tril()
         seen = [
