@@ -50,6 +50,10 @@ from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.sampler import Sampler, SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
 from tokengym.agents.service.served_model import ServedModel
+from tokengym.agents.tinker.codec import codec_name, codec_named
+from tokengym.envs.core.world import PROMPTS
+from tokengym.envs.registry import make_world
+from tokengym.envs.tokens.episode import Episode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -75,8 +79,13 @@ class Ours:
         self.trainer = Trainer(self.adapters, forward, self.base.vocabulary, self.base.context)
         self.trainer.create("run", LoraSpec(RANK, seed=1))
 
-    def sample(self, prompts: Prompts, tokens: int, *, shared: bool = True) -> list[Datum]:
-        """Sample `SIZE` sequences for each prompt with the run's adapter; data to train on."""
+    def sample(
+        self, prompts: Prompts, tokens: int, *, shared: bool = True, ended: bool = False
+    ) -> list[Datum]:
+        """Sample `SIZE` sequences for each prompt with the run's adapter; data to train on.
+
+        Sequences have `tokens` tokens each, or fewer where the model ends them and `ended` is true.
+        """
         layers, spec = lora_layers(self.base.sampled), LoraSpec(RANK, seed=1)
         for name, adapter in self.adapters.export("run0", spec).adapters().items():
             layers[name].attach_for_sampling(adapter)
@@ -89,10 +98,11 @@ class Ours:
         scoring = dataclasses.replace(self.forward, model=self.base.sampled)
         sampler = Sampler(scoring, decoder, lambda _: None, lambda _: "")
         futures: list[Future[SampleResult]] = []
+        stops = self.base.eos if ended else frozenset()
         for seed, prompt in enumerate(prompts):
             futures.append(Future())
             sampling = TokenSampling(seed)
-            request = SampleRequest("run", prompt, SIZE, sampling, tokens, frozenset())
+            request = SampleRequest("run", prompt, SIZE, sampling, tokens, stops)
             sampler.submit(request, futures[-1])
         while sampler.busy:
             sampler.step()
@@ -256,14 +266,14 @@ def compare_training(
 def measure_gap(directory: Path, prompts: Prompts, arguments: argparse.Namespace) -> None:
     """Print how far log-probabilities of sampling and of training are apart, by quantiles."""
     print("gap of log-probabilities: mean, root mean square, 50 %, 99 %, most, share that is zero")
-    few = prompts[: arguments.step_prompts]
+    few, ended = prompts[: arguments.step_prompts], arguments.world is not None
     for precision in arguments.precision or PRECISIONS:
         ours = Ours(directory, precision)
         for steps in (0, arguments.steps):
             for _ in range(steps):
-                ours.train(ours.sample(few, arguments.tokens))
+                ours.train(ours.sample(few, arguments.tokens, ended=ended))
                 ours.trainer.optim_step("run", AdamStep(5e-4))
-            data = ours.sample(prompts, arguments.tokens)
+            data = ours.sample(prompts, arguments.tokens, ended=ended)
             gaps = ours.train(data)
             ours.trainer.run("run").reset_optimizer()
             half, most = np.quantile(gaps, (0.5, 0.99))
@@ -299,6 +309,15 @@ def compare_deterministic(directory: Path, prompts: Prompts, arguments: argparse
             print(f"  {name:44s} {rate:8.0f}", flush=True)
 
 
+def prompts_of(name: str, prompt: str, directory: Path, count: int) -> Prompts:
+    """Return the prompts of a world's first held-out Tasks in a model's tokens."""
+    world = make_world(name, prompt=prompt)
+    codec = codec_named(codec_name("qwen3_instruct", str(directory)))
+    tasks = world.first_tasks("test", count)
+    episodes = [Episode(world.fork(), task, codec) for task in tasks]
+    return [np.array(episode.observation, np.int32) for episode in episodes]
+
+
 def main() -> None:
     """Run all comparisons."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -307,6 +326,8 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=24, help="sampled tokens of each sequence")
     parser.add_argument("--prompts", type=int, default=8)
     parser.add_argument("--shortest", type=int, default=96, help="tokens; the longest has twice")
+    parser.add_argument("--world", help="Tasks of this world as prompts, not random tokens")
+    parser.add_argument("--prompt", default="full", choices=PROMPTS, help="of that world")
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=5, help="training steps before the gap")
@@ -323,6 +344,8 @@ def main() -> None:
         generator.integers(5, vocabulary, length).astype(np.int32)
         for length in generator.integers(low, high, arguments.prompts)
     ]
+    if arguments.world is not None:
+        prompts = prompts_of(arguments.world, arguments.prompt, directory, arguments.prompts)
     print(f"{arguments.prompts} prompts x {SIZE}, {arguments.tokens} tokens each")
     if {"sampling", "training"} & set(parts):
         ours = {name: Ours(directory, name) for name in arguments.precision or PRECISIONS}
