@@ -55,7 +55,7 @@ class TrainedAdapter:
             )
         with tempfile.TemporaryDirectory() as folder:
             try:
-                path = copy_checkpoint(path, run.service_folder, Path(folder))
+                path = copy_checkpoint(path, run.weights_folder, Path(folder))
             except UnknownResourceError as error:
                 raise OptionError(f"{run.folder} has lost its weights: {error}") from error
             tensors, info = CheckpointStore(Path(folder)).load(CheckpointPath.parse(path))

@@ -64,9 +64,8 @@ class SavedModel:
         path = weights.state if state else weights.sampler
         if path is None:
             raise OptionError(f"{run} has saved no weights yet")
-        folders = (Run(run).service_folder, Run(run.parent).service_folder)
-        kept = next((folder for folder in folders if folder.is_dir()), None)
-        if connection.service is not None and kept is not None:
+        kept = Run(run).weights_folder
+        if connection.service is not None and kept.is_dir():
             try:
                 path = copy_checkpoint(path, kept, connection.service.state_dir)
             except UnknownResourceError as error:

@@ -104,6 +104,12 @@ class Run:
         return self.folder / "service"
 
     @property
+    def weights_folder(self) -> Path:
+        """Where a local service keeps its weights: this run's, or that of the run it is part of."""
+        folders = (self.service_folder, Run(self.folder.parent).service_folder)
+        return next((folder for folder in folders if folder.is_dir()), self.service_folder)
+
+    @property
     def holds_states(self) -> bool:
         """Whether a local service saved a state here, recorded or not."""
         return any(self.service_folder.glob("runs/*/weights/*"))

@@ -9,6 +9,7 @@ from safetensors import safe_open
 
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.exporting import TrainedAdapter
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.learning_rate import scaled_learning_rate
 from tokengym.agents.training.presets import preset
@@ -66,6 +67,10 @@ def test_the_demonstrations_of_a_step_are_divided_into_updates(tmp_path: Path) -
             counters = [name for name in tensors.keys() if name.endswith(".step")]  # noqa: SIM118
             counted |= {float(tensors.get_tensor(name)) for name in counters}
     assert counted == {2 * 3.0, 1.0}
+    # The weights of either part can be had, though one service keeps them all.
+    run = Run(tmp_path)
+    warm, trained = (TrainedAdapter.of_run(one).weights for one in (run.warm_start, run))
+    assert warm.digest != trained.digest
 
 
 @pytest.mark.parametrize(
