@@ -59,11 +59,13 @@ class Transcript:
         """Add a text the role reads, as `tokens`; a list is kept, do not change it afterwards."""
         self.conversation.append(Message(text, False))
         self.length += len(tokens)
+        piece = tokens if isinstance(tokens, list) else list(tokens)
         action = self.last_action
         if action is not None and self.pieces and self.pieces[-1] is action:
-            self.pieces[-1] = [*action, *tokens]
+            # A sum has no spare room, as a list that was appended to has.
+            self.pieces[-1] = action + piece
         else:
-            self.pieces.append(tokens if isinstance(tokens, list) else list(tokens))
+            self.pieces.append(piece)
 
     def write(self, text: str, action: list[int]) -> None:
         """Add a reply of the role, as sampled; the list is kept, do not change it afterwards."""
