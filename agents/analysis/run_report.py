@@ -65,11 +65,8 @@ def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
     if collapse is not None:
         warning = f"Collapsed at step {collapse.since}: {collapse.reason}. Try: {collapse.advice}."
     headlines = [line for side in sides for line in side.headlines]
-    if outcome.warm is not None:
-        headlines += [
-            f"Since the warm start: {outcome.skill(name, since=outcome.warm)}"
-            for name in job.trained
-        ]
+    for name in job.trained:
+        headlines += [f"{words.capitalize()}: {s}" for words, s in outcome.since_warm_start(name)]
     low = [(name, outcome.low_returns(name)) for name in job.trained]
     headlines += [f"{f'{name}: ' if len(low) > 1 else ''}{found}" for name, found in low if found]
     lines = [*headlines, _SKILL, _summary(job, steps)]

@@ -59,8 +59,7 @@ def summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") ->
         low = outcome.low_returns(name)
         if low is not None:
             progress.say(f"{of_name}{low}")
-        if outcome.warm is not None:
-            since = outcome.skill(name, since=outcome.warm)
-            progress.say(f"{of_name}since the warm start: {since}")
+        for words, skill in outcome.since_warm_start(name):
+            progress.say(f"{of_name}{words}: {skill}")
     progress.say("(skill: 0 is the best policy that ignores the Task, 1 the oracle)")
     progress.say(f"report: {run.folder / 'report.html'}")

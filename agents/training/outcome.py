@@ -213,16 +213,31 @@ class Outcome:
             mean_estimate([later - earlier for later, earlier in pairs]),
         )
 
-    def expected_skill(self, name: str) -> "Skill | None":
+    def expected_skill(self, name: str, *, since: Evaluation | None = None) -> "Skill | None":
         """Return the skill by expected returns, free of the noise of outcomes.
 
-        `None` where the probabilities of outcomes are unknown.
+        `None` where the probabilities of outcomes are unknown. The arguments are those of `skill`.
         """
         yardstick = self.references[name].expected
-        before, after = (found.of(name).expected_by_task for found in (self.before, self.after))
+        both = (since or self.before, self.after)
+        before, after = (found.of(name).expected_by_task for found in both)
         if yardstick is None or not before or not after:
             return None
         return _skill(yardstick, before, after, name)
+
+    def since_warm_start(self, name: str) -> Sequence[tuple[str, "Skill"]]:
+        """Return the skill since a warm start, in words and numbers; empty without one.
+
+        Args:
+            name: of what is trained.
+        """
+        if self.warm is None:
+            return []
+        found = [("since the warm start", self.skill(name, since=self.warm))]
+        expected = self.expected_skill(name, since=self.warm)
+        if expected is not None:
+            found.append(("since the warm start, given the exact probabilities", expected))
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""

@@ -173,7 +173,9 @@ def train(reader: Reader, arguments: list[str]) -> str:
     cut = WHOLE if {"--role", "--self-play"} & {*arguments} else CUT
     warm = ["--warm-start", "1"] if "--warm-start" in arguments else []
     words = ["train", *arguments, *SMALL, *cut, *warm, *run]
-    if reader.service is not None and ("--model" not in arguments or str(MODEL_DIR) in arguments):
+    shared = reader.service is not None and "--precision" not in arguments
+    if shared and ("--model" not in arguments or str(MODEL_DIR) in arguments):
+        assert reader.service is not None
         words += ["--model", reader.service.model_name, "--base-url", reader.service.base_url]
         folder = reader.folder / words[words.index("--run") + 1]
         if (same := TRAINED.get(tuple(words))) is not None:
