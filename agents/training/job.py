@@ -21,7 +21,7 @@ from tokengym.agents.training.demonstrations import best_rollouts_of
 from tokengym.agents.training.learning_rate import scaled_learning_rate
 from tokengym.agents.training.opponents import Opponents, SavedModel, resolve_opponent, saved_model
 from tokengym.agents.training.preferences import PREFERENCE_RATE, TokenPair, preferences_of
-from tokengym.agents.training.reply_length import longest_reply
+from tokengym.agents.training.reply_length import check_fits, longest_reply
 from tokengym.agents.training.run import is_run
 from tokengym.agents.training.tensorboard import require_tensorboard
 from tokengym.envs.core.errors import OptionError
@@ -128,6 +128,9 @@ class Job:
             least = config.demonstration_return
             place = (row.id, world.level, roles[0])
             recorded = best_rollouts_of(Path(imitated), *place, codec, least)
+        supervised = config.sft or config.warm_start
+        if imitated is not None and imitated in known and config.max_tokens and supervised:
+            check_fits(world, known, codec, imitated, config.max_tokens)
         if imitated is None or recorded:
             demonstrations = load(row.demonstrations) if row.demonstrations else known["oracle"]
         else:
@@ -187,6 +190,8 @@ class Job:
 
     def warm_start(self) -> "Job":
         """Return the supervised job that comes before this one's reinforcement learning."""
+        updates = self.config.warm_start_updates
+        divided = [f"num_substeps={updates}"] if updates > 1 else []
         supervised = replace(
             self.config,
             sft=True,
@@ -197,7 +202,7 @@ class Job:
             warm_start=0,
             warm_start_rate=None,
             warm_start_updates=1,
-            overrides=(*self.config.overrides, f"num_substeps={self.config.warm_start_updates}"),
+            overrides=(*self.config.overrides, *divided),
             curriculum=(),
             kl=0.0,
             mode="sync",

@@ -38,9 +38,6 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
         start = {"options": options, **_PRETRAINED}
     if given.get("self_play"):
         start["steps"] = _SELF_PLAY_STEPS
-    if "demonstrations" in given:
-        # They may be longer than the replies that the world's limit was measured on.
-        start.pop("max_tokens", None)
     level = level or row.levels[0]
     start |= row.level_training.get(level, {})
     base = TrainConfig(world=row.id, level=level, **start)

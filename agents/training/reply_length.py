@@ -1,7 +1,8 @@
-"""The default limit of a reply, measured on the replies of scripted policies."""
+"""The limit of a reply, and what scripted policies' replies take of it."""
 
 from collections.abc import Mapping
 
+from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import Policy, play
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.world import World
@@ -24,10 +25,38 @@ def longest_reply(
         codec: how replies are written.
         imitated: who else's replies have to fit, if it is one of them.
     """
-    longest = 0
-    for name in (one for one in policies if one in ("random", "oracle", imitated)):
-        for task in world.first_tasks("train", _TASKS):
-            rng = generator("reply length", name, task.fingerprint)
-            record = play(world.fork(), task, policies[name], rng)
-            longest = max(longest, *(len(codec.write(reply)) for reply in record.replies))
+    names = [name for name in policies if name in ("random", "oracle", imitated)]
+    longest = max(_longest(world, policies, codec, name) for name in names)
     return max(_LEAST, round(_ROOM * longest))
+
+
+def check_fits(
+    world: World, policies: Mapping[str, Policy], codec: Codec, name: str, limit: int
+) -> None:
+    """Refuse a limit that would cut off what a policy is to imitate.
+
+    Args:
+        world: the world.
+        policies: its scripted policies by name.
+        codec: how replies are written.
+        name: which of them is imitated.
+        limit: tokens of a reply.
+
+    Raises:
+        OptionError: if one of its replies is longer.
+    """
+    longest = _longest(world, policies, codec, name)
+    if longest > limit:
+        raise OptionError(
+            f"max_tokens={limit} cuts off replies like those of {name!r}, which take up to "
+            f"{longest} tokens; name a larger limit"
+        )
+
+
+def _longest(world: World, policies: Mapping[str, Policy], codec: Codec, name: str) -> int:
+    longest = 0
+    for task in world.first_tasks("train", _TASKS):
+        rng = generator("reply length", name, task.fingerprint)
+        record = play(world.fork(), task, policies[name], rng)
+        longest = max(longest, *(len(codec.write(reply)) for reply in record.replies))
+    return longest

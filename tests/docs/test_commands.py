@@ -36,6 +36,8 @@ PORT = "8000"
 SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
 CUT, WHOLE = ["--max-tokens", "16"], ["--max-tokens", "32"]
 """The first cuts long replies off; in a debate the second speaker's turn follows a whole reply."""
+WORKED = ["--max-tokens", "75"]
+"""Room for demonstrations with their arithmetic."""
 SHARING = {
     *("debate", "design", "evaluation", "export", "language_model", "laptop", "measured"),
     *("quickstart", "read_rollouts", "reliability", "resume", "study", "training"),
@@ -171,6 +173,7 @@ def train(reader: Reader, arguments: list[str]) -> str:
     reader.jobs += 1
     run = [] if "--run" in arguments else ["--run", f"runs/job-{reader.jobs}"]
     cut = WHOLE if {"--role", "--self-play"} & {*arguments} else CUT
+    cut = WORKED if "worked" in arguments else cut
     warm = ["--warm-start", "1"] if "--warm-start" in arguments else []
     words = ["train", *arguments, *SMALL, *cut, *warm, *run]
     shared = reader.service is not None and "--precision" not in arguments
