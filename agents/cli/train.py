@@ -11,7 +11,7 @@ import typer
 from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.failures import describe
 from tokengym.agents.cli.options import name_texts, name_values
-from tokengym.agents.cli.train_summary import summarise, way_on
+from tokengym.agents.cli.train_summary import resume_advice, summarise
 from tokengym.agents.evaluation.config import WorldLevel
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.presets import mixed_preset
@@ -116,7 +116,7 @@ def train(
     ] = None,
     warm_start_updates: Annotated[
         int | None,
-        typer.Option(help="optimizer steps that share the demonstrations of such a step"),
+        typer.Option(help="optimizer steps in each of those steps (default: 1)"),
     ] = None,
     demonstrations: Annotated[
         str | None,
@@ -290,10 +290,10 @@ def _train(config: TrainConfig, run: Run, progress: "Progress", *, ask: bool) ->
     try:
         outcome = run_experiment(job, run, progress)
     except KeyboardInterrupt as error:
-        progress.say(f"stopped\n{way_on(job, run)}")
+        progress.say(f"stopped\n{resume_advice(job, run)}")
         raise typer.Exit(_INTERRUPTED) from error
     except (ServiceDiedError, ServiceRefusedError, OSError, MemoryError) as error:
-        progress.say(f"{describe(error)}\n{way_on(job, run)}")
+        progress.say(f"{describe(error)}\n{resume_advice(job, run)}")
         raise typer.Exit(1) from error
     summarise(job, run, outcome, progress)
     if outcome.collapse is not None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tokengym.agents.training.progress import Progress
 
 
-def way_on(job: "Job", run: Run) -> str:
+def resume_advice(job: "Job", run: Run) -> str:
     """State what is kept of an interrupted run, and how to resume it."""
     if not run.exists:
         return "nothing was begun"

@@ -39,7 +39,7 @@ CUT, WHOLE = ["--max-tokens", "16"], ["--max-tokens", "32"]
 WORKED = ["--max-tokens", "75"]
 """Room for demonstrations with their arithmetic."""
 SHARING = {
-    *("debate", "design", "evaluation", "export", "language_model", "laptop", "measured"),
+    *("debate", "design", "evaluation", "export", "laptop", "measured"),
     *("quickstart", "read_rollouts", "reliability", "resume", "study", "training"),
     *("viewer", "disruption", "energy", "forecast", "warehouse"),
 }
@@ -176,15 +176,15 @@ def train(reader: Reader, arguments: list[str]) -> str:
     cut = WORKED if "worked" in arguments else cut
     warm = ["--warm-start", "1"] if "--warm-start" in arguments else []
     words = ["train", *arguments, *SMALL, *cut, *warm, *run]
-    shared = reader.service is not None and "--precision" not in arguments
-    if shared and ("--model" not in arguments or str(MODEL_DIR) in arguments):
-        assert reader.service is not None
-        words += ["--model", reader.service.model_name, "--base-url", reader.service.base_url]
+    # A precision is that of a service of the job's own.
+    service = None if "--precision" in arguments else reader.service
+    if service is not None and ("--model" not in arguments or str(MODEL_DIR) in arguments):
+        words += ["--model", service.model_name, "--base-url", service.base_url]
         folder = reader.folder / words[words.index("--run") + 1]
         if (same := TRAINED.get(tuple(words))) is not None:
             shutil.copytree(same[0], folder)
             return same[1]
-        shown = reader.run_tokengym(*words, key=reader.service.api_key)
+        shown = reader.run_tokengym(*words, key=service.api_key)
         if "--data" not in words and "--opponent" not in words:
             TRAINED[tuple(words)] = folder, shown
     else:

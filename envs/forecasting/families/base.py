@@ -108,11 +108,6 @@ def normal_tail(z: float) -> float:
     return 0.5 * math.erfc(z / math.sqrt(2.0))
 
 
-def signed(value: float, decimals: int = 0) -> str:
-    """Write a difference with its sign: `+0.5`, `-3`."""
-    return f"{value:+.{decimals}f}"
-
-
 def number(value: float) -> str:
     """Write a parameter in the fewest digits: `0.5`, `3`."""
     return f"{value:g}"

@@ -9,7 +9,7 @@ from math import comb
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, signed, yes
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, yes
 from tokengym.rewards.scoring import Forecast
 
 _MEAN, _SPREAD = 1600, 200
@@ -144,7 +144,7 @@ def _empirical(shown: Shown) -> Forecast:
 def _steps(shown: Shown) -> str:
     (a, b), (won, lost) = shown["ratings"], _seen(shown)
     standing = f", {won} to {lost}" if won + lost else ""
-    return f"A {a}, B {b}: {signed(a - b)}, best of {shown['games']}{standing}"
+    return f"A {a}, B {b}: {a - b:+d}, best of {shown['games']}{standing}"
 
 
 FAMILY = Family(

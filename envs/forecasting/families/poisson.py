@@ -15,7 +15,6 @@ from tokengym.envs.forecasting.families.base import (
     Wording,
     counted,
     number,
-    signed,
     spread_out,
     yes,
 )
@@ -141,10 +140,10 @@ def _steps(shown: Shown) -> str:
     seen, ahead, limit = _seen(shown), shown["ahead"], shown["threshold"] + 0.5
     sums = list(accumulate(seen))
     mean = round(sums[-1] / len(seen), 1)
-    daily = f"{', '.join(map(str, sums))}: {sums[-1]}/{len(seen)}={mean:.1f}"
+    steps = f"{', '.join(map(str, sums))}: {sums[-1]}/{len(seen)}={mean:.1f}"
     if ahead > 1:
-        daily += f", {mean:.1f}*{ahead}={mean * ahead:.1f}"
-    return f"{daily}, {mean * ahead:.1f}-{limit:.1f}={signed(mean * ahead - limit, 1)}"
+        steps += f", {mean:.1f}*{ahead}={mean * ahead:.1f}"
+    return f"{steps}, {mean * ahead:.1f}-{limit:.1f}={mean * ahead - limit:+.1f}"
 
 
 FAMILY = Family(
