@@ -1,16 +1,11 @@
 """The `tokengym` command. Each subcommand loads what it needs when it runs."""
 
-import atexit
-import gc
-
-COLLECTIONS = (50_000, 20, 50)
-"""Thresholds of `gc`. What a command imports stays: rare collections save a second or two."""
+from tokengym.agents.memory import set_up_memory
 
 
 def main() -> None:
     """Run the command line."""
-    gc.set_threshold(*COLLECTIONS)
-    atexit.register(gc.freeze)  # No collection at the end.
+    set_up_memory()
     from tokengym.agents.cli import run
     from tokengym.agents.cli.failures import end_as_interrupted, write_anything
 

@@ -8,9 +8,12 @@ it with `python benchmarks/event_loop.py`; it takes about two minutes and exits 
 missed.
 """
 
+from tokengym.agents.memory import set_up_memory
+
+set_up_memory()  # As in a command: before anything that is imported starts threads.
+
 import argparse
 import asyncio
-import gc
 import resource
 import sys
 from collections.abc import Sequence
@@ -22,7 +25,6 @@ import tinker
 from tinker_cookbook.completers import StopCondition, TokenCompleter, TokensWithLogprobs
 from tinker_cookbook.rl.rollouts import do_group_rollout
 
-from tokengym.agents.__main__ import COLLECTIONS
 from tokengym.agents.tinker.dataset import TaskDataset, TaskDatasetBuilder
 from tokengym.envs.registry import baselines, make_world
 
@@ -151,7 +153,6 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--codec", default="byte", help="byte, or renderer@tokenizer")
     options = parser.parse_args()
-    gc.set_threshold(*COLLECTIONS)  # as in a command
     found = asyncio.run(measure(options.episodes, options.seconds, options.codec))
     passes = np.sort(found.passes)
     # Passes in which nothing happened are left out: they would hide the others.
