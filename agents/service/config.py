@@ -51,7 +51,6 @@ class ServiceConfig:
         max_queued_samples: sequences queued or running before further requests get a 429.
         resident_adapters: adapters for sampling held in memory; older ones are spilled to disk.
         spilled_adapters: unnamed adapters held on disk; older ones are forgotten.
-        prefix_cache_bytes: memory for the keys and values of earlier prompts.
 
     Raises:
         BadRequestError: if an option is out of range.
@@ -73,7 +72,6 @@ class ServiceConfig:
     max_queued_samples: int = 8192
     resident_adapters: int = 8
     spilled_adapters: int = 256
-    prefix_cache_bytes: int = 256 * MEBIBYTE
 
     def __post_init__(self) -> None:
         """Check every option."""
@@ -90,7 +88,7 @@ class ServiceConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise BadRequestError(f"{name} must be at least 1, got {value}")
-        for name in ("threads", "prefix_cache_bytes", "max_queued_samples"):
+        for name in ("threads", "max_queued_samples"):
             if getattr(self, name) < 0:
                 raise BadRequestError(f"{name} must not be negative, got {getattr(self, name)}")
 

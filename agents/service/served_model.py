@@ -16,6 +16,7 @@ from tokengym.agents.service.engine.checkpoints import (
 )
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.memory import (
+    PREFIX_TOKENS,
     MemoryBudget,
     cache_bytes,
     memory_of,
@@ -56,11 +57,14 @@ class ServedModel:
         self.name = base.name
         self._checkpoints = checkpoints
         self._deterministic = config.deterministic
-        self._prefixes = PrefixCache(config.prefix_cache_bytes, whole=config.deterministic)
         device = base.device
         limit = memory_of(device) if config.memory_bytes is None else config.memory_bytes
-        free = limit - resident_bytes(device) - config.prefix_cache_bytes
-        budget = MemoryBudget.of(free // len(config.models), pieces_for(device).batch)
+        budget = MemoryBudget.of(
+            (limit - resident_bytes(device)) // len(config.models),
+            pieces_for(device).batch,
+            PREFIX_TOKENS * cache_bytes(base.sampled, base.sampled.dtype.itemsize),
+        )
+        self._prefixes = PrefixCache(budget.prefixes, whole=config.deterministic)
         scoring = packed_forward(base.sampled, device, share=True, memory=budget.batch)
         self.shares = supports_shared_prompts(base, scoring)
         scoring = dataclasses.replace(scoring, share=self.shares)
@@ -93,7 +97,7 @@ class ServedModel:
             self.adapter_cache.use,
             self._decode_text,
             # Buffers grow by doubling.
-            capacity=budget.cache // (2 * cache_bytes(base.sampled)),
+            capacity=budget.sampling // (2 * cache_bytes(base.sampled)),
         )
 
     def save(

@@ -13,7 +13,8 @@ from tokengym.agents.training.learners import service_session
 from tokengym.agents.training.opponents import Opponents, SavedModel, names, sampler_of
 from tokengym.agents.training.run import Weights
 
-_EPISODES_AT_ONCE = 256
+# A local service then has room for what they have read and written: no turn is read again.
+_EPISODES_AT_ONCE = 64
 
 
 @dataclass(frozen=True)

@@ -30,13 +30,14 @@ def base_model(model_dir: Path) -> BaseModel:
 
 
 def test_a_little_memory_is_always_there() -> None:
-    assert MemoryBudget.of(-5, STEP) == MemoryBudget(LEAST_BATCH, LEAST_BATCH)
-    assert MemoryBudget.of(2 * STEP, 8 * STEP) == MemoryBudget(STEP, STEP)
-    assert MemoryBudget.of(8 * STEP, STEP) == MemoryBudget(STEP, 4 * STEP)
+    assert MemoryBudget.of(-5, STEP, STEP) == MemoryBudget(LEAST_BATCH, LEAST_BATCH, LEAST_BATCH)
+    assert MemoryBudget.of(3 * STEP, 8 * STEP, 8 * STEP) == MemoryBudget(STEP, STEP, STEP)
+    assert MemoryBudget.of(12 * STEP, STEP, 2 * STEP) == MemoryBudget(STEP, 4 * STEP, 2 * STEP)
 
 
 def test_what_a_process_holds_at_first_does_not_change_its_batches() -> None:
-    assert len({MemoryBudget.of(3 * STEP - few, STEP) for few in range(1, STEP, STEP // 7)}) == 1
+    budgets = {MemoryBudget.of(4 * STEP - few, STEP, STEP) for few in range(1, STEP, STEP // 7)}
+    assert len(budgets) == 1
 
 
 def _sampler(base_model: BaseModel, capacity: int) -> Sampler:

@@ -25,6 +25,8 @@ LEAST_BATCH = 1 << 26
 # What a process holds at first varies by a few MiB; batches, and sums, should not vary with it.
 STEP = 1 << 28
 DEFAULT_MEMORY = 4 << 30
+# What the episodes of a step of training may come to. More would be of weights of the past.
+PREFIX_TOKENS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -33,22 +35,25 @@ class MemoryBudget:
 
     Attributes:
         batch: activations of one batch of training or scoring.
-        cache: keys and values of the sequences that are being sampled.
+        sampling: keys and values of the sequences that are being sampled.
+        prefixes: keys and values of earlier prompts and replies.
     """
 
     batch: int
-    cache: int
+    sampling: int
+    prefixes: int
 
     @classmethod
-    def of(cls, free: int, most: int) -> MemoryBudget:
+    def of(cls, free: int, batch: int, prefixes: int) -> MemoryBudget:
         """Divide the free memory, at least a little, so that work can be split but not fail.
 
         Args:
             free: bytes.
-            most: bytes that a batch never exceeds.
+            batch: bytes that a batch never exceeds.
+            prefixes: bytes that earlier prompts and replies never exceed.
         """
-        half = max(LEAST_BATCH, free // STEP * STEP // 2)
-        return cls(min(half, most), half)
+        third = max(LEAST_BATCH, free // STEP * STEP // 3)
+        return cls(min(third, batch), third, min(third, prefixes))
 
 
 def memory_of(device: torch.device) -> int:
@@ -128,9 +133,9 @@ def attention_bytes(model: Any) -> int:
     return layers * heads * int(model.dtype.itemsize)
 
 
-def cache_bytes(model: Any) -> int:
-    """Return the size of one token's keys and values in float32."""
+def cache_bytes(model: Any, itemsize: int = 4) -> int:
+    """Return the size of one token's keys and values, of numbers of so many bytes."""
     config = model.config.get_text_config()
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    return 2 * 4 * int(config.num_hidden_layers) * int(heads) * int(width)
+    return 2 * itemsize * int(config.num_hidden_layers) * int(heads) * int(width)

@@ -142,7 +142,10 @@ class SharedPromptDecoder:
         parent = self._groups[self._group_of[row]]
         if own == 0 or self._suffix is None or len(tokens) != parent.length + own:
             return
-        keys, values = (part[:, row, :, :own].clone() for part in self._suffix)
+        # They were computed in the type of the prompt's, which may take half the memory.
+        keys, values = (
+            part[:, row, :, :own].to(parent.keys.dtype, copy=True) for part in self._suffix
+        )
         self._prompts.add(tokens, Prefix(parent, len(tokens), keys, values))
 
     def _placed(self, prefixes: Sequence[Prefix]) -> list[int]:

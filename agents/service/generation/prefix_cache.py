@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 MIN_REUSED = 4
 
+# Weights, and the bytes of tokens.
+_Key = tuple[str, bytes]
+
 
 @dataclass(eq=False)
 class Prefix:
@@ -62,6 +65,8 @@ class Prefix:
 class PrefixCache:
     """Prefixes by (weights, tokens), up to a number of bytes; evicts the least recently used.
 
+    A prefix stays as long as one that continues it, so that what is counted is what is held.
+
     Args:
         capacity: bytes.
         whole: whether only whole prompts are found, and never the beginning of one.
@@ -70,7 +75,8 @@ class PrefixCache:
     def __init__(self, capacity: int, whole: bool = False) -> None:
         self._capacity = capacity
         self._whole = whole
-        self._held: OrderedDict[tuple[str, bytes], Prefix] = OrderedDict()
+        # The least recently used first; each comes before those that it continues.
+        self._held: OrderedDict[_Key, Prefix] = OrderedDict()
         self._lengths: dict[str, dict[int, int]] = {}
         self.nbytes = 0
 
@@ -88,23 +94,18 @@ class PrefixCache:
                 continue
             if self._whole and length < len(tokens):
                 break
-            key = (weights, tokens[:length].tobytes())
-            found = self._held.get(key)
+            found = self._held.get((weights, tokens[:length].tobytes()))
             if found is None or (length == len(tokens) and found.logits is None):
                 continue
-            self._held.move_to_end(key)
+            self._hold(weights, tokens, found)
             return found
         return None
 
     def add(self, weights: str, tokens: Tokens, prefix: Prefix) -> None:
-        """Cache `prefix` as the keys and values of `tokens`."""
-        key = (weights, tokens.tobytes())
-        if key in self._held or prefix.nbytes > self._capacity:
+        """Cache `prefix` as the keys and values of `tokens`, and what it continues."""
+        if sum(node.nbytes for node in prefix.chain()) > self._capacity:
             return
-        self._held[key] = prefix
-        self.nbytes += prefix.nbytes
-        lengths = self._lengths.setdefault(weights, {})
-        lengths[prefix.length] = lengths.get(prefix.length, 0) + 1
+        self._hold(weights, tokens, prefix)
         while self.nbytes > self._capacity:
             self._drop(next(iter(self._held)))
 
@@ -113,7 +114,18 @@ class PrefixCache:
         for key in [key for key in self._held if key[0] == weights]:
             self._drop(key)
 
-    def _drop(self, key: tuple[str, bytes]) -> None:
+    def _hold(self, weights: str, tokens: Tokens, prefix: Prefix) -> None:
+        """Make a prefix, and after it those that it continues, the most recently used."""
+        for node in prefix.chain():
+            key = (weights, tokens[: node.length].tobytes())
+            if key not in self._held:
+                self._held[key] = node
+                self.nbytes += node.nbytes
+                lengths = self._lengths.setdefault(weights, {})
+                lengths[node.length] = lengths.get(node.length, 0) + 1
+            self._held.move_to_end(key)
+
+    def _drop(self, key: _Key) -> None:
         prefix = self._held.pop(key)
         self.nbytes -= prefix.nbytes
         lengths = self._lengths[key[0]]

@@ -107,8 +107,7 @@ class Prompts:
         for line, ((tokens, _), past, new) in enumerate(zip(items, pasts, news, strict=True)):
             ids[line, :new] = tokens[past:]
             at[line, :new] = np.arange(past, past + new)
-        # Samples that became part of a prompt left theirs in float32, prompts in the model's type.
-        joined = [(keys.float(), values.float()) for keys, values in (p.joined() for _, p in items)]
+        joined = [past.joined() for _, past in items]
         past_seen = torch.arange(longest)[None, :] < torch.tensor(pasts)[:, None]
         causal = torch.ones(width, width, dtype=torch.bool).tril()
         seen = [
@@ -116,8 +115,8 @@ class Prompts:
             causal[None].expand(len(items), -1, -1),
         ]
         state = Continued(
-            torch.stack([_padded(keys, longest) for keys, _ in joined], dim=1),
-            torch.stack([_padded(vals, longest) for _, vals in joined], dim=1),
+            torch.stack([_padded(keys, longest) for keys, _ in joined], dim=1).float(),
+            torch.stack([_padded(vals, longest) for _, vals in joined], dim=1).float(),
             torch.cat(seen, dim=-1)[:, None].to(self.device),
         )
         last = torch.tensor([line * width + new - 1 for line, new in enumerate(news)])
