@@ -62,7 +62,7 @@ class ServedModel:
         budget = MemoryBudget.of(
             (limit - resident_bytes(device)) // len(config.models),
             pieces_for(device).batch,
-            PREFIX_TOKENS * cache_bytes(base.sampled, base.sampled.dtype.itemsize),
+            PREFIX_TOKENS * cache_bytes(base.sampled, next(base.sampled.parameters()).itemsize),
         )
         self._prefixes = PrefixCache(budget.prefixes, whole=config.deterministic)
         scoring = packed_forward(base.sampled, device, share=True, memory=budget.batch)

@@ -14,7 +14,7 @@ from tokengym.agents.training.opponents import Opponents, SavedModel, names, sam
 from tokengym.agents.training.run import Weights
 
 # A local service then has room for what they have read and written: no turn is read again.
-_EPISODES_AT_ONCE = 64
+_EPISODES_AT_ONCE = 32
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,9 @@ class MemoryBudget:
             batch: bytes that a batch never exceeds.
             prefixes: bytes that earlier prompts and replies never exceed.
         """
-        third = max(LEAST_BATCH, free // STEP * STEP // 3)
-        return cls(min(third, batch), third, min(third, prefixes))
+        half = max(LEAST_BATCH, free // STEP * STEP // 2)
+        quarter = max(LEAST_BATCH, half // 2)
+        return cls(min(quarter, batch), quarter, min(half, prefixes))
 
 
 def memory_of(device: torch.device) -> int:

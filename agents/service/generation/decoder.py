@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tokengym.agents.service.engine.packing import Tokens
 
 FIRST_CAPACITY = 16
+LENGTH_STEP = 64
 
 
 class Decoder(Protocol):
@@ -174,19 +175,22 @@ class SharedPromptDecoder:
             self._prompt[1][:, place, :, start : node.length] = node.values
 
     def _fit_prompt(self, places: int, fresh: Sequence[Prefix]) -> None:
-        """Grow the prompt buffers, by half at least, to hold `places` prompts like these."""
+        """Fit the prompt buffers, with some room to spare, to hold `places` prompts like these."""
         have, capacity = (0, 0) if self._prompt is None else _two(self._prompt[0])
         longest = max(prefix.length for prefix in fresh)
         if places <= have and longest <= capacity:
             return
-        rows = have if places <= have else max(places, have + have // 2)
-        length = capacity if longest <= capacity else max(longest, capacity + capacity // 2)
+        # As many places as now: those of many short prompts are too much for a few long ones.
+        rows = places + places // 4
+        length = max(capacity, -(-longest // LENGTH_STEP) * LENGTH_STEP)
         layers, kv_heads, _, width = fresh[0].keys.shape
         # Zeros, because masked values are multiplied by zero and must be finite.
         shape = (layers, rows, kv_heads, length, width)
         keys, values = (torch.zeros(shape, device=self._device) for _ in range(2))
         if self._prompt is not None:
-            keys[:, :have, :, :capacity], values[:, :have, :, :capacity] = self._prompt
+            kept = min(rows, have)
+            for grown, old in zip((keys, values), self._prompt, strict=True):
+                grown[:, :kept, :, :capacity] = old[:, :kept]
         self._prompt = (keys, values)
 
     def _fit_suffix(self, rows: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
