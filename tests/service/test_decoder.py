@@ -86,6 +86,21 @@ def test_rows_that_join_and_leave_do_not_disturb_the_others(
     )
 
 
+def test_a_few_long_prompts_do_not_take_the_places_of_many_short_ones(
+    base_model: BaseModel,
+) -> None:
+    decoder = SharedPromptDecoder(base_model.sampled, PrefixCache(1 << 24), "w")
+    short = [[start, *range(20)] for start in range(12)]
+    long = [[start, *([7] * length)] for start, length in ((20, 70), (21, 130))]
+    _live(
+        base_model.sampled, decoder, [(short, 2, [*range(21)]), (long, 2, []), ([[3] * 9], 1, [])]
+    )
+    assert decoder._prompt is not None
+    places, length = decoder._prompt[0].shape[1], decoder._prompt[0].shape[3]
+    assert places <= 6
+    assert length == 192
+
+
 @settings(max_examples=5, deadline=None)
 @given(rounds)
 def test_the_plain_decoder_keeps_the_same_law(

@@ -128,14 +128,9 @@ class SharedPromptDecoder:
             source = torch.from_numpy(index[moved]).to(self._device)
             for part in self._suffix:
                 part[:, to] = part[:, source]
-        used = np.unique(self._group_of)
         # Copying prompts costs more than a few idle ones do.
-        if len(used) * 2 <= len(self._groups):
-            for place, group in enumerate(used):
-                if place != group:
-                    self._write(place, self._groups[group])
-            self._groups = [self._groups[group] for group in used]
-            self._group_of = np.searchsorted(used, self._group_of)
+        if len(np.unique(self._group_of)) * 2 <= len(self._groups):
+            self._drop_idle_groups()
 
     def remember(self, row: int, tokens: Tokens) -> None:
         """See `Decoder.remember`."""
@@ -149,8 +144,19 @@ class SharedPromptDecoder:
         )
         self._prompts.add(tokens, Prefix(parent, len(tokens), keys, values))
 
+    def _drop_idle_groups(self) -> None:
+        used = np.unique(self._group_of)
+        for place, group in enumerate(used):
+            if place != group:
+                self._write(place, self._groups[group])
+        self._groups = [self._groups[group] for group in used]
+        self._group_of = np.searchsorted(used, self._group_of)
+
     def _placed(self, prefixes: Sequence[Prefix]) -> list[int]:
         """Copy prompts into the buffers, reusing slots no row uses; returns their slots."""
+        longest = max(prefix.length for prefix in prefixes)
+        if self._prompt is not None and longest > _two(self._prompt[0])[1]:
+            self._drop_idle_groups()  # The buffers are made anew.
         known = {id(group): place for place, group in enumerate(self._groups)}
         busy = {known[id(prefix)] for prefix in prefixes if id(prefix) in known}
         busy.update(self._group_of.tolist())
@@ -159,7 +165,7 @@ class SharedPromptDecoder:
         if fresh:
             added = range(len(self._groups), len(self._groups) + len(fresh) - len(idle))
             places = [*idle, *added][: len(fresh)]
-            self._fit_prompt(max(len(self._groups), max(places) + 1), list(fresh.values()))
+            self._fit_prompt(max(len(self._groups), max(places) + 1), longest, prefixes[0])
             for place, prefix in zip(places, fresh.values(), strict=True):
                 self._groups[place : place + 1] = [prefix]
                 self._write(place, prefix)
@@ -174,16 +180,15 @@ class SharedPromptDecoder:
             self._prompt[0][:, place, :, start : node.length] = node.keys
             self._prompt[1][:, place, :, start : node.length] = node.values
 
-    def _fit_prompt(self, places: int, fresh: Sequence[Prefix]) -> None:
-        """Fit the prompt buffers, with some room to spare, to hold `places` prompts like these."""
+    def _fit_prompt(self, places: int, longest: int, like: Prefix) -> None:
+        """Fit the prompt buffers, with some room to spare, to hold so many prompts so long."""
         have, capacity = (0, 0) if self._prompt is None else _two(self._prompt[0])
-        longest = max(prefix.length for prefix in fresh)
         if places <= have and longest <= capacity:
             return
         # As many places as now: those of many short prompts are too much for a few long ones.
         rows = places + places // 4
         length = max(capacity, -(-longest // LENGTH_STEP) * LENGTH_STEP)
-        layers, kv_heads, _, width = fresh[0].keys.shape
+        layers, kv_heads, _, width = like.keys.shape
         # Zeros, because masked values are multiplied by zero and must be finite.
         shape = (layers, rows, kv_heads, length, width)
         keys, values = (torch.zeros(shape, device=self._device) for _ in range(2))
