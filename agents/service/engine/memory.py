@@ -52,9 +52,10 @@ class MemoryBudget:
             batch: bytes that a batch never exceeds.
             prefixes: bytes that earlier prompts and replies never exceed.
         """
-        half = max(LEAST_BATCH, free // STEP * STEP // 2)
-        quarter = max(LEAST_BATCH, half // 2)
-        return cls(min(quarter, batch), quarter, min(half, prefixes))
+        free = max(4 * LEAST_BATCH, free // STEP * STEP)
+        prefixes = min(free // 2, prefixes)
+        batch = min((free - prefixes) // 2, batch)
+        return cls(batch, free - prefixes - batch, prefixes)
 
 
 def memory_of(device: torch.device) -> int:
