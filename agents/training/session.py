@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import tinker
 
@@ -13,8 +13,9 @@ from tokengym.agents.training.learners import service_session
 from tokengym.agents.training.opponents import Opponents, SavedModel, names, sampler_of
 from tokengym.agents.training.run import Weights
 
-# A local service then has room for what they have read and written: no turn is read again.
+# A service of one's own then has room for what they have read and written: no turn is read again.
 _EPISODES_AT_ONCE = 32
+_HOSTED_EPISODES_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -27,19 +28,17 @@ class Session:
         client: of the service.
         opponents: by trained role, who plays each other role.
         others: where several worlds are trained on, the opponents of all but this one's by tag.
-        weights: the weights to begin with, where they are not the job's own start.
         episodes: bounds the episodes of evaluations that are under way at once.
+        weights: the weights to begin with, where they are not the job's own start.
     """
 
     job: Job
     connection: Connection
     client: tinker.ServiceClient
     opponents: Mapping[str, Opponents]
-    others: Mapping[str, Mapping[str, Opponents]] = field(default_factory=dict)
+    others: Mapping[str, Mapping[str, Opponents]]
+    episodes: asyncio.Semaphore
     weights: Weights | None = None
-    episodes: asyncio.Semaphore = field(
-        default_factory=lambda: asyncio.Semaphore(_EPISODES_AT_ONCE)
-    )
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -50,7 +49,9 @@ class Session:
             others = {
                 other.tag: await _connected(other, connection, client) for other in job.others
             }
-            yield cls(job, connection, client, opponents, others)
+            hosted = connection.base_url is None
+            at_once = _HOSTED_EPISODES_AT_ONCE if hosted else _EPISODES_AT_ONCE
+            yield cls(job, connection, client, opponents, others, asyncio.Semaphore(at_once))
 
     def of(self, name: str) -> tuple["Session", str]:
         """Return the session and role of a trained policy; see `Job.trained`."""
