@@ -13,8 +13,8 @@ def set_up_memory() -> None:
     """Collect garbage rarely, and take all memory from one heap where the C library is glibc.
 
     What a command imports stays: rare collections save a second or two. Each thread that draws
-    Tasks otherwise has a heap of its own, which keeps what was freed in it: a third of the memory
-    of thousands of episodes. Call it before threads start.
+    Tasks otherwise has a heap of its own, which keeps what was freed in it: a quarter of the
+    memory of thousands of episodes. Call it before threads start.
     """
     gc.set_threshold(*_COLLECTIONS)
     atexit.register(gc.freeze)  # No collection at the end.

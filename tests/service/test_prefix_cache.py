@@ -1,4 +1,4 @@
-"""A cache of prefixes counts what it keeps alive, and keeps talks rather than their beginnings."""
+"""A cache of prefixes counts what it keeps alive, and drops conversations from their ends."""
 
 from collections.abc import Mapping
 
@@ -18,8 +18,8 @@ def _prefix(parent: Prefix | None, own: int) -> Prefix:
     return Prefix(parent, length, torch.zeros(1, 1, own, 1), torch.zeros(1, 1, own, 1))
 
 
-def _tokens(talk: int, length: int) -> NDArray[np.int32]:
-    return np.arange(length, dtype=np.int32) + 1000 * talk
+def _tokens(conversation: int, length: int) -> NDArray[np.int32]:
+    return np.arange(length, dtype=np.int32) + 1000 * conversation
 
 
 def _alive(found: Mapping[int, Prefix | None]) -> int:
@@ -34,9 +34,9 @@ turns = st.lists(st.tuples(st.integers(0, 5), st.integers(4, 12)), max_size=40)
 def test_what_is_counted_is_what_is_alive(turns: list[tuple[int, int]], room: int) -> None:
     cache = PrefixCache(room * TOKEN_BYTES)
     lengths: dict[int, int] = {}
-    for talk, own in turns:
-        lengths[talk] = lengths.get(talk, 0) + own
-        longer = _tokens(talk, lengths[talk])
+    for conversation, own in turns:
+        lengths[conversation] = lengths.get(conversation, 0) + own
+        longer = _tokens(conversation, lengths[conversation])
         parent = cache.find("w", longer)
         cache.add("w", longer, _prefix(parent, len(longer) - (parent.length if parent else 0)))
         ends = {one: cache.find("w", _tokens(one, 1 << 9)) for one in lengths}
@@ -45,7 +45,7 @@ def test_what_is_counted_is_what_is_alive(turns: list[tuple[int, int]], room: in
     assert (len(cache), cache.nbytes) == (0, 0)
 
 
-def test_a_talk_in_use_outlives_others() -> None:
+def test_a_conversation_in_use_outlives_others() -> None:
     cache = PrefixCache(100 * TOKEN_BYTES)
     first = _prefix(None, 40)
     cache.add("w", _tokens(0, 40), first)
