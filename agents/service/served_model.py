@@ -96,7 +96,7 @@ class ServedModel:
             self._new_decoder,
             self.adapter_cache.use,
             self._decode_text,
-            # Buffers have room to spare, and are copied to grow.
+            # Buffers have room to spare.
             capacity=budget.sampling // (2 * cache_bytes(base.sampled)),
         )
 

@@ -130,7 +130,9 @@ class SharedPromptDecoder:
                 part[:, to] = part[:, source]
         # Copying prompts costs more than a few idle ones do.
         if len(np.unique(self._group_of)) * 2 <= len(self._groups):
-            self._drop_idle_groups()
+            for place, former in enumerate(self._drop_idle_groups()):
+                if place != former:
+                    self._write(place, self._groups[place])
 
     def remember(self, row: int, tokens: Tokens) -> None:
         """See `Decoder.remember`."""
@@ -144,13 +146,12 @@ class SharedPromptDecoder:
         )
         self._prompts.add(tokens, Prefix(parent, len(tokens), keys, values))
 
-    def _drop_idle_groups(self) -> None:
+    def _drop_idle_groups(self) -> list[int]:
+        """Forget prompts that no row uses; returns the former places of the others, in order."""
         used = np.unique(self._group_of)
-        for place, group in enumerate(used):
-            if place != group:
-                self._write(place, self._groups[group])
         self._groups = [self._groups[group] for group in used]
         self._group_of = np.searchsorted(used, self._group_of)
+        return list(map(int, used))
 
     def _placed(self, prefixes: Sequence[Prefix]) -> list[int]:
         """Copy prompts into the buffers, reusing slots no row uses; returns their slots."""
@@ -189,14 +190,16 @@ class SharedPromptDecoder:
         rows = places + places // 4
         length = max(capacity, -(-longest // LENGTH_STEP) * LENGTH_STEP)
         layers, kv_heads, _, width = like.keys.shape
-        # Zeros, because masked values are multiplied by zero and must be finite.
         shape = (layers, rows, kv_heads, length, width)
-        keys, values = (torch.zeros(shape, device=self._device) for _ in range(2))
-        if self._prompt is not None:
-            kept = min(rows, have)
-            for grown, old in zip((keys, values), self._prompt, strict=True):
-                grown[:, :kept, :, :capacity] = old[:, :kept]
-        self._prompt = (keys, values)
+        # The former ones go first: memory for both is not foreseen.
+        self._prompt = None
+        # Zeros, because masked values are multiplied by zero and must be finite.
+        self._prompt = (
+            torch.zeros(shape, device=self._device),
+            torch.zeros(shape, device=self._device),
+        )
+        for place, group in enumerate(self._groups):
+            self._write(place, group)
 
     def _fit_suffix(self, rows: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the suffix buffers, grown to hold `rows` rows of `length` tokens."""
