@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+from tokengym.agents.memory import use_one_heap
 from tokengym.agents.service.config import (
     GIBIBYTE,
     KEY_VARIABLE,
@@ -108,6 +109,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name, value in (("OMP_WAIT_POLICY", "PASSIVE"), ("GOMP_SPINCOUNT", "0")):
         os.environ.setdefault(name, value)
 
+    use_one_heap(largest=MEBIBYTE)
     key = os.environ.get(KEY_VARIABLE)
     try:
         for model in options.model:

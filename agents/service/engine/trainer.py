@@ -282,23 +282,34 @@ class Trainer:
             # A token's loss depends on its whole sequence.
             self._add_sequence_ratios(targets, leaf)
         learned = has_loss(request.loss_fn, targets.inputs)
-        for learns in (True, False):
-            chosen = np.flatnonzero(learned == learns)
-            with torch.set_grad_enabled(learns and hidden.requires_grad):
-                for index, rows, logits in self._forward.logits(leaf, targets.nodes[chosen]):
-                    at = chosen[index]
-                    picked = torch.log_softmax(logits, dim=-1)[rows, targets.tokens[at]]
-                    inputs = {
-                        name: torch.from_numpy(values[at]).to(picked)
-                        for name, values in targets.inputs.items()
-                    }
-                    each = token_losses(request.loss_fn, picked, inputs, request.config)
-                    if each.requires_grad:
-                        each.sum().backward()
-                    targets.logprobs[at] = picked.detach().cpu().numpy()
-                    targets.losses[at] = each.detach().cpu().numpy()
+        with torch.set_grad_enabled(hidden.requires_grad):
+            self._add_losses(request, targets, leaf, np.flatnonzero(learned))
         if leaf.grad is not None:
             hidden.backward(leaf.grad)
+        # After the backward pass, which frees the activations.
+        with torch.no_grad():
+            self._add_losses(request, targets, leaf, np.flatnonzero(~learned))
+
+    def _add_losses(
+        self,
+        request: LossRequest,
+        targets: _Targets,
+        hidden: torch.Tensor,
+        chosen: NDArray[np.int64],
+    ) -> None:
+        """Fill in what belongs to the chosen targets; add gradients where they are enabled."""
+        for index, rows, logits in self._forward.logits(hidden, targets.nodes[chosen]):
+            at = chosen[index]
+            picked = torch.log_softmax(logits, dim=-1)[rows, targets.tokens[at]]
+            inputs = {
+                name: torch.from_numpy(values[at]).to(picked)
+                for name, values in targets.inputs.items()
+            }
+            each = token_losses(request.loss_fn, picked, inputs, request.config)
+            if each.requires_grad:
+                each.sum().backward()
+            targets.logprobs[at] = picked.detach().cpu().numpy()
+            targets.losses[at] = each.detach().cpu().numpy()
 
     def _add_sequence_ratios(self, targets: _Targets, hidden: torch.Tensor) -> None:
         with torch.no_grad():
