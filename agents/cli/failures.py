@@ -1,10 +1,14 @@
 """Failures outside the program (signals, streams, files), each reported in a sentence."""
 
+import contextlib
 import signal
+import subprocess
 import sys
+from collections.abc import Iterator
 from io import TextIOWrapper
 
 _ENDING = ("SIGTERM", "SIGHUP")
+_WATCHER = "import sys; sys.stdin.read() or print(sys.argv[1], file=sys.stderr)"
 
 
 def describe(error: BaseException) -> str:
@@ -38,3 +42,22 @@ def write_anything() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+@contextlib.contextmanager
+def reporting_sudden_death(message: str) -> Iterator[None]:
+    """Have `message` written to standard error if this process is killed within the block.
+
+    A process that the system kills, or a native library aborts, for lack of memory for instance,
+    can say nothing. A second one, which takes little memory, waits for it to end.
+    """
+    # Without a session of its own it would be stopped by Ctrl-C.
+    watcher = subprocess.Popen(
+        [sys.executable, "-ISc", _WATCHER, message], stdin=subprocess.PIPE, start_new_session=True
+    )
+    assert watcher.stdin is not None
+    try:
+        yield
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            watcher.communicate(b"alive")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tokengym.agents.cli.extras import require_extra
-from tokengym.agents.cli.failures import describe
+from tokengym.agents.cli.failures import describe, reporting_sudden_death
 from tokengym.agents.cli.options import name_texts, name_values
-from tokengym.agents.cli.train_summary import resume_advice, summarise
+from tokengym.agents.cli.train_summary import resume_advice, resume_command, summarise
 from tokengym.agents.evaluation.config import WorldLevel
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.presets import mixed_preset
@@ -288,7 +288,10 @@ def _train(config: TrainConfig, run: Run, progress: "Progress", *, ask: bool) ->
         if ask and sys.stdin.isatty():
             typer.confirm("start?", abort=True)
     try:
-        outcome = run_experiment(job, run, progress)
+        with reporting_sudden_death(
+            f"the process was killed, or ran out of memory; {resume_command(run)}"
+        ):
+            outcome = run_experiment(job, run, progress)
     except KeyboardInterrupt as error:
         progress.say(f"stopped\n{resume_advice(job, run)}")
         raise typer.Exit(_INTERRUPTED) from error

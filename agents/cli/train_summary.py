@@ -23,7 +23,12 @@ def resume_advice(job: "Job", run: Run) -> str:
     passing = any(row.get("rolling") and row["batch"] == saved for row in rows)
     days = ", and the service keeps it for 30 days" if passing and not job.target.local else ""
     kept = f"The state after step {saved} is saved{days}" if saved else "No step is saved yet"
-    return f"{kept}; resume with: tokengym train --resume {shlex.quote(str(run.folder))}"
+    return f"{kept}; {resume_command(run)}"
+
+
+def resume_command(run: Run) -> str:
+    """State the command that resumes a run."""
+    return f"resume with: tokengym train --resume {shlex.quote(str(run.folder))}"
 
 
 def summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -> None:

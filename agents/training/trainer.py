@@ -40,7 +40,7 @@ from tokengym.agents.training.tensorboard import TensorBoardLog
 from tokengym.envs.core.errors import OptionError
 
 _POLL_SECONDS = 0.3
-_SAVE_EVERY = 20
+_SAVE_EVERY = 10
 _ASYNC_LOSS = "ppo"
 _DAY = 24 * 3600
 _NO_SUCH_SETTING = (

@@ -84,6 +84,30 @@ def test_a_service_without_memory_ends_a_run_in_a_sentence(tmp_path: Path) -> No
     assert Run(tmp_path / "run").steps_done == 2
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT])
+def test_a_process_that_is_killed_leaves_the_way_on(tmp_path: Path, number: signal.Signals) -> None:
+    # SIGKILL is how Linux ends a process for lack of memory, SIGABRT how native code ends itself.
+    words = ["forecast", *SMALL, "--steps", "500", "--run", "run"]
+    process, printed = start_training(tmp_path, {}, *words)
+    run = Run(tmp_path / "run")
+    while process.is_alive() and not run.states():
+        time.sleep(0.05)
+    assert process.pid is not None
+    os.kill(process.pid, number)
+    process.join()
+    assert process.exitcode == -number
+    told = "the process was killed, or ran out of memory; resume with: tokengym train --resume run"
+    end = time.monotonic() + 60
+    while told not in printed.read_text().splitlines() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert printed.read_text().splitlines()[-1] == told
+    saved = max(run.states())
+    process, printed = start_training(tmp_path, {}, "--resume", "run", "--steps", str(saved + 1))
+    process.join()
+    assert process.exitcode == 0, printed.read_text()
+    assert run.steps_done == saved + 1
+
+
 @pytest.mark.parametrize("where", ["/proc/run", "/dev/null/run"])
 def test_a_folder_that_cannot_be_made_is_no_run(tmp_path: Path, where: str) -> None:
     words = ["forecast", *SMALL, "--run", where]

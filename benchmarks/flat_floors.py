@@ -1,0 +1,95 @@
+"""Ties under graded rewards and under flat floors: the table of `docs/study.md`, as Markdown.
+
+    python benchmarks/flat_floors.py
+    python benchmarks/flat_floors.py --worlds forecast --tasks 200
+
+The first level of every world, with its own graded rewards and with `WorldSpec.flat_floor`. Takes
+a few minutes.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tokengym.agents.analysis.markdown import markdown_table
+from tokengym.agents.analysis.sampled_ties import sampled_study
+from tokengym.agents.analysis.ties import TieStudy, study_of, tie_study
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.presets import preset
+from tokengym.envs import World, baselines, make_world
+from tokengym.envs.registry import specs
+
+SIZES = (4, 8, 16)
+POLICIES = ("noisy", "start")
+FLOORS = ("graded", "flat")
+
+HEADER = (
+    *("world", "policy", "floor", "below it", "tied pairs"),
+    *(f"dead, G = {size}" for size in SIZES),
+)
+
+
+def study_ties(world: World, policy: str, tasks: int) -> dict[str, TieStudy]:
+    """Play `tasks` groups of the largest size; returns their ties by kind of floor.
+
+    Args:
+        world: one with a flat floor to compare with.
+        policy: a baseline, or `start` for the untrained starting policy at temperature 1, which in
+            the debate meets the challenger it is trained against.
+        tasks: test Tasks, one per group.
+    """
+    name, drawn = world.spec.short_name, world.first_tasks("test", tasks)
+    if policy == "start":
+        config = replace(preset(name), options={}, temperature=1.0)
+        played = sampled_study(Job.resolve(config), drawn, SIZES)
+    else:
+        played = tie_study(world, drawn, baselines(name), policy, SIZES)
+    floor = world.spec.flat_floor
+    assert floor is not None
+    graded = np.asarray(played.rewards)
+    return {
+        kind: study_of(
+            world,
+            played.policy,
+            rewards.tolist(),
+            SIZES,
+            floor=floor.below,
+            malformed=played.malformed,
+            effort=played.effort,
+        )
+        for kind, rewards in zip(FLOORS, (graded, floor.flattened(graded)), strict=True)
+    }
+
+
+def ties_rows(worlds: Sequence[str], tasks: int) -> Iterator[Sequence[str]]:
+    """Yield the rows of the table of ties."""
+    for policy in POLICIES:
+        for name in worlds:
+            for floor, study in study_ties(make_world(name), policy, tasks).items():
+                # The pair rate does not depend on the size: the largest knows it best.
+                largest = study.sizes[-1].rates
+                pairs = largest["reward_tie_pair_rate"]
+                yield (
+                    *(name, policy, floor, f"{largest['floor_mass'].value:.0%}"),
+                    f"{pairs.value:.3f} ({pairs.low:.3f} to {pairs.high:.3f})",
+                    *(f"{1.0 - row.useful.value:.3f}" for row in study.sizes),
+                )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--worlds", default=",".join(row.short_name for row in specs().values()), help="short names"
+    )
+    parser.add_argument("--tasks", type=int, default=48, help="groups per row")
+    options = parser.parse_args(arguments)
+    print(markdown_table(HEADER, list(ties_rows(options.worlds.split(","), options.tasks))))
+
+
+if __name__ == "__main__":
+    main()
