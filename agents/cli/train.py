@@ -112,7 +112,7 @@ def train(
         int | None, typer.Option(help="supervised steps on demonstrations before RL")
     ] = None,
     warm_start_rate: Annotated[
-        float | None, typer.Option(help="learning rate of those steps (default: that of RL)")
+        float | None, typer.Option(help="learning rate of those steps (default: --learning-rate)")
     ] = None,
     warm_start_updates: Annotated[
         int | None,

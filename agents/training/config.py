@@ -65,7 +65,7 @@ class TrainConfig:
         steps: optimizer steps (the trainer's iterations).
         groups_per_batch: Tasks a step.
         group_size: rollouts of each Task.
-        learning_rate: of Adam; `None` for what the cookbook scales to the model's size.
+        learning_rate: of Adam; `None` for what suits the model's size.
         lora_rank: rank of the adapter.
         max_tokens: most tokens of one reply; `None` to measure it on the replies of the world's
             scripted policies.
@@ -113,7 +113,7 @@ class TrainConfig:
         start: a run folder or the `tinker://` path of saved training weights to begin with.
         warm_start: supervised steps on demonstrations before reinforcement learning.
         warm_start_rate: learning rate of the first of those steps, from which it falls linearly;
-            `learning_rate` if `None`.
+            if `None`, `learning_rate`, or what suits existing data if that is `None` too.
         warm_start_updates: into how many optimizer steps the demonstrations of such a step, as many
             as reinforcement learning has rollouts, are divided.
         demonstrations: what supervised steps imitate: a baseline, or a run folder for the best of

@@ -40,7 +40,7 @@ class Job:
     """A resolved training job, which everything after the command line takes.
 
     Attributes:
-        config: what was asked for, with `max_tokens` and `learning_rate` filled in.
+        config: what was asked for, with `max_tokens` and learning rates filled in.
         world: the world, made; fork it to play.
         curriculum: the world at the levels to pass before, easiest first.
         roles: the trained roles, the one that figures are about first.
@@ -111,8 +111,7 @@ class Job:
         )
         if target.local:
             _check_context(target.model, max_tokens)
-        scaled = PREFERENCE_RATE if config.dpo else scaled_learning_rate(target.model)
-        rate = config.learning_rate or scaled
+        rate, warm_start_rate = _rates(config, target.model)
         imitated = config.demonstrations
         recorded: Sequence[Sequence[TurnTokens]] = ()
         if imitated is not None and imitated not in known:
@@ -136,7 +135,9 @@ class Job:
         else:
             demonstrations = known[imitated]
         own = SavedModel(codec.name, max_tokens, config.temperature, "model")
-        config = replace(config, max_tokens=max_tokens, learning_rate=rate)
+        config = replace(
+            config, max_tokens=max_tokens, learning_rate=rate, warm_start_rate=warm_start_rate
+        )
         return cls(
             config=config,
             world=world,
@@ -198,7 +199,7 @@ class Job:
             dpo=None,
             teacher=None,
             steps=self.config.warm_start,
-            learning_rate=self.config.warm_start_rate or self.config.learning_rate,
+            learning_rate=self.config.warm_start_rate,
             warm_start=0,
             warm_start_rate=None,
             warm_start_updates=1,
@@ -303,6 +304,18 @@ def _teacher(who: str, student: SavedModel) -> SavedModel:
             f"student by {student.codec}"
         )
     return found
+
+
+def _rates(config: TrainConfig, model: str) -> tuple[float, float | None]:
+    """Return the learning rate, and that of the warm start if there is one."""
+    rate = config.learning_rate
+    if rate is None:
+        rewards = not config.sft
+        rate = PREFERENCE_RATE if config.dpo else scaled_learning_rate(model, rewards=rewards)
+    if not config.warm_start:
+        return rate, None
+    given = config.warm_start_rate or config.learning_rate
+    return rate, given or scaled_learning_rate(model, rewards=False)
 
 
 def _check_context(model: str, max_tokens: int) -> None:

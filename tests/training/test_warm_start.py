@@ -1,6 +1,8 @@
 """Laws of a warm start: supervised steps, then reinforcement learning, in one run folder."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 from safetensors import safe_open
 
 from tests.training.jobs import metrics, run_job
+from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.exporting import TrainedAdapter
 from tokengym.agents.training.job import Job
@@ -106,8 +109,22 @@ def test_a_pretrained_model_gets_a_rate_for_its_size_and_no_prompt_of_the_toy(
     assert "prompt" not in config.options
     (tmp_path / "config.json").write_text('{"model_type": "llama", "hidden_size": 576}')
 
-    assert scaled_learning_rate(str(tmp_path)) == pytest.approx(5e-4 * (2000 / 576) ** 0.781)
-    assert scaled_learning_rate("meta-llama/Llama-3.2-1B") == pytest.approx(
+    scaled = pytest.approx(5e-4 * (2000 / 576) ** 0.781)
+    assert scaled_learning_rate(str(tmp_path), rewards=False) == scaled
+    # From rewards it learns nothing at that rate.
+    assert scaled_learning_rate(str(tmp_path), rewards=True) == 3e-4
+    assert scaled_learning_rate("meta-llama/Llama-3.2-1B", rewards=True) == pytest.approx(
         5e-4 * (2000 / 2048) ** 0.781
     )
-    assert scaled_learning_rate("somebody/other-model") == 5e-4
+    assert scaled_learning_rate("somebody/other-model", rewards=True) == 5e-4
+
+
+def test_a_warm_start_of_a_small_model_keeps_the_scaled_rate(tmp_path: Path) -> None:
+    model = shutil.copytree(MODEL_DIR, tmp_path / "model")
+    width = json.loads((model / "config.json").read_text())["hidden_size"]
+    found = Job.resolve(job(model=str(model), warm_start=2)).config
+    assert found.learning_rate == 3e-4
+    assert found.warm_start_rate == pytest.approx(5e-4 * (2000 / width) ** 0.0775)  # a Qwen3
+    assert Job.resolve(job(model=str(model), warm_start=2, learning_rate=1e-3)).config == replace(
+        found, learning_rate=1e-3, warm_start_rate=1e-3
+    )
