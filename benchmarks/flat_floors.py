@@ -42,7 +42,10 @@ def study_ties(world: World, policy: str, tasks: int) -> dict[str, TieStudy]:
     """
     name, drawn = world.spec.short_name, world.first_tasks("test", tasks)
     if policy == "start":
-        config = replace(preset(name), options={}, temperature=1.0)
+        config = preset(name)
+        # Rewards as the scripted policy gets them, in the prompt that this one was taught.
+        prompt = {"prompt": config.options["prompt"]}
+        config = replace(config, options=prompt, temperature=1.0)
         played = sampled_study(Job.resolve(config), drawn, SIZES)
     else:
         played = tie_study(world, drawn, baselines(name), policy, SIZES)

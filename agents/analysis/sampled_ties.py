@@ -20,8 +20,6 @@ from tokengym.agents.training.session import Session
 from tokengym.envs.core.task import Task
 from tokengym.rewards.control import SAFE_RETURN
 
-GROUPS_AT_ONCE = 32
-
 
 def sampled_study(
     job: Job,
@@ -86,7 +84,7 @@ async def _sample(
         sampler = await session.sampler(weights)
         policy = TinkerTokenCompleter(sampler, job.max_tokens, job.config.temperature)
         strategy = SeededRollouts(("ties", job.config.seed))
-        gate = asyncio.Semaphore(GROUPS_AT_ONCE)
+        gate = asyncio.Semaphore(max(1, session.at_once // size))
 
         async def play(task: Task) -> TrajectoryGroup:
             async with gate:

@@ -28,7 +28,8 @@ class Session:
         client: of the service.
         opponents: by trained role, who plays each other role.
         others: where several worlds are trained on, the opponents of all but this one's by tag.
-        episodes: bounds the episodes of evaluations that are under way at once.
+        at_once: the most episodes of evaluations that are under way at once.
+        episodes: keeps to that.
         weights: the weights to begin with, where they are not the job's own start.
     """
 
@@ -37,6 +38,7 @@ class Session:
     client: tinker.ServiceClient
     opponents: Mapping[str, Opponents]
     others: Mapping[str, Mapping[str, Opponents]]
+    at_once: int
     episodes: asyncio.Semaphore
     weights: Weights | None = None
 
@@ -51,7 +53,8 @@ class Session:
             }
             hosted = connection.base_url is None
             at_once = _HOSTED_EPISODES_AT_ONCE if hosted else _EPISODES_AT_ONCE
-            yield cls(job, connection, client, opponents, others, asyncio.Semaphore(at_once))
+            gate = asyncio.Semaphore(at_once)
+            yield cls(job, connection, client, opponents, others, at_once, gate)
 
     def of(self, name: str) -> tuple["Session", str]:
         """Return the session and role of a trained policy; see `Job.trained`."""
