@@ -6,8 +6,6 @@ import gc
 import sys
 
 _COLLECTIONS = (50_000, 20, 50)
-# Of glibc's mallopt.
-_M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
 
 
@@ -21,20 +19,12 @@ def set_up_memory() -> None:
     use_one_heap()
 
 
-def use_one_heap(largest: int | None = None) -> None:
+def use_one_heap() -> None:
     """Take all memory from one heap where the C library is glibc; call it before threads start.
 
     Each thread otherwise has a heap of its own, which keeps what was freed in it: a quarter of the
-    memory of thousands of episodes.
-
-    Args:
-        largest: bytes of the largest block of the heap. Larger ones are given back to the system
-            when they are freed, where a heap keeps those between blocks in use: a service held
-            twice what it used. By default glibc decides, up to 32 MiB.
+    memory of thousands of episodes, and a seventh of that of a service.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is None:  # Other C libraries have none.
-        return
-    mallopt(_M_ARENA_MAX, 1)
-    if largest is not None:
-        mallopt(_M_MMAP_THRESHOLD, largest)
+    if mallopt is not None:  # Other C libraries have none.
+        mallopt(_M_ARENA_MAX, 1)

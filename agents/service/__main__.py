@@ -109,7 +109,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name, value in (("OMP_WAIT_POLICY", "PASSIVE"), ("GOMP_SPINCOUNT", "0")):
         os.environ.setdefault(name, value)
 
-    use_one_heap(largest=MEBIBYTE)
+    use_one_heap()
     key = os.environ.get(KEY_VARIABLE)
     try:
         for model in options.model:

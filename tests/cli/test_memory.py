@@ -36,36 +36,3 @@ def test_threads_of_a_command_share_one_heap(setting: str, one: bool) -> None:
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
     )
     assert (ran.stdout.count("<heap nr=") == 1) is one, ran.stdout
-
-
-HOLDING = """
-import resource
-from pathlib import Path
-from tokengym.agents.memory import use_one_heap
-
-def resident():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-
-{setting}
-for _ in range(3):
-    b"." * (30 << 20)  # glibc learns that blocks of this size come and go.
-before = resident()
-large, small = [], []
-for _ in range(100):
-    large.append(b"." * (2 << 20))
-    small.append(b"." * (100 << 10))
-large.clear()
-print(resident() - before)
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a threshold of glibc's")
-@pytest.mark.parametrize(
-    ("setting", "kept"), [("use_one_heap(largest=1 << 20)", False), ("use_one_heap()", True)]
-)
-def test_a_service_gives_back_large_blocks_between_small_ones(setting: str, kept: bool) -> None:
-    code = HOLDING.format(setting=setting)
-    ran = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
-    )
-    assert (int(ran.stdout) > 150 << 20) is kept, ran.stdout
