@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from io import TextIOWrapper
 
 _ENDING = ("SIGTERM", "SIGHUP")
-_WATCHER = "import sys; sys.stdin.read() or print(sys.argv[1], file=sys.stderr)"
+_WATCHDOG = "import sys; sys.stdin.read() or print(sys.argv[1], file=sys.stderr)"
 
 
 def describe(error: BaseException) -> str:
@@ -45,19 +45,19 @@ def write_anything() -> None:
 
 
 @contextlib.contextmanager
-def reporting_sudden_death(message: str) -> Iterator[None]:
+def report_if_killed(message: str) -> Iterator[None]:
     """Have `message` written to standard error if this process is killed within the block.
 
     A process that the system kills, or a native library aborts, for lack of memory for instance,
-    can say nothing. A second one, which takes little memory, waits for it to end.
+    cannot report it. A second one, which takes little memory, waits for it to end.
     """
     # Without a session of its own it would be stopped by Ctrl-C.
-    watcher = subprocess.Popen(
-        [sys.executable, "-ISc", _WATCHER, message], stdin=subprocess.PIPE, start_new_session=True
+    watchdog = subprocess.Popen(
+        [sys.executable, "-ISc", _WATCHDOG, message], stdin=subprocess.PIPE, start_new_session=True
     )
-    assert watcher.stdin is not None
+    assert watchdog.stdin is not None
     try:
         yield
     finally:
         with contextlib.suppress(BrokenPipeError):
-            watcher.communicate(b"alive")
+            watchdog.communicate(b"alive")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tokengym.agents.cli.extras import require_extra
-from tokengym.agents.cli.failures import describe, reporting_sudden_death
+from tokengym.agents.cli.failures import describe, report_if_killed
 from tokengym.agents.cli.options import name_texts, name_values
 from tokengym.agents.cli.train_summary import resume_advice, resume_command, summarise
 from tokengym.agents.evaluation.config import WorldLevel
@@ -288,7 +288,7 @@ def _train(config: TrainConfig, run: Run, progress: "Progress", *, ask: bool) ->
         if ask and sys.stdin.isatty():
             typer.confirm("start?", abort=True)
     try:
-        with reporting_sudden_death(
+        with report_if_killed(
             f"the process was killed, or ran out of memory; {resume_command(run)}"
         ):
             outcome = run_experiment(job, run, progress)

@@ -1,4 +1,4 @@
-"""The default learning rates: the cookbook's scaling by model size, and less for small models."""
+"""The default learning rates: the cookbook's scaling by model size, with a limit for rewards."""
 
 import json
 from pathlib import Path

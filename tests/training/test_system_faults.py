@@ -96,11 +96,13 @@ def test_a_process_that_is_killed_leaves_the_way_on(tmp_path: Path, number: sign
     os.kill(process.pid, number)
     process.join()
     assert process.exitcode == -number
-    told = "the process was killed, or ran out of memory; resume with: tokengym train --resume run"
+    expected = (
+        "the process was killed, or ran out of memory; resume with: tokengym train --resume run"
+    )
     end = time.monotonic() + 60
-    while told not in printed.read_text().splitlines() and time.monotonic() < end:
+    while expected not in printed.read_text().splitlines() and time.monotonic() < end:
         time.sleep(0.05)
-    assert printed.read_text().splitlines()[-1] == told
+    assert printed.read_text().splitlines()[-1] == expected
     saved = max(run.states())
     process, printed = start_training(tmp_path, {}, "--resume", "run", "--steps", str(saved + 1))
     process.join()
