@@ -43,6 +43,10 @@ def train(
     groups: Annotated[int | None, typer.Option(help="Tasks per step")] = None,
     group_size: Annotated[int | None, typer.Option(help="rollouts of each Task")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="learning rate of Adam")] = None,
+    lr_schedule: Annotated[
+        str | None,
+        typer.Option(help="constant, linear or cosine: how it falls over the steps of RL"),
+    ] = None,
     rank: Annotated[int | None, typer.Option(help="rank of the LoRA adapter")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="token limit of a reply")] = None,
     temperature: Annotated[float | None, typer.Option(help="sampling temperature")] = None,
@@ -213,6 +217,7 @@ def train(
             groups_per_batch=groups,
             group_size=group_size,
             learning_rate=learning_rate,
+            lr_schedule=lr_schedule,
             lora_rank=rank,
             max_tokens=max_tokens,
             temperature=temperature,

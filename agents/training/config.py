@@ -20,6 +20,7 @@ from tokengym.rewards.advantages import MINIMUM_SPREAD
 
 Mode = Literal["sync", "stream", "async"]
 Loop = Literal["auto", "cookbook", "own"]
+Schedule = Literal["constant", "linear", "cosine"]
 
 MOST_RANK = 1024
 """Largest rank of an adapter."""
@@ -66,6 +67,9 @@ class TrainConfig:
         groups_per_batch: Tasks a step.
         group_size: rollouts of each Task.
         learning_rate: of Adam; `None` for what suits the model's size.
+        lr_schedule: how it changes over the steps of the job: `constant`, or falling to 0 as
+            `linear` or `cosine`; if `None`, constant from rewards and linear on existing data. A
+            warm start's falls linearly.
         lora_rank: rank of the adapter.
         max_tokens: most tokens of one reply; `None` to measure it on the replies of the world's
             scripted policies.
@@ -141,6 +145,7 @@ class TrainConfig:
     groups_per_batch: int = 16
     group_size: int = 8
     learning_rate: float | None = None
+    lr_schedule: Schedule | None = None
     lora_rank: int = 32
     max_tokens: int | None = None
     temperature: float = 1.0
@@ -212,12 +217,15 @@ class TrainConfig:
                 raise OptionError(f"{name} must be at least 0, got {getattr(self, name)}")
         if not 0.0 <= self.rollout_share <= 1.0:
             raise OptionError(f"rollout_share must be in [0, 1], got {self.rollout_share}")
-        choices = {"mode": get_args(Mode), "loop": get_args(Loop), "precision": PRECISIONS}
+        choices = {
+            "mode": [*get_args(Mode)],
+            "loop": [*get_args(Loop)],
+            "lr_schedule": [*get_args(Schedule), None],
+            "precision": [*PRECISIONS],
+        }
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
-                raise OptionError(
-                    f"{name} must be one of {list(allowed)}, got {getattr(self, name)!r}"
-                )
+                raise OptionError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
         row = spec(self.world)
         for level in (self.level, *self.curriculum):
             if level not in row.levels:
@@ -278,6 +286,7 @@ class TrainConfig:
             not self.rolls_out,
             bool(self.curriculum or self.others or self.teacher),
             self.algorithm != Algorithm(),
+            self.schedule != "constant",
             # The cookbook's loop in mode async depends on time: which Tasks a step trains on, and
             # how many steps there are.
             self.mode == "async",
@@ -286,6 +295,11 @@ class TrainConfig:
             self.role is not None and self.mode == "sync",
         )
         return self.loop == "own" or (self.loop == "auto" and any(needed))
+
+    @property
+    def schedule(self) -> Schedule:
+        """How the learning rate changes over the steps."""
+        return self.lr_schedule or ("constant" if self.rolls_out else "linear")
 
     @property
     def rolls_out(self) -> bool:
@@ -297,6 +311,8 @@ class TrainConfig:
         beyond += [f"{name}=True" for name in ("separate", "sft") if getattr(self, name)]
         given = {name: getattr(self, name) for name in ("dpo", "teacher")}
         beyond += [f"{name}={value!r}" for name, value in given.items() if value]
+        falls = self.lr_schedule not in (None, "constant")
+        beyond += [f"lr_schedule={self.lr_schedule!r}"] if falls else []
         beyond += [f"curriculum={list(self.curriculum)}"] if self.curriculum else []
         beyond += ["several worlds"] if self.others else []
         if self.loop == "cookbook" and beyond:

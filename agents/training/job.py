@@ -200,6 +200,7 @@ class Job:
             teacher=None,
             steps=self.config.warm_start,
             learning_rate=self.config.warm_start_rate,
+            lr_schedule=None,
             warm_start=0,
             warm_start_rate=None,
             warm_start_updates=1,

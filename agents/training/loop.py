@@ -12,7 +12,7 @@ import tinker
 from tinker_cookbook.rl.metrics import incorporate_kl_penalty
 from tinker_cookbook.rl.train import Config
 from tinker_cookbook.utils import ml_log, trace
-from tinker_cookbook.utils.lr_scheduling import compute_schedule_lr_multiplier
+from tinker_cookbook.utils.lr_scheduling import LRSchedule, compute_schedule_lr_multiplier
 
 from tokengym.agents.training.learners import POLICY, Learners, training_session
 from tokengym.agents.training.run import Run
@@ -70,7 +70,11 @@ class BatchSource(Protocol):
 
 
 async def train(
-    config: Config, source: BatchSource, policies: Mapping[str, Run], seed: int = 0
+    config: Config,
+    source: BatchSource,
+    policies: Mapping[str, Run],
+    seed: int = 0,
+    schedule: LRSchedule = "constant",
 ) -> None:
     """Train policies on the batches of a source, as `tinker_cookbook.rl.train.main` would.
 
@@ -92,6 +96,7 @@ async def train(
         source: of the batches.
         policies: by name, the run in which each policy's checkpoints are recorded.
         seed: of new adapters.
+        schedule: how the learning rate changes over the steps.
 
     Raises:
         OptionError: if the configuration asks for what only the cookbook's loop does.
@@ -114,7 +119,7 @@ async def train(
         steps = range(learners.start, min(len(source), config.max_steps or len(source)))
         logger.info("%s: steps %d to %d", run, steps.start, steps.stop)
         reference = await _reference(service, config)
-        await _Loop(config, source, learners, reference, log).run(steps)
+        await _Loop(config, schedule, source, learners, reference, log).run(steps)
         await learners.finish(steps)
     log.close()
 
@@ -124,6 +129,7 @@ class _Loop:
     """The steps of one run."""
 
     config: Config
+    schedule: LRSchedule
     source: BatchSource
     learners: Learners
     reference: tinker.SamplingClient | None
@@ -141,7 +147,8 @@ class _Loop:
                     following = None
                     if ahead and step + 1 in steps:
                         following = asyncio.create_task(self.source.batch(step + 1, samplers))
-                    rate = self._learning_rate(step, steps.stop)
+                    fraction = compute_schedule_lr_multiplier(self.schedule, step, steps.stop)
+                    rate = self.config.learning_rate * fraction
                     updates = await self._submit(batch, rate)
                     # Requests of one client are served in order: these weights are the new ones.
                     measured, samplers = await asyncio.gather(
@@ -167,12 +174,6 @@ class _Loop:
 
     async def _samplers(self) -> Mapping[str, tinker.SamplingClient]:
         return await self.learners.samplers() if self.source.on_policy else {}
-
-    def _learning_rate(self, step: int, steps: int) -> float:
-        """Return the rate of a step: on existing data it falls linearly, as in the cookbook."""
-        if self.source.on_policy:
-            return self.config.learning_rate
-        return self.config.learning_rate * compute_schedule_lr_multiplier("linear", step, steps)
 
     async def _submit(self, batch: Batch, rate: float) -> dict[str, Update]:
         """Submit the update of every policy."""
