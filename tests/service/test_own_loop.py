@@ -17,6 +17,7 @@ from tinker_cookbook.rl import train
 from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import TrajectoryGroup
 from tinker_cookbook.tokenizer_utils import get_tokenizer
+from tinker_cookbook.utils.lr_scheduling import LRSchedule
 
 from tests.service.toy import DigitDataset, DigitDatasetBuilder
 from tokengym.agents.service import guard
@@ -144,12 +145,18 @@ def test_both_loops_make_the_same_updates_of_the_same_data(
     asyncio.run(compare())
 
 
-def run(service: LocalService, given: train.Config, algorithm: Algorithm) -> list[dict[str, Any]]:
+def run(
+    service: LocalService,
+    given: train.Config,
+    algorithm: Algorithm,
+    schedule: LRSchedule = "constant",
+) -> list[dict[str, Any]]:
     async def train_here() -> None:
         groups, _ = await given.dataset_builder()
         spare, _ = await DigitDatasetBuilder(model=service.model_name, steps=8, groups=1)()
         source = RolloutCollector(given, algorithm, groups, spare)
-        await train_own(given, source, {POLICY: Run(Path(given.log_path))})
+        policies = {POLICY: Run(Path(given.log_path))}
+        await train_own(given, source, policies, schedule=schedule)
 
     asyncio.run(guard(service, train_here()))
     lines = (Path(given.log_path) / "metrics.jsonl").read_text().splitlines()
@@ -184,6 +191,16 @@ def test_a_run_goes_on_where_it_ended_and_no_step_is_done_twice(
     run(service, config(service, tmp_path, 3), algorithm)
     rows = run(service, config(service, tmp_path, 4), algorithm)
     assert [row["step"] for row in rows] == [0, 1, 2, 3]
+
+
+def test_a_resumed_run_goes_on_with_the_rate_of_its_step(
+    service: LocalService, tmp_path: Path
+) -> None:
+    given = config(service, tmp_path, 4)
+    rates = [row["optim/lr"] for row in run(service, given, Algorithm(), "linear")]
+    assert rates == pytest.approx([given.learning_rate * left / 4 for left in (4, 3, 2, 1)])
+    rows = run(service, config(service, tmp_path, 5), Algorithm(), "linear")
+    assert rows[4]["optim/lr"] == pytest.approx(given.learning_rate / 5)
 
 
 def test_asked_to_the_next_groups_are_sampled_one_step_ahead(

@@ -48,6 +48,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
         ("forecast --dpo unsaved --curriculum easy", "does not go with dpo"),
         ("disruption --dpo unsaved --self-play", "dpo trains one role"),
         ("forecast --precision half", "precision must be one of"),
+        ("forecast --lr-schedule steep", "lr_schedule must be one of"),
         ("forecast --precision mixed --model x --base-url http://y", "is for a local service"),
         ("forecast --warm-start-updates 2", "warm_start_updates=2 is for a warm start"),
         ("forecast --set nosuch=1", "do not fit the trainer"),
