@@ -47,6 +47,9 @@ def train(
         str | None,
         typer.Option(help="constant, linear or cosine: how it falls over the steps of RL"),
     ] = None,
+    lr_warmup: Annotated[
+        int | None, typer.Option(help="first steps of RL, over which it rises")
+    ] = None,
     rank: Annotated[int | None, typer.Option(help="rank of the LoRA adapter")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="token limit of a reply")] = None,
     temperature: Annotated[float | None, typer.Option(help="sampling temperature")] = None,
@@ -218,6 +221,7 @@ def train(
             group_size=group_size,
             learning_rate=learning_rate,
             lr_schedule=lr_schedule,
+            lr_warmup=lr_warmup,
             lora_rank=rank,
             max_tokens=max_tokens,
             temperature=temperature,

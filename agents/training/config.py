@@ -47,7 +47,7 @@ class MixedWorld:
 _TEMPERATURES = ("temperature", "low_temperature")
 _POSITIVE = ("learning_rate", "warm_start_rate", "dpo_margin", "dpo_beta")
 _NUMBERS = (*_TEMPERATURES, *_POSITIVE, "kl", "bar")
-_COUNTS = ("low_tasks", "seed", "warm_start", "patience", "rollout_bytes")
+_COUNTS = ("lr_warmup", "low_tasks", "seed", "warm_start", "patience", "rollout_bytes")
 _AT_LEAST_ONE = (
     *("steps", "groups_per_batch", "lora_rank", "max_tokens", "evaluation_tasks"),
     "warm_start_updates",
@@ -68,8 +68,8 @@ class TrainConfig:
         group_size: rollouts of each Task.
         learning_rate: of Adam; `None` for what suits the model's size.
         lr_schedule: how it changes over the steps of the job: `constant`, or falling to 0 as
-            `linear` or `cosine`; if `None`, constant from rewards and linear on existing data. A
-            warm start's falls linearly.
+            `linear` or `cosine`; if `None`, constant from rewards and linear on existing data.
+        lr_warmup: first steps, over which it rises linearly. A warm start has neither.
         lora_rank: rank of the adapter.
         max_tokens: most tokens of one reply; `None` to measure it on the replies of the world's
             scripted policies.
@@ -146,6 +146,7 @@ class TrainConfig:
     group_size: int = 8
     learning_rate: float | None = None
     lr_schedule: Schedule | None = None
+    lr_warmup: int = 0
     lora_rank: int = 32
     max_tokens: int | None = None
     temperature: float = 1.0
@@ -286,7 +287,7 @@ class TrainConfig:
             not self.rolls_out,
             bool(self.curriculum or self.others or self.teacher),
             self.algorithm != Algorithm(),
-            self.schedule != "constant",
+            self.schedule != "constant" or self.lr_warmup,
             # The cookbook's loop in mode async depends on time: which Tasks a step trains on, and
             # how many steps there are.
             self.mode == "async",
@@ -309,10 +310,9 @@ class TrainConfig:
     def _check_loop(self) -> None:
         beyond = [f"{name}={getattr(self, name)!r}" for name in self.algorithm.beyond_cookbook()]
         beyond += [f"{name}=True" for name in ("separate", "sft") if getattr(self, name)]
-        given = {name: getattr(self, name) for name in ("dpo", "teacher")}
-        beyond += [f"{name}={value!r}" for name, value in given.items() if value]
-        falls = self.lr_schedule not in (None, "constant")
-        beyond += [f"lr_schedule={self.lr_schedule!r}"] if falls else []
+        given = {name: getattr(self, name) for name in ("dpo", "teacher", "lr_schedule")}
+        beyond += [f"{name}={v!r}" for name, v in given.items() if v not in (None, "constant")]
+        beyond += [f"lr_warmup={self.lr_warmup}"] if self.lr_warmup else []
         beyond += [f"curriculum={list(self.curriculum)}"] if self.curriculum else []
         beyond += ["several worlds"] if self.others else []
         if self.loop == "cookbook" and beyond:

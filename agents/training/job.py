@@ -201,6 +201,7 @@ class Job:
             steps=self.config.warm_start,
             learning_rate=self.config.warm_start_rate,
             lr_schedule=None,
+            lr_warmup=0,
             warm_start=0,
             warm_start_rate=None,
             warm_start_updates=1,

@@ -75,6 +75,7 @@ async def train(
     policies: Mapping[str, Run],
     seed: int = 0,
     schedule: LRSchedule = "constant",
+    warmup: int = 0,
 ) -> None:
     """Train policies on the batches of a source, as `tinker_cookbook.rl.train.main` would.
 
@@ -97,6 +98,8 @@ async def train(
         policies: by name, the run in which each policy's checkpoints are recorded.
         seed: of new adapters.
         schedule: how the learning rate changes over the steps.
+        warmup: first steps, over which it rises to what the schedule has. Adam's very first updates
+            move every weight by the whole learning rate, however small the signal.
 
     Raises:
         OptionError: if the configuration asks for what only the cookbook's loop does.
@@ -119,7 +122,7 @@ async def train(
         steps = range(learners.start, min(len(source), config.max_steps or len(source)))
         logger.info("%s: steps %d to %d", run, steps.start, steps.stop)
         reference = await _reference(service, config)
-        await _Loop(config, schedule, source, learners, reference, log).run(steps)
+        await _Loop(config, schedule, warmup, source, learners, reference, log).run(steps)
         await learners.finish(steps)
     log.close()
 
@@ -130,6 +133,7 @@ class _Loop:
 
     config: Config
     schedule: LRSchedule
+    warmup: int
     source: BatchSource
     learners: Learners
     reference: tinker.SamplingClient | None
@@ -147,8 +151,7 @@ class _Loop:
                     following = None
                     if ahead and step + 1 in steps:
                         following = asyncio.create_task(self.source.batch(step + 1, samplers))
-                    fraction = compute_schedule_lr_multiplier(self.schedule, step, steps.stop)
-                    rate = self.config.learning_rate * fraction
+                    rate = self._learning_rate(step, steps.stop)
                     updates = await self._submit(batch, rate)
                     # Requests of one client are served in order: these weights are the new ones.
                     measured, samplers = await asyncio.gather(
@@ -174,6 +177,11 @@ class _Loop:
 
     async def _samplers(self) -> Mapping[str, tinker.SamplingClient]:
         return await self.learners.samplers() if self.source.on_policy else {}
+
+    def _learning_rate(self, step: int, steps: int) -> float:
+        rising = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
+        scheduled = compute_schedule_lr_multiplier(self.schedule, step, steps)
+        return self.config.learning_rate * rising * scheduled
 
     async def _submit(self, batch: Batch, rate: float) -> dict[str, Update]:
         """Submit the update of every policy."""

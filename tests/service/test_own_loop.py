@@ -150,13 +150,14 @@ def run(
     given: train.Config,
     algorithm: Algorithm,
     schedule: LRSchedule = "constant",
+    warmup: int = 0,
 ) -> list[dict[str, Any]]:
     async def train_here() -> None:
         groups, _ = await given.dataset_builder()
         spare, _ = await DigitDatasetBuilder(model=service.model_name, steps=8, groups=1)()
         source = RolloutCollector(given, algorithm, groups, spare)
         policies = {POLICY: Run(Path(given.log_path))}
-        await train_own(given, source, policies, schedule=schedule)
+        await train_own(given, source, policies, schedule=schedule, warmup=warmup)
 
     asyncio.run(guard(service, train_here()))
     lines = (Path(given.log_path) / "metrics.jsonl").read_text().splitlines()
@@ -201,6 +202,15 @@ def test_a_resumed_run_goes_on_with_the_rate_of_its_step(
     assert rates == pytest.approx([given.learning_rate * left / 4 for left in (4, 3, 2, 1)])
     rows = run(service, config(service, tmp_path, 5), Algorithm(), "linear")
     assert rows[4]["optim/lr"] == pytest.approx(given.learning_rate / 5)
+
+
+def test_the_rate_rises_to_its_schedule(service: LocalService, tmp_path: Path) -> None:
+    given = config(service, tmp_path, 4)
+    rows = run(service, given, Algorithm(), "linear", 2)
+    shares = [1 / 2, 3 / 4, 2 / 4, 1 / 4]
+    assert [row["optim/lr"] for row in rows] == pytest.approx(
+        [given.learning_rate * share for share in shares]
+    )
 
 
 def test_asked_to_the_next_groups_are_sampled_one_step_ahead(
