@@ -142,7 +142,8 @@ def _empirical(shown: Shown) -> Forecast:
 
 
 def _steps(shown: Shown) -> str:
-    (a, b), (won, lost) = shown["ratings"], _seen(shown)
+    """Subtract the ratings in hundreds: SmolLM2 can copy two digits, but not subtract four."""
+    (a, b), (won, lost) = (rating // 100 for rating in shown["ratings"]), _seen(shown)
     standing = f", {won} to {lost}" if won + lost else ""
     return f"A {a}, B {b}: {a - b:+d}, best of {shown['games']}{standing}"
 

@@ -136,14 +136,19 @@ def _empirical(shown: Shown) -> Forecast:
 
 
 def _steps(shown: Shown) -> str:
-    """Add up the counts one by one, then compare with the threshold, a half above it."""
-    seen, ahead, limit = _seen(shown), shown["ahead"], shown["threshold"] + 0.5
-    sums = list(accumulate(seen))
-    mean = round(sums[-1] / len(seen), 1)
-    steps = f"{', '.join(map(str, sums))}: {sums[-1]}/{len(seen)}={mean:.1f}"
-    if ahead > 1:
-        steps += f", {mean:.1f}*{ahead}={mean * ahead:.1f}"
-    return f"{steps}, {mean * ahead:.1f}-{limit:.1f}={mean * ahead - limit:+.1f}"
+    """Add up how far each count is from the threshold, its share of one day.
+
+    Small differences are easier than sums and means: of those, SmolLM2 wrote one line in eight
+    without an error, and an error in the tens digit of a sum spoils the answer.
+    """
+    seen, ahead = _seen(shown), shown["ahead"]
+    share = round(shown["threshold"] / ahead)
+    steps = f"{share}:" if ahead == 1 else f"{shown['threshold']}/{ahead}={share}:"
+    differences = [count - share for count in seen]
+    sums = list(accumulate(differences))
+    each = zip(seen, differences, sums, strict=True)
+    steps += ",".join(f" {count} {more:+d} {total:+d}" for count, more, total in each)
+    return f"{steps}: {sums[-1]:+d} in {len(seen)}"
 
 
 FAMILY = Family(
