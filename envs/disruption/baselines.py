@@ -31,6 +31,7 @@ _SAMPLE = 2000
 _RIDGE = 1.0
 _LOGIT_NOISE = 1.2
 _FALSE_SHARE = 0.2
+_DEGREES = (0.5, 0.7, 0.9)
 
 
 def _null(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -91,6 +92,35 @@ def _logistic(world: World, turn: Turn, rng: np.random.Generator) -> str:
     reports = _logistic_reports(world)
     claims = best_claims(world.compiled.evidence, world.targets, reports).claims
     return _answer(world, reports, claims)
+
+
+def _worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    """The label of the logistic report and one of three degrees of certainty, after its grounds.
+
+    In an order and in steps that a small model can follow: the first year's citers, copied as
+    claims, and their difference; then the label. Further decimals would be noise to a model that
+    cannot compute them, and so would be claims chosen by what the judge makes of them.
+    """
+    world = DisruptionWorld.cast(world)
+    if turn.role == "challenger":
+        return challengers.scripted(world, turn, rng)
+    facts = world.compiled.evidence.facts
+    counts = {name: facts[name] for name in CITER_FEATURES if name in facts}
+    reports = tuple(_to_a_degree(report) for report in _logistic_reports(world))
+    answer = _answer(world, reports, (), decimals=2)
+    claims = [Fact(name, "=", value).line for name, value in counts.items()][:MOST_CLAIMS]
+    if len(counts) < 2:
+        return "\n".join([*claims, answer])
+    a, b, *_ = counts.values()
+    return "\n".join([*claims, f"{a} - {b} = {a - b}", answer])
+
+
+def _to_a_degree(report: Probabilities) -> Probabilities:
+    """Round the largest probability to a degree of certainty and share out the rest equally."""
+    label = likeliest(report)
+    degree = min(_DEGREES, key=lambda one: abs(one - report[label]))
+    a, b, c = (degree if k == label else (1.0 - degree) / 2 for k in range(3))
+    return (a, b, c)
 
 
 def _noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -269,6 +299,7 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
         "majority": _majority,
         "scripted": _scripted,
         "logistic": _logistic,
+        "worked": _worked,
         "noisy": _noisy,
         "oracle": _oracle,
     }
