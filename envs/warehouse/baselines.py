@@ -8,6 +8,7 @@ A rule has a part for every kind of decision; a mode without one of them leaves 
 | `random` | up to three orders, at random | up to twice the mean demand | the same | any price |
 | `fcfs` | one order at a time, the reference | lean, the reference | what was usual | the lowest |
 | `edd_sshape` | earliest due date, S-shape | lean | what was usual | the lowest |
+| `worked` | as `edd_sshape`, after its arithmetic | lean | what was usual | the lowest |
 | `edd_exact` | earliest due date, shortest tour | lean | what was usual | the lowest |
 | `newsvendor` | as `edd_exact` | balances too few and too many | capped base stock | myopic |
 | `replan` | best for the orders shown | optimal for the demand shown | adaptive | optimal |
@@ -224,12 +225,38 @@ _EXACT = _rule(rules.earliest_due_exact)
 _LOWEST = _quote(lease.lowest)
 _MYOPIC = _quote(lease.myopic)
 
+_EARLIEST_DUE = _play(_rule(rules.earliest_due_s_shape), _LEAN, _USUAL, _LOWEST)
+
+
+def _worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    """Add up the units by due date, then name the orders that fit, as a small model can.
+
+    A trip without slots walks the S-shape of `edd_sshape`.
+    """
+    session = WarehouseWorld.cast(world).session
+    picking = session.picking if isinstance(session, PickSession | FullSession) else None
+    if picking is None or not rules.available(picking.state):
+        return _EARLIEST_DUE(world, turn, rng)
+    state = picking.state
+    batch = rules.earliest_due_batch(state)
+    steps, units = [], 0
+    for order in sorted(rules.available(state), key=lambda order: order.due):
+        if units == state.site.capacity:
+            break
+        fits = order in batch
+        steps.append(f"{order.id} due {order.due}: {units + order.units}{'' if fits else ' no'}")
+        units += order.units * fits
+    trip = Trip(tuple(order.id for order in batch), ())
+    return f"{', '.join(steps)}\n{write_pick(trip)}"
+
+
 BASELINES: Mapping[str, Policy] = MappingProxyType(
     {
         "null": _play(_pick_nothing, _reorder_nothing, _buy_nothing, _quote_nothing),
         "random": _play(_pick_at_random, _reorder_at_random, _buy_at_random, _quote_at_random),
         "fcfs": _play(_rule(rules.singles), _LEAN, _USUAL, _LOWEST),
-        "edd_sshape": _play(_rule(rules.earliest_due_s_shape), _LEAN, _USUAL, _LOWEST),
+        "edd_sshape": _EARLIEST_DUE,
+        "worked": _worked,
         "edd_exact": _play(_EXACT, _LEAN, _USUAL, _LOWEST),
         "newsvendor": _play(
             _EXACT,
