@@ -1,11 +1,17 @@
 """What the warehouse demonstrates is what its best rule does, without routes nobody can copy."""
 
+import re
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tokengym.envs.core.rollout import play
 from tokengym.envs.registry import baselines, make_world, spec
 from tokengym.envs.warehouse.demonstrations import demonstrate
+
+WORKED = baselines("warehouse")["worked"]
 
 
 @pytest.mark.parametrize("level", ["pick_small", "pick", "stock_small", "lease_small", "full"])
@@ -30,3 +36,45 @@ def test_demonstrations_are_nearly_as_good_as_the_best_rule(level: str) -> None:
 
 def test_the_warehouse_names_its_demonstrations() -> None:
     assert spec("warehouse").demonstrations.endswith(":demonstrate")
+
+
+@given(index=st.integers(0, 2**31))
+def test_who_reads_the_prompt_finds_every_sum_of_the_arithmetic(index: int) -> None:
+    world = make_world("warehouse", "pick_small", prompt="terse")
+    record = play(world, world.task("train", index), WORKED, np.random.default_rng(0))
+    opening = record.turns[0].text
+    (capacity,) = map(int, re.findall(r"carry (\d+) units", opening))
+    due, units = {}, {}
+    for name, date, lines in re.findall(r"(O\d+) \$\d+ due (\d+): (.+)", opening):
+        due[name] = int(date)
+        units[name] = sum(map(int, re.findall(r"(\d+)@", lines)))
+    left = set(due)
+    for turn, reply in zip(record.turns, record.replies, strict=False):
+        assert not turn.text.startswith("Refused")
+        steps, trip = reply.split("\n")
+        carried, taken = 0, []
+        rows = re.findall(r"(O\d+) due (\d+): (\d+)( no)?", steps)
+        assert [int(date) for _, date, *_ in rows] == sorted(due[name] for name, *_ in rows)
+        for name, date, total, over in rows:
+            assert due[name] == int(date)
+            assert int(total) == carried + units[name]
+            assert bool(over) == (int(total) > capacity)
+            if not over:
+                carried = int(total)
+                taken.append(name)
+        # Who is not in the sum is not urgent, or nothing more fits.
+        unnamed = left - {name for name, *_ in rows}
+        assert not unnamed or carried == capacity
+        assert trip == f"TRIP {','.join(taken)}"
+        left -= set(taken)
+
+
+@pytest.mark.parametrize("level", ["pick_small", "pick_online", "stock_small", "lease", "full"])
+def test_arithmetic_earns_what_the_rule_without_it_earns(level: str) -> None:
+    world = make_world("warehouse", level)
+    for task in world.first_tasks("train", 3):
+        earned = [
+            play(world, task, baselines("warehouse")[name], np.random.default_rng(0)).returns
+            for name in ("worked", "edd_sshape")
+        ]
+        assert earned[0] == earned[1]
