@@ -25,7 +25,7 @@ class Question:
         empirical: what a sensible person computes from what is shown; `None` if nothing is.
         predictive: the posterior predictive probabilities given what is shown; `None` where no
             model of the world is known.
-        steps: the arithmetic of `empirical` in one line; `None` where nobody has written it down.
+        steps: arithmetic that leads to about what `empirical` says; `None` where none is written.
         price: the market's probabilities, if they are shown.
         ordered: whether the outcomes are in order, as ranges of a number are.
         event: of a yes/no question that is one of several on the same facts, the outcomes of the

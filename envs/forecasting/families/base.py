@@ -73,8 +73,8 @@ class Family:
         split_key: plain JSON that is the same for questions that must not come apart in a split:
             what is shown first, by default.
         ordered: whether the outcomes are in order.
-        steps: the arithmetic of `empirical` in one line, in steps small enough for a small model
-            to learn; `None` where nobody has written it down.
+        steps: arithmetic that leads to about what `empirical` says, in one line, small enough for
+            a small model to learn; `None` where nobody has written it down.
         events: of a family that asks several yes/no questions on the same facts, by question the
             outcomes in which its answer is yes.
     """
