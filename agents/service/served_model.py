@@ -16,6 +16,7 @@ from tokengym.agents.service.engine.checkpoints import (
 )
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.memory import (
+    DIVIDED,
     PREFIX_TOKENS,
     MemoryBudget,
     cache_bytes,
@@ -60,7 +61,7 @@ class ServedModel:
         device = base.device
         limit = memory_of(device) if config.memory_bytes is None else config.memory_bytes
         budget = MemoryBudget.of(
-            (limit - resident_bytes(device)) // len(config.models),
+            int(DIVIDED * (limit - resident_bytes(device))) // len(config.models),
             pieces_for(device).batch,
             PREFIX_TOKENS * cache_bytes(base.sampled, next(base.sampled.parameters()).itemsize),
         )
