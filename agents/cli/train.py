@@ -45,10 +45,10 @@ def train(
     learning_rate: Annotated[float | None, typer.Option(help="learning rate of Adam")] = None,
     lr_schedule: Annotated[
         str | None,
-        typer.Option(help="constant, linear or cosine: how it falls over the steps of RL"),
+        typer.Option(help="how the rate changes: constant, or linear or cosine down to 0"),
     ] = None,
     lr_warmup: Annotated[
-        int | None, typer.Option(help="first steps of RL, over which it rises")
+        int | None, typer.Option(help="first steps, over which the rate rises linearly")
     ] = None,
     rank: Annotated[int | None, typer.Option(help="rank of the LoRA adapter")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="token limit of a reply")] = None,

@@ -69,7 +69,7 @@ class TrainConfig:
         learning_rate: of Adam; `None` for what suits the model's size.
         lr_schedule: how it changes over the steps of the job: `constant`, or falling to 0 as
             `linear` or `cosine`; if `None`, constant from rewards and linear on existing data.
-        lr_warmup: first steps, over which it rises linearly. A warm start has neither.
+        lr_warmup: first steps, over which it rises linearly. Neither is for a warm start.
         lora_rank: rank of the adapter.
         max_tokens: most tokens of one reply; `None` to measure it on the replies of the world's
             scripted policies.

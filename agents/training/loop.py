@@ -179,6 +179,7 @@ class _Loop:
         return await self.learners.samplers() if self.source.on_policy else {}
 
     def _learning_rate(self, step: int, steps: int) -> float:
+        """Return the rate of a step: the schedule's, less in the first steps."""
         rising = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
         scheduled = compute_schedule_lr_multiplier(self.schedule, step, steps)
         return self.config.learning_rate * rising * scheduled
