@@ -309,10 +309,10 @@ class TrainConfig:
 
     def _check_loop(self) -> None:
         beyond = [f"{name}={getattr(self, name)!r}" for name in self.algorithm.beyond_cookbook()]
-        beyond += [f"{name}=True" for name in ("separate", "sft") if getattr(self, name)]
-        given = {name: getattr(self, name) for name in ("dpo", "teacher", "lr_schedule")}
-        beyond += [f"{name}={v!r}" for name, v in given.items() if v not in (None, "constant")]
-        beyond += [f"lr_warmup={self.lr_warmup}"] if self.lr_warmup else []
+        names = ("separate", "sft", "dpo", "teacher", "lr_warmup")
+        beyond += [f"{name}={getattr(self, name)!r}" for name in names if getattr(self, name)]
+        falls = self.lr_schedule not in (None, "constant")
+        beyond += [f"lr_schedule={self.lr_schedule!r}"] if falls else []
         beyond += [f"curriculum={list(self.curriculum)}"] if self.curriculum else []
         beyond += ["several worlds"] if self.others else []
         if self.loop == "cookbook" and beyond:

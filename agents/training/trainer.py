@@ -73,8 +73,8 @@ async def train_job(session: Session, run: Run, progress: Progress) -> Collapse 
     if job.config.own_loop:
         named = {job.policies.get(role, POLICY): policies[role] for role in job.roles}
         source = await _source(session, config, dataset, run, rollouts)
-        rates = job.config.schedule, job.config.lr_warmup
-        work = train(config, source, named, job.config.seed, *rates)
+        schedule, warmup = job.config.schedule, job.config.lr_warmup
+        work = train(config, source, named, job.config.seed, schedule=schedule, warmup=warmup)
     else:
         run.forget_deleted_checkpoints()
         work = cookbook.main(config)

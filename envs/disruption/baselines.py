@@ -49,7 +49,7 @@ def _random(world: World, turn: Turn, rng: np.random.Generator) -> str:
         target = world.targets[int(rng.integers(len(world.targets)))]
         return Argument(LABELS[target][int(rng.integers(3))], _random_claims(rng, 2)).write()
     labels = tuple(int(rng.integers(3)) for _ in world.targets)
-    reports = [_even_odds(label) for label in labels]
+    reports = [_peaked(label) for label in labels]
     answer = Answer(labels, tuple(reports), _random_claims(rng, MOST_CLAIMS))
     return answer.write(world.targets, decimals=3)
 
@@ -81,7 +81,7 @@ def _first_year_report(evidence: Evidence, target: Target) -> Probabilities:
     if target == "novelty" or None in counts:
         return _THIRD
     label = disruption_label(*(int(count or 0) for count in counts))
-    return _THIRD if label is None else _even_odds(LABELS[target].index(label))
+    return _THIRD if label is None else _peaked(LABELS[target].index(label))
 
 
 def _logistic(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -116,11 +116,9 @@ def _worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
 
 def _to_a_degree(report: Probabilities) -> Probabilities:
-    """Round the largest probability to a degree of certainty and share out the rest equally."""
+    """Round the largest probability to a degree of certainty."""
     label = likeliest(report)
-    degree = min(_DEGREES, key=lambda one: abs(one - report[label]))
-    a, b, c = (degree if k == label else (1.0 - degree) / 2 for k in range(3))
-    return (a, b, c)
+    return _peaked(label, min(_DEGREES, key=lambda one: abs(one - report[label])))
 
 
 def _noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -181,9 +179,9 @@ def _answer(
     return Answer(labels, tuple(reports), tuple(claims)).write(world.targets, decimals)
 
 
-def _even_odds(label: int) -> Probabilities:
-    """Put one half on a label and a quarter on each of the others."""
-    a, b, c = (0.5 if k == label else 0.25 for k in range(3))
+def _peaked(label: int, degree: float = 0.5) -> Probabilities:
+    """Put `degree` on a label and share the rest equally between the others."""
+    a, b, c = (degree if k == label else (1.0 - degree) / 2 for k in range(3))
     return (a, b, c)
 
 

@@ -235,13 +235,13 @@ def _worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """
     session = WarehouseWorld.cast(world).session
     picking = session.picking if isinstance(session, PickSession | FullSession) else None
-    if picking is None or not rules.available(picking.state):
+    ranked = [] if picking is None else rules.earliest_due(picking.state)
+    if picking is None or not ranked:
         return _EARLIEST_DUE(world, turn, rng)
-    state = picking.state
-    batch = rules.earliest_due_batch(state)
+    batch = rules.fill(picking.state, ranked)
     steps, units = [], 0
-    for order in sorted(rules.available(state), key=lambda order: order.due):
-        if units == state.site.capacity:
+    for order in ranked:
+        if units == picking.state.site.capacity:
             break
         fits = order in batch
         steps.append(f"{order.id} due {order.due}: {units + order.units}{'' if fits else ' no'}")

@@ -47,9 +47,14 @@ def earliest_due_s_shape(state: PickingState) -> Trip | Wait:
     return Trip(tuple(order.id for order in batch), s_shape(list(needs(batch))))
 
 
+def earliest_due(state: PickingState) -> list[Order]:
+    """Return the orders that can be picked now, by due date."""
+    return sorted(available(state), key=lambda order: order.due)
+
+
 def earliest_due_batch(state: PickingState) -> list[Order]:
     """Return the orders by due date that fit in one trip and in stock, later ones filling up."""
-    return fill(state, sorted(available(state), key=lambda order: order.due))
+    return fill(state, earliest_due(state))
 
 
 def fill(state: PickingState, ranked: Iterable[Order]) -> list[Order]:

@@ -62,7 +62,7 @@ def test_who_reads_the_prompt_finds_every_sum_of_the_arithmetic(index: int) -> N
             if not over:
                 carried = int(total)
                 taken.append(name)
-        # Who is not in the sum is not urgent, or nothing more fits.
+        # Orders are left out of the sum only once the trip is full.
         unnamed = left - {name for name, *_ in rows}
         assert not unnamed or carried == capacity
         assert trip == f"TRIP {','.join(taken)}"
