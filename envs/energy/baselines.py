@@ -14,7 +14,8 @@ from tokengym.envs.energy.grammar import write_commands
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.oracle import UNSAFE, Plan, plan
 from tokengym.envs.energy.outcome import Commands
-from tokengym.envs.energy.rules import Rule, hold, self_consumption, time_of_use
+from tokengym.envs.energy.prompt import cents
+from tokengym.envs.energy.rules import Rule, hold, peak_shaving, self_consumption, time_of_use
 from tokengym.envs.energy.world import EnergyWorld
 
 _NOISE = 0.3
@@ -86,6 +87,31 @@ def _first_of(world: World, planned: Plan | None) -> str:
     return _reply(world, tuple(math.ceil(power * 100.0 - 1e-6) / 100.0 for power in first))
 
 
+def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    """Command what `peak_shaving` does, after what it follows from, as a small model can.
+
+    One line: sun minus load, energy minus reserve, the price and the highest of all. The command of
+    a house follows from too much to be written down; it stands alone.
+    """
+    shown = EnergyWorld.cast(world).shown
+    plant, step = shown.plant, shown.step
+    battery, *others = peak_shaving(plant, step, shown.state)
+    if isinstance(plant, House):
+        return _reply(world, (battery,))
+    # Tenths, rounded towards more stored energy.
+    commands = _reply(world, (math.ceil(battery * 10.0 - 1e-6) / 10.0, *others))
+    sun, load, energy = plant.pv[step], plant.load[step], shown.state[0]
+    steps = [_difference(sun, load)]
+    if plant.up[step]:
+        steps.append(_difference(energy, plant.reserve[step]))
+        steps.append(f"buy {cents(plant.price[step])} of {cents(max(plant.price))}")
+    return f"{', '.join(steps)}\n{commands}"
+
+
+def _difference(one: float, other: float) -> str:
+    return f"{one:g}-{other:g}={round(one - other, 2):g}"
+
+
 def _following(rule: Rule) -> Policy:
     def policy(world: World, turn: Turn, rng: np.random.Generator) -> str:
         shown = EnergyWorld.cast(world).shown
@@ -120,6 +146,7 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
         "hold": _following(hold),
         "self_consumption": _following(self_consumption),
         "time_of_use": _following(time_of_use),
+        "worked": worked,
         "noisy": noisy,
         "lagrangian": lagrangian,
         "mpc": mpc,

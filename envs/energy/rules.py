@@ -62,6 +62,27 @@ def time_of_use(plant: Plant, step: int, state: State) -> Commands:
     return _with_others(plant, step, state, max(wanted, least))
 
 
+def peak_shaving(plant: Plant, step: int, state: State) -> Commands:
+    """Store the sun's surplus, cover deficits at the highest price, recharge below the reserve.
+
+    It asks for no more than this step's conditions and the highest price. Below the reserve it
+    charges at full power, since a reserve that rose may take more than one step. A house is heated
+    as by `time_of_use`.
+    """
+    if isinstance(plant, House):
+        return time_of_use(plant, step, state)
+    missing = _missing(plant, step, state, 1)
+    surplus = plant.pv[step] - plant.load[step]
+    if missing > 0.0:
+        battery = plant.power
+    elif surplus >= 0.0:
+        battery = surplus
+    else:
+        dearest = plant.price[step] == max(plant.price)
+        battery = max(surplus, missing) if dearest else 0.0
+    return _with_others(plant, step, state, battery)
+
+
 def reference(plant: Plant) -> Simulation:
     """Run the safe hold through the plant, from what is shown."""
     commands: list[Commands] = []
