@@ -13,7 +13,7 @@ from tokengym.envs.core.world import World
 from tokengym.envs.energy.grammar import write_commands
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.oracle import UNSAFE, Plan, plan
-from tokengym.envs.energy.outcome import Commands
+from tokengym.envs.energy.outcome import Commands, rounded_down
 from tokengym.envs.energy.prompt import cents
 from tokengym.envs.energy.rules import Rule, hold, peak_shaving, self_consumption, time_of_use
 from tokengym.envs.energy.world import EnergyWorld
@@ -90,22 +90,27 @@ def _first_of(world: World, planned: Plan | None) -> str:
 def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Command what `peak_shaving` does, after what it follows from, as a small model can.
 
-    One line: sun minus load, energy minus reserve, the price and the highest of all. The command of
-    a house follows from too much to be written down; it stands alone.
+    One line: energy, less what leaks, below the reserve, or sun minus load; after a deficit also
+    the price and the highest or, where that is it, energy minus reserve. The command of a house
+    follows from too much to be written down; it stands alone.
     """
     shown = EnergyWorld.cast(world).shown
     plant, step = shown.plant, shown.step
     battery, *others = peak_shaving(plant, step, shown.state)
     if isinstance(plant, House):
         return _reply(world, (battery,))
+    energy = rounded_down(shown.state[0] * (1.0 - plant.leak))
+    reserve, price = plant.reserve[step], plant.price[step]
+    steps = [_difference(plant.pv[step], plant.load[step])]
+    if plant.up[step] and energy < reserve:
+        steps = [f"{energy:g}<{reserve:g}"]
+    elif plant.up[step] and plant.pv[step] < plant.load[step]:
+        dearest = max(plant.price)
+        below = f"{cents(price)} of {cents(dearest)}"
+        steps.append(_difference(energy, reserve) if price == dearest else below)
     # Tenths, rounded towards more stored energy.
-    commands = _reply(world, (math.ceil(battery * 10.0 - 1e-6) / 10.0, *others))
-    sun, load, energy = plant.pv[step], plant.load[step], shown.state[0]
-    steps = [_difference(sun, load)]
-    if plant.up[step]:
-        steps.append(_difference(energy, plant.reserve[step]))
-        steps.append(f"buy {cents(plant.price[step])} of {cents(max(plant.price))}")
-    return f"{', '.join(steps)}\n{commands}"
+    commands = (math.ceil(battery * 10.0 - 1e-6) / 10.0, *others)
+    return f"{', '.join(steps)}\n{_reply(world, commands)}"
 
 
 def _difference(one: float, other: float) -> str:

@@ -14,12 +14,9 @@ from tokengym.envs.registry import baselines, make_world
 
 BASELINES = baselines("energy")
 NUMBER = r"(-?\d+(?:\.\d+)?)"
+UNJOINED = rf"(?<![\d.]){NUMBER}"
 SHOWN = re.compile(
     rf"energy {NUMBER} load {NUMBER} sun {NUMBER} buy {NUMBER}.* (?:keep {NUMBER}|GRID DOWN)"
-)
-STEPS = re.compile(
-    rf"{NUMBER}-{NUMBER}={NUMBER}"
-    rf"(?:, {NUMBER}-{NUMBER}={NUMBER}, buy {NUMBER} of {NUMBER})?\nBATTERY {NUMBER}"
 )
 
 
@@ -31,33 +28,38 @@ def played(level: str, index: int, name: str = "worked") -> Record:
 @given(index=st.integers(0, 2**31), level=st.sampled_from(["small", "two_days", "outages"]))
 def test_who_reads_the_prompt_finds_every_number_of_the_steps(index: int, level: str) -> None:
     record = played(level, index)
-    table = re.findall(r"^\d+ (.+)$", record.turns[0].text, re.MULTILINE)
+    opening = record.turns[0].text
+    table = re.findall(r"^\d+ (.+)$", opening, re.MULTILINE)
     dearest = max(float(row.split()[2]) for row in table if len(row.split()) == 4)
-    (most,) = re.findall(rf"kWh, {NUMBER} kW,", record.turns[0].text)
+    most = float(re.findall(rf"kWh, {NUMBER} kW,", opening)[0])
+    leak = sum(float(share) for share in re.findall(r"leaks (.+)% a step", opening)) / 100.0
     for turn, reply in zip(record.turns, record.replies, strict=False):
-        energy, load, sun, price, keep = SHOWN.findall(turn.text)[-1]
-        surplus = float(sun) - float(load)
-        found = STEPS.fullmatch(reply)
-        assert found is not None
-        assert (float(found[1]), float(found[2])) == (float(sun), float(load))
-        assert float(found[3]) == pytest.approx(surplus)
-        command = float(found[9])
-        if not keep:
-            # In an outage nothing is kept, and the load comes first.
-            assert found[4] is None
-            assert command == pytest.approx(surplus, abs=0.1)
+        shown = SHOWN.findall(turn.text)[-1]
+        energy, load, sun, price, keep = (float(value or "nan") for value in shown)
+        steps, command = reply.split("\nBATTERY ")
+        energy = math.floor(energy * (1.0 - leak) * 100.0 + 1e-6) / 100.0
+        surplus, spare = sun - load, energy - keep
+        written = [float(value) for value in re.findall(UNJOINED, steps)]
+        if spare < 0.0:
+            assert steps == f"{energy:g}<{keep:g}"
+            assert float(command) == pytest.approx(most)
             continue
-        spare = float(energy) - float(keep)
-        assert (float(found[4]), float(found[5])) == (float(energy), float(keep))
-        assert float(found[6]) == pytest.approx(spare)
-        assert (float(found[7]), float(found[8])) == (float(price), dearest)
-        if surplus < 0.0 and float(price) == dearest and spare > 0.2:
-            assert surplus - 1e-9 <= command <= 0.0
-            assert command == pytest.approx(surplus) or -command <= spare
-        elif spare > 0.2:
-            assert command == pytest.approx(max(surplus, 0.0))
-        elif spare < 0.0:
-            assert command == math.ceil(float(most) * 10.0 - 1e-6) / 10.0
+        assert re.sub(UNJOINED, "0", steps).startswith("0-0=0")
+        assert written[:3] == pytest.approx([sun, load, surplus])
+        if math.isnan(keep):
+            # In an outage nothing is kept, and the load comes first.
+            assert len(written) == 3
+            assert float(command) == pytest.approx(surplus, abs=0.1)
+        elif surplus >= 0.0:
+            assert len(written) == 3
+            assert float(command) == pytest.approx(surplus)
+        elif price < dearest:
+            assert steps.endswith(f", {price:g} of {dearest:g}")
+            assert command == "0"
+        else:
+            assert written[3:] == pytest.approx([energy, keep, spare])
+            given = -float(command)
+            assert given == pytest.approx(-surplus) or 0.8 * spare - 0.1 < given <= spare
 
 
 @pytest.mark.parametrize("level", LEVELS)
