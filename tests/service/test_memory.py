@@ -31,12 +31,12 @@ def base_model(model_dir: Path) -> BaseModel:
 
 def test_a_little_memory_is_always_there() -> None:
     little = LEAST_BATCH
-    assert MemoryBudget.of(-5, STEP, STEP) == MemoryBudget(little, little, 2 * little)
+    assert MemoryBudget.of(-5, STEP, STEP) == MemoryBudget(little, 2 * little, 2 * little)
 
 
 def test_all_that_is_free_is_divided() -> None:
-    assert MemoryBudget.of(4 * STEP, 8 * STEP, 8 * STEP) == MemoryBudget(STEP, STEP, 2 * STEP)
-    assert MemoryBudget.of(16 * STEP, STEP, 3 * STEP) == MemoryBudget(STEP, 12 * STEP, 3 * STEP)
+    assert MemoryBudget.of(4 * STEP, 8 * STEP, 8 * STEP) == MemoryBudget(STEP, 2 * STEP, 2 * STEP)
+    assert MemoryBudget.of(16 * STEP, STEP, 3 * STEP) == MemoryBudget(STEP, 13 * STEP, 3 * STEP)
 
 
 def test_what_a_process_holds_at_first_does_not_change_its_batches() -> None:

@@ -50,6 +50,9 @@ class MemoryBudget:
     def of(cls, free: int, batch: int, prefixes: int) -> MemoryBudget:
         """Divide the free memory, at least a little, so that work can be split but not fail.
 
+        What is sampled may take the share of a batch too. Only where both are at work at a time do
+        they take more than is free, by the batch at most.
+
         Args:
             free: bytes.
             batch: bytes that a batch never exceeds.
@@ -58,7 +61,8 @@ class MemoryBudget:
         free = max(4 * LEAST_BATCH, free // STEP * STEP)
         prefixes = min(free // 2, prefixes)
         batch = min((free - prefixes) // 2, batch)
-        return cls(batch, free - prefixes - batch, prefixes)
+        # A client that does not sample while it trains has only one of the two at a time.
+        return cls(batch, free - prefixes, prefixes)
 
 
 def memory_of(device: torch.device) -> int:
