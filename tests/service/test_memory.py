@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
@@ -116,3 +117,36 @@ def test_what_a_batch_keeps_is_foreseen(base_model: BaseModel) -> None:
         assert hidden.requires_grad
     foreseen = sum(forward.size.of(len(branch.tokens), branch.shared) for branch in branches)
     assert 0.7 < sum(kept.values()) / foreseen < 1.2
+
+
+def test_long_sequences_of_one_prompt_stay_together_where_layers_are_computed_again(
+    base_model: BaseModel,
+) -> None:
+    adapters = LoraAdapters(base_model.trained)
+    adapters.create("again", LoraSpec(8, seed=1))
+    ample = packed_forward(base_model.trained, base_model.device, share=True)
+    generator = np.random.default_rng(0)
+    prompt = generator.integers(0, VOCABULARY, 120)
+    sequences = [
+        np.append(prompt, generator.integers(0, VOCABULARY, 20)).astype(np.int32) for _ in range(5)
+    ]
+    positions = 120 + 5 * 20
+    small = dataclasses.replace(ample, memory=ample.size.of(140) - 1)
+    assert ample.recomputed.of(positions) < small.memory
+    gradients: list[list[torch.Tensor]] = []
+    for forward in (ample, small):
+        (branches,) = forward.plan(sequences)
+        assert sum(len(branch.tokens) - branch.shared for branch in branches) == positions
+        with forward.running(branches) as (_, hidden):
+            hidden.square().sum().backward()
+        gradients.append([])
+        for parameter in adapters.parameters("again").values():
+            if parameter.grad is not None:
+                gradients[-1].append(parameter.grad)
+                parameter.grad = None
+    assert gradients[0]
+    for whole, again in zip(*gradients, strict=True):
+        torch.testing.assert_close(again, whole)
+    with torch.no_grad():
+        # Without a backward pass nothing is kept, and each batch fits as it is.
+        assert len(small.plan(sequences)) == 5

@@ -43,6 +43,7 @@ class PackedForward:
         device: where it lives.
         share: whether common prefixes are computed once.
         size: what a sequence keeps for the backward pass.
+        recomputed: what it keeps where layers are computed again.
         memory: bytes that the activations of one batch may take.
         max_logits: positions whose logits are computed at once.
     """
@@ -51,25 +52,33 @@ class PackedForward:
     device: torch.device
     share: bool
     size: ActivationSize
+    recomputed: ActivationSize
     memory: int
     max_logits: int
 
-    def plan(self, sequences: Sequence[Tokens]) -> Iterator[list[Branch]]:
-        """Yield `sequences` in batches that fit into the memory."""
+    def plan(self, sequences: Sequence[Tokens]) -> list[list[Branch]]:
+        """Return `sequences` in batches that fit into the memory.
+
+        For a backward pass these are the batches that take the least work. Where layers are
+        computed again more sequences fit into one, so that more of what they share is shared.
+        """
         plan = plan_shared if self.share else plan_padded
-        return plan(sequences, self.size, self.memory)
+        batches = list(plan(sequences, self.size, self.memory))
+        if not torch.is_grad_enabled():
+            return batches
+        larger = list(plan(sequences, self.recomputed, self.memory))
+        return min(batches, larger, key=lambda plan: sum(map(self._work, plan)))
 
     @contextmanager
     def running(self, branches: list[Branch]) -> Iterator[tuple[PackedBatch, torch.Tensor]]:
         """Run one batch; yields it with the hidden states [N, hidden] of its positions.
 
-        A backward pass has to be within the block. One sequence that exceeds the memory alone
-        keeps only what goes into each layer, and the backward pass computes the rest again.
+        A backward pass has to be within the block. A batch that exceeds the memory keeps only what
+        goes into each layer, and the backward pass computes the rest again.
         """
         batch = (pack if self.share else pad)(branches, self.device)
-        kept = sum(self.size.of(len(branch.tokens), branch.shared) for branch in branches)
         with ExitStack() as stack:
-            if kept > self.memory and torch.is_grad_enabled():
+            if self._exceeds_memory(branches) and torch.is_grad_enabled():
                 stack.enter_context(recomputing(self.model))
             if batch.blocks is None:
                 layers = self.model.base_model
@@ -79,6 +88,14 @@ class PackedForward:
                 stack.enter_context(attending(self.model, state))
                 hidden = hidden_states(self.model, batch.input_ids, batch.position_ids)
             yield batch, hidden.flatten(0, 1)
+
+    def _exceeds_memory(self, branches: list[Branch]) -> bool:
+        return self.memory < sum(self.size.of(len(one.tokens), one.shared) for one in branches)
+
+    def _work(self, branches: list[Branch]) -> int:
+        """Return how often a position is computed: forwards, backwards twice, and maybe again."""
+        positions = sum(len(one.tokens) - one.shared for one in branches)
+        return positions * (4 if self._exceeds_memory(branches) else 3)
 
     def logits(
         self, hidden: torch.Tensor, nodes: NDArray[np.int64]
@@ -103,12 +120,19 @@ def packed_forward(
     Without a limit they are as large as suits the device.
     """
     pieces = pieces_for(device)
-    vocabulary = int(model.get_input_embeddings().weight.shape[0])
+    vocabulary, width = map(int, model.get_input_embeddings().weight.shape)
+    layers = int(model.config.get_text_config().num_hidden_layers)
+    size = ActivationSize(activation_bytes(model), attention_bytes(model), pieces.queries)
+    inputs = layers * width * int(model.dtype.itemsize)
     return PackedForward(
         model=model,
         device=device,
         share=share,
-        size=ActivationSize(activation_bytes(model), attention_bytes(model), pieces.queries),
+        size=size,
+        # What goes into each layer, and what one of them keeps.
+        recomputed=ActivationSize(
+            inputs + size.per_position // layers, size.per_pair // layers, size.queries
+        ),
         memory=pieces.batch if memory is None else memory,
         max_logits=max(1, pieces.logits // (4 * vocabulary)),
     )
