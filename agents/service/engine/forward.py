@@ -67,7 +67,7 @@ class PackedForward:
         if not torch.is_grad_enabled():
             return batches
         larger = list(plan(sequences, self.recomputed, self.memory))
-        return min(batches, larger, key=lambda plan: sum(map(self._work, plan)))
+        return min(batches, larger, key=lambda found: sum(map(self._work, found)))
 
     @contextmanager
     def running(self, branches: list[Branch]) -> Iterator[tuple[PackedBatch, torch.Tensor]]:
