@@ -14,7 +14,7 @@ from tokengym.agents.training.opponents import Opponents, SavedModel, names, sam
 from tokengym.agents.training.run import Weights
 
 # A service of one's own then has room for what they have read and written: no turn is read again.
-_EPISODES_AT_ONCE = 32
+_EPISODES_AT_ONCE = 24
 _HOSTED_EPISODES_AT_ONCE = 256
 
 

@@ -26,8 +26,8 @@ LEAST_BATCH = 1 << 26
 STEP = 1 << 28
 DEFAULT_MEMORY = 4 << 30
 # The share of the free memory that is divided. The rest goes to what is not counted: gradients on
-# their way, buffers being replaced, adapters and their optimizers, and what the C library keeps.
-DIVIDED = 2 / 3
+# their way, buffers being replaced, adapters and their optimizers, and gaps in the heap.
+DIVIDED = 1 / 2
 # What the episodes of a step of training may come to. More would be of weights of the past.
 PREFIX_TOKENS = 1 << 16
 
