@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from tokengym.agents.memory import keep_freed_memory, use_one_heap
+from tokengym.agents.memory import use_one_heap
 from tokengym.agents.service.config import (
     GIBIBYTE,
     KEY_VARIABLE,
@@ -110,7 +110,6 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ.setdefault(name, value)
 
     use_one_heap()
-    keep_freed_memory()
     key = os.environ.get(KEY_VARIABLE)
     try:
         for model in options.model:

@@ -36,33 +36,3 @@ def test_threads_of_a_command_share_one_heap(setting: str, one: bool) -> None:
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
     )
     assert (ran.stdout.count("<heap nr=") == 1) is one, ran.stdout
-
-
-FAULTS = """
-import ctypes, resource
-from tokengym.agents.memory import keep_freed_memory
-
-library = ctypes.CDLL(None)
-library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
-library.free.argtypes = [ctypes.c_void_p]
-{setting}
-size = 100_000_000
-for _ in range(2):
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    block = library.malloc(size)
-    ctypes.memset(block, 1, size)
-    library.free(block)
-    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-print(faults)
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the setting is glibc's")
-@pytest.mark.parametrize(("setting", "kept"), [("keep_freed_memory()", True), ("", False)])
-def test_freed_memory_is_used_again_without_faults(setting: str, kept: bool) -> None:
-    code = FAULTS.format(setting=setting)
-    ran = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
-    )
-    # With huge pages a hundred megabytes take 50 faults, without them 25,000.
-    assert (int(ran.stdout) < 20) is kept, ran.stdout
