@@ -1,6 +1,5 @@
 """Scripted policies. All but the oracle use only what the Turns have shown."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -13,7 +12,7 @@ from tokengym.envs.core.world import World
 from tokengym.envs.energy.grammar import write_commands
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.oracle import UNSAFE, Plan, plan
-from tokengym.envs.energy.outcome import Commands, rounded_down
+from tokengym.envs.energy.outcome import Commands, rounded_down, rounded_up
 from tokengym.envs.energy.prompt import cents
 from tokengym.envs.energy.rules import Rule, hold, peak_shaving, self_consumption, time_of_use
 from tokengym.envs.energy.world import EnergyWorld
@@ -84,7 +83,7 @@ def _first_of(world: World, planned: Plan | None) -> str:
         return _reply(world, hold(shown.plant, shown.step, shown.state))
     # Hundredths, rounded towards more stored energy: what is shown is rounded down.
     first = planned.commands[0]
-    return _reply(world, tuple(math.ceil(power * 100.0 - 1e-6) / 100.0 for power in first))
+    return _reply(world, tuple(map(rounded_up, first)))
 
 
 def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -100,17 +99,19 @@ def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
     if isinstance(plant, House):
         return _reply(world, (battery,))
     energy = rounded_down(shown.state[0] * (1.0 - plant.leak))
-    reserve, price = plant.reserve[step], plant.price[step]
-    steps = [_difference(plant.pv[step], plant.load[step])]
-    if plant.up[step] and energy < reserve:
-        steps = [f"{energy:g}<{reserve:g}"]
-    elif plant.up[step] and plant.pv[step] < plant.load[step]:
-        dearest = max(plant.price)
-        below = f"{cents(price)} of {cents(dearest)}"
-        steps.append(_difference(energy, reserve) if price == dearest else below)
+    reserve, price, dearest = plant.reserve[step], plant.price[step], max(plant.price)
+    sun, load, up = plant.pv[step], plant.load[step], plant.up[step]
+    if up and energy < reserve:
+        steps = f"{energy:g}<{reserve:g}"
+    else:
+        steps = _difference(sun, load)
+        if up and sun < load and price == dearest:
+            steps += f", {_difference(energy, reserve)}"
+        elif up and sun < load:
+            steps += f", {cents(price)} of {cents(dearest)}"
     # Tenths, rounded towards more stored energy.
-    commands = (math.ceil(battery * 10.0 - 1e-6) / 10.0, *others)
-    return f"{', '.join(steps)}\n{_reply(world, commands)}"
+    commands = (rounded_up(battery, decimals=1), *others)
+    return f"{steps}\n{_reply(world, commands)}"
 
 
 def _difference(one: float, other: float) -> str:

@@ -40,9 +40,10 @@ def rounded_down(value: float) -> float:
     return math.floor(value * 100.0 + 1e-6) / 100.0
 
 
-def rounded_up(value: float) -> float:
-    """Return `value` in hundredths, rounded up (sparing numbers that miss one by rounding)."""
-    return math.ceil(value * 100.0 - 1e-6) / 100.0
+def rounded_up(value: float, decimals: int = 2) -> float:
+    """Return `value` rounded up to so many decimals (sparing numbers that miss by rounding)."""
+    scale = 10.0**decimals
+    return math.ceil(value * scale - 1e-6) / scale
 
 
 def latest(

@@ -50,8 +50,8 @@ class MemoryBudget:
     def of(cls, free: int, batch: int, prefixes: int) -> MemoryBudget:
         """Divide the free memory, at least a little, so that work can be split but not fail.
 
-        What is sampled may take the share of a batch too. Only where both are at work at a time do
-        they take more than is free, by the batch at most.
+        Sampling may use a batch's share as well: a client that does not sample while it trains has
+        one of the two at a time. One that does exceeds what is free by a batch at most.
 
         Args:
             free: bytes.
@@ -61,7 +61,6 @@ class MemoryBudget:
         free = max(4 * LEAST_BATCH, free // STEP * STEP)
         prefixes = min(free // 2, prefixes)
         batch = min((free - prefixes) // 2, batch)
-        # A client that does not sample while it trains has only one of the two at a time.
         return cls(batch, free - prefixes, prefixes)
 
 
