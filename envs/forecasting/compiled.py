@@ -53,12 +53,12 @@ def compile_task(task: Task, score: str, label: str, prompt: str) -> CompiledTas
 
 def _texts(asked: tuple[Question, ...], task: Task, score: str, prompt: str) -> list[str]:
     """Return the text of each turn."""
-    rng = generator("forecasting example", task.fingerprint)
     first, *later = asked
     if prompt == "terse":
+        rng = generator("forecasting example", task.fingerprint)
         opening = terse.opening(first, score=score, rng=rng)
         return [opening, *map(terse.follow_up, later)]
-    opening = full.opening(first, turns=len(asked), score=score, rng=rng)
+    opening = full.opening(first, turns=len(asked), score=score)
     return [opening, *map(full.follow_up, later)]
 
 

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-import numpy as np
-
-from tokengym.envs.forecasting.grammar import LETTERS, write_forecast
+from tokengym.envs.forecasting.grammar import LETTERS
 from tokengym.envs.forecasting.question import Question
 from tokengym.rewards.scoring import LOG_FLOOR, ORDERED_SCORES
 
@@ -31,16 +29,17 @@ _SCORES: Mapping[str, str] = MappingProxyType(
     }
 )
 _COUNTS = {1: "once", 2: "twice"}
+# Described, not shown: a model that learns from rewards alone copies a number it is shown.
+_NUMBER = "<number from 0 to 1, three decimals>"
 
 
-def opening(question: Question, *, turns: int, score: str, rng: np.random.Generator) -> str:
+def opening(question: Question, *, turns: int, score: str) -> str:
     """Return the first text: the task, the question, the form of the answer.
 
     Args:
         question: the first question.
         turns: number of turns.
         score: name of the score.
-        rng: draws the numbers of the examples, which say nothing about the answer.
     """
     error = "the squared error of your probability"
     if question.options:
@@ -54,7 +53,7 @@ def opening(question: Question, *, turns: int, score: str, rng: np.random.Genera
     return (
         f"You are a forecaster. {_instruction(question)} {_SCORES[shown].format(error)}; honest "
         f"probabilities score best, a reply in another form almost nothing. {replies}.\n\n"
-        f"{question.text}\n\n{_form(question.options, rng)}"
+        f"{question.text}\n\nReply with one line:\n{_form(question.options)}"
     )
 
 
@@ -62,16 +61,6 @@ def follow_up(question: Question) -> str:
     """Return the text of a later turn: news or another question, and the request to forecast."""
     again = "" if question.event is not None else " Forecast again."
     return f"{question.text}{again} {_instruction(question)}"
-
-
-def example(options: int, rng: np.random.Generator) -> str:
-    """Return a well-formed answer with made-up numbers.
-
-    Args:
-        options: number of outcomes; 0 means yes/no.
-        rng: draws the numbers, uniform over all forecasts.
-    """
-    return write_forecast(tuple(rng.dirichlet([1.0] * (options or 2)).tolist()), options)
 
 
 def _instruction(question: Question) -> str:
@@ -87,9 +76,7 @@ def _instruction(question: Question) -> str:
     )
 
 
-def _form(options: int, rng: np.random.Generator) -> str:
-    numbers = "numbers" if options else "number"
-    return (
-        f"Reply with one line. The form, with made-up numbers:\n{example(options, rng)}\n"
-        f"{example(options, rng)}\nReply with one line like these, with your own {numbers}."
-    )
+def _form(options: int) -> str:
+    if not options:
+        return f"Probability: {_NUMBER}"
+    return "Probabilities: " + ", ".join(f"{letter} {_NUMBER}" for letter in LETTERS[:options])

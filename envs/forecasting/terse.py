@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tokengym.envs.forecasting.prompt import example
+from tokengym.envs.forecasting.grammar import write_forecast
 from tokengym.envs.forecasting.question import Question
 from tokengym.rewards.scoring import LOG_FLOOR, ORDERED_SCORES
 
@@ -21,7 +21,7 @@ def opening(question: Question, *, score: str, rng: np.random.Generator) -> str:
     if question.ordered and score in ORDERED_SCORES:
         asked += " They are in order: near misses cost less."
     clipped = f" Less than {LOG_FLOOR:g} counts as {LOG_FLOOR:g}." if score == "log" else ""
-    form = f"End with one line of three decimals like\n{example(question.options, rng)}"
+    form = f"End with one line of three decimals like\n{_example(question.options, rng)}"
     return f"{asked}{clipped} {form}\n\n{question.text}"
 
 
@@ -30,3 +30,8 @@ def follow_up(question: Question) -> str:
     if question.event is not None:
         return f"{question.text} In the same form."
     return f"{question.text} Forecast again, in the same form."
+
+
+def _example(options: int, rng: np.random.Generator) -> str:
+    """Return a well-formed answer; its numbers are uniform over all forecasts."""
+    return write_forecast(tuple(rng.dirichlet([1.0] * (options or 2)).tolist()), options)

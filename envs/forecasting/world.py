@@ -52,8 +52,7 @@ class ForecastWorld(World[CompiledTask]):
         same facts, one a turn, and reports how far the answers are from fitting together.
 
     Observation:
-        The first turn states the form of the answer, with made-up numbers, and the question; a
-        second one brings news.
+        The first turn states the form of the answer and the question; a second one brings news.
 
     Action:
         Any text. Its last line `Probability: 0.137` counts, or of a question with several outcomes
