@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from tokengym.agents.training.monitor import StepRow
 
@@ -67,38 +68,54 @@ _CAUSES = (
 )
 
 
-def find_collapse(rows: Sequence[StepRow], patience: int) -> Collapse | None:
+def find_collapse(
+    rows: Sequence[StepRow], patience: int, blind: float | None = None
+) -> Collapse | None:
     """Return the collapse that the last `patience` steps show, or `None`.
 
     A step is without signal if the returns of all its groups tie; if most do and most replies
-    suffer from one known cause; or if the policy gives one reply to everything.
+    suffer from one known cause; or if the policy gives one reply to everything. It is a collapse
+    as well if most groups of these steps tie and they earn less than a policy that ignores the
+    Task: near the optimum groups tie too, but not there.
 
     Args:
         rows: completed steps, in order.
         patience: steps in a row; with 0 nothing is a collapse.
+        blind: return of the best policy that ignores the Task; `None` if it cannot be compared.
     """
     last = rows[-patience:] if patience else []
-    if len(last) < max(patience, 1) or not all(map(_without_signal, last)):
+    if len(last) < max(patience, 1):
         return None
-    since = rows[-1].step
-    for row in reversed(rows):
+    dead, earned = fmean(row.dead_share for row in last), fmean(row.reward for row in last)
+    silent = all(map(_without_signal, last))
+    if not silent and (blind is None or dead < _MOSTLY or earned >= blind):
+        return None
+    since = last[0].step
+    for row in reversed(rows[:-patience]):
         if not _without_signal(row):
             break
         since = row.step
     newest = rows[-1]
-    ties = f"{newest.dead_share:.0%} of the groups tie"
     cause = _cause(newest)
-    if cause is None:
+    if cause is not None:
+        reason = cause.reason.format(f"{cause.share(newest):.0%}")
+        shown = newest.commonest if cause is _CAUSES[-1] or newest.one_reply else ""
+        quoted = f" ({shown!r})" if shown else ""
+        ties = f"{newest.dead_share:.0%} of the groups tie"
+        return Collapse(since, f"{reason}{quoted}; {ties}", cause.advice)
+    if silent:
         return Collapse(
             since,
-            f"{ties}: there is no gradient left",
+            f"{newest.dead_share:.0%} of the groups tie: there is no gradient left",
             "if the return is not good yet: a larger --group-size, --filter resample, a lower "
             "--learning-rate or a higher --temperature",
         )
-    reason = cause.reason.format(f"{cause.share(newest):.0%}")
-    shown = newest.commonest if cause is _CAUSES[-1] or newest.one_reply else ""
-    said = f" ({shown!r})" if shown else ""
-    return Collapse(since, f"{reason}{said}; {ties}", cause.advice)
+    return Collapse(
+        since,
+        f"{dead:.0%} of the groups tie, and their return ({earned:.3f}) is below that of the best "
+        f"policy that ignores the Task ({blind:.3f})",
+        "a lower --learning-rate, --kl to stay near the start, or a higher --temperature",
+    )
 
 
 def _without_signal(row: StepRow) -> bool:

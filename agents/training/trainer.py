@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import chz
@@ -212,6 +213,7 @@ async def _watch(
 ) -> Collapse | None:
     log = run.step_log()
     log.poll()
+    blind = _blind_return(job, run)
     events = TensorBoardLog.open(run.folder / "tensorboard") if job.config.tensorboard else None
     with (
         progress.steps(job.config.steps, log.rows) as bar,
@@ -229,9 +231,17 @@ async def _watch(
                 return None
             # A teacher tells rollouts apart whose returns tie.
             patience = 0 if job.teacher else job.config.patience
-            collapse = find_collapse(log.rows, patience)
+            collapse = find_collapse(log.rows, patience, blind)
             if collapse is not None:
                 return collapse
+
+
+def _blind_return(job: Job, run: Run) -> float | None:
+    """Return what the best blind policy earns; `None` where training Tasks are of other kinds."""
+    found = list(run.references.values())
+    if len(found) != 1 or job.curriculum:
+        return None
+    return fmean(found[0].yardstick.blind_T)
 
 
 async def _cancelled(training: "asyncio.Future[None]") -> None:

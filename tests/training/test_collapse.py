@@ -88,6 +88,25 @@ def test_a_policy_that_ties_often_and_suffers_from_nothing_goes_on() -> None:
     assert find_collapse([row(step, 0.9) for step in range(9)], PATIENCE) is None
 
 
+def test_ties_below_the_best_blind_policy_are_a_collapse() -> None:
+    """SmolLM2 in disruption, seed 1: its claims differ, and it gives one label to every paper."""
+    dead = (0.0, 0.0, 0.25, 0.62, 0.62, 0.38, 0.75, 0.88, 1.0, 0.75, 0.88)
+    rewards = (0.36, 0.08, 0.33, 0.52, 0.65, 0.54, 0.28, 0.23, -0.05, 0.84, 0.29)
+    rows = [
+        row(step, share)._replace(reward=reward)
+        for step, (share, reward) in enumerate(zip(dead, rewards, strict=True))
+    ]
+    assert find_collapse(rows[:-1], PATIENCE, 0.534) is None
+    found = find_collapse(rows, PATIENCE, 0.534)
+    assert found is not None
+    assert found.since == 6
+    assert "85% of the groups tie" in found.reason
+    assert "(0.534)" in found.reason
+    assert "--kl" in found.advice
+    assert find_collapse(rows, PATIENCE) is None
+    assert find_collapse(rows, PATIENCE, 0.3) is None
+
+
 def test_one_reply_on_one_task_is_no_collapse() -> None:
     alone = ReplyStatistics(8, 1, "DONE", 1.0, 1)
     rows = [row(step)._replace(replies=alone) for step in range(9)]
