@@ -71,7 +71,7 @@ class ServiceConfig:
     max_body_bytes: int = 64 * MEBIBYTE
     max_queued_samples: int = 8192
     resident_adapters: int = 8
-    spilled_adapters: int = 256
+    spilled_adapters: int = 24
 
     def __post_init__(self) -> None:
         """Check every option."""
