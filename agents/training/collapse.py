@@ -7,7 +7,7 @@ from statistics import fmean
 from tokengym.agents.training.monitor import StepRow
 
 _MOSTLY = 0.8
-"""Share of groups that tie from which a step with a known cause has nothing to learn from."""
+"""Share of groups that tie from which steps with a known cause, or a low return, teach nothing."""
 _CAUSE = 0.5
 """Share of replies from which what ails them is the cause."""
 
@@ -87,8 +87,8 @@ def find_collapse(
     if len(last) < max(patience, 1):
         return None
     dead, earned = fmean(row.dead_share for row in last), fmean(row.reward for row in last)
-    silent = all(map(_without_signal, last))
-    if not silent and (blind is None or dead < _MOSTLY or earned >= blind):
+    signal = not all(map(_without_signal, last))
+    if signal and (blind is None or dead < _MOSTLY or earned >= blind):
         return None
     since = last[0].step
     for row in reversed(rows[:-patience]):
@@ -97,16 +97,16 @@ def find_collapse(
         since = row.step
     newest = rows[-1]
     cause = _cause(newest)
+    ties = f"{newest.dead_share:.0%} of the groups tie"
     if cause is not None:
         reason = cause.reason.format(f"{cause.share(newest):.0%}")
         shown = newest.commonest if cause is _CAUSES[-1] or newest.one_reply else ""
         quoted = f" ({shown!r})" if shown else ""
-        ties = f"{newest.dead_share:.0%} of the groups tie"
         return Collapse(since, f"{reason}{quoted}; {ties}", cause.advice)
-    if silent:
+    if not signal:
         return Collapse(
             since,
-            f"{newest.dead_share:.0%} of the groups tie: there is no gradient left",
+            f"{ties}: there is no gradient left",
             "if the return is not good yet: a larger --group-size, --filter resample, a lower "
             "--learning-rate or a higher --temperature",
         )

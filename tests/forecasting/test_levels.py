@@ -49,7 +49,7 @@ def test_no_rule_of_thumb_closes_60_percent_of_the_way_at_the_expert_level() -> 
 
 
 def copy_example(_world: World, turn: Turn, _rng: np.random.Generator) -> str:
-    """Repeat the example of a terse prompt."""
+    """Repeat the example of a terse prompt, if this turn shows it."""
     found = re.search(r"^(?:Probability|Probabilities): .*\d$", turn.text, re.MULTILINE)
     return found[0] if found else ""
 
