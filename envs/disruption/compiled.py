@@ -15,7 +15,7 @@ from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import Probabilities, posterior
 from tokengym.envs.disruption.prompt import FULL
 from tokengym.envs.disruption.terse import TERSE
-from tokengym.envs.disruption.texts import Case, Writer, made_up
+from tokengym.envs.disruption.texts import Case, Writer
 
 WRITERS: Mapping[str, Writer] = MappingProxyType({"full": FULL, "terse": TERSE})
 """How texts are written, by the option `prompt`."""
@@ -84,7 +84,7 @@ def compile_task(
     own = posteriors
     if known and evidence.private:
         own = [posterior(evidence, target) for target in targets]
-    case = Case(evidence, targets, debated, aim, *made_up(targets, task.fingerprint))
+    case = Case(evidence, targets, debated, aim, task.fingerprint)
     return CompiledTask(
         evidence,
         case,

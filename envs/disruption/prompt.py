@@ -32,6 +32,10 @@ _NOVELTY = (
     "is atypical."
 )
 
+# Described, not shown: a model that learns from rewards alone copies an answer it is shown.
+_WORD = "<word>"
+_NUMBER = "<number, two decimals>"
+
 
 def _opening(case: Case) -> str:
     words = _spelled([_either(LABELS[target]) for target in case.targets])
@@ -54,9 +58,9 @@ def _opening(case: Case) -> str:
         *_course(case),
         _score(case),
         "",
-        "Reply with two lines, and claims if you like. The two lines have this form, here with "
-        f"made-up words and numbers:\n{case.answer}",
-        "Reply with lines like these, with your own words and numbers.",
+        "Reply with two lines, and claims if you like:",
+        f"LABEL {' '.join([_WORD] * len(case.targets))}",
+        f"P {' '.join([_NUMBER] * sum(len(LABELS[target]) for target in case.targets))}",
     ]
     return "\n".join(lines)
 
@@ -86,8 +90,7 @@ def _challenge(case: Case, answer: Answer) -> str:
         f"{debate.CHALLENGER_FALSE_CLAIM_COST:g}{hidden}. A reply in another form costs up to "
         f"{FORM_SHARE:g} and only asks whether the predictor is sure.",
         "",
-        f"The first line has this form, here with a made-up word:\n{case.argument}",
-        "Reply with a line like this, with your own word, and claims if you like.",
+        f"Reply with one line, and claims if you like:\nARGUE {_WORD}",
     ]
     return "\n".join(lines)
 

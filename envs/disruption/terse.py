@@ -1,5 +1,8 @@
 """Short texts, for tiny models trained on them."""
 
+import numpy as np
+
+from tokengym.envs.core.seeding import generator
 from tokengym.envs.disruption.evidence import Evidence
 from tokengym.envs.disruption.grammar import NO_LABEL, Answer, Argument
 from tokengym.envs.disruption.labels import LABELS
@@ -27,7 +30,7 @@ def _opening(case: Case) -> str:
         lines += [_CITERS_RULE, _DISRUPTION[case.evidence.rule]]
     if "novelty" in case.targets:
         lines.append(_NOVELTY)
-    lines.append(f"Answer in lines, P for {order}, like\n{case.answer}")
+    lines.append(f"Answer in lines, P for {order}, like\n{_made_up(case)[0]}")
     lines.append(f"then up to 3 true claims: {_claims(case.evidence)}")
     if case.debated:
         knows = " that knows the first year" if case.evidence.private else ""
@@ -42,7 +45,7 @@ def _challenge(case: Case, answer: Answer) -> str:
             *(["The predictor was not shown the first year."] if case.evidence.private else []),
             f"A predictor answered:\n{answer.write(case.targets)}",
             "Argue for another label; a false claim costs you. Answer in lines, like",
-            case.argument,
+            _made_up(case)[1],
             f"(or {NO_LABEL}), then up to 2 claims: {_claims(case.evidence.known)}",
         ]
     )
@@ -60,6 +63,27 @@ def _rejoinder(case: Case, argument: Argument) -> str:
 def _claims(evidence: Evidence) -> str:
     quote = 'QUOTE "up to 8 words"'
     return f"CLAIM name >= number (or <=, =), {quote}" if evidence.facts else quote
+
+
+def _made_up(case: Case) -> tuple[str, str]:
+    """Return an answer and an argument that differ from Task to Task and ignore the paper."""
+    rng = generator("disruption example", case.fingerprint)
+    words, numbers = [], []
+    for target in case.targets:
+        place = int(rng.integers(3))
+        words.append(LABELS[target][place])
+        numbers += _tenths(rng, place)
+    label = LABELS[case.targets[0]][int(rng.integers(3))]
+    return f"LABEL {' '.join(words)}\nP {' '.join(numbers)}", f"ARGUE {label}"
+
+
+def _tenths(rng: np.random.Generator, place: int) -> list[str]:
+    """Draw three probabilities in tenths, the largest at `place`."""
+    most = int(rng.integers(5, 9))
+    second = int(rng.integers(1, 10 - most))
+    others = [second, 10 - most - second]
+    shares = [most if k == place else others.pop() for k in range(3)]
+    return [f"0.{share}" for share in shares]
 
 
 TERSE = Writer(_opening, _challenge, _rejoinder)

@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from tokengym.envs.energy.grammar import write_commands
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import GENSET_LEAST, GENSET_MOST, LOST_LOAD, Microgrid
 from tokengym.envs.energy.outcome import Commands, State
@@ -19,8 +16,8 @@ from tokengym.envs.energy.prompt import (
 )
 
 _NAMES = {"BATTERY": "battery", "GENSET": "genset", "EV": "car", "HEAT": "heat pump"}
-_MADE_UP = {"BATTERY": (-5.0, 5.0), "GENSET": (0.0, 4.0), "EV": (0.0, 4.0), "HEAT": (0.0, 4.0)}
-"""Powers in kW that examples are drawn from, whatever the plant."""
+# Described, not shown: a model that learns from rewards alone copies a number it is shown.
+_NUMBER = "<power in kW, up to two decimals>"
 
 
 class FullPrompt(Prompt):
@@ -84,22 +81,12 @@ class FullPrompt(Prompt):
         plant = self._plant
         return self._microgrid(plant) if isinstance(plant, Microgrid) else self._house(plant)
 
-    def _write_form(self, rng: np.random.Generator) -> str:
+    def _write_form(self) -> str:
         devices = self._plant.devices
-        made_up = [
-            tuple(round(rng.uniform(*_MADE_UP[device]), 1) for device in devices) for _ in range(2)
-        ]
+        lines = "\n".join(f"{device} {_NUMBER}" for device in devices)
         if len(devices) == 1:
-            lines = "\n".join(write_commands(powers, devices) for powers in made_up)
-            return (
-                f"Reply with one line. The form, with made-up numbers:\n{lines}\n"
-                "Reply with one line like these, with your own number."
-            )
-        return (
-            "Reply with one line for each device; a device without a line is off. The form, with "
-            f"made-up numbers:\n{write_commands(made_up[0], devices)}\n"
-            "Reply with lines like these, with your own numbers."
-        )
+            return f"\n\nReply with one line:\n{lines}"
+        return "\n\nReply with one line for each device; a device without a line is off:\n" + lines
 
     def _write_conditions(self, step: int) -> tuple[str, str]:
         plant, time = self._plant, self._time(step)

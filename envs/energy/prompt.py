@@ -4,10 +4,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-import numpy as np
-
 from tokengym.envs.core.grammar import complaint
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.energy.grammar import expected
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
@@ -26,14 +23,11 @@ class Prompt(ABC):
         self._plant = plant
         self._labels = hour_labels(plant)
         self._rules = self._write_rules()
-        # Made-up numbers depend on what is shown alone: they reveal nothing about the future.
-        self._form = self._write_form(generator("energy example", self._rules))
         self._conditions = tuple(self._write_conditions(step) for step in range(plant.steps))
 
     def opening(self, seen: State) -> str:
         """Return the text of the first Turn, on a state as shown."""
-        form = f"\n\n{self._form}" if self._form else ""
-        return f"{self._rules}\n{self._now(0, seen)}{form}"
+        return f"{self._rules}\n{self._now(0, seen)}{self._write_form()}"
 
     def turn(self, step: int, seen: State) -> str:
         """Return the text on a later step to be commanded, on a state as shown."""
@@ -59,13 +53,9 @@ class Prompt(ABC):
     def _write_rules(self) -> str:
         """Write the rules, the constants and the table of forecasts."""
 
-    @abstractmethod
-    def _write_form(self, rng: np.random.Generator) -> str:
-        """Write the form of a reply, at the end; empty where the rules include it.
-
-        Args:
-            rng: draws the made-up numbers of examples.
-        """
+    def _write_form(self) -> str:
+        """Write the form of a reply, at the end; empty where the rules include it."""
+        return ""
 
     @abstractmethod
     def _write_conditions(self, step: int) -> tuple[str, str]:

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import GENSET_LEAST, GENSET_MOST, LOST_LOAD, Microgrid
 from tokengym.envs.energy.outcome import Commands, State
@@ -47,9 +45,6 @@ class TersePrompt(Prompt):
     def _write_rules(self) -> str:
         plant = self._plant
         return self._microgrid(plant) if isinstance(plant, Microgrid) else self._house(plant)
-
-    def _write_form(self, rng: np.random.Generator) -> str:
-        return ""
 
     def _write_conditions(self, step: int) -> tuple[str, str]:
         plant, label = self._plant, self._labels[step]

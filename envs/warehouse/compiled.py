@@ -315,5 +315,5 @@ def compile_task(task: Task, prompt: str, replies: int) -> CompiledTask:
     Raises:
         TaskError, LookupError, TypeError, ValueError, AttributeError: if the Task is damaged.
     """
-    written = FullPrompt(task.fingerprint) if prompt == "full" else TersePrompt(task.fingerprint)
+    written = FullPrompt() if prompt == "full" else TersePrompt(task.fingerprint)
     return MODES[task.instance["mode"]].of(task.instance, task.answer, written, replies)

@@ -5,7 +5,6 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.days import Shop
 from tokengym.envs.warehouse.inventory import Inventory, Item
@@ -191,39 +190,3 @@ def map_text(layout: Layout) -> str:
 def pending_text(supply: Supply) -> str:
     """Write the units ordered that have not arrived: `100 of period 3, 90 of period 4`."""
     return ", ".join(f"{units} of period {at + 1}" for at, units in supply.pending.items())
-
-
-class Examples:
-    """Made-up replies, different for every Task, with names that the Task does not have.
-
-    Args:
-        seed: the Task's fingerprint.
-    """
-
-    def __init__(self, seed: str) -> None:
-        self._rng = generator("tokengym/Warehouse", "examples", seed)
-
-    def trip(self, site: Site, *, route: bool) -> str:
-        """Return a trip of orders and slots that do not exist."""
-        count = int(self._rng.integers(1, 4))
-        orders = [f"O{n}" for n in self._rng.choice(np.arange(40, 100), count, replace=False)]
-        if not route:
-            return f"TRIP {','.join(orders)}"
-        slots: list[str] = []
-        while len(slots) < count:
-            slot = f"A{self._rng.integers(4, 100)}-{self._rng.integers(0, 100)}"
-            if slot not in site.walks.number:
-                slots.append(slot)
-        return f"TRIP {','.join(orders)}: {', '.join(slots)}"
-
-    def wait(self) -> str:
-        """Return a wait."""
-        return f"WAIT {self._rng.integers(1, 30)}"
-
-    def quote(self) -> str:
-        """Return a price that no customer pays."""
-        return f"QUOTE {self._rng.integers(500, 1000)}"
-
-    def reorder(self) -> str:
-        """Return a reorder of an item that does not exist."""
-        return f"REORDER S{self._rng.integers(20, 100)} {self._rng.integers(1, 30)}"

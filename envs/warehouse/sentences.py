@@ -8,7 +8,6 @@ from tokengym.envs.warehouse.lease import MOST_PRICE, Kind, LeaseModel
 from tokengym.envs.warehouse.orders import Site
 from tokengym.envs.warehouse.picking import PickingState
 from tokengym.envs.warehouse.prompt import (
-    Examples,
     PickTerms,
     ShopTerms,
     demand_text,
@@ -26,22 +25,18 @@ _S_SHAPE = (
     "Without slots the picker walks in S-shape: aisle by aisle from the lowest number, up the rows "
     "of the first aisle, down those of the next, and so on."
 )
-_OWN = "Reply with one line like these, with your own orders and numbers."
+# Described, not shown: a model that learns from rewards alone copies an answer it is shown.
+_TRIP = "TRIP <orders>: <slots in walking order>"
+_WAIT = "WAIT <time from 1 to 999>"
+_REORDERS = "Reply with one line for each item you reorder:\nREORDER <item> <units>"
 
 
 class FullPrompt:
-    """The full prompt of one Task.
-
-    Args:
-        seed: the Task's fingerprint, for made-up replies.
-    """
-
-    def __init__(self, seed: str) -> None:
-        self._seed = seed
+    """The full prompt."""
 
     def pick_opening(self, terms: PickTerms) -> str:
         """Write the first Turn of a shift of picking."""
-        site, examples = terms.site, Examples(self._seed)
+        site = terms.site
         if site.announced:
             orders = f"All {terms.total} orders are below."
         else:
@@ -65,7 +60,7 @@ class FullPrompt:
             "be picked if not at once, and units@slot.\n"
             + "\n".join(map(order_line, terms.orders))
             + f"\n{stock}\n{self.clock_sentence(0)}\n\n"
-            + _pick_forms(examples, site)
+            + f"Reply with one line, DONE or\n{_TRIP}\nTRIP <orders>\n{_WAIT}"
         )
 
     def stock_opening(self, items: Sequence[Item], inventories: Sequence[Inventory]) -> str:
@@ -93,12 +88,12 @@ class FullPrompt:
             + "\n\n"
             + "\n".join(self.morning(1, map(stock_line, inventories)))
             + "\n\n"
-            + _reorder_forms(Examples(self._seed))
+            + _REORDERS
         )
 
     def shop_opening(self, terms: ShopTerms) -> str:
         """Write the first Turn of days of reordering and picking."""
-        shop, examples = terms.shop, Examples(self._seed)
+        shop = terms.shop
         items = zip(shop.items, shop.slots, strict=True)
         rows = "\n".join([f"{_item_sentences(item)} It lies at {slot}." for item, slot in items])
         low, high = map(figure, terms.values)
@@ -125,8 +120,7 @@ class FullPrompt:
             f"{rows}\n\n"
             + "\n".join(self.morning(1, map(stock_line, terms.inventories)))
             + "\n\n"
-            + _reorder_forms(examples)
-            + f"\nLater, for a trip, such lines: {examples.trip(shop.site, route=True)}"
+            + f"{_REORDERS}\nLater, for a trip, reply with one line:\n{_TRIP}"
         )
 
     def supply_opening(self, terms: Terms) -> str:
@@ -157,8 +151,7 @@ class FullPrompt:
             "Your goal is the highest total of what sold units earn, less the costs.\n"
             f"{_MALFORMED.format('ordering nothing')}\n\n"
             f"{about}Units asked for in the periods before, the last one most recent: {history}.\n"
-            f"{self.supply_state(Supply.at_start(terms))}\n\n"
-            + _reorder_forms(Examples(self._seed))
+            f"{self.supply_state(Supply.at_start(terms))}\n\n{_REORDERS}"
         )
 
     def supply_state(self, supply: Supply) -> str:
@@ -180,7 +173,6 @@ class FullPrompt:
 
     def lease_opening(self, model: LeaseModel, customer: Kind) -> str:
         """Write the first Turn of leasing out storage."""
-        examples = Examples(self._seed)
         rows = "\n".join(
             f"{kind.name}: {_bays(kind.bays)} for {_months(kind.months)}; would pay ${kind.low} to "
             f"${kind.high}; asks with the probability by month "
@@ -203,8 +195,7 @@ class FullPrompt:
             f"{_MALFORMED.format('turning the customer away')}\n\n"
             f"Kinds of customers:\n{rows}\n\n"
             f"{self.lease_state(model, 0, model.start, customer)}\n\n"
-            f"The form, with made-up prices:\n{examples.quote()}\n{examples.quote()}\nREFUSE\n"
-            "Reply with one line like these, with your own price."
+            f"Reply with one line, REFUSE or\nQUOTE <whole number from 1 to {MOST_PRICE}>"
         )
 
     def lease_state(
@@ -298,21 +289,4 @@ def _item_sentences(item: Item) -> str:
         f"{item.sku}: {demand}; arrives after {days}; room {model.room}; costs: a unit left "
         f"{figure(model.holding)}, a unit lost {figure(model.lost)}, an order "
         f"{figure(model.fixed)}{end}."
-    )
-
-
-def _pick_forms(examples: Examples, site: Site) -> str:
-    lines = [examples.trip(site, route=True), examples.trip(site, route=False), examples.wait()]
-    return (
-        "Reply with one line: TRIP with orders and slots, TRIP with orders alone, WAIT with a time "
-        "from 1 to 999, or DONE. The form, with made-up names:\n" + "\n".join(lines) + f"\n{_OWN}"
-    )
-
-
-def _reorder_forms(examples: Examples) -> str:
-    lines = [examples.reorder() for _ in range(3)]
-    return (
-        "The form, with made-up items and numbers:\n"
-        + "\n".join(lines)
-        + "\nReply with lines like these, with your own items and numbers."
     )

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
+from tokengym.envs.core.seeding import generator
 from tokengym.envs.warehouse.inventory import Inventory, Item
 from tokengym.envs.warehouse.lease import Kind, LeaseModel
 from tokengym.envs.warehouse.orders import Site
 from tokengym.envs.warehouse.picking import PickingState
 from tokengym.envs.warehouse.prompt import (
-    Examples,
     PickTerms,
     ShopTerms,
     demand_text,
@@ -43,7 +45,7 @@ class TersePrompt:
         return (
             f"Pick the orders.\n{_site_rules(site)}\n{shown}{later}{stock}\n"
             f"Unshipped orders earn 0. {_REFUSED}\n"
-            f"{terms.replies} replies like {examples.trip(site, route=True)} ({_ROUTE}), "
+            f"{terms.replies} replies like {examples.trip(site)} ({_ROUTE}), "
             f"{examples.wait()} or DONE.\nt=0"
         )
 
@@ -80,7 +82,7 @@ class TersePrompt:
             "Per item: mean demand a day, days until a reorder arrives, room with what is due, "
             f"cost of a unit left in the evening, of a unit lost, of a reorder.\n{rows}\n"
             f"{_REFUSED}\nMornings: a line an item like {examples.reorder()}, or REORDER NONE. "
-            f"Then {examples.trip(shop.site, route=True)} ({_ROUTE}), {examples.wait()} or DONE.\n"
+            f"Then {examples.trip(shop.site)} ({_ROUTE}), {examples.wait()} or DONE.\n"
             + "\n".join(self.morning(1, map(stock_line, terms.inventories)))
         )
 
@@ -166,3 +168,37 @@ def _item_row(item: Item) -> str:
         f"{item.sku}: demand {demand_text(item)}, lead {model.lead}{late}, room {model.room}, "
         f"left {figure(model.holding)}, lost {figure(model.lost)}, order {figure(model.fixed)}{end}"
     )
+
+
+class Examples:
+    """Made-up replies, different for every Task, with names that the Task does not have.
+
+    Args:
+        seed: the Task's fingerprint.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self._rng = generator("tokengym/Warehouse", "examples", seed)
+
+    def trip(self, site: Site) -> str:
+        """Return a trip of orders and slots that do not exist."""
+        count = int(self._rng.integers(1, 4))
+        orders = [f"O{n}" for n in self._rng.choice(np.arange(40, 100), count, replace=False)]
+        slots: list[str] = []
+        while len(slots) < count:
+            slot = f"A{self._rng.integers(4, 100)}-{self._rng.integers(0, 100)}"
+            if slot not in site.walks.number:
+                slots.append(slot)
+        return f"TRIP {','.join(orders)}: {', '.join(slots)}"
+
+    def wait(self) -> str:
+        """Return a wait."""
+        return f"WAIT {self._rng.integers(1, 30)}"
+
+    def quote(self) -> str:
+        """Return a price that no customer pays."""
+        return f"QUOTE {self._rng.integers(500, 1000)}"
+
+    def reorder(self) -> str:
+        """Return a reorder of an item that does not exist."""
+        return f"REORDER S{self._rng.integers(20, 100)} {self._rng.integers(1, 30)}"

@@ -3,6 +3,7 @@
 `TOKENGYM_UPDATE_GOLDEN=1` rewrites them.
 """
 
+import itertools
 import os
 from pathlib import Path
 
@@ -27,6 +28,19 @@ def test_prompts_read_as_they_did(case: tuple[str, str, str]) -> None:
         golden.parent.mkdir(parents=True, exist_ok=True)
         golden.write_text(found, encoding="utf-8")
     assert found == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("case", [case[:2] for case in CASES if case[2] == "full"], ids="-".join)
+def test_a_full_prompt_shows_no_reply_that_could_be_copied(case: tuple[str, str]) -> None:
+    """A model that learns from rewards alone copies a reply that it is shown."""
+    world = make_world(*case)
+    for task in world.first_tasks("test", 4):
+        text = world.start(task).text
+        lines = text.splitlines()
+        pairs = map("\n".join, itertools.pairwise(lines))
+        for copied in {text, *lines, *pairs}:
+            world.start(task)
+            assert world.reply(copied).metrics["well_formed"] == 0.0, copied
 
 
 def transcript(world_id: str, level: str, style: str) -> str:

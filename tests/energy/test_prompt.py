@@ -1,16 +1,11 @@
 """Laws of the prompts: their examples differ from Task to Task and say nothing about the answer."""
 
-import re
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 
-from tokengym.envs.core.rollout import Policy, play
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import Turn
-from tokengym.envs.core.world import PROMPTS, World
-from tokengym.envs.energy.blind import blind
+from tokengym.envs.core.world import PROMPTS
 from tokengym.envs.energy.grammar import read_commands
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.plants import Plant
@@ -26,46 +21,16 @@ LEVELS = spec("energy").levels
 TASKS = 6
 
 
-def copying() -> Policy:
-    """Repeat what the first Turn shows as an example."""
-    shown = ""
-
-    def repeat(world: World, turn: Turn, rng: np.random.Generator) -> str:
-        nonlocal shown
-        if found := re.search(r"made-up numbers:\n((?:[A-Z]+ \S+\n)+)", turn.text):
-            shown = found[1]
-        return shown
-
-    return repeat
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_copying_the_example_is_well_formed_and_no_better_than_playing_blindly(
-    level: str, world_of: WorldOf, task_of: TaskOf
-) -> None:
-    world, rng = world_of(level), np.random.default_rng(0)
-    tasks = [task_of(level, index) for index in range(TASKS)]
-    copied = [play(world, task, copying(), rng) for task in tasks]
-    assert all(record.metrics["malformed_replies"] == 0.0 for record in copied)
-    best = max(
-        np.mean([play(world, task, policy, rng).returns["operator"] for task in tasks])
-        for policy in blind(world).values()
-    )
-    assert np.mean([record.returns["operator"] for record in copied]) <= best
-    assert len({record.replies[0] for record in copied}) == TASKS
-
-
 @pytest.mark.parametrize("prompt", PROMPTS)
 @pytest.mark.parametrize("level", LEVELS)
-def test_repeating_a_turn_commands_nothing_but_the_made_up_example(
+def test_repeating_a_turn_commands_nothing(
     level: str, prompt: str, world_of: WorldOf, task_of: TaskOf
 ) -> None:
     """No text shows a command that a policy could copy with profit."""
     world = world_of(level, prompt=prompt)
     devices = world.compile(task_of(level, 0)).plant.devices
     turn = world.start(task_of(level, 0))
-    example = copying()(world, turn, np.random.default_rng(0))
-    assert read_commands(turn.text.replace(example, ""), devices, complete=True) is None
+    assert read_commands(turn.text, devices, complete=True) is None
     for reply in (f"{devices[0]} 99", "nonsense", f"{devices[0]} -99", f"{devices[0]} 0"):
         turn = world.reply(reply)
         assert read_commands(turn.text, devices, complete=True) is None

@@ -40,12 +40,9 @@ def test_shifts_that_begin_alike_lie_in_one_split() -> None:
         assert world.split_of({**instance, "orders": orders}) == "train"
 
 
-@pytest.mark.parametrize("style", PROMPTS)
 @pytest.mark.parametrize("level", list(LEVELS))
-def test_a_copy_of_the_prompt_s_example_earns_what_doing_nothing_does(
-    level: str, style: str
-) -> None:
-    world = world_of(level, prompt=style)
+def test_a_copy_of_the_terse_prompt_s_example_earns_what_doing_nothing_does(level: str) -> None:
+    world = world_of(level, prompt="terse")
     seen = ""
 
     def copy(_world: World, turn: Turn, _rng: np.random.Generator) -> str:
@@ -73,9 +70,9 @@ def test_the_number_of_replies_is_announced(level: str, style: str) -> None:
 
 
 def test_examples_differ_from_task_to_task() -> None:
-    world = world_of("pick")
+    world = world_of("pick", prompt="terse")
     found = {
-        re.findall(r"^TRIP O\d+.*$", world.start(task_of("pick", index)).text, re.M)[0]
+        re.findall(r"TRIP O\d[\dO,]*", world.start(task_of("pick", index)).text)[0]
         for index in range(8)
     }
     assert len(found) == 8

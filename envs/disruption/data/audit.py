@@ -13,7 +13,7 @@ from tokengym.envs.disruption.evidence import LEVELS, evidence_of_paper
 from tokengym.envs.disruption.grammar import Answer
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.texts import Case, made_up
+from tokengym.envs.disruption.texts import Case
 
 _THIRD = (1 / 3, 1 / 3, 1 / 3)
 _ANSWER = Answer((2, 2), (_THIRD, _THIRD), ())
@@ -83,7 +83,7 @@ def _prompts(paper: Paper) -> list[str]:
     found = []
     for level in LEVELS:
         evidence = evidence_of_paper(paper, level)
-        case = Case(evidence, targets, True, "adversary", *made_up(targets, level))
+        case = Case(evidence, targets, True, "adversary", level)
         for writer in WRITERS.values():
             found += [writer.opening(case), writer.challenge(case, _ANSWER)]
     return found
