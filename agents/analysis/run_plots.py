@@ -75,10 +75,7 @@ def _returns(title: str, last: int, side: RoleReport) -> Picture:
         axes.errorbar(
             [at], [mean], [[mean - low], [high - mean]], fmt="o", color="k", ms=4, capsize=3
         )
-    lines = side.references.lines
-    blind = side.references.yardstick.blind_name
-    named = {"null": "null", "random": "random", blind: "blind", "oracle": "oracle"}
-    levels = [(shown, lines[name].value) for name, shown in named.items() if name in lines]
+    levels = list(side.references.levels.items())
     reach = [*(level for _, level in levels), *axes.get_ylim()]
     margin = 0.03 * (max(reach) - min(reach))
     axes.set_ylim(min(reach) - margin, max(reach) + margin)

@@ -67,6 +67,9 @@ def train(
         str | None,
         typer.Option(help="of a local service: auto, float32, mixed or bfloat16"),
     ] = None,
+    memory: Annotated[
+        float | None, typer.Option(help="GiB that a local service stays within")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="seed of the training Tasks")] = None,
     deterministic: Annotated[
         bool,
@@ -231,6 +234,7 @@ def train(
             system=system,
             base_url=base_url,
             precision=precision,
+            memory=memory,
             seed=seed,
             deterministic=deterministic or None,
             mode=mode,

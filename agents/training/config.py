@@ -7,13 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self, get_args
 
 from tokengym.agents.service.config import PRECISIONS
-from tokengym.agents.training.algorithm import (
-    Algorithm,
-    Credit,
-    Denominator,
-    Estimator,
-    Filter,
-)
+from tokengym.agents.training.algorithm import Algorithm, Credit, Denominator, Estimator, Filter
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 from tokengym.rewards.advantages import MINIMUM_SPREAD
@@ -45,7 +39,7 @@ class MixedWorld:
 
 
 _TEMPERATURES = ("temperature", "low_temperature")
-_POSITIVE = ("learning_rate", "warm_start_rate", "dpo_margin", "dpo_beta")
+_POSITIVE = ("learning_rate", "warm_start_rate", "dpo_margin", "dpo_beta", "memory")
 _NUMBERS = (*_TEMPERATURES, *_POSITIVE, "kl", "bar")
 _COUNTS = ("lr_warmup", "low_tasks", "seed", "warm_start", "patience", "rollout_bytes")
 _AT_LEAST_ONE = (
@@ -82,6 +76,7 @@ class TrainConfig:
             is set.
         precision: of a local service: `auto`, `float32`, `mixed` or `bfloat16`; see
             `ServiceConfig`.
+        memory: GiB that a local service stays within; `None` for what suits the device.
         seed: which training Tasks are drawn, and in which order.
         deterministic: let no sequence of a local service depend on others, so that equal runs are
             exactly equal; sampling is two to three times slower.
@@ -156,6 +151,7 @@ class TrainConfig:
     system: str = ""
     base_url: str | None = None
     precision: str = "auto"
+    memory: float | None = None
     seed: int = 0
     deterministic: bool = False
     mode: Mode = "sync"

@@ -37,6 +37,7 @@ class ServiceTarget:
         trust_remote_code: whether code that comes with the model may run.
         deterministic: whether no sequence of a local service depends on others.
         precision: of a local service.
+        memory: GiB that it stays within; `None` for what suits the device.
     """
 
     model: str
@@ -45,6 +46,7 @@ class ServiceTarget:
     trust_remote_code: bool = False
     deterministic: bool = False
     precision: str = "auto"
+    memory: float | None = None
 
     @classmethod
     def resolve(cls, config: TrainConfig) -> Self:
@@ -73,11 +75,12 @@ class ServiceTarget:
             model = str(found.directory)
         else:
             model = config.model
-        if not local and config.precision != "auto":
-            raise OptionError(
-                f"precision={config.precision!r} is for a local service; this one is at "
-                f"{address or 'its own address'}"
-            )
+        for name, usual in (("precision", "auto"), ("memory", None)):
+            if not local and (value := getattr(config, name)) != usual:
+                raise OptionError(
+                    f"{name}={value!r} is for a local service; this one is at "
+                    f"{address or 'its own address'}"
+                )
         return cls(
             model,
             address,
@@ -85,6 +88,7 @@ class ServiceTarget:
             trust_remote_code=config.trust_remote_code,
             deterministic=config.deterministic,
             precision=config.precision,
+            memory=config.memory,
         )
 
 
@@ -141,6 +145,7 @@ class Connection:
                     trust_remote_code=target.trust_remote_code,
                     deterministic=target.deterministic,
                     precision=target.precision,
+                    memory=target.memory,
                 )
             ) as service,
             environment_variable(KEY_VARIABLE, service.api_key),

@@ -96,6 +96,13 @@ class References:
     yardstick: Yardstick
     expected: Yardstick | None = None
 
+    @property
+    def levels(self) -> dict[str, float]:
+        """The mean returns that charts show: of null, random, blind and oracle, where known."""
+        blind = self.yardstick.blind_name
+        shown = {"null": "null", "random": "random", blind: "blind", "oracle": "oracle"}
+        return {shown[name]: self.lines[name].value for name in shown if name in self.lines}
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {

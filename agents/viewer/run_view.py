@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.log import Segment
 from tokengym.agents.training.monitor import StepRow, mixed_series
-from tokengym.agents.training.outcome import References
 from tokengym.agents.training.run import Run
 from tokengym.agents.viewer.table import Texts, groups_of, table_of
 from tokengym.envs.core.errors import DataError
@@ -194,15 +193,8 @@ class RunView:
         if not self._run.exists or not (references := self._run.references):
             return {}
         if self._run.config.others:
-            return {f"return in {tag}": _levels(found) for tag, found in references.items()}
-        return {"return": _levels(next(iter(references.values())))}
-
-
-def _levels(references: References) -> dict[str, float]:
-    blind = references.yardstick.blind_name
-    names = {"null": "null", "random": "random", blind: "blind", "oracle": "oracle"}
-    lines = references.lines
-    return {shown: lines[name].value for name, shown in names.items() if name in lines}
+            return {f"return in {tag}": found.levels for tag, found in references.items()}
+        return {"return": next(iter(references.values())).levels}
 
 
 def compare(left: RunView, right: RunView) -> dict[str, Any]:

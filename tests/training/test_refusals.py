@@ -50,6 +50,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
         ("forecast --precision half", "precision must be one of"),
         ("forecast --lr-schedule steep", "lr_schedule must be one of"),
         ("forecast --precision mixed --model x --base-url http://y", "is for a local service"),
+        ("forecast --memory 8 --model x --base-url http://y", "memory=8.0 is for a local service"),
+        ("forecast --memory 0", "memory must be positive"),
         ("forecast --warm-start-updates 2", "warm_start_updates=2 is for a warm start"),
         ("forecast --set nosuch=1", "do not fit the trainer"),
     ],
