@@ -10,6 +10,7 @@ import pytest
 from safetensors import safe_open
 
 from tests.training.jobs import metrics, run_job
+from tokengym.agents.service import LocalService
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.exporting import TrainedAdapter
@@ -60,11 +61,22 @@ def test_reinforcement_learning_goes_on_from_the_demonstrations(
     assert again.warm == outcome.warm
 
 
-def test_the_demonstrations_of_a_step_are_divided_into_updates(tmp_path: Path) -> None:
+def test_the_demonstrations_of_a_step_are_divided_into_updates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Adam has counted every one of them in the state that is saved after the step."""
-    run_job(job(warm_start=2, warm_start_updates=3, precision="bfloat16"), tmp_path)
+    spawn, started = LocalService.spawn, []
+
+    def record(arguments: list[str], *others: Any) -> Any:
+        started.append(arguments)
+        return spawn(arguments, *others)
+
+    monkeypatch.setattr(LocalService, "spawn", staticmethod(record))
+    run_job(job(warm_start=2, warm_start_updates=3, precision="bfloat16", memory=1.5), tmp_path)
     (environment,) = json.loads((tmp_path / "environment.json").read_text())["environments"]
     assert environment["precision"] == "bfloat16"
+    (arguments,) = started
+    assert arguments[arguments.index("--memory") + 1] == "1.5"
     counted = set()
     for state in (tmp_path / "service").glob("runs/*/weights/final.safetensors"):
         with safe_open(state, "np") as tensors:
