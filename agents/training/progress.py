@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from statistics import fmean
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -17,6 +18,8 @@ _RECENT = 10
 class Bar:
     """The progress of one run's steps.
 
+    A line shows the means since the line before it; speed and time left are of the last ten steps.
+
     Args:
         console: where to write.
         total: steps in all.
@@ -29,7 +32,8 @@ class Bar:
     ) -> None:
         self._console = console
         self._total = total
-        self._recent = deque(done, _RECENT)
+        self._every = max(1, total // _LINES)
+        self._recent = deque(done, max(_RECENT, self._every))
         self._bar = bar
         self._task = bar.add_task("", total=total, completed=len(done)) if bar else None
 
@@ -39,26 +43,22 @@ class Bar:
         text = self._describe(row)
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=row.step + 1, description=text)
-        elif row.step % max(1, self._total // _LINES) == 0 or row.step + 1 == self._total:
+        elif row.step % self._every == 0 or row.step + 1 == self._total:
             seconds = sum(item.seconds for item in self._recent) / len(self._recent)
             left = (self._total - row.step - 1) * seconds
             self._console.print(f"step {row.step + 1}/{self._total}  {text}  {left:.0f} s left")
 
     def _describe(self, row: StepRow) -> str:
-        recent = self._recent
-        losses = [item.loss for item in recent if item.loss is not None]
+        seconds = sum(item.seconds for item in self._recent) or 1.0
+        rate = f"{sum(item.tokens for item in self._recent) / seconds:,.0f} tokens/s"
+        latest = list(self._recent)[-self._every :]
+        losses = [item.loss for item in latest if item.loss is not None]
         if losses:
-            seconds = sum(item.seconds for item in recent) or 1.0
-            rate = sum(item.tokens for item in recent) / seconds
-            return f"loss {sum(losses) / len(losses):.3f}  {rate:,.0f} tokens/s"
-        reward = sum(item.reward for item in recent) / len(recent)
-        ties = sum(item.tie_pair_rate for item in recent) / len(recent)
-        uniform = sum(item.uniform_rate for item in recent) / len(recent)
-        seconds = sum(item.seconds for item in recent) or 1.0
-        rate = sum(item.tokens for item in recent) / seconds
+            return f"loss {fmean(losses):.3f}  {rate}"
         return (
-            f"reward {reward:.3f}  tied pairs {ties:.3f}  uniform groups {uniform:.2f}  "
-            f"{rate:,.0f} tokens/s"
+            f"reward {fmean(item.reward for item in latest):.3f}  "
+            f"tied pairs {fmean(item.tie_pair_rate for item in latest):.3f}  "
+            f"dead groups {fmean(item.dead_share for item in latest):.2f}  {rate}"
         )
 
 

@@ -1,7 +1,12 @@
 """Laws of monitoring a run: each completed step once, damaged lines skipped, replies counted."""
 
 import json
+import re
+from io import StringIO
 from pathlib import Path
+
+import pytest
+from rich.console import Console
 
 from tokengym.agents.rollouts import (
     Origin,
@@ -11,6 +16,7 @@ from tokengym.agents.rollouts import (
     train_segment,
 )
 from tokengym.agents.training.monitor import StepLog
+from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.replies import ReplyStatistics
 
 
@@ -38,6 +44,24 @@ def test_a_file_that_grows_gives_each_step_once(tmp_path: Path) -> None:
     assert [found.step for found in log.poll()] == [1]
     assert log.poll() == []
     assert log.rows[1].tokens == 1000
+
+
+@pytest.mark.parametrize(("total", "every"), [(8, 1), (60, 3)])
+def test_a_line_of_progress_shows_the_means_since_the_line_before(
+    tmp_path: Path, total: int, every: int
+) -> None:
+    path = tmp_path / "metrics.jsonl"
+    rewards = [step / total for step in range(total)]
+    path.write_text("".join(line(step, reward) + "\n" for step, reward in enumerate(rewards)))
+    shown = StringIO()
+    with Progress(Console(file=shown, width=200)).steps(total, []) as bar:
+        for row in StepLog(path, RolloutLog(tmp_path)).current():
+            bar.show(row)
+    found = re.findall(r"step (\d+)/\d+  reward (\S+)", shown.getvalue())
+    assert [int(number) for number, _ in found] == sorted({*range(1, total + 1, every), total})
+    for number, reward in found:
+        latest = rewards[max(0, int(number) - every) : int(number)]
+        assert float(reward) == pytest.approx(sum(latest) / len(latest), abs=6e-4)
 
 
 def test_a_step_done_again_after_a_resume_counts_once_the_last_time(tmp_path: Path) -> None:
