@@ -244,10 +244,7 @@ def _worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
         if units == picking.state.site.capacity:
             break
         fits = order in batch
-        added = [*([units] if units else []), *(count for _, count in order.lines)]
-        total = f"={units + order.units}" if len(added) > 1 else ""
-        sums = "+".join(map(str, added)) + total
-        steps.append(f"{order.id} due {order.due}: {sums}{'' if fits else ' no'}")
+        steps.append(f"{order.id} due {order.due}: {units + order.units}{'' if fits else ' no'}")
         units += order.units * fits
     trip = Trip(tuple(order.id for order in batch), ())
     return f"{', '.join(steps)}\n{write_pick(trip)}"

@@ -47,22 +47,20 @@ def test_who_reads_the_prompt_finds_every_sum_of_the_arithmetic(index: int) -> N
     due, units = {}, {}
     for name, date, lines in re.findall(r"(O\d+) \$\d+ due (\d+): (.+)", opening):
         due[name] = int(date)
-        units[name] = list(map(int, re.findall(r"(\d+)@", lines)))
+        units[name] = sum(map(int, re.findall(r"(\d+)@", lines)))
     left = set(due)
     for turn, reply in zip(record.turns, record.replies, strict=False):
         assert not turn.text.startswith("Refused")
         steps, trip = reply.split("\n")
         carried, taken = 0, []
-        rows = re.findall(r"(O\d+) due (\d+): ([\d+]+?)(?:=(\d+))?( no)?(?:, |$)", steps)
+        rows = re.findall(r"(O\d+) due (\d+): (\d+)( no)?", steps)
         assert [int(date) for _, date, *_ in rows] == sorted(due[name] for name, *_ in rows)
-        for name, date, terms, stated, over in rows:
+        for name, date, total, over in rows:
             assert due[name] == int(date)
-            added = list(map(int, terms.split("+")))
-            assert added == [carried] * (carried > 0) + units[name]
-            assert int(stated or terms) == sum(added)
-            assert bool(over) == (sum(added) > capacity)
+            assert int(total) == carried + units[name]
+            assert bool(over) == (int(total) > capacity)
             if not over:
-                carried = sum(added)
+                carried = int(total)
                 taken.append(name)
         # Orders are left out of the sum only once the trip is full.
         unnamed = left - {name for name, *_ in rows}
