@@ -26,7 +26,7 @@ _S_SHAPE = (
     "of the first aisle, down those of the next, and so on."
 )
 # Described, not shown: a model that learns from rewards alone copies an answer it is shown.
-_TRIP = "TRIP <orders>: <slots in walking order>"
+_TRIP = "TRIP <orders, with commas>: <slots in walking order, with commas>"
 _WAIT = "WAIT <time from 1 to 999>"
 _REORDERS = "Reply with one line for each item you reorder:\nREORDER <item> <units>"
 
@@ -60,7 +60,8 @@ class FullPrompt:
             "be picked if not at once, and units@slot.\n"
             + "\n".join(map(order_line, terms.orders))
             + f"\n{stock}\n{self.clock_sentence(0)}\n\n"
-            + f"Reply with one line, DONE or\n{_TRIP}\nTRIP <orders>\n{_WAIT}"
+            + "Reply with one line: DONE, or in one of these forms:\n"
+            + f"{_TRIP}\nTRIP <orders, with commas>\n{_WAIT}"
         )
 
     def stock_opening(self, items: Sequence[Item], inventories: Sequence[Inventory]) -> str:
@@ -195,7 +196,8 @@ class FullPrompt:
             f"{_MALFORMED.format('turning the customer away')}\n\n"
             f"Kinds of customers:\n{rows}\n\n"
             f"{self.lease_state(model, 0, model.start, customer)}\n\n"
-            f"Reply with one line, REFUSE or\nQUOTE <whole number from 1 to {MOST_PRICE}>"
+            "Reply with one line: REFUSE, or in this form:\n"
+            f"QUOTE <whole number from 1 to {MOST_PRICE}>"
         )
 
     def lease_state(
