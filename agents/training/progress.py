@@ -18,7 +18,8 @@ _RECENT = 10
 class Bar:
     """The progress of one run's steps.
 
-    A line shows the means since the line before it; speed and time left are of the last ten steps.
+    A line shows the means since the line before it; speed and time left are those of at least the
+    last ten steps.
 
     Args:
         console: where to write.
@@ -40,7 +41,7 @@ class Bar:
     def show(self, row: StepRow) -> None:
         """Show one more completed step."""
         self._recent.append(row)
-        text = self._describe(row)
+        text = self._describe()
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=row.step + 1, description=text)
         elif row.step % self._every == 0 or row.step + 1 == self._total:
@@ -48,7 +49,7 @@ class Bar:
             left = (self._total - row.step - 1) * seconds
             self._console.print(f"step {row.step + 1}/{self._total}  {text}  {left:.0f} s left")
 
-    def _describe(self, row: StepRow) -> str:
+    def _describe(self) -> str:
         seconds = sum(item.seconds for item in self._recent) or 1.0
         rate = f"{sum(item.tokens for item in self._recent) / seconds:,.0f} tokens/s"
         latest = list(self._recent)[-self._every :]

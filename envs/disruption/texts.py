@@ -1,6 +1,6 @@
 """The texts that the roles read: functions of the evidence and of the replies, nothing else.
 
-What both prompts share is here: the paper in words. `prompt` and `terse` have the words.
+What both prompts share is here, the paper in words; `prompt` and `terse` write the rest.
 """
 
 from collections.abc import Callable, Sequence

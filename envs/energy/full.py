@@ -23,6 +23,15 @@ _NUMBER = "<power in kW, up to two decimals>"
 class FullPrompt(Prompt):
     """The texts in sentences."""
 
+    def opening(self, seen: State) -> str:
+        """Return the text of the first Turn, on a state as shown, with the form of a reply."""
+        devices = self._plant.devices
+        asked = "Reply with one line"
+        if len(devices) > 1:
+            asked += " for each device; a device without a line is off"
+        lines = "\n".join(f"{device} {_NUMBER}" for device in devices)
+        return f"{super().opening(seen)}\n\n{asked}:\n{lines}"
+
     def turn(self, step: int, seen: State) -> str:
         """Return the text on a later step to be commanded, on a state as shown."""
         first, *others = self._plant.devices
@@ -80,13 +89,6 @@ class FullPrompt(Prompt):
     def _write_rules(self) -> str:
         plant = self._plant
         return self._microgrid(plant) if isinstance(plant, Microgrid) else self._house(plant)
-
-    def _write_form(self) -> str:
-        devices = self._plant.devices
-        lines = "\n".join(f"{device} {_NUMBER}" for device in devices)
-        if len(devices) == 1:
-            return f"\n\nReply with one line:\n{lines}"
-        return "\n\nReply with one line for each device; a device without a line is off:\n" + lines
 
     def _write_conditions(self, step: int) -> tuple[str, str]:
         plant, time = self._plant, self._time(step)

@@ -27,7 +27,7 @@ class Prompt(ABC):
 
     def opening(self, seen: State) -> str:
         """Return the text of the first Turn, on a state as shown."""
-        return f"{self._rules}\n{self._now(0, seen)}{self._write_form()}"
+        return f"{self._rules}\n{self._now(0, seen)}"
 
     def turn(self, step: int, seen: State) -> str:
         """Return the text on a later step to be commanded, on a state as shown."""
@@ -52,10 +52,6 @@ class Prompt(ABC):
     @abstractmethod
     def _write_rules(self) -> str:
         """Write the rules, the constants and the table of forecasts."""
-
-    def _write_form(self) -> str:
-        """Write the form of a reply, at the end; empty where the rules include it."""
-        return ""
 
     @abstractmethod
     def _write_conditions(self, step: int) -> tuple[str, str]:

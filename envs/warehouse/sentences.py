@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from tokengym.envs.warehouse.grammar import MOST_WAIT
 from tokengym.envs.warehouse.inventory import Inventory, Item
 from tokengym.envs.warehouse.layout import AisleLayout, Layout
 from tokengym.envs.warehouse.lease import MOST_PRICE, Kind, LeaseModel
@@ -27,7 +28,6 @@ _S_SHAPE = (
 )
 # Described, not shown: a model that learns from rewards alone copies an answer it is shown.
 _TRIP = "TRIP <orders, with commas>: <slots in walking order, with commas>"
-_WAIT = "WAIT <time from 1 to 999>"
 _REORDERS = "Reply with one line for each item you reorder:\nREORDER <item> <units>"
 
 
@@ -61,7 +61,7 @@ class FullPrompt:
             + "\n".join(map(order_line, terms.orders))
             + f"\n{stock}\n{self.clock_sentence(0)}\n\n"
             + "Reply with one line: DONE, or in one of these forms:\n"
-            + f"{_TRIP}\nTRIP <orders, with commas>\n{_WAIT}"
+            + f"{_TRIP}\nTRIP <orders, with commas>\nWAIT <time from 1 to {MOST_WAIT}>"
         )
 
     def stock_opening(self, items: Sequence[Item], inventories: Sequence[Inventory]) -> str:

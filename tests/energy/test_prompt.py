@@ -1,4 +1,4 @@
-"""Laws of the prompts: their examples differ from Task to Task and say nothing about the answer."""
+"""Laws of the prompts: no text shows a command to copy, and first texts differ."""
 
 from collections.abc import Callable
 
