@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 SIZE, RANK = 8, 16
 PLAIN_BATCH = 8
-PRECISIONS = ("float32", "mixed", "bfloat16")
+PRECISIONS = ("float32", "bfloat16")
 PARTS = ("sampling", "training", "gap", "memory", "deterministic")
 
 
@@ -147,10 +147,7 @@ class Ours:
                     y = x @ weight.T
                     if layer is head:
                         y = y[: trained // len(batches)]
-                    narrow = self.base.precision == "mixed"
-                    torch.set_float32_matmul_precision("medium" if narrow else "highest")
                     y @ weight
-                    torch.set_float32_matmul_precision("highest")
 
 
 class Plain:

@@ -65,7 +65,7 @@ def train(
     base_url: Annotated[str | None, typer.Option(help="address of a Tinker service")] = None,
     precision: Annotated[
         str | None,
-        typer.Option(help="of a local service: auto, float32, mixed or bfloat16"),
+        typer.Option(help="of a local service: auto, float32 or bfloat16"),
     ] = None,
     memory: Annotated[
         float | None, typer.Option(help="GiB that a local service stays within")

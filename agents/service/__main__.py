@@ -61,8 +61,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--precision",
         default="auto",
         choices=PRECISIONS,
-        help="float32; mixed: bfloat16 numbers where they change no log-probability by much; "
-        "bfloat16; auto: bfloat16 on a GPU, else float32 (%(default)s)",
+        help="float32, bfloat16 or auto: bfloat16 on a GPU, and for all but small models on a "
+        "processor with instructions for it, else float32 (%(default)s)",
     )
     parser.add_argument(
         "--memory",

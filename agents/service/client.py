@@ -89,7 +89,7 @@ class LocalService:
         port: TCP port, 0 for a free one.
         api_key: key for the clients, starting with `tml-`; random by default.
         device: `auto`, `cpu` or a torch device.
-        precision: `auto`, `float32`, `mixed` or `bfloat16`, as in `ServiceConfig`.
+        precision: `auto`, `float32` or `bfloat16`, as in `ServiceConfig`.
         memory: GiB to stay within, by splitting batches; `None` for what suits the device.
         threads: torch threads of the service; 0 keeps torch's default.
         deterministic: whether samples are exactly the same whatever else is sampled, as in

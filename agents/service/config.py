@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CHECKPOINT_SCHEME = "tinker://"
 KEY_PREFIX = "tml-"
 KEY_VARIABLE = "TOKENGYM_SERVICE_KEY"
-PRECISIONS = ("auto", "float32", "mixed", "bfloat16")
+PRECISIONS = ("auto", "float32", "bfloat16")
 MEBIBYTE, GIBIBYTE = 1 << 20, 1 << 30
 
 
@@ -36,8 +36,8 @@ class ServiceConfig:
         host: address to listen on; anything but a loopback address exposes the service.
         port: TCP port; 0 takes a free one.
         device: `auto`, `cpu` or a torch device such as `cuda:0`.
-        precision: `float32`; `mixed`, bfloat16 numbers in the products of the backward pass and of
-            the last layer; `bfloat16` throughout; or `auto`: bfloat16 on a GPU, float32 on a CPU.
+        precision: `float32`, `bfloat16` or `auto`: bfloat16 on a GPU, and for models of more than
+            33 million parameters on a processor with instructions for it, else float32.
         memory_bytes: what the process shall hold at most, of a GPU's memory where it computes on
             one; kept by splitting batches, so less than the weights and a little more cannot be
             kept. `None` for 4 GiB, or nine tenths of what is free on the GPU.

@@ -6,6 +6,8 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec, LoraWeights
 from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.engine.checkpoints import (
@@ -24,11 +26,16 @@ from tokengym.agents.service.engine.memory import (
     resident_bytes,
 )
 from tokengym.agents.service.engine.pieces import pieces_for
+from tokengym.agents.service.engine.sums import sum_type
 from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.adapter_cache import AdapterCache
 from tokengym.agents.service.generation.decoder import Decoder, SharedPromptDecoder
-from tokengym.agents.service.generation.lane_decoder import LaneDecoder, rows_are_independent
+from tokengym.agents.service.generation.lane_decoder import (
+    LaneDecoder,
+    NewDecoder,
+    rows_are_independent,
+)
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.prompt_sharing import supports_shared_prompts
@@ -57,18 +64,24 @@ class ServedModel:
         )
         self.name = base.name
         self._checkpoints = checkpoints
-        self._deterministic = config.deterministic
         device = base.device
         limit = memory_of(device) if config.memory_bytes is None else config.memory_bytes
         budget = MemoryBudget.of(
             int(DIVIDED * (limit - resident_bytes(device))) // len(config.models),
             pieces_for(device).batch,
-            PREFIX_TOKENS * cache_bytes(base.sampled, next(base.sampled.parameters()).itemsize),
+            PREFIX_TOKENS * cache_bytes(base.sampled, base.dtype),
         )
-        self._prefixes = PrefixCache(budget.prefixes, whole=config.deterministic)
         scoring = packed_forward(base.sampled, device, share=True, memory=budget.batch)
         self.shares = supports_shared_prompts(base, scoring)
         scoring = dataclasses.replace(scoring, share=self.shares)
+        wide = sum_type(base.dtype, device)
+        # Where rounding hides the order of sums, nothing has to be kept apart.
+        apart = config.deterministic and not (
+            wide == torch.float64 and self._rows_are_independent(SharedPromptDecoder)
+        )
+        self._lanes = apart and self._rows_are_independent(LaneDecoder)
+        self._solo = apart and not self._lanes
+        self._prefixes = PrefixCache(budget.prefixes, whole=apart)
         self.adapters = LoraAdapters(base.trained, new_seed)
         self.trainer = Trainer(
             self.adapters,
@@ -84,21 +97,16 @@ class ServedModel:
             config.spilled_adapters,
             self._prefixes.forget,
         )
-        if config.deterministic:
+        if apart:
             # Each sequence in a batch of its own.
             scoring = dataclasses.replace(scoring, share=False, memory=1)
-        self._lanes = (
-            config.deterministic
-            and self.shares
-            and rows_are_independent(base.sampled, base.vocabulary, base.context)
-        )
         self.sampler = Sampler(
             scoring,
             self._new_decoder,
             self.adapter_cache.use,
             self._decode_text,
             # Buffers have room to spare.
-            capacity=budget.sampling // (2 * cache_bytes(base.sampled)),
+            capacity=budget.sampling // (2 * cache_bytes(base.sampled, wide)),
         )
 
     def save(
@@ -181,9 +189,15 @@ class ServedModel:
     def _new_decoder(self, weights: str) -> Decoder:
         if self._lanes:
             return LaneDecoder(self.base_model.sampled, self._prefixes, weights)
-        if self._deterministic:
+        if self._solo:
             return SoloDecoder(partial(self._batch_decoder, weights))
         return self._batch_decoder(weights)
+
+    def _rows_are_independent(self, new_decoder: NewDecoder) -> bool:
+        base = self.base_model
+        return self.shares and rows_are_independent(
+            base.sampled, base.vocabulary, base.context, new_decoder
+        )
 
     def _batch_decoder(self, weights: str) -> Decoder:
         if self.shares:

@@ -74,7 +74,7 @@ class TrainConfig:
         system: a text that precedes every conversation as the system's; none if empty.
         base_url: address of a Tinker service; `None` for the local one, or the hosted one if a key
             is set.
-        precision: of a local service: `auto`, `float32`, `mixed` or `bfloat16`; see
+        precision: of a local service: `auto`, `float32` or `bfloat16`; see
             `ServiceConfig`.
         memory: GiB that a local service stays within; `None` for what suits the device.
         seed: which training Tasks are drawn, and in which order.

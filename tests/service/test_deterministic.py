@@ -23,14 +23,16 @@ LONG = 30
 """Tokens that most prompts begin with."""
 
 
-def _served(directory: Path, state: Path) -> ServedModel:
-    config = ServiceConfig(models=(directory,), state_dir=state, deterministic=True)
+def _served(directory: Path, state: Path, precision: str = "float32") -> ServedModel:
+    config = ServiceConfig((directory,), state, precision=precision, deterministic=True)
     return ServedModel(directory, config, CheckpointStore(state), lambda: 1)
 
 
-@pytest.fixture(scope="module")
-def served(model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> ServedModel:
-    return _served(model_dir, tmp_path_factory.mktemp("deterministic"))
+@pytest.fixture(scope="module", params=["float32", "bfloat16"])
+def served(
+    request: pytest.FixtureRequest, model_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> ServedModel:
+    return _served(model_dir, tmp_path_factory.mktemp("deterministic"), request.param)
 
 
 def _request(number: int, longer: int = 0) -> SampleRequest:
@@ -76,8 +78,11 @@ def test_a_request_gets_the_same_bits_alone_and_among_others_in_any_order(
                 assert got.prompt_logprobs.tobytes() == expected.prompt_logprobs.tobytes()
 
 
-def test_prompts_of_other_lengths_change_no_bit_of_the_starting_policy(tmp_path: Path) -> None:
-    served = _served(MODEL_DIR, tmp_path)
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_prompts_of_other_lengths_change_no_bit_of_the_starting_policy(
+    tmp_path: Path, precision: str
+) -> None:
+    served = _served(MODEL_DIR, tmp_path, precision)
     # Up to 800 tokens, as in a day of energy: rows of one to seven tiles of keys run together.
     together = _play(served, [[8, 1], [3], [17, 5, 11]], longer=48)
     for number in (1, 17):

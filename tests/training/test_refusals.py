@@ -49,7 +49,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
         ("disruption --dpo unsaved --self-play", "dpo trains one role"),
         ("forecast --precision half", "precision must be one of"),
         ("forecast --lr-schedule steep", "lr_schedule must be one of"),
-        ("forecast --precision mixed --model x --base-url http://y", "is for a local service"),
+        ("forecast --precision bfloat16 --model x --base-url http://y", "is for a local service"),
         ("forecast --memory 8 --model x --base-url http://y", "memory=8.0 is for a local service"),
         ("forecast --memory 0", "memory must be positive"),
         ("forecast --warm-start-updates 2", "warm_start_updates=2 is for a warm start"),

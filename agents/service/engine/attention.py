@@ -6,7 +6,8 @@ decode step multiplies the queries of all samples of a prompt with its keys in o
 group of eight reads the prompt from memory once, not eight times.
 
 These states replace the attention function of any model that looks it up in transformers' table;
-`prompt_sharing` checks at start-up whether a given model does and gets the same logits.
+`prompt_sharing` checks at start-up whether a given model does and gets the same logits. Buffers of
+keys and values have the type of `sum_type`, in which attention is computed.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-import torch.nn.functional as F
 from transformers.cache_utils import Cache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from tokengym.agents.service.engine.sums import softmax, sum_type
 from tokengym.agents.service.engine.tree_attention import tree_attention
 
 if TYPE_CHECKING:
@@ -81,9 +82,9 @@ class Continued:
     """A forward pass over new tokens, each row after its own past.
 
     Attributes:
-        past_keys: float32 [layers, R, kv_heads, P, head_dim].
-        past_values: the same type and shape.
-        mask: bool [R, 1, T, P + T], which keys a new token sees.
+        past_keys: [layers, R, kv_heads, P, head_dim].
+        past_values: the same shape.
+        mask: float [R, 1, T, P + T] added to the scores: hides the keys a new token does not see.
         keys: new keys by layer, [R, kv_heads, T, head_dim]; filled by the pass.
         values: the same shape.
     """
@@ -100,14 +101,17 @@ class Continued:
         """One layer: [R, heads, T, head_dim] in and out."""
         self.keys.append(key)
         self.values.append(value)
-        return F.scaled_dot_product_attention(
-            query.float(),
-            torch.cat([self.past_keys[layer], key.float()], dim=2),
-            torch.cat([self.past_values[layer], value.float()], dim=2),
-            attn_mask=self.mask,
-            scale=scale,
-            enable_gqa=True,
+        wide = sum_type(key.dtype, key.device)
+        keys, values = (
+            torch.cat([past[layer].to(wide), new.to(wide)], dim=2)
+            for past, new in ((self.past_keys, key), (self.past_values, value))
         )
+        rows, heads, new, width = query.shape
+        # Consecutive query heads share a key head, as in transformers' repeat_kv.
+        queries = (query.to(wide) * scale).reshape(rows, key.shape[1], -1, width)
+        scores = (queries @ keys.transpose(-1, -2)).view(rows, heads, new, -1)
+        weights = softmax(scores + self.mask, wide)
+        return (weights.view(*queries.shape[:3], -1) @ values).view_as(query)
 
 
 @dataclass(frozen=True)
@@ -150,10 +154,10 @@ class Decode:
 
     Attributes:
         layout: where the samples of each prompt lie.
-        prompt_keys: float32 [layers, G, kv_heads, P, head_dim].
+        prompt_keys: [layers, G, kv_heads, P, head_dim].
         prompt_values: the same shape.
         prompt_mask: float [G, 1, 1, P] added to the scores, or None if all prompts have length P.
-        suffix_keys: float32 [layers, R, kv_heads, T, head_dim]; written by the pass.
+        suffix_keys: [layers, R, kv_heads, T, head_dim]; written by the pass.
         suffix_values: the same shape.
         suffix_mask: float [R, 1, 1, T] added to the scores, or None if all suffixes have length T.
         cursor: a pair of int64 [R]: the samples, and where the new token of each goes.
@@ -176,18 +180,20 @@ class Decode:
         kv_heads = key.shape[1]
         line, at = self.cursor
         own_keys, own_values = self.suffix_keys[layer], self.suffix_values[layer]
-        own_keys[line, :, at] = key[:, :, 0].float()
-        own_values[line, :, at] = value[:, :, 0].float()
+        own_keys[line, :, at] = key[:, :, 0].to(own_keys.dtype)
+        own_values[line, :, at] = value[:, :, 0].to(own_values.dtype)
 
         # Consecutive query heads share a key head, as in transformers' repeat_kv.
-        queries = (query.float() * scale).reshape(rows, kv_heads, heads // kv_heads, width)
+        queries = query.to(own_keys.dtype) * scale
+        queries = queries.reshape(rows, kv_heads, heads // kv_heads, width)
         own = queries @ own_keys.transpose(-1, -2)
         if self.suffix_mask is not None:
             own += self.suffix_mask
         shared = self.layout.gather(queries) @ self.prompt_keys[layer].transpose(-1, -2)
         if self.prompt_mask is not None:
             shared += self.prompt_mask
-        weights = torch.softmax(torch.cat([shared, self.layout.gather(own)], dim=-1), dim=-1)
+        scores = torch.cat([shared, self.layout.gather(own)], dim=-1)
+        weights = softmax(scores, scores.dtype)
         prompt = shared.shape[-1]
         mixed = self.layout.scatter(weights[..., :prompt] @ self.prompt_values[layer])
         mixed = mixed + self.layout.scatter(weights[..., prompt:]) @ own_values

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from torch import nn
 
 DEFAULT_CONTEXT = 4096
+LARGE = 1 << 25
+"""Parameters from which on products take most of the time."""
 FINGERPRINT_BYTES = 1 << 16
 
 
@@ -40,7 +42,7 @@ class BaseModel:
         context: longest sequence, in tokens.
         vocabulary: number of token ids.
         device: where the tensors live.
-        precision: `float32`, `mixed` or `bfloat16`.
+        precision: `float32` or `bfloat16`.
         fingerprint: hash of the weights' shapes and first bytes; a checkpoint fits if it is equal.
     """
 
@@ -54,6 +56,11 @@ class BaseModel:
     device: torch.device
     precision: str
     fingerprint: str
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of its weights and activations."""
+        return next(self.sampled.parameters()).dtype
 
 
 def load_base_model(
@@ -83,9 +90,9 @@ def load_base_model(
     model.eval().requires_grad_(False)
     fingerprint = _fingerprint(model)
     if precision == "auto":
-        precision = "float32" if where.type == "cpu" else "bfloat16"
+        precision = "bfloat16" if _gains_by_bfloat16(model, where) else "float32"
     model.to(where, torch.bfloat16 if precision == "bfloat16" else torch.float32)
-    replace_linear_layers(model, mixed=precision == "mixed")
+    replace_linear_layers(model)
     replace_norms(model)
     return BaseModel(
         name=served_name(directory),
@@ -162,6 +169,16 @@ def _read_model(directory: Path, trust_remote_code: bool) -> Any:
             if attention == "eager" or "scaled_dot_product_attention" not in str(error):
                 raise
     raise AssertionError("unreachable: eager either returned or raised")
+
+
+def _gains_by_bfloat16(model: nn.Module, device: torch.device) -> bool:
+    """Return whether products of bfloat16 numbers make the model faster on this device."""
+    if device.type != "cpu":
+        return True
+    # Torch before 2.10 does not say what the processor can do.
+    known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    multiplies = known.get("avx512_bf16") or known.get("amx_bf16")
+    return bool(multiplies) and sum(map(torch.numel, model.parameters())) >= LARGE
 
 
 def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:

@@ -1,16 +1,7 @@
-"""A frozen linear layer with a LoRA adapter: y = x W^T + bias + (x A^T) (scaling B)^T.
-
-In mixed precision the products of the backward pass multiply bfloat16 numbers, and of the forward
-pass only that of the last layer, which makes the logits; sums are float32. In other layers sampling
-and training would round a few numbers apart, and the difference would grow from layer to layer to
-that of the rounding itself. Two bfloat16 numbers for each float32 would prevent that, but such
-products took as long as those in float32.
-"""
+"""A frozen linear layer with a LoRA adapter: y = x W^T + bias + (x A^T) (scaling B)^T."""
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
-from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -23,14 +14,6 @@ if TYPE_CHECKING:
 
 # The products with the adapter of a smaller layer take about as long as that with its weight.
 MERGED_BYTES = 1 << 20
-
-
-class Narrow(Enum):
-    """Which products of a layer multiply bfloat16 numbers."""
-
-    NONE = "none"
-    BACKWARD = "backward"
-    BOTH = "both"
 
 
 class Adapter(NamedTuple):
@@ -46,7 +29,6 @@ class LoraLinear(nn.Module):
 
     Attributes:
         weight: [out, in].
-        narrow: which products are of bfloat16 numbers, of a float32 weight.
         adapter: what is added to the weight, or None.
         merged: the weight with an adapter added to it, used in its place, or None.
     """
@@ -56,7 +38,7 @@ class LoraLinear(nn.Module):
     adapter: Adapter | None
     merged: torch.Tensor | None
 
-    def __init__(self, layer: nn.Linear | Conv1D, narrow: Narrow) -> None:
+    def __init__(self, layer: nn.Linear | Conv1D) -> None:
         super().__init__()
         # transformers' Conv1D keeps its matrix as [in, out].
         weight = layer.weight.T if isinstance(layer, Conv1D) else layer.weight
@@ -64,23 +46,18 @@ class LoraLinear(nn.Module):
         bias = layer.bias
         self.bias = None if bias is None else nn.Parameter(bias.detach(), False)
         self.out_features, self.in_features = self.weight.shape
-        self.narrow = narrow
-        if narrow == Narrow.BOTH:
-            # Small products do not round it, and must not differ from large ones.
-            self.weight.copy_(self.weight.bfloat16())
         self.adapter = self.merged = None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map [..., in] to [..., out]."""
-        if self.merged is not None or (self.adapter is None and self.narrow != Narrow.BOTH):
+        if self.adapter is None:
             weight = self.weight if self.merged is None else self.merged
             return F.linear(x, weight, self.bias)
-        if self.adapter is None or not torch.is_grad_enabled():
-            adapter = None if self.adapter is None else _cast(self.adapter, self.weight)
-            y, _ = _product(x, self.weight, self.bias, adapter, self.narrow)
+        if not torch.is_grad_enabled():
+            y, _ = _product(x, self.weight, self.bias, _cast(self.adapter, self.weight))
             return y
         apply: Any = _LoraProduct.apply  # torch leaves it untyped
-        result: torch.Tensor = apply(x, self.weight, self.bias, self.narrow, *self.adapter)
+        result: torch.Tensor = apply(x, self.weight, self.bias, *self.adapter)
         return result
 
     def attach_for_sampling(self, adapter: Adapter | None) -> None:
@@ -89,7 +66,7 @@ class LoraLinear(nn.Module):
         if adapter is not None:
             adapter = _cast(adapter, self.weight)
             small = self.weight.nbytes <= MERGED_BYTES and self.weight.dtype == torch.float32
-            if small and self.narrow != Narrow.BOTH:
+            if small:
                 self.merged = torch.addmm(self.weight, adapter.b, adapter.a)
             else:
                 self.adapter = adapter
@@ -102,22 +79,13 @@ def _cast(adapter: Adapter, weight: torch.Tensor) -> Adapter:
 
 
 def _product(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    adapter: Adapter | None,
-    narrow: Narrow,
-) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor | None]]:
-    """Return y [..., out], the rows of x [N, in] and, with an adapter, x A^T [N, rank].
-
-    The adapter has to be cast.
-    """
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, adapter: Adapter
+) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
+    """Return y [..., out], the rows of x [N, in] and x A^T [N, rank], of a cast adapter."""
     rows = x.reshape(-1, x.shape[-1])
     # The adapter's part comes first, so that the sum is rounded only once.
-    inner = None if adapter is None else F.linear(rows, adapter.a)
-    y = None if inner is None or adapter is None else F.linear(inner, adapter.b)
-    with _narrow_products() if narrow == Narrow.BOTH else nullcontext():
-        y = F.linear(rows, weight) if y is None else y.addmm_(rows, weight.T)
+    inner = F.linear(rows, adapter.a)
+    y = F.linear(inner, adapter.b).addmm_(rows, weight.T)
     if bias is not None:
         y += bias
     return y.view(*x.shape[:-1], -1), (rows, inner)
@@ -132,15 +100,14 @@ class _LoraProduct(torch.autograd.Function):
         x: torch.Tensor,
         weight: torch.Tensor,
         bias: torch.Tensor | None,
-        narrow: Narrow,
         a: torch.Tensor,
         b: torch.Tensor,
         scaling: float,
     ) -> torch.Tensor:
         adapter = _cast(Adapter(a, b, scaling), weight)
-        y, (rows, inner) = _product(x, weight, bias, adapter, narrow)
+        y, (rows, inner) = _product(x, weight, bias, adapter)
         ctx.save_for_backward(rows, inner, weight, adapter.a, adapter.b)
-        ctx.scaling, ctx.narrow = scaling, narrow != Narrow.NONE
+        ctx.scaling = scaling
         return y
 
     @staticmethod
@@ -152,34 +119,17 @@ class _LoraProduct(torch.autograd.Function):
         outer = gradient @ b
         into = None
         if ctx.needs_input_grad[0]:
-            into = outer @ a
-            with _narrow_products() if ctx.narrow else nullcontext():
-                into.addmm_(gradient, weight)
-            into = into.view(*shape[:-1], -1)
+            into = (outer @ a).addmm_(gradient, weight).view(*shape[:-1], -1)
         grad_a = (outer.T @ rows).float()
         grad_b = (gradient.T @ inner).float().mul_(ctx.scaling)
-        return into, None, None, None, grad_a, grad_b, None
+        return into, None, None, grad_a, grad_b, None
 
 
-@contextmanager
-def _narrow_products() -> Iterator[None]:
-    """Round the float32 factors of products to bfloat16."""
-    former = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("medium")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(former)
-
-
-def replace_linear_layers(model: Any, mixed: bool) -> None:
+def replace_linear_layers(model: Any) -> None:
     """Replace the linear layers of a model by `LoraLinear`."""
-    for name, part in list(classify_modules(model)):
-        last = part == "unembed"
-        narrow = Narrow.NONE if not mixed else Narrow.BOTH if last else Narrow.BACKWARD
+    for name, _ in list(classify_modules(model)):
         parent, _, own = name.rpartition(".")
-        layer = LoraLinear(model.get_submodule(name), narrow)
-        setattr(model.get_submodule(parent), own, layer)
+        setattr(model.get_submodule(parent), own, LoraLinear(model.get_submodule(name)))
 
 
 def lora_layers(model: nn.Module) -> dict[str, LoraLinear]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tokengym.agents.service.engine.pieces import pieces_for
+from tokengym.agents.service.engine.sums import softmax, sum_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +80,9 @@ def tree_attention(
     blocks: Sequence[Block],
     scale: float,
 ) -> torch.Tensor:
-    """Attend over N positions; products in the type of `query`, scores and softmax in float32.
+    """Attend over N positions; scores and softmax in the type of `sum_type`.
+
+    Values are weighted in float64 where that is its type, else in the type of `query`.
 
     Args:
         query: [heads, N, head_dim].
@@ -106,7 +109,9 @@ class _TreeAttention(torch.autograd.Function):
         blocks: Sequence[Block],
         scale: float,
     ) -> torch.Tensor:
-        queries, keys = query.float(), key.float()
+        wide = sum_type(query.dtype, query.device)
+        queries, keys = query.to(wide), key.to(wide)
+        values = value.to(wide) if wide == torch.float64 else value
         output = torch.empty_like(query)
         kept = []
         for block in blocks:
@@ -114,11 +119,12 @@ class _TreeAttention(torch.autograd.Function):
             scores = own @ _seen(keys, block).transpose(1, 2)
             scores = scores.view(len(query), -1, block.mask.shape[1])
             torch.add(block.mask, scores, alpha=scale, out=scores)
-            weights = torch.softmax(scores, dim=-1).to(query.dtype)
-            mixed = _grouped(weights, key) @ _seen(value, block)
-            output[:, block.own] = mixed.view(len(query), -1, query.shape[-1])
+            weights = softmax(scores, values.dtype)
+            # Transposed, which is faster in float64.
+            mixed = _seen(values, block).transpose(1, 2) @ _grouped(weights, key).transpose(1, 2)
+            output[:, block.own] = mixed.transpose(1, 2).reshape(len(query), -1, query.shape[-1])
             if any(ctx.needs_input_grad):
-                kept.append(weights)
+                kept.append(weights.to(query.dtype))
         ctx.save_for_backward(query, key, value, *kept)
         ctx.blocks, ctx.scale = blocks, scale
         return output

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from tokengym.agents.service.engine.attention import Decode, GroupLayout
+from tokengym.agents.service.engine.sums import sum_type
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
 from tokengym.agents.service.generation.prompts import Prompts, next_logits, run_layers
 
@@ -194,9 +195,10 @@ class SharedPromptDecoder:
         # The former ones go first: memory for both is not foreseen.
         self._prompt = None
         # Zeros, because masked values are multiplied by zero and must be finite.
+        wide = sum_type(like.keys.dtype, self._device)
         self._prompt = (
-            torch.zeros(shape, device=self._device),
-            torch.zeros(shape, device=self._device),
+            torch.zeros(shape, dtype=wide, device=self._device),
+            torch.zeros(shape, dtype=wide, device=self._device),
         )
         for place, group in enumerate(self._groups):
             self._write(place, group)

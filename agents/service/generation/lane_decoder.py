@@ -8,6 +8,7 @@ alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tokengym.agents.service.engine.packing import Tokens
+    from tokengym.agents.service.generation.decoder import Decoder
 
 LANES = 16
 TILE = 128
@@ -207,7 +209,13 @@ class LaneDecoder:
         return part, len(part.length) - 1
 
 
-def rows_are_independent(model: Any, vocabulary: int, longest: int) -> bool:
+NewDecoder = Callable[[Any, PrefixCache, str], "Decoder"]
+"""Makes a decoder of a model, a cache and the key of its weights."""
+
+
+def rows_are_independent(
+    model: Any, vocabulary: int, longest: int, new_decoder: NewDecoder
+) -> bool:
     """Return whether rows of a model are bitwise equal, wherever and with whatever else they run.
 
     Tried at start-up: the libraries of some machine may choose otherwise by a row's place, and so
@@ -217,24 +225,22 @@ def rows_are_independent(model: Any, vocabulary: int, longest: int) -> bool:
         model: of an architecture that can share prompts.
         vocabulary: tokens it knows.
         longest: tokens that it can read.
+        new_decoder: makes the decoder to try.
     """
     generator = np.random.default_rng(0)
     lengths = [min(length, longest - _PROBED) for length in (3, TILE - 2, 2 * TILE + 9)]
     prompts = [generator.integers(0, vocabulary, length).astype(np.int32) for length in lengths]
     replies = generator.integers(0, vocabulary, (_PROBED, len(prompts)))
-    alone = [
-        _decoded(model, [prompt], replies[:, [number]]) for number, prompt in enumerate(prompts)
-    ]
+
+    def decoded(order: list[int]) -> torch.Tensor:
+        """Return the logits [T, R, vocab] after each of the given tokens."""
+        decoder = new_decoder(model, PrefixCache(1 << 24, whole=True), "probe")
+        decoder.admit([prompts[number] for number in order])
+        return torch.stack([decoder.step(step) for step in replies[:, order]])
+
+    alone = [decoded([number]) for number in range(len(prompts))]
     # Each first, last and in between, in full parts and in one of few rows.
     for order in ([0, 1, 2] * (LANES // 3 + 1) + [0], [2, 1, 1, 0, 2]):
-        found = _decoded(model, [prompts[number] for number in order], replies[:, order])
-        if not torch.equal(found, torch.cat([alone[number] for number in order], dim=1)):
+        if not torch.equal(decoded(order), torch.cat([alone[n] for n in order], dim=1)):
             return False
     return True
-
-
-def _decoded(model: Any, prompts: Sequence[Tokens], tokens: NDArray[np.int64]) -> torch.Tensor:
-    """Return the logits [T, R, vocab] after each of given tokens [T, R]."""
-    decoder = LaneDecoder(model, PrefixCache(1 << 24, whole=True), "probe")
-    decoder.admit(prompts)
-    return torch.stack([decoder.step(step) for step in tokens])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -65,8 +65,7 @@ def supports_shared_prompts(base_model: BaseModel, scoring: PackedForward) -> bo
         for plainly, tree, row in zip(expected, packed, decoded, strict=True)
         for other in (tree.last, row)
     )
-    dtype: Any = base_model.sampled.dtype
-    if not worst <= TOLERANCE[dtype]:
+    if not worst <= TOLERANCE[base_model.dtype]:
         log.info("%s: shared prompts are off by %.3g, not used", base_model.name, worst)
         return False
     return True

@@ -1,0 +1,30 @@
+"""The numbers in which attention multiplies and adds: such that the order of terms is of no matter.
+
+Sampling adds the same terms in another order than training does. In bfloat16 a sum that is rounded
+apart would change all later layers, and log-probabilities by hundredths. In float64 sums differ by
+so little that they round to the same bfloat16 number. On a processor that decides, since there
+products of bfloat16 matrices do not depend on the number of rows; on a GPU they do.
+"""
+
+from __future__ import annotations
+
+import torch
+
+
+def sum_type(dtype: torch.dtype, device: torch.device) -> torch.dtype:
+    """Return the type in which to compute attention over keys of type `dtype`."""
+    exact = dtype == torch.bfloat16 and device.type == "cpu"
+    return torch.float64 if exact else torch.float32
+
+
+def softmax(scores: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return the softmax over the last dimension in `dtype`; overwrites float64 scores.
+
+    Scores in float64 are rounded to float32 before they are exponentiated, which is faster and
+    depends on no order; their sums are float64.
+    """
+    if scores.dtype != torch.float64:
+        return torch.softmax(scores, dim=-1).to(dtype)
+    scores -= scores.amax(dim=-1, keepdim=True)
+    weights = scores.float().exp_().to(dtype)
+    return weights.div_(weights.sum(dim=-1, keepdim=True))
