@@ -85,7 +85,7 @@ def _returns(title: str, last: int, side: RoleReport) -> Picture:
 
 def _ties(title: str, side: RoleReport) -> Picture:
     lines = {
-        "dead groups": (RED, side.uniform_rates),
+        "groups whose returns tie": (RED, side.uniform_rates),
         "tied pairs": (BLUE, side.pair_rates),
     }
     return _series(title, "rate", {name: line for name, line in lines.items() if line[1]}, True)

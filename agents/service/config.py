@@ -43,7 +43,7 @@ class ServiceConfig:
             kept. `None` for 4 GiB, or nine tenths of what is free on the GPU.
         threads: torch threads; 0 keeps torch's default.
         deterministic: whether samples and scores are exactly the same whatever else is computed at
-            the time, which takes two to three times as long.
+            the time, which takes two to three times as long in float32.
         trust_remote_code: run Python code that comes with a model; none is run otherwise.
         seed: of what no client seeds: new adapters, sampling requests, names of sessions; random if
             `None`.

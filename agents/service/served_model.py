@@ -69,7 +69,7 @@ class ServedModel:
         budget = MemoryBudget.of(
             int(DIVIDED * (limit - resident_bytes(device))) // len(config.models),
             pieces_for(device).batch,
-            PREFIX_TOKENS * cache_bytes(base.sampled, base.dtype),
+            PREFIX_TOKENS * cache_bytes(base.sampled),
         )
         scoring = packed_forward(base.sampled, device, share=True, memory=budget.batch)
         self.shares = supports_shared_prompts(base, scoring)
@@ -106,7 +106,7 @@ class ServedModel:
             self.adapter_cache.use,
             self._decode_text,
             # Buffers have room to spare.
-            capacity=budget.sampling // (2 * cache_bytes(base.sampled, wide)),
+            capacity=budget.sampling // (2 * cache_bytes(base.sampled)),
         )
 
     def save(

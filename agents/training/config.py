@@ -79,7 +79,7 @@ class TrainConfig:
         memory: GiB that a local service stays within; `None` for what suits the device.
         seed: which training Tasks are drawn, and in which order.
         deterministic: let no sequence of a local service depend on others, so that equal runs are
-            exactly equal; sampling is two to three times slower.
+            exactly equal; in float32, sampling is two to three times slower.
         mode: `sync`, `stream` (streaming minibatches) or `async` (off-policy).
         evaluation_tasks: held-out test Tasks played before and after.
         low_temperature: at which the first of these Tasks are played once more, where it is below

@@ -6,8 +6,8 @@ decode step multiplies the queries of all samples of a prompt with its keys in o
 group of eight reads the prompt from memory once, not eight times.
 
 These states replace the attention function of any model that looks it up in transformers' table;
-`prompt_sharing` checks at start-up whether a given model does and gets the same logits. Buffers of
-keys and values have the type of `sum_type`, in which attention is computed.
+`prompt_sharing` checks at start-up whether a given model does and gets the same logits. Keys
+and values are kept in the type of the model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 from transformers.cache_utils import Cache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from tokengym.agents.service.engine.sums import softmax, sum_type
+from tokengym.agents.service.engine.sums import product, softmax, sum_type
 from tokengym.agents.service.engine.tree_attention import tree_attention
 
 if TYPE_CHECKING:
@@ -180,23 +180,24 @@ class Decode:
         kv_heads = key.shape[1]
         line, at = self.cursor
         own_keys, own_values = self.suffix_keys[layer], self.suffix_values[layer]
-        own_keys[line, :, at] = key[:, :, 0].to(own_keys.dtype)
-        own_values[line, :, at] = value[:, :, 0].to(own_values.dtype)
+        own_keys[line, :, at] = key[:, :, 0]
+        own_values[line, :, at] = value[:, :, 0]
 
         # Consecutive query heads share a key head, as in transformers' repeat_kv.
-        queries = query.to(own_keys.dtype) * scale
+        queries = query.to(sum_type(key.dtype, key.device)) * scale
         queries = queries.reshape(rows, kv_heads, heads // kv_heads, width)
-        own = queries @ own_keys.transpose(-1, -2)
+        own = product(queries, own_keys.transpose(-1, -2))
         if self.suffix_mask is not None:
             own += self.suffix_mask
-        shared = self.layout.gather(queries) @ self.prompt_keys[layer].transpose(-1, -2)
+        prompt_keys = self.prompt_keys[layer].transpose(-1, -2)
+        shared = product(self.layout.gather(queries), prompt_keys)
         if self.prompt_mask is not None:
             shared += self.prompt_mask
         scores = torch.cat([shared, self.layout.gather(own)], dim=-1)
         weights = softmax(scores, scores.dtype)
         prompt = shared.shape[-1]
-        mixed = self.layout.scatter(weights[..., :prompt] @ self.prompt_values[layer])
-        mixed = mixed + self.layout.scatter(weights[..., prompt:]) @ own_values
+        mixed = self.layout.scatter(product(weights[..., :prompt], self.prompt_values[layer]))
+        mixed = mixed + product(self.layout.scatter(weights[..., prompt:]), own_values)
         return mixed.reshape(rows, heads, 1, width)
 
 

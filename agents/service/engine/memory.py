@@ -141,9 +141,9 @@ def attention_bytes(model: Any) -> int:
     return layers * heads * int(model.dtype.itemsize)
 
 
-def cache_bytes(model: Any, dtype: torch.dtype) -> int:
-    """Return the size in bytes of one token's keys and values of type `dtype`."""
+def cache_bytes(model: Any) -> int:
+    """Return the size in bytes of one token's keys and values."""
     config = model.config.get_text_config()
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    return 2 * dtype.itemsize * int(config.num_hidden_layers) * int(heads) * int(width)
+    return 2 * int(model.dtype.itemsize) * int(config.num_hidden_layers) * int(heads) * int(width)

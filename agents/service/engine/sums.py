@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import torch
 
+_CACHED = 1 << 17
+"""Numbers in float64 that stay in a processor's cache."""
+
 
 def sum_type(dtype: torch.dtype, device: torch.device) -> torch.dtype:
     """Return the type in which to compute attention over keys of type `dtype`."""
@@ -28,3 +31,16 @@ def softmax(scores: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     scores -= scores.amax(dim=-1, keepdim=True)
     weights = scores.float().exp_().to(dtype)
     return weights.div_(weights.sum(dim=-1, keepdim=True))
+
+
+def product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Return left @ right, [N, ..., m, n] @ [N, ..., n, k], in the type of `left`.
+
+    Where `right` is of another type, a processor converts a few entries at a time, so that memory
+    holds and gives the smaller numbers only.
+    """
+    if right.dtype == left.dtype or right.device.type != "cpu":
+        return left @ right.to(left.dtype)
+    few = max(1, _CACHED // right[0].numel())
+    parts = zip(left.split(few), right.split(few), strict=True)
+    return torch.cat([one @ other.to(left.dtype) for one, other in parts])

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from tokengym.agents.service.engine.attention import Decode, GroupLayout
-from tokengym.agents.service.engine.sums import sum_type
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
 from tokengym.agents.service.generation.prompts import Prompts, next_logits, run_layers
 
@@ -141,10 +140,7 @@ class SharedPromptDecoder:
         parent = self._groups[self._group_of[row]]
         if own == 0 or self._suffix is None or len(tokens) != parent.length + own:
             return
-        # They were computed in the type of the prompt's, which may take half the memory.
-        keys, values = (
-            part[:, row, :, :own].to(parent.keys.dtype, copy=True) for part in self._suffix
-        )
+        keys, values = (part[:, row, :, :own].clone() for part in self._suffix)
         self._prompts.add(tokens, Prefix(parent, len(tokens), keys, values))
 
     def _drop_idle_groups(self) -> list[int]:
@@ -195,11 +191,7 @@ class SharedPromptDecoder:
         # The former ones go first: memory for both is not foreseen.
         self._prompt = None
         # Zeros, because masked values are multiplied by zero and must be finite.
-        wide = sum_type(like.keys.dtype, self._device)
-        self._prompt = (
-            torch.zeros(shape, dtype=wide, device=self._device),
-            torch.zeros(shape, dtype=wide, device=self._device),
-        )
+        self._prompt = (like.keys.new_zeros(shape), like.keys.new_zeros(shape))
         for place, group in enumerate(self._groups):
             self._write(place, group)
 
