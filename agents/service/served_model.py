@@ -31,14 +31,11 @@ from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.adapter_cache import AdapterCache
 from tokengym.agents.service.generation.decoder import Decoder, SharedPromptDecoder
-from tokengym.agents.service.generation.lane_decoder import (
-    LaneDecoder,
-    NewDecoder,
-    rows_are_independent,
-)
+from tokengym.agents.service.generation.lane_decoder import LaneDecoder
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.prompt_sharing import supports_shared_prompts
+from tokengym.agents.service.generation.row_independence import NewDecoder, rows_are_independent
 from tokengym.agents.service.generation.sampler import Sampler
 from tokengym.agents.service.generation.solo_decoder import SoloDecoder
 

@@ -8,7 +8,6 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.prompts import Prompts, next_logits, run_layers
 
 if TYPE_CHECKING:
@@ -25,12 +23,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tokengym.agents.service.engine.packing import Tokens
-    from tokengym.agents.service.generation.decoder import Decoder
+    from tokengym.agents.service.generation.prefix_cache import PrefixCache
 
 LANES = 16
 TILE = 128
-_PROBED = 4
-"""Tokens decoded to see whether rows are independent."""
 
 
 @dataclass(frozen=True)
@@ -207,40 +203,3 @@ class LaneDecoder:
             self._parts.append(part)
         part.add(keys, values)
         return part, len(part.length) - 1
-
-
-NewDecoder = Callable[[Any, PrefixCache, str], "Decoder"]
-"""Makes a decoder of a model, a cache and the key of its weights."""
-
-
-def rows_are_independent(
-    model: Any, vocabulary: int, longest: int, new_decoder: NewDecoder
-) -> bool:
-    """Return whether rows of a model are bitwise equal, wherever and with whatever else they run.
-
-    Tried at start-up: the libraries of some machine may choose otherwise by a row's place, and so
-    may an architecture that sorts tokens by experts.
-
-    Args:
-        model: of an architecture that can share prompts.
-        vocabulary: tokens it knows.
-        longest: tokens that it can read.
-        new_decoder: makes the decoder to try.
-    """
-    generator = np.random.default_rng(0)
-    lengths = [min(length, longest - _PROBED) for length in (3, TILE - 2, 2 * TILE + 9)]
-    prompts = [generator.integers(0, vocabulary, length).astype(np.int32) for length in lengths]
-    replies = generator.integers(0, vocabulary, (_PROBED, len(prompts)))
-
-    def decoded(order: list[int]) -> torch.Tensor:
-        """Return the logits [T, R, vocab] after each of the given tokens."""
-        decoder = new_decoder(model, PrefixCache(1 << 24, whole=True), "probe")
-        decoder.admit([prompts[number] for number in order])
-        return torch.stack([decoder.step(step) for step in replies[:, order]])
-
-    alone = [decoded([number]) for number in range(len(prompts))]
-    # Each first, last and in between, in full parts and in one of few rows.
-    for order in ([0, 1, 2] * (LANES // 3 + 1) + [0], [2, 1, 1, 0, 2]):
-        if not torch.equal(decoded(order), torch.cat([alone[n] for n in order], dim=1)):
-            return False
-    return True
