@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 SPEC = LoraSpec(8, seed=1)
 
 
-def _sampled(base_model: BaseModel, prompts: list[np.ndarray]) -> list[tuple[np.ndarray, list]]:
+def _sampled(
+    base_model: BaseModel, prompts: list[np.ndarray], store: PrefixCache
+) -> list[tuple[np.ndarray, list]]:
     """Eight samples of each prompt: all their tokens, and the log-probabilities of the new ones."""
     sampler = Sampler(
         packed_forward(base_model.sampled, base_model.device, share=True),
-        lambda weights: SharedPromptDecoder(base_model.sampled, PrefixCache(1 << 20), weights),
+        lambda weights: SharedPromptDecoder(base_model.sampled, store, weights),
         lambda _weights: None,
         str,
     )
@@ -67,8 +69,13 @@ def test_training_computes_the_log_probabilities_that_were_sampled_with(
         layers[name].attach_for_sampling(adapter)
     generator = np.random.default_rng(0)
     prompts = [generator.integers(0, 320, n).astype(np.int32) for n in (12, 40, 70)]
+    store = PrefixCache(1 << 24)
+    first = _sampled(base_model, prompts, store)
+    # The next turn of some of them reads only what is new.
+    longer = [np.append(tokens, [5, 6, 7]).astype(np.int32) for tokens, _ in first[::8]]
+    assert all(store.find("run", prompt) for prompt in longer)
     gaps = []
-    for tokens, logprobs in _sampled(base_model, prompts):
+    for tokens, logprobs in first + _sampled(base_model, longer, store):
         targets = {"target_tokens": tokens[1:].astype(np.int64)}
         request = LossRequest([Datum(tokens[:-1], targets)], "cross_entropy", forward_only=True)
         (trained,) = trainer.forward_backward("run", request).logprobs

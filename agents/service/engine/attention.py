@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
+import torch.nn.functional as F
 from transformers.cache_utils import Cache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from tokengym.agents.service.engine.sums import product, softmax, sum_type
+from tokengym.agents.service.engine.sums import product, sum_type
 from tokengym.agents.service.engine.tree_attention import tree_attention
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Continued:
     Attributes:
         past_keys: [layers, R, kv_heads, P, head_dim].
         past_values: the same shape.
-        mask: float [R, 1, T, P + T] added to the scores: hides the keys a new token does not see.
+        mask: bool [R, 1, T, P + T], which keys a new token sees.
         keys: new keys by layer, [R, kv_heads, T, head_dim]; filled by the pass.
         values: the same shape.
     """
@@ -103,15 +104,12 @@ class Continued:
         self.values.append(value)
         wide = sum_type(key.dtype, key.device)
         keys, values = (
-            torch.cat([past[layer].to(wide), new.to(wide)], dim=2)
+            torch.cat([past[layer], new], dim=2).to(wide)
             for past, new in ((self.past_keys, key), (self.past_values, value))
         )
-        rows, heads, new, width = query.shape
-        # Consecutive query heads share a key head, as in transformers' repeat_kv.
-        queries = (query.to(wide) * scale).reshape(rows, key.shape[1], -1, width)
-        scores = (queries @ keys.transpose(-1, -2)).view(rows, heads, new, -1)
-        weights = softmax(scores + self.mask, wide)
-        return (weights.view(*queries.shape[:3], -1) @ values).view_as(query)
+        return F.scaled_dot_product_attention(
+            query.to(wide), keys, values, attn_mask=self.mask, scale=scale, enable_gqa=True
+        )
 
 
 @dataclass(frozen=True)
@@ -193,8 +191,7 @@ class Decode:
         shared = product(self.layout.gather(queries), prompt_keys)
         if self.prompt_mask is not None:
             shared += self.prompt_mask
-        scores = torch.cat([shared, self.layout.gather(own)], dim=-1)
-        weights = softmax(scores, scores.dtype)
+        weights = torch.softmax(torch.cat([shared, self.layout.gather(own)], dim=-1), dim=-1)
         prompt = shared.shape[-1]
         mixed = self.layout.scatter(product(weights[..., :prompt], self.prompt_values[layer]))
         mixed = mixed + product(self.layout.scatter(weights[..., prompt:]), own_values)

@@ -20,19 +20,6 @@ def sum_type(dtype: torch.dtype, device: torch.device) -> torch.dtype:
     return torch.float64 if exact else torch.float32
 
 
-def softmax(scores: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return the softmax over the last dimension in `dtype`; overwrites float64 scores.
-
-    Scores in float64 are rounded to float32 before they are exponentiated, which is faster and
-    depends on no order; their sums are float64.
-    """
-    if scores.dtype != torch.float64:
-        return torch.softmax(scores, dim=-1).to(dtype)
-    scores -= scores.amax(dim=-1, keepdim=True)
-    weights = scores.float().exp_().to(dtype)
-    return weights.div_(weights.sum(dim=-1, keepdim=True))
-
-
 def product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """Return left @ right, [N, ..., m, n] @ [N, ..., n, k], in the type of `left`.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tokengym.agents.service.engine.pieces import pieces_for
-from tokengym.agents.service.engine.sums import softmax, sum_type
+from tokengym.agents.service.engine.sums import sum_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,7 +119,7 @@ class _TreeAttention(torch.autograd.Function):
             scores = own @ _seen(keys, block).transpose(1, 2)
             scores = scores.view(len(query), -1, block.mask.shape[1])
             torch.add(block.mask, scores, alpha=scale, out=scores)
-            weights = softmax(scores, values.dtype)
+            weights = torch.softmax(scores, dim=-1).to(values.dtype)
             # Transposed, which is faster in float64.
             mixed = _seen(values, block).transpose(1, 2) @ _grouped(weights, key).transpose(1, 2)
             output[:, block.own] = mixed.transpose(1, 2).reshape(len(query), -1, query.shape[-1])

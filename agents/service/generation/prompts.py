@@ -114,11 +114,10 @@ class Prompts:
             past_seen[:, None, :].expand(-1, width, -1),
             causal[None].expand(len(items), -1, -1),
         ]
-        hidden = torch.full((len(items), width, longest + width), -torch.inf)
         state = Continued(
             torch.stack([_padded(keys, longest) for keys, _ in joined], dim=1),
             torch.stack([_padded(vals, longest) for _, vals in joined], dim=1),
-            hidden.masked_fill_(torch.cat(seen, dim=-1), 0.0)[:, None].to(self.device),
+            torch.cat(seen, dim=-1)[:, None].to(self.device),
         )
         last = torch.tensor([line * width + new - 1 for line, new in enumerate(news)])
         logits = run_layers(self._model, state, torch.from_numpy(ids), torch.from_numpy(at), last)
