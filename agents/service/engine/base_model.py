@@ -175,7 +175,7 @@ def _gains_by_bfloat16(model: nn.Module, device: torch.device) -> bool:
     """Return whether products of bfloat16 numbers make the model faster on this device."""
     if device.type != "cpu":
         return True
-    # Torch before 2.10 does not say what the processor can do.
+    # Older versions of torch do not report what the processor can do.
     known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     multiplies = known.get("avx512_bf16") or known.get("amx_bf16")
     return bool(multiplies) and sum(map(torch.numel, model.parameters())) >= LARGE
