@@ -77,8 +77,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--deterministic",
         action="store_true",
-        help="sample so that no other sequence changes a bit of one; in "
-        "float32, two to three times slower",
+        help="sample so that no other sequence changes a bit of one; two to three times slower in "
+        "float32",
     )
     parser.add_argument(
         "--seed",
