@@ -56,8 +56,8 @@ def _not_promised(connection: Connection, config: TrainConfig) -> list[str]:
         )
     elif not config.deterministic:
         found.append(
-            "Without --deterministic the last digits of a log-probability depend on what else the "
-            "service computes at the time, and weights with them."
+            "Without --deterministic the last digits of a log-probability may depend on what else "
+            "the service computes at the time, and weights with them; in float32 they do."
         )
     if config.mode != "sync" and not config.own_loop:
         found.append(

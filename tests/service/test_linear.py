@@ -58,3 +58,19 @@ def test_in_bfloat16_an_update_below_the_rounding_of_the_output_is_kept_on_avera
     assert float((update.abs() < before.abs() / 512).float().mean()) > 0.5
     slope = float((moved * update).sum() / update.square().sum())
     assert slope == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("adapted", [False, True])
+@pytest.mark.parametrize("gradients", [False, True])
+def test_in_bfloat16_a_row_does_not_depend_on_the_others(adapted: bool, gradients: bool) -> None:
+    torch.manual_seed(0)
+    layer = LoraLinear(nn.Linear(1536, 576, bias=False).bfloat16())
+    if adapted:
+        a, b = torch.randn(32, 1536) / 40, torch.randn(576, 32) / 6
+        layer.adapter = Adapter(nn.Parameter(a), nn.Parameter(b), 1.0)
+    x = torch.randn(1, 100, 1536).bfloat16()
+    with torch.set_grad_enabled(gradients):
+        together = layer(x)
+        for count in (1, 2, 3, 7, 20):
+            apart = torch.cat([layer(part) for part in x.split(count, dim=1)], dim=1)
+            assert torch.equal(apart, together)

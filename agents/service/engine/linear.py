@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
+from tokengym.agents.service.engine.sums import rows_round_alike
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -50,6 +52,10 @@ class LoraLinear(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Map [..., in] to [..., out]."""
+        if x.numel() == self.in_features and rows_round_alike(x.dtype, x.device):
+            # A single row of more than about a thousand numbers is summed in another order.
+            row = x.reshape(1, -1)
+            return self(torch.cat([row, row]))[0].view(*x.shape[:-1], -1)
         if self.adapter is None:
             weight = self.weight if self.merged is None else self.merged
             return F.linear(x, weight, self.bias)
