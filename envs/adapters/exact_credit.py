@@ -13,7 +13,8 @@ class ExactCredit(gymnasium.Wrapper[Observation, Observation, Observation, Obser
 
     A step's credit is how much dearer it made the best that was left: at most 0, and 0 for an
     optimal step. Over an episode the credits sum to minus its regret, the money (and `UNSAFE` per
-    unit of safety cost) it spent beyond the optimum; see `tokengym.envs.energy.credit`. The world
+    unit of safety cost) it spent beyond the optimum; see `tokengym.envs.energy.credit`. A malformed
+    reply is paid less by the money that its loss of return is worth. The world
     works them out, this wrapper only pays them, those too of the steps that are played at once
     when the conversation outgrows its budget. The reward it replaces is in `info["return"]`.
 

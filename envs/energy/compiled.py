@@ -9,6 +9,8 @@ from tokengym.envs.energy.outcome import Commands
 from tokengym.envs.energy.plants import Plant, plant_from
 from tokengym.envs.energy.prompt import Prompt
 from tokengym.envs.energy.terse import TersePrompt
+from tokengym.rewards.control import floor_return
+from tokengym.rewards.form import FORM_SHARE
 
 _PROMPTS = {"full": FullPrompt, "terse": TersePrompt}
 
@@ -32,6 +34,15 @@ class CompiledTask:
     reference: float
     plan: tuple[Commands, ...]
     values: Values | None
+
+    def cost_of_malformed(self, form: float) -> float:
+        """Return what one malformed reply costs an optimal episode, in money.
+
+        Args:
+            form: what the reply earns of a well-formed one's form, in [0, 0.9].
+        """
+        lost = (1.0 - FORM_SHARE * form) / self.plant.steps
+        return lost * (self.reference - self.optimum) / (1.0 - floor_return(0.0, None))
 
 
 def compile_task(task: Task, prompt: str, credit: bool) -> CompiledTask:

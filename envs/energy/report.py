@@ -70,7 +70,9 @@ METRICS: Mapping[str, Metric] = {
         "Malformed replies", "an episode", "Each counts as 0 kW and lowers the score."
     ),
     "total_credit": Metric(
-        "Exact credit", "an episode", "Sum of each step's exact change of the cost still to come."
+        "Exact credit",
+        "an episode",
+        "Sum of each step's exact change of the cost still to come, less what malformed replies cost.",
     ),
 }
 

@@ -102,8 +102,9 @@ class EnergyWorld(World[CompiledTask]):
             grading violations by their depth. Violations then tie: the comparison that the graded
             floor is measured against.
         credit: put each step's exact credit into its metrics as `credit`, in money: minus the cost
-            it added to the best that was left. At most 0; the sum, reported at the end as
-            `total_credit`, is minus the regret. `adapters.exact_credit` makes it the reward.
+            it added to the best that was left, and what a malformed reply costs. At most 0; the
+            sum, reported at the end as `total_credit`, is minus the regret if no reply was
+            malformed. `adapters.exact_credit` makes it the reward.
         cost_budget: kWh (of a house, K) by which the limit may be missed over the whole episode;
             one that misses no more counts as safe. The optimum is that of the same budget.
         data: days of a user's own instead of synthetic ones: a `TimeSeries`, or the files that
@@ -339,6 +340,8 @@ class EnergyWorld(World[CompiledTask]):
         }
         if compiled.values is not None:
             metrics["credit"] = compiled.values.credit(step, self._state, outcome)
+            if not well_formed:
+                metrics["credit"] -= compiled.cost_of_malformed(form)
             self._credit += metrics["credit"]
         self._outcome = outcome
         self._state = outcome.state
