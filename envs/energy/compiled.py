@@ -9,7 +9,7 @@ from tokengym.envs.energy.outcome import Commands
 from tokengym.envs.energy.plants import Plant, plant_from
 from tokengym.envs.energy.prompt import Prompt
 from tokengym.envs.energy.terse import TersePrompt
-from tokengym.rewards.control import floor_return
+from tokengym.rewards.control import FLOOR, bounded_score
 from tokengym.rewards.form import FORM_SHARE
 
 _PROMPTS = {"full": FullPrompt, "terse": TersePrompt}
@@ -42,7 +42,9 @@ class CompiledTask:
             form: what the reply earns of a well-formed one's form, in [0, 0.9].
         """
         lost = (1.0 - FORM_SHARE * form) / self.plant.steps
-        return lost * (self.reference - self.optimum) / (1.0 - floor_return(0.0, None))
+        # What the optimal plan is worth more than the safe hold.
+        gained = (1.0 - FLOOR) * (bounded_score(1.0) - bounded_score(0.0))
+        return lost * (self.reference - self.optimum) / gained
 
 
 def compile_task(task: Task, prompt: str, credit: bool) -> CompiledTask:

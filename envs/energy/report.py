@@ -72,7 +72,7 @@ METRICS: Mapping[str, Metric] = {
     "total_credit": Metric(
         "Exact credit",
         "an episode",
-        "Sum of each step's exact change of the cost still to come, less what malformed replies cost.",
+        "Sum of each step's exact change of the cost still to come, less a cost of bad form.",
     ),
 }
 

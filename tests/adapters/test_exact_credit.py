@@ -50,8 +50,12 @@ def test_what_it_pays_is_minus_the_regret_even_where_the_budget_ends_the_day(
     rewards, info = play(env, seed % 3, lambda: f"{device} {rng.uniform(-4.0, 4.0):.2f}")
     metrics = info["metrics"]
     spent = metrics["total_money_cost"] + UNSAFE * metrics["total_cost"]
-    best = world.task("train", seed % 3).answer["optimum"]
-    assert sum(rewards) == pytest.approx(best - spent, abs=1e-8)
+    answer = world.task("train", seed % 3).answer
+    # Steps that are played at once are malformed; an optimal episode earns 0.6 more of value, of
+    # which each such step would take its share.
+    worth = (answer["reference"] - answer["optimum"]) / 0.6 / len(answer["plan"])
+    spent += worth * metrics["malformed_replies"]
+    assert sum(rewards) == pytest.approx(answer["optimum"] - spent, abs=1e-8)
     assert 0.0 <= info["return"] <= 1.0
     if budget == 1500 and level == "comfort":
         assert info["stop_reason"] == "token_budget"

@@ -137,6 +137,34 @@ def test_the_oracle_is_debited_nothing(level: str, world_of: WorldOf, task_of: T
         assert abs(turn.metrics["credit"]) <= 1e-8
 
 
+@pytest.mark.parametrize("reply", ["", "BATTERY 0 0.3", "I would rest.", "BATTERY"])
+@pytest.mark.parametrize("step", [0, 5, 11])
+def test_a_malformed_reply_is_debited_what_its_loss_of_return_is_worth(
+    reply: str, step: int, world_of: WorldOf, task_of: TaskOf
+) -> None:
+    world, task = world_of("small", credit=True), task_of("small", 0)
+
+    def played(other: str | None, at: range) -> tuple[float, float]:
+        """Return the return, and the credit at the first of the steps `at` played by `other`."""
+        turn, credits = world.start(task), []
+        while not turn.done:
+            own = baselines("energy")["oracle"](world, turn, np.random.default_rng(0))
+            turn = world.reply(own if other is None or len(credits) not in at else other)
+            credits.append(turn.metrics["credit"])
+        return world.returns["operator"], credits[at.start]
+
+    best, _ = played(None, range(12))
+    hold, _ = played("BATTERY 0", range(12))
+    money = (task.answer["reference"] - task.answer["optimum"]) / (best - hold) * 0.95
+    at = range(step, step + 1)
+    good, good_credit = played("BATTERY 0", at)
+    bad, bad_credit = played(reply, at)
+    # Of an episode that earns less than the optimum, a malformed reply takes less.
+    spared = (best - good) / 12
+    assert good_credit - bad_credit == pytest.approx(money * (good - bad + spared), abs=1e-3)
+    assert good_credit - bad_credit > 0.0
+
+
 def test_credit_is_refused_where_the_cost_to_go_is_not_convex(
     world_of: WorldOf, plant_of: PlantOf
 ) -> None:
