@@ -146,7 +146,8 @@ def test_a_malformed_reply_is_debited_what_its_loss_of_return_is_worth(
 
     def played(other: str | None, at: range) -> tuple[float, float]:
         """Return the return, and the credit at the first of the steps `at` played by `other`."""
-        turn, credits = world.start(task), []
+        turn = world.start(task)
+        credits: list[float] = []
         while not turn.done:
             own = baselines("energy")["oracle"](world, turn, np.random.default_rng(0))
             turn = world.reply(own if other is None or len(credits) not in at else other)

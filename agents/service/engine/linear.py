@@ -55,7 +55,7 @@ class LoraLinear(nn.Module):
         if x.numel() == self.in_features and rows_round_alike(x.dtype, x.device):
             # A single row of more than about a thousand numbers is summed in another order.
             row = x.reshape(1, -1)
-            return self(torch.cat([row, row]))[0].view(*x.shape[:-1], -1)
+            return self.forward(torch.cat([row, row]))[0].view(*x.shape[:-1], -1)
         if self.adapter is None:
             weight = self.weight if self.merged is None else self.merged
             return F.linear(x, weight, self.bias)
