@@ -42,7 +42,7 @@ class CompiledTask:
             form: what the reply earns of a well-formed one's form, in [0, 0.9].
         """
         lost = (1.0 - FORM_SHARE * form) / self.plant.steps
-        # What the optimal plan is worth more than the safe hold.
+        # By how much the value of the optimal plan exceeds that of the safe hold.
         gained = (1.0 - FLOOR) * (bounded_score(1.0) - bounded_score(0.0))
         return lost * (self.reference - self.optimum) / gained
 

@@ -51,7 +51,7 @@ def test_what_it_pays_is_minus_the_regret_even_where_the_budget_ends_the_day(
     metrics = info["metrics"]
     spent = metrics["total_money_cost"] + UNSAFE * metrics["total_cost"]
     answer = world.task("train", seed % 3).answer
-    # Steps that are played at once are malformed; an optimal episode earns 0.6 more of value, of
+    # Steps that are played at once are malformed; the optimum is worth 0.6 more than the hold, of
     # which each such step would take its share.
     worth = (answer["reference"] - answer["optimum"]) / 0.6 / len(answer["plan"])
     spent += worth * metrics["malformed_replies"]
