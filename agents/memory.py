@@ -1,9 +1,15 @@
 """How a process that runs for hours keeps its memory."""
 
+from __future__ import annotations
+
 import atexit
 import ctypes
 import gc
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _COLLECTIONS = (50_000, 20, 50)
 _M_ARENA_MAX = -8
@@ -25,6 +31,20 @@ def use_one_heap() -> None:
     Each thread otherwise has a heap of its own, which keeps what was freed in it: a quarter of the
     memory of thousands of episodes, and a seventh of that of a service.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None:  # Other C libraries have none.
+    if (mallopt := _function("mallopt")) is not None:
         mallopt(_M_ARENA_MAX, 1)
+
+
+def return_free_pages() -> None:
+    """Return the pages of freed blocks to the system where the C library is glibc.
+
+    It keeps those that lie between blocks in use. Large batches of changing sizes leave ever more
+    of them: a service whose blocks took 2 GiB grew to 5.6 GiB within an hour.
+    """
+    if (malloc_trim := _function("malloc_trim")) is not None:
+        malloc_trim(0)
+
+
+def _function(name: str) -> Callable[..., int] | None:
+    """Return a function of the C library, or None where it is another than glibc."""
+    return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
+from tokengym.agents.memory import return_free_pages
 from tokengym.agents.service.engine.attention import Packed, attending, hidden_states
 from tokengym.agents.service.engine.base_model import logits_of
 from tokengym.agents.service.engine.memory import (
+    LARGE_BATCH,
     activation_bytes,
     attention_bytes,
     recomputing,
@@ -78,7 +80,7 @@ class PackedForward:
         """
         batch = (pack if self.share else pad)(branches, self.device)
         with ExitStack() as stack:
-            if self._exceeds_memory(branches) and torch.is_grad_enabled():
+            if self._kept(branches) > self.memory and torch.is_grad_enabled():
                 stack.enter_context(recomputing(self.model))
             if batch.blocks is None:
                 layers = self.model.base_model
@@ -88,14 +90,17 @@ class PackedForward:
                 stack.enter_context(attending(self.model, state))
                 hidden = hidden_states(self.model, batch.input_ids, batch.position_ids)
             yield batch, hidden.flatten(0, 1)
+        if self._kept(branches) >= LARGE_BATCH:
+            return_free_pages()
 
-    def _exceeds_memory(self, branches: list[Branch]) -> bool:
-        return self.memory < sum(self.size.of(len(one.tokens), one.shared) for one in branches)
+    def _kept(self, branches: list[Branch]) -> int:
+        """Return the bytes that a backward pass keeps of a batch."""
+        return sum(self.size.of(len(one.tokens), one.shared) for one in branches)
 
     def _work(self, branches: list[Branch]) -> int:
         """Return how often a position is computed: forwards, backwards twice, and maybe again."""
         positions = sum(len(one.tokens) - one.shared for one in branches)
-        return positions * (4 if self._exceeds_memory(branches) else 3)
+        return positions * (4 if self._kept(branches) > self.memory else 3)
 
     def logits(
         self, hidden: torch.Tensor, nodes: NDArray[np.int64]
