@@ -49,7 +49,7 @@ async def _connected(job: Job, run: Run, progress: Progress, connection: Connect
             "the run began in another environment: figures may differ, see environment.json"
         )
     async with Session.open(job, connection) as session:
-        lost = await connection.guard(forget_lost_states(session.client, job, run))
+        lost = await connection.guard(forget_lost_states(connection.base_url, job, run))
         for notice in [*lost, *forget_unsaved_steps(job, run)]:
             progress.say(notice)
         return await _experiment(session, run, progress)

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -189,8 +188,6 @@ def _sampled(
         typer.echo(f"this study will read about {read:,} tokens and sample at most {sampled:,}")
         if ask and sys.stdin.isatty():
             typer.confirm("start?", abort=True)
-    # What samples calls the SDK as the cookbook does, by a name the SDK is about to drop.
-    warnings.filterwarnings("ignore", "DEPRECATED: SamplingClient.sample_async", FutureWarning)
     return sampled_study(
         job, held_out, sizes, run=run, weights=weights, threshold=correct, seed=seed
     )

@@ -1,7 +1,6 @@
 """Evaluating models: which model a policy's name means, and one service for all worlds."""
 
 import asyncio
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -113,9 +112,7 @@ def play_model(
     """
     first = policy.config_for(config.worlds[0], config)
     target = ServiceTarget.resolve(first)
-    with warnings.catch_warnings(), Connection.open(target, folder) as connection:
-        # The SDK announces what it will rename; that is no news for who evaluates.
-        warnings.simplefilter("ignore", FutureWarning)
+    with Connection.open(target, folder) as connection:
         run_async(_connected(policy, config, tasks, target, connection, play))
 
 

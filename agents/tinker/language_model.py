@@ -78,7 +78,7 @@ class _Conversation:
         prompt = Prompt()
         for piece in transcript.pieces:
             prompt.append(piece)
-        response = await self._model.sampler.sample_async(
+        response = await self._model.sampler.sample(
             prompt=prompt.model_input(),
             num_samples=1,
             sampling_params=tinker.SamplingParams(

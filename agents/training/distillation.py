@@ -65,7 +65,7 @@ async def _teach_rollout(rollout: Trajectory, teacher: tinker.SamplingClient) ->
 async def _teach(datum: tinker.Datum, teacher: tinker.SamplingClient) -> _Taught:
     inputs = datum.loss_fn_inputs
     last = int(inputs["target_tokens"].data[-1])
-    known = await teacher.compute_logprobs_async(datum.model_input.append_int(last))
+    known = await teacher.compute_logprobs(datum.model_input.append_int(last))
     sampled, mask = numbers(inputs["logprobs"]), numbers(inputs["mask"])
     advantages = np.where(mask > 0, np.array(known[1:], np.float64) - sampled, 0.0)
     given = {**inputs, "advantages": tensor(advantages.astype(np.float32))}

@@ -69,14 +69,12 @@ class Learners:
         clients: trains each policy.
         runs: where each one's checkpoints are recorded.
         start: the step to continue with; steps before it are done.
-        service: of the clients.
-        config: how often to save.
+        config: how often to save, and the service.
     """
 
     clients: Mapping[str, tinker.TrainingClient]
     runs: Mapping[str, Run]
     start: int
-    service: tinker.ServiceClient
     config: Config
     _rolling: Sequence[str] = ()
 
@@ -104,12 +102,12 @@ class Learners:
             name: await _client(service, config, states[name].get(start), seed + place)
             for place, name in enumerate(runs)
         }
-        return cls(clients, runs, start, service, config)
+        return cls(clients, runs, start, config)
 
     async def samplers(self) -> dict[str, tinker.SamplingClient]:
         """Return samplers of the current policies."""
         found = await asyncio.gather(
-            *(one.save_weights_and_get_sampling_client_async() for one in self.clients.values())
+            *(one.save_weights_and_get_sampling_client() for one in self.clients.values())
         )
         return dict(zip(self.clients, found, strict=True))
 
@@ -162,11 +160,11 @@ class Learners:
         return paths
 
     async def _delete_rolling(self) -> None:
-        rest = self.service.create_rest_client()
+        rest = tinker.RestClient(base_url=self.config.base_url)
         gone, self._rolling = self._rolling, ()
         for path in gone:
             try:
-                await rest.delete_checkpoint_from_tinker_path_async(path)
+                await rest.delete_checkpoint_from_tinker_path(path)
             except Exception:
                 logger.warning(
                     "the rolling checkpoint %s could not be deleted", path, exc_info=True
@@ -179,13 +177,16 @@ async def _client(
     metadata: dict[str, str] = {}
     checkpoint_utils.add_renderer_name_to_user_metadata(metadata, config.renderer_name)
     if state is not None:
-        return await service.create_training_client_from_state_with_optimizer_async(
+        opened = service.create_training_client_from_state_with_optimizer(
             state, user_metadata=metadata
         )
-    if config.load_checkpoint_path:
-        return await service.create_training_client_from_state_async(
+    elif config.load_checkpoint_path:
+        opened = service.create_training_client_from_state(
             config.load_checkpoint_path, user_metadata=metadata
         )
-    return await service.create_lora_training_client_async(
-        config.model_name, rank=config.lora_rank, seed=seed, user_metadata=metadata
-    )
+    else:
+        opened = service.create_lora_training_client(
+            config.model_name, rank=config.lora_rank, seed=seed, user_metadata=metadata
+        )
+    client: tinker.TrainingClient = await opened
+    return client

@@ -230,7 +230,8 @@ async def _reference(service: tinker.ServiceClient, config: Config) -> tinker.Sa
         raise OptionError(
             f"kl_penalty_coef={config.kl_penalty_coef} needs kl_reference_config, got none"
         )
-    return await service.create_sampling_client_async(
+    reference: tinker.SamplingClient = await service.create_sampling_client(
         base_model=config.kl_reference_config.base_model,
         model_path=config.kl_reference_config.load_checkpoint_path,
     )
+    return reference

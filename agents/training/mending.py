@@ -39,10 +39,15 @@ def mend_run(job: Job, run: Run) -> list[str]:
     return notices
 
 
-async def forget_lost_states(client: tinker.ServiceClient, job: Job, run: Run) -> list[str]:
+async def forget_lost_states(base_url: str | None, job: Job, run: Run) -> list[str]:
     """Forget the saved states after the last one that the service still has for all policies.
 
     A service deletes rolling states when their time is over. A finished run needs none.
+
+    Args:
+        base_url: address of the service; `None` for the hosted one's own.
+        job: the job.
+        run: its run.
 
     Returns:
         what was lost, for people.
@@ -54,7 +59,7 @@ async def forget_lost_states(client: tinker.ServiceClient, job: Job, run: Run) -
     steps = sorted(_common_steps(states), reverse=True)
     if run.outcome is not None or not steps:
         return []
-    rest = client.create_rest_client()
+    rest = tinker.RestClient(base_url=base_url)
     for step in steps:
         if all([await _is_kept(rest, one[step]) for one in states]):
             break

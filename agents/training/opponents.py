@@ -104,9 +104,10 @@ async def sampler_of(
     client: tinker.ServiceClient, model: str, path: str | None
 ) -> tinker.SamplingClient:
     """Return a sampler of saved weights, or of the base model if `path` is `None`."""
-    if path is None:
-        return await client.create_sampling_client_async(base_model=model)
-    return await client.create_sampling_client_async(model_path=path)
+    sampler: tinker.SamplingClient = await client.create_sampling_client(
+        model_path=path, base_model=model if path is None else None
+    )
+    return sampler
 
 
 def resolve_opponent(

@@ -127,7 +127,7 @@ class Preferences:
         weights = torch.zeros(len(prompt) + len(reply))
         weights[len(prompt) :] = 1.0
         datum = datum_from_model_input_weights(tokens, weights)
-        logprobs = await self.reference.compute_logprobs_async(tokens)
+        logprobs = await self.reference.compute_logprobs(tokens)
         reference = torch.tensor(logprobs[1:], dtype=torch.float32)
         inputs = {**datum.loss_fn_inputs, _REFERENCE: tinker.TensorData.from_torch(reference)}
         return tinker.Datum(model_input=datum.model_input, loss_fn_inputs=inputs)

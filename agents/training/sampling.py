@@ -53,7 +53,7 @@ class PolicySampler:
     ) -> list[TokensWithLogprobs]:
         """Sample `count` replies of at most `limit` tokens to a prompt."""
         async with self._gate:
-            found = await self.completer.sampling_client.sample_async(
+            found = await self.completer.sampling_client.sample(
                 prompt=prompt,
                 num_samples=count,
                 sampling_params=tinker.SamplingParams(

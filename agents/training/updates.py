@@ -54,8 +54,8 @@ class Update:
 
     async def metrics(self) -> dict[str, float]:
         """Wait for the update; returns the metrics of loss and optimizer."""
-        outputs = [await one.result_async() for one in self.passes]
-        responses = [await one.result_async() for one in self.steps]
+        outputs = [await one for one in self.passes]
+        responses = [await one for one in self.steps]
         last = responses[-1].metrics if responses else None
         found = self.loss.measure(self.data, outputs) if self.data else {}
         return {
@@ -93,9 +93,7 @@ async def submit(
         passes.append(
             client.forward_backward_custom(sent, loss.function)
             if callable(loss.function)
-            else await client.forward_backward_async(
-                sent, loss_fn=loss.function, loss_fn_config=loss.settings
-            )
+            else client.forward_backward(sent, loss_fn=loss.function, loss_fn_config=loss.settings)
         )
-        steps.append(await client.optim_step_async(adam))
+        steps.append(client.optim_step(adam))
     return Update(data, loss, passes, steps, known or {})

@@ -59,6 +59,11 @@ def client(service: LocalService) -> Any:
 
 
 @pytest.fixture
+def rest(service: LocalService) -> tinker.RestClient:
+    return tinker.RestClient(base_url=service.base_url, api_key=service.api_key)
+
+
+@pytest.fixture
 def run(client: Any, service: LocalService) -> Any:
     """A fresh training client."""
     return client.create_lora_training_client(service.model_name, rank=8, seed=7).result()

@@ -28,12 +28,15 @@ def fetch(url: str) -> bytes:
 
 
 def test_external_weights_are_those_of_the_run_and_the_cookbook_downloads_them(
-    run: Any, client: Any, service: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Any,
+    rest: Any,
+    service: LocalService,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     state = run.save_state("before").result().path
     path = run.save_weights_external("final").result().path
     assert path == state.replace("/weights/before", "/external_weights/final")
-    rest = client.create_rest_client()
     answer = rest.get_external_weights_urls(path).result()
     assert sorted(answer.urls) == FILES
     config, tensors = (fetch(answer.urls[name]) for name in FILES)
@@ -57,9 +60,9 @@ def test_external_weights_are_those_of_the_run_and_the_cookbook_downloads_them(
     assert not [one for one in left if one.endswith("/external_weights/download")]
 
 
-def test_a_url_opens_its_own_file_until_it_expires(run: Any, client: Any) -> None:
+def test_a_url_opens_its_own_file_until_it_expires(run: Any, rest: Any) -> None:
     path = run.save_weights_external("signed").result().path
-    urls = client.create_rest_client().get_external_weights_urls(path).result().urls
+    urls = rest.get_external_weights_urls(path).result().urls
     config = urls[FILES[0]]
     expires = config.partition("expires=")[2].partition("&")[0]
     for changed in (

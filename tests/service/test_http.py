@@ -158,9 +158,8 @@ def test_a_body_too_large_is_refused(service: LocalService) -> None:
 
 
 def test_checkpoints_are_listed_described_and_deleted(
-    service: LocalService, client: Any, run: Any
+    service: LocalService, rest: Any, run: Any
 ) -> None:
-    rest = client.create_rest_client()
     state = run.save_state("one", ttl_seconds=7200, user_metadata={"note": "x"}).result().path
     sampler = run.save_weights_for_sampler("two").result().path
     with pytest.raises(tinker.RequestFailedError, match="must be new unless overwrite"):
@@ -218,12 +217,12 @@ def test_the_tokenizer_is_found_by_every_client(
         assert holder.get_tokenizer().encode("the price") == ids
 
 
-def test_finishing_a_session_frees_what_it_owned(service: LocalService) -> None:
+def test_finishing_a_session_frees_what_it_owned(service: LocalService, rest: Any) -> None:
     before = _request(service, "GET", "/api/v1/status")[1]
     own = tinker.ServiceClient(base_url=service.base_url, api_key=service.api_key)
     run = own.create_lora_training_client(service.model_name, rank=4).result()
     sampler = run.save_weights_and_get_sampling_client().result()
-    session = own.create_rest_client().get_session(run.model_id.split(":")[0]).result()
+    session = rest.get_session(run.model_id.split(":")[0]).result()
     assert session.training_run_ids == [run.model_id]
     during = _request(service, "GET", "/api/v1/status")[1]
     assert during["sessions"] == before["sessions"] + 1

@@ -73,7 +73,8 @@ def test_state_survives_kill_and_a_service_started_anew(model_dir: Path, tmp_pat
         assert scored[1:] == pytest.approx(expected, abs=1e-4)
         resumed = client.create_training_client_from_state_with_optimizer(path).result()
         assert resumed.get_info().lora_rank == 4
-        found = client.create_rest_client().get_training_run_by_tinker_path(path).result()
+        rest = tinker.RestClient(base_url=second.base_url, api_key=second.api_key)
+        found = rest.get_training_run_by_tinker_path(path).result()
         assert found.last_checkpoint.tinker_path == path
 
         # A run that waits for a sample when the service dies ends within seconds.

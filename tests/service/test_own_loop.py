@@ -66,7 +66,7 @@ class Batch:
 
 async def sampled(service: LocalService, client: tinker.TrainingClient) -> Batch:
     builders = DigitDataset(service.model_name, 1, 3, 3).get_batch(0)
-    sampler = await client.save_weights_and_get_sampling_client_async()
+    sampler = await client.save_weights_and_get_sampling_client()
     policy = TinkerTokenCompleter(sampler, max_tokens=8)
     groups = await asyncio.gather(*(do_group_rollout(one, policy) for one in builders))
     # What a policy of noise says may earn nothing at all, and would then teach nothing.
@@ -86,8 +86,7 @@ async def logprobs(client: tinker.TrainingClient, batch: Batch) -> Any:
     assert len(data) == table.counted_NG().sum()
     for datum in data:
         del datum.loss_fn_inputs["mask"]
-    future = await client.forward_async(data, loss_fn="importance_sampling")
-    output = await future.result_async()
+    output = await client.forward(data, loss_fn="importance_sampling")
     return np.concatenate([row["logprobs"].to_numpy() for row in output.loss_fn_outputs])
 
 
@@ -103,7 +102,7 @@ def test_both_loops_make_the_same_updates_of_the_same_data(
 
     async def compare() -> None:
         theirs, ours = [
-            await client.create_lora_training_client_async(service.model_name, rank=8, seed=7)
+            await client.create_lora_training_client(service.model_name, rank=8, seed=7)
             for _ in range(2)
         ]
         batch = await sampled(service, theirs)

@@ -28,7 +28,7 @@ class Sampler:
         self.stop_reason = stop_reason
         self.asked: list[tuple[list[int], tinker.SamplingParams]] = []
 
-    async def sample_async(
+    async def sample(
         self, prompt: tinker.ModelInput, num_samples: int, sampling_params: tinker.SamplingParams
     ) -> tinker.SampleResponse:
         self.asked.append((prompt.to_ints(), sampling_params))

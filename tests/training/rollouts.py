@@ -81,7 +81,7 @@ class Scripted:
     busiest: int = 0
     _now: int = 0
 
-    async def sample_async(
+    async def sample(
         self,
         prompt: tinker.ModelInput,
         num_samples: int,
@@ -109,6 +109,9 @@ class Scripted:
                 )
             )
         return tinker.SampleResponse(sequences=sequences)
+
+    # The cookbook's own completer calls it by the name that the SDK deprecates.
+    sample_async = sample
 
 
 def noisy(text: str, number: int, temperature: float) -> str:

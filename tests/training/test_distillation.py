@@ -27,7 +27,7 @@ TINY: dict[str, Any] = {"groups_per_batch": 2, "group_size": 2, "evaluation_task
 class Knowing:
     """Answers like a `tinker.SamplingClient`: token n has the log-probability -n / 10."""
 
-    async def compute_logprobs_async(self, prompt: tinker.ModelInput) -> list[float | None]:
+    async def compute_logprobs(self, prompt: tinker.ModelInput) -> list[float | None]:
         return [None, *(-token / 10 for token in prompt.to_ints()[1:])]
 
 

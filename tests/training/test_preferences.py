@@ -93,7 +93,7 @@ class Indifferent:
 
     asked: int = 0
 
-    async def compute_logprobs_async(self, prompt: tinker.ModelInput) -> list[float | None]:
+    async def compute_logprobs(self, prompt: tinker.ModelInput) -> list[float | None]:
         self.asked += 1
         return [None, *[-1.0] * (prompt.length - 1)]
 
