@@ -6,11 +6,12 @@ Sampling: 8 prompts, 8 samples each, against `transformers.generate` in float32 
 prompts and tokens, and against our decoder without shared prompts. Training: a step on the 64
 sequences against plain peft in float32, and against the matrix products alone. What is compared is
 run turn by turn; each ratio is the median of those of neighbours. Times are the processor's, which
-other work on the machine changes less; with idle threads asleep they are those of work done. The
-ratios hold on another machine, the seconds do not. The gap is the difference between the
-log-probability of a sampled token and the one that training computes for it, before and after steps
-that move the weights about: random advantages, a learning rate of 5e-4. Memory is measured in
-separate processes. What `--deterministic` costs is measured on samples of one token limit.
+other work changes less; with idle threads asleep they are those of work done. The ratios hold on
+another machine, the seconds do not. The gap is the difference between the log-probability of a
+sampled token and the one that training computes for it, before and after steps that move the
+weights about: random advantages, a learning rate of 5e-4. Memory is measured in separate processes,
+what `--deterministic` costs on samples of one token limit. One thread is compared with several by
+the clock, which takes an idle machine, with GOMP_SPINCOUNT as it is set.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 # As the service does it: idle threads that spin would be counted, and would slow the others down.
-os.environ.update(OMP_WAIT_POLICY="PASSIVE", GOMP_SPINCOUNT="0")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("GOMP_SPINCOUNT", "0")
 
 import numpy as np
 import torch
@@ -65,7 +67,7 @@ if TYPE_CHECKING:
 SIZE, RANK = 8, 16
 PLAIN_BATCH = 8
 PRECISIONS = ("float32", "bfloat16")
-PARTS = ("sampling", "training", "gap", "memory", "deterministic")
+PARTS = ("sampling", "training", "gap", "memory", "deterministic", "threads")
 
 
 class Ours:
@@ -201,14 +203,19 @@ class Plain:
             (-torch.exp(picked - logprobs) * advantages).sum().backward()
 
 
-def compare(runs: Mapping[str, Callable[[], object]], pairs: list[tuple[str, str]], n: int) -> None:
+def compare(
+    runs: Mapping[str, Callable[[], object]],
+    pairs: list[tuple[str, str]],
+    n: int,
+    clock: Callable[[], float] = time.process_time,
+) -> None:
     """Time several ways turn by turn; print seconds and, of `pairs`, the ratios of neighbours."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(n):
         for name, run in runs.items():
-            start = time.process_time()
+            start = clock()
             run()
-            times[name].append(time.process_time() - start)
+            times[name].append(clock() - start)
             print(f"  {name:44s} {times[name][-1]:8.2f} s", flush=True)
     for first, second in pairs:
         ratios = [other / own for own, other in zip(times[first], times[second], strict=True)]
@@ -258,6 +265,27 @@ def compare_training(
         pairs += [(name, "peft"), (f"products alone, {name}", name)]
     runs["peft"] = partial(plain.train, data)
     compare(runs, pairs, arguments.turns)
+
+
+def compare_threads(ours: Mapping[str, Ours], prompts: Prompts, args: argparse.Namespace) -> None:
+    """Compare one thread with all of them, in sampling and in training."""
+    print(f"threads, seconds by the clock, GOMP_SPINCOUNT={os.environ['GOMP_SPINCOUNT']}:")
+    data = next(iter(ours.values())).sample(prompts, args.tokens)
+
+    def run(work: Callable[[], object], threads: int) -> None:
+        torch.set_num_threads(threads)
+        work()
+
+    runs, pairs = dict[str, Callable[[], object]](), list[tuple[str, str]]()
+    for name, own in ours.items():
+        for kind, work in (
+            ("sampling", partial[object](own.sample, prompts, args.tokens)),
+            ("training", partial[object](own.train, data)),
+        ):
+            one, every = (f"{kind}, {name}, {count} threads" for count in (1, args.threads))
+            runs |= {one: partial(run, work, 1), every: partial(run, work, args.threads)}
+            pairs.append((every, one))
+    compare(runs, pairs, args.turns, time.perf_counter)
 
 
 def measure_gap(directory: Path, prompts: Prompts, arguments: argparse.Namespace) -> None:
@@ -344,13 +372,16 @@ def main() -> None:
     if arguments.world is not None:
         prompts = prompts_of(arguments.world, arguments.prompt, directory, arguments.prompts)
     print(f"{arguments.prompts} prompts x {SIZE}, {arguments.tokens} tokens each")
-    if {"sampling", "training"} & set(parts):
+    if {"sampling", "training", "threads"} & set(parts):
         ours = {name: Ours(directory, name) for name in arguments.precision or PRECISIONS}
-        plain = Plain(directory)
-        if "sampling" in parts:
-            compare_sampling(ours, plain, prompts, arguments)
-        if "training" in parts:
-            compare_training(ours, plain, prompts, arguments)
+        if "threads" in parts:
+            compare_threads(ours, prompts, arguments)
+        if {"sampling", "training"} & set(parts):
+            plain = Plain(directory)
+            if "sampling" in parts:
+                compare_sampling(ours, plain, prompts, arguments)
+            if "training" in parts:
+                compare_training(ours, plain, prompts, arguments)
     if "gap" in parts:
         measure_gap(directory, prompts, arguments)
     if "deterministic" in parts:
