@@ -79,6 +79,9 @@ class PackedForward:
         goes into each layer, and the backward pass computes the rest again.
         """
         batch = (pack if self.share else pad)(branches, self.device)
+        large = self._kept(branches) >= LARGE_BATCH
+        if large:
+            return_free_pages()
         with ExitStack() as stack:
             if self._kept(branches) > self.memory and torch.is_grad_enabled():
                 stack.enter_context(recomputing(self.model))
@@ -90,7 +93,7 @@ class PackedForward:
                 stack.enter_context(attending(self.model, state))
                 hidden = hidden_states(self.model, batch.input_ids, batch.position_ids)
             yield batch, hidden.flatten(0, 1)
-        if self._kept(branches) >= LARGE_BATCH:
+        if large:
             return_free_pages()
 
     def _kept(self, branches: list[Branch]) -> int:
