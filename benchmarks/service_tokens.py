@@ -270,17 +270,17 @@ def compare_training(
 def compare_threads(ours: Mapping[str, Ours], prompts: Prompts, args: argparse.Namespace) -> None:
     """Compare one thread with all of them, in sampling and in training."""
     print(f"threads, seconds by the clock, GOMP_SPINCOUNT={os.environ['GOMP_SPINCOUNT']}:")
-    data = next(iter(ours.values())).sample(prompts, args.tokens)
 
     def run(work: Callable[[], object], threads: int) -> None:
         torch.set_num_threads(threads)
         work()
 
-    runs, pairs = dict[str, Callable[[], object]](), list[tuple[str, str]]()
+    runs: dict[str, Callable[[], object]] = {}
+    pairs = []
     for name, own in ours.items():
         for kind, work in (
             ("sampling", partial[object](own.sample, prompts, args.tokens)),
-            ("training", partial[object](own.train, data)),
+            ("training", partial[object](own.train, own.sample(prompts, args.tokens))),
         ):
             one, every = (f"{kind}, {name}, {count} threads" for count in (1, args.threads))
             runs |= {one: partial(run, work, 1), every: partial(run, work, args.threads)}
