@@ -46,5 +46,5 @@ def return_free_pages() -> None:
 
 
 def _function(name: str) -> Callable[..., int] | None:
-    """Return a function of the C library, or None where it is another than glibc."""
+    """Return a function that only glibc has, or None with another C library."""
     return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None

@@ -79,11 +79,11 @@ class PackedForward:
         goes into each layer, and the backward pass computes the rest again.
         """
         batch = (pack if self.share else pad)(branches, self.device)
-        large = self._kept(branches) >= LARGE_BATCH
-        if large:
-            return_free_pages()
         with ExitStack() as stack:
-            if self._kept(branches) > self.memory and torch.is_grad_enabled():
+            if self.device.type == "cpu" and self._kept(branches) >= LARGE_BATCH:
+                return_free_pages()
+                stack.callback(return_free_pages)
+            if self._exceeds_memory(branches) and torch.is_grad_enabled():
                 stack.enter_context(recomputing(self.model))
             if batch.blocks is None:
                 layers = self.model.base_model
@@ -93,17 +93,18 @@ class PackedForward:
                 stack.enter_context(attending(self.model, state))
                 hidden = hidden_states(self.model, batch.input_ids, batch.position_ids)
             yield batch, hidden.flatten(0, 1)
-        if large:
-            return_free_pages()
 
     def _kept(self, branches: list[Branch]) -> int:
         """Return the bytes that a backward pass keeps of a batch."""
         return sum(self.size.of(len(one.tokens), one.shared) for one in branches)
 
+    def _exceeds_memory(self, branches: list[Branch]) -> bool:
+        return self._kept(branches) > self.memory
+
     def _work(self, branches: list[Branch]) -> int:
         """Return how often a position is computed: forwards, backwards twice, and maybe again."""
         positions = sum(len(one.tokens) - one.shared for one in branches)
-        return positions * (4 if self._kept(branches) > self.memory else 3)
+        return positions * (4 if self._exceeds_memory(branches) else 3)
 
     def logits(
         self, hidden: torch.Tensor, nodes: NDArray[np.int64]

@@ -25,7 +25,7 @@ LEAST_BATCH = 1 << 26
 # What a process holds at first varies by a few MiB; batches, and sums, should not vary with it.
 STEP = 1 << 28
 DEFAULT_MEMORY = 4 << 30
-# Batches of at least so many bytes are worth a few milliseconds for `return_free_pages`.
+# Before and after a batch of at least so many bytes, free pages are returned to the system.
 LARGE_BATCH = 1 << 28
 # The share of the free memory that is divided. The rest goes to what is not counted: gradients on
 # their way, buffers being replaced, adapters and their optimizers, and gaps in the heap.
