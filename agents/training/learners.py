@@ -69,7 +69,7 @@ class Learners:
         clients: trains each policy.
         runs: where each one's checkpoints are recorded.
         start: the step to continue with; steps before it are done.
-        config: how often to save, and the service.
+        config: how often to save, and the address of the service.
     """
 
     clients: Mapping[str, tinker.TrainingClient]

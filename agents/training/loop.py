@@ -201,7 +201,7 @@ class _Loop:
                 )
                 # From 0.6 on the cookbook returns counts of tokens too.
                 penalty = found[0] if isinstance(found, tuple) else found
-            updates[name] = await submit(
+            updates[name] = submit(
                 client, data, self.source.loss, rate, self.config.num_substeps, penalty
             )
         return updates

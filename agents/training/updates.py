@@ -66,7 +66,7 @@ class Update:
         }
 
 
-async def submit(
+def submit(
     client: tinker.TrainingClient,
     data: Sequence[tinker.Datum],
     loss: Loss,

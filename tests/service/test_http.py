@@ -198,8 +198,8 @@ def test_checkpoints_are_listed_described_and_deleted(
         rest.publish_checkpoint_from_tinker_path(state).result()
 
 
-def test_capabilities_name_the_model_and_its_context(service: LocalService, client: Any) -> None:
-    (model,) = client.get_server_capabilities().supported_models
+def test_capabilities_name_the_model_and_its_context(service: LocalService, rest: Any) -> None:
+    (model,) = rest.get_server_capabilities().result().supported_models
     assert (model.model_name, model.max_context_length) == (service.model_name, 256)
     assert model.trainable
     assert model.sampleable

@@ -133,9 +133,8 @@ def test_both_loops_make_the_same_updates_of_the_same_data(
                 for datum in rollout_data(one, turn_advantages)
             ]
             loss = Loss(given.loss_fn, drift, given.loss_fn_config)
-            mine = await (
-                await submit(ours, data, loss, given.learning_rate, given.num_substeps)
-            ).metrics()
+            update = submit(ours, data, loss, given.learning_rate, given.num_substeps)
+            mine = await update.metrics()
         after = [await logprobs(client, batch) for client in (theirs, ours)]
         assert np.abs(after[0] - start).max() > 0.01
         assert after[1] == pytest.approx(after[0], abs=1e-4)
