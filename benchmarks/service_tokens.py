@@ -10,8 +10,8 @@ other work changes less; with idle threads asleep they are those of work done. T
 another machine, the seconds do not. The gap is the difference between the log-probability of a
 sampled token and the one that training computes for it, before and after steps that move the
 weights about: random advantages, a learning rate of 5e-4. Memory is measured in separate processes,
-what `--deterministic` costs on samples of one token limit. One thread is compared with several by
-the clock, which takes an idle machine, with GOMP_SPINCOUNT as it is set.
+what `--deterministic` costs on samples of one token limit. One thread is compared with several in
+wall-clock time, which takes an idle machine, with GOMP_SPINCOUNT as it is set.
 """
 
 from __future__ import annotations
@@ -268,8 +268,8 @@ def compare_training(
 
 
 def compare_threads(ours: Mapping[str, Ours], prompts: Prompts, args: argparse.Namespace) -> None:
-    """Compare one thread with all of them, in sampling and in training."""
-    print(f"threads, seconds by the clock, GOMP_SPINCOUNT={os.environ['GOMP_SPINCOUNT']}:")
+    """Compare one thread with `--threads`, in sampling and in training."""
+    print(f"threads, wall-clock time, GOMP_SPINCOUNT={os.environ['GOMP_SPINCOUNT']}:")
 
     def run(work: Callable[[], object], threads: int) -> None:
         torch.set_num_threads(threads)
@@ -282,7 +282,7 @@ def compare_threads(ours: Mapping[str, Ours], prompts: Prompts, args: argparse.N
             ("sampling", partial[object](own.sample, prompts, args.tokens)),
             ("training", partial[object](own.train, own.sample(prompts, args.tokens))),
         ):
-            one, every = (f"{kind}, {name}, {count} threads" for count in (1, args.threads))
+            one, every = (f"{kind}, {name}, threads: {count}" for count in (1, args.threads))
             runs |= {one: partial(run, work, 1), every: partial(run, work, args.threads)}
             pairs.append((every, one))
     compare(runs, pairs, args.turns, time.perf_counter)
