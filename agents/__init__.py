@@ -4,6 +4,9 @@ What is named here is imported when it is first used; all but `Estimate`, `evalu
 `pip install tokengym[tinker]`.
 """
 
+if __name__ != "tokengym.agents":
+    raise ImportError("import tokengym.agents: the bare name would load each module a second time")
+
 from typing import TYPE_CHECKING
 
 from tokengym.envs.core.lazy import lazy_attributes

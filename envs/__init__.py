@@ -4,6 +4,9 @@ Importing this package registers every world with Gymnasium; nothing of a world 
 made. `gymnasium.make("tokengym:tokengym/Forecast-v0")` needs no import.
 """
 
+if __name__ != "tokengym.envs":
+    raise ImportError("import tokengym.envs: the bare name would load each module a second time")
+
 from typing import TYPE_CHECKING
 
 from tokengym.envs.core.errors import (

@@ -14,6 +14,9 @@
   `remax`; `returns_to_go` and `by_turn` for credit by turn; `informative_groups`.
 """
 
+if __name__ != "tokengym.rewards":
+    raise ImportError("import tokengym.rewards: the bare name would load each module a second time")
+
 from tokengym.rewards import debate
 from tokengym.rewards.advantages import (
     by_turn,

@@ -11,6 +11,12 @@ for worlds and rewards of your own. Importing this package registers every world
 those of other installed packages too; a world loads when it is made.
 """
 
+from pathlib import Path
+
+if not (Path(__file__).parent / "envs").is_dir():
+    # A checkout or an unpacked source distribution keeps agents, envs and rewards at its top.
+    __path__.append(str(Path(__file__).resolve().parents[2]))
+
 from tokengym import agents, envs, rewards
 from tokengym.envs import (
     Task,
