@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,16 @@ if TYPE_CHECKING:
     import execnet
 
     from tokengym.agents.service import LocalService
+
+# Without the extra `tinker` the tests of the base package run, and those that skip by themselves.
+collect_ignore = (
+    []
+    if find_spec("tinker")
+    else [
+        *("analysis", "docs", "models", "service", "tinker", "training", "viewer"),
+        *("evaluation/test_endpoint.py", "evaluation/test_transformers_serve.py", "forecasting/test_steps.py"),
+    ]
+)
 
 # What is imported while tests are collected stays: the collector need not look through it.
 gc.disable()

@@ -1,5 +1,6 @@
 """Laws of `render_mode="rgb_array"`: a true picture at any time of an episode, of one size."""
 
+from importlib.util import find_spec
 from typing import Any
 
 import gymnasium
@@ -14,6 +15,8 @@ from tokengym.envs.core.replay import record_replies
 from tokengym.envs.registry import load
 from tokengym.envs.rendering import picture
 
+needs_matplotlib = pytest.mark.skipif(find_spec("matplotlib") is None, reason="draws pictures")
+
 WITH = [row.id for row in tokengym.specs().values() if row.render]
 WITHOUT = [row.id for row in tokengym.specs().values() if not row.render]
 LEVELS = [(world_id, level) for world_id in WITH for level in tokengym.spec(world_id).levels]
@@ -25,6 +28,7 @@ def replies_of(world: tokengym.World, task: tokengym.Task) -> tuple[str, ...]:
     return tokengym.envs.play(world, task, policy, np.random.default_rng(0)).replies
 
 
+@needs_matplotlib
 @pytest.mark.parametrize(("world_id", "level"), LEVELS)
 def test_an_episode_is_drawn_after_any_reply(world_id: str, level: str) -> None:
     world = tokengym.make_world(world_id, level)
@@ -38,6 +42,7 @@ def test_an_episode_is_drawn_after_any_reply(world_id: str, level: str) -> None:
     assert len(sizes) == 1
 
 
+@needs_matplotlib
 @pytest.mark.parametrize(("world_id", "level"), DIFFERENT)
 def test_an_env_returns_the_picture_of_the_episode_so_far(world_id: str, level: str) -> None:
     env = gymnasium.make(world_id, level=level, mode="text", render_mode="rgb_array")
@@ -62,6 +67,7 @@ def test_an_env_returns_the_picture_of_the_episode_so_far(world_id: str, level: 
     assert np.array_equal(frames[1], picture(world, task, replies))
 
 
+@needs_matplotlib
 def test_a_picture_shows_what_a_budget_left_undone() -> None:
     env = TextEnv(
         "tokengym/Energy-v0",
@@ -84,6 +90,7 @@ def test_a_picture_shows_what_a_budget_left_undone() -> None:
     assert np.array_equal(env.render(), whole)  # type: ignore[arg-type]
 
 
+@needs_matplotlib
 def test_rendering_leaves_the_episode_alone() -> None:
     envs = [
         TextEnv("tokengym/Energy-v0", "small", mode="text", render_mode=mode)
@@ -98,6 +105,7 @@ def test_rendering_leaves_the_episode_alone() -> None:
         assert one == two
 
 
+@needs_matplotlib
 def test_every_adapter_gives_the_same_picture() -> None:
     options = {"split": "test", "index": 3}
     kwargs: dict[str, Any] = {"level": "small", "mode": "text", "render_mode": "rgb_array"}
@@ -117,6 +125,7 @@ def test_every_adapter_gives_the_same_picture() -> None:
         assert np.array_equal(frame, other)
 
 
+@needs_matplotlib
 def test_gymnasiums_wrapper_collects_the_pictures() -> None:
     kwargs: dict[str, Any] = {"level": "small", "mode": "text", "render_mode": "rgb_array"}
     env = RenderCollection(gymnasium.make("tokengym/Energy-v0", **kwargs))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from html.parser import HTMLParser
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,13 @@ import tokengym
 from tokengym.agents.cli import app
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("tokengym", "tokengym.envs", "tokengym.rewards", "tokengym.agents", "tokengym.testing")
+PACKAGES = [
+    *("tokengym", "tokengym.envs", "tokengym.rewards", "tokengym.testing"),
+    pytest.param(
+        "tokengym.agents",
+        marks=pytest.mark.skipif(find_spec("tinker") is None, reason="has names of an extra"),
+    ),
+]
 
 
 @pytest.mark.parametrize("name", PACKAGES)

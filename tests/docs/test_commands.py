@@ -238,7 +238,7 @@ def serve(reader: Reader, arguments: list[str]) -> str:
 
 
 def start(reader: Reader, arguments: list[str]) -> str:
-    """What `.ci/start` would run in its own environment, in this one."""
+    """What `src/tokengym` would run in its own environment, in this one."""
     loader = importlib.machinery.SourceFileLoader("ci_start", str(ROOT / ".ci" / "start"))
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None
@@ -254,6 +254,11 @@ def start(reader: Reader, arguments: list[str]) -> str:
         else:
             reader.run(BIN / path.name, *words, "--help")
     return ""
+
+
+def uv_run(reader: Reader, arguments: list[str]) -> str:
+    """The same command here; `.ci/installs` asks uv for it."""
+    return reader.type(arguments) if arguments[0] == "tokengym" else start(reader, ["test"])
 
 
 def export(reader: Reader, arguments: list[str]) -> str:
@@ -282,6 +287,9 @@ def install(reader: Reader, arguments: list[str]) -> str:
         path = (reader.environment.get("PYTHONPATH"), str(site))
         reader.environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
         return ""
+    if arguments[0] == "-e":
+        # An editable install is what this checkout has, or `.ci/installs` makes.
+        arguments = ["tokengym" + arguments[1].removeprefix(".")]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for word in arguments:
         match = re.fullmatch(r"(\w+)\[([\w,]+)\]", word)
@@ -318,7 +326,8 @@ RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "check"): check,
     ("tokengym", "ties"): ties,
     ("tokengym", "data"): lambda reader, rest: reader.run_tokengym("data", *rest),
-    ("python3", ".ci/start"): start,
+    ("python3", "src/tokengym"): start,
+    ("uv", "run"): uv_run,
     ("export",): export,
     ("python",): python,
     ("pip", "install"): install,

@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def environment(folder: Path) -> dict[str, str]:
     """Variables of a process that finds the package."""
-    path = os.pathsep.join([str(ROOT / ".ci" / "path"), str(folder / "site")])
+    path = os.pathsep.join([str(ROOT / "src"), str(folder / "site")])
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
 
 

@@ -33,8 +33,8 @@ def requirements() -> Iterator[Requirement]:
     extras, groups = PROJECT["project"]["optional-dependencies"], PROJECT["dependency-groups"]
     (everything,) = extras["all"]
     lists = [extras[name] for name in sorted(Requirement(everything).extras)]
-    lists += [PROJECT["project"]["dependencies"], groups["dev"], groups["docs"]]
-    yield from (Requirement(line) for lines in lists for line in lines)
+    lists += [PROJECT["project"]["dependencies"], *(groups[name] for name in ("dev", "full", "docs", "check"))]
+    yield from (Requirement(line) for lines in lists for line in lines if isinstance(line, str))
 
 
 def test_the_tested_versions_are_those_that_the_project_asks_for(start: ModuleType) -> None:
@@ -55,16 +55,6 @@ def test_the_tested_versions_are_those_that_the_project_asks_for(start: ModuleTy
         if not found.specifier.contains(tested[canonicalize_name(found.name)], prereleases=True)
     ]
     assert not outside
-
-
-def test_make_runs_what_start_runs(start: ModuleType) -> None:
-    rules = re.findall(r"^(\w+):\n\t(.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert [target for target, _ in rules] == ["train", "test", "check", "docs"]
-    for target, command in rules:
-        words = command.split()
-        assert words[:2] == ["python3", ".ci/start"]
-        assert words[2] == target
-        assert start.commands(words[2:])
 
 
 def test_the_workflow_calls_continuous_integration_on_every_version() -> None:

@@ -186,6 +186,7 @@ def test_reading_rows_holds_few_of_them_in_memory(name: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("content", [b"PAR1 and then nothing", b"\x1f\x8bno gzip"])
 def test_a_damaged_container_is_refused(content: bytes, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
     path = tmp_path / "damaged"
     path.write_bytes(content)
     with pytest.raises(DataError, match="cannot be read"):

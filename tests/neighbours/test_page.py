@@ -38,7 +38,7 @@ def test_the_snippet_runs(name: str, tmp_path: Path) -> None:
     if not installed(NEEDS[name]):
         pytest.skip(f"needs {NEEDS[name]}")
     (tmp_path / name).write_text(SNIPPETS[name])
-    path = os.pathsep.join([str(ROOT / ".ci" / "path"), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-W", "ignore", name],
         cwd=tmp_path,
