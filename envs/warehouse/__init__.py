@@ -32,7 +32,7 @@ SPEC = WorldSpec(
     },
     step_range={"lead": UNIT},
     return_range={"lead": UNIT},
-    render="tokengym.envs.warehouse.render:render_episode",
+    render="tokengym.envs.warehouse.picture:render_episode",
     metrics="tokengym.envs.warehouse.report:METRICS",
     blind="tokengym.envs.warehouse.blind:blind",
     planners=("replan",),

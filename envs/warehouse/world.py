@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tokengym.envs.core.errors import EpisodeStateError, TaskError
+from tokengym.envs.core.errors import DataError, EpisodeStateError, TaskError
 from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.seeding import generator
@@ -16,34 +16,21 @@ from tokengym.envs.core.tables import Source
 from tokengym.envs.core.task import Task, canonical_json, plain
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.warehouse.compiled import (
-    CompiledPick,
-    CompiledStock,
-    CompiledTask,
-    compile_task,
-)
 from tokengym.envs.warehouse.data import Records, read
-from tokengym.envs.warehouse.full import FullSession
-from tokengym.envs.warehouse.generator import draw
-from tokengym.envs.warehouse.lease_session import CompiledLease, LeaseSession
+from tokengym.envs.warehouse.games import GAMES
+from tokengym.envs.warehouse.games.game import Compiled, Session
 from tokengym.envs.warehouse.levels import LEVELS
-from tokengym.envs.warehouse.oracle.answer import solve_instance
-from tokengym.envs.warehouse.pick import PickSession
-from tokengym.envs.warehouse.stock import StockSession
-from tokengym.envs.warehouse.supply_session import CompiledSupply, SupplySession
 from tokengym.rewards.control import bounded_score, control_score
 from tokengym.rewards.form import FormAccount
 
 ROLE = "lead"
-
-Session = PickSession | StockSession | SupplySession | LeaseSession | FullSession
 
 _LEAST_GAP = 0.05
 _MOST_DRAWS = 10_000
 _IN_FORM: Mapping[str, float] = MappingProxyType({"well_formed": 1.0, "form": 1.0})
 
 
-class WarehouseWorld(World[CompiledTask]):
+class WarehouseWorld(World[Compiled]):
     """Lead a warehouse: batch orders, route trips, reorder stock.
 
     Modes, by level:
@@ -96,7 +83,10 @@ class WarehouseWorld(World[CompiledTask]):
             self._records = read(data)
         else:
             self._records = data
+        self._game = GAMES[LEVELS[self.level].mode]
         if self._records is not None:
+            if self._records.mode != self._game.mode:
+                raise DataError(self._records.purpose)
             self._entries = self._records.entries(LEVELS[self.level])
         self._session: Session | None = None
         self._account = FormAccount(1)
@@ -120,11 +110,12 @@ class WarehouseWorld(World[CompiledTask]):
     @property
     def reply_form(self) -> ReplyForm:
         """A trip in one line, or a line for each item to reorder."""
-        return self.session.form
+        form = self.session.form
+        return ReplyForm(form.words, form.single_line)
 
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
         """Return 1, the return of the optimum or, where it is not exact, of its upper bound."""
-        return {ROLE: Optimum(1.0, exact=self.compile(task).exact)}
+        return {ROLE: Optimum(1.0, exact=self.compile(task).problem.exact)}
 
     def task_of(
         self,
@@ -150,13 +141,13 @@ class WarehouseWorld(World[CompiledTask]):
         """
         rng = generator(self.spec.id, "task_of", canonical_json(instance))
         try:
-            answer = solve_instance(instance, rng, outcomes)
+            answer = _solve(instance, rng, outcomes)
         except (KeyError, TypeError, ValueError) as error:
             raise TaskError(f"not an instance of {self.spec.id}: {error!r}") from error
         if answer is None or answer["optimum"] <= answer["reference"]:
             raise TaskError("the instance leaves nothing to gain over the reference policy")
         task = self._new_task(split, index, plain(instance), plain(answer))
-        self._open(self.compile(task))
+        self.compile(task).open()
         return task
 
     def _drawing_options(self) -> tuple[object, ...]:
@@ -172,7 +163,7 @@ class WarehouseWorld(World[CompiledTask]):
         return {**instance, "orders": known, "total": len(instance["orders"])}
 
     def _draw(self, rng: np.random.Generator) -> Mapping[str, Any]:
-        return draw(rng, LEVELS[self.level])
+        return self._game.draw(rng, LEVELS[self.level])
 
     def _sizes(self) -> Mapping[str, int] | None:
         if self._records is None:
@@ -187,7 +178,7 @@ class WarehouseWorld(World[CompiledTask]):
         for _ in range(_MOST_DRAWS):
             drawn = records.instance(rng, LEVELS[self.level], entry)
             instance = plain({**drawn, "source": records.digest, "window": entry.start})
-            answer = solve_instance(instance, rng, records.outcomes(entry.start, instance))
+            answer = _solve(instance, rng, records.outcomes(entry.start, instance))
             if answer is not None:
                 return self._new_task(split, index, instance, plain(_with_gap(answer)))
         raise TaskError(
@@ -197,32 +188,25 @@ class WarehouseWorld(World[CompiledTask]):
     def _solve(
         self, instance: Mapping[str, Any], rng: np.random.Generator
     ) -> Mapping[str, Any] | None:
-        answer = solve_instance(instance, rng, None)
+        answer = _solve(instance, rng, None)
         return answer if answer is not None and _gap(answer) >= _least_gap(answer) else None
 
     def _compile_options(self) -> tuple[object, ...]:
         return (self.prompt, self.turn_limit)
 
     @classmethod
-    def _compile(cls, task: Task, prompt: str = "full", replies: int = 1) -> CompiledTask:
-        return compile_task(task, prompt, replies)
+    def _compile(cls, task: Task, prompt: str = "full", replies: int = 1) -> Compiled:
+        game, answer = GAMES[task.instance["mode"]], task.answer
+        problem = game.read(task.instance, answer)
+        if problem.turns > replies:
+            raise TaskError(f"{problem.turns} decisions exceed the level's {replies} turns")
+        value = float(answer["reference"]), float(answer["optimum"])
+        return Compiled(game, problem, *value, replies, prompt, task.fingerprint)
 
     def _begin(self, task: Task) -> Turn:
-        self._session = self._open(self.compiled)
+        self._session = self.compiled.open()
         self._account = FormAccount(self._session.replies)
         return Turn(ROLE, self.compiled.opening)
-
-    @staticmethod
-    def _open(compiled: CompiledTask) -> Session:
-        if isinstance(compiled, CompiledPick):
-            return PickSession(compiled)
-        if isinstance(compiled, CompiledStock):
-            return StockSession(compiled)
-        if isinstance(compiled, CompiledSupply):
-            return SupplySession(compiled)
-        if isinstance(compiled, CompiledLease):
-            return LeaseSession(compiled)
-        return FullSession(compiled)
 
     def _respond(self, text: str, complete: bool) -> Turn:
         session, account = self.session, self._account
@@ -244,6 +228,20 @@ class WarehouseWorld(World[CompiledTask]):
             **session.metrics(),
         }
         return self._end(ROLE, answer.text, {ROLE: terms}, answer.reason, metrics)
+
+
+def _solve(
+    instance: Mapping[str, Any], rng: np.random.Generator, outcomes: Any
+) -> Mapping[str, Any] | None:
+    """Return the answer of an instance of any mode; `None` if there is nothing to decide.
+
+    Raises:
+        TaskError, LookupError, TypeError, ValueError: if it is damaged or too large.
+    """
+    game = GAMES.get(instance["mode"])
+    if game is None:
+        raise TaskError(f"the modes are {', '.join(GAMES)}, got {instance['mode']!r}")
+    return game.solve(instance, rng, outcomes)
 
 
 def _gap(answer: Mapping[str, Any]) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,12 +27,12 @@ from tokengym.envs.energy.plants import plant_from
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines, make_world, spec, specs
 from tokengym.envs.rendering import has_picture, save_picture
-from tokengym.envs.warehouse.full import FullSession
+from tokengym.envs.warehouse.games.game import Session
+from tokengym.envs.warehouse.games.picking.floor_picture import tour_path
+from tokengym.envs.warehouse.games.picking.session import PickSession
+from tokengym.envs.warehouse.games.shop.session import ShopSession
+from tokengym.envs.warehouse.games.stock.session import StockSession
 from tokengym.envs.warehouse.layout import AisleLayout, Layout, MapLayout, plain_layout, walks
-from tokengym.envs.warehouse.pick import PickSession
-from tokengym.envs.warehouse.render.events import replay_events
-from tokengym.envs.warehouse.render.layout import tour_path
-from tokengym.envs.warehouse.stock import StockSession
 from tokengym.envs.warehouse.world import WarehouseWorld
 
 PICK = [level for level in spec("warehouse").levels if level.startswith("pick")]
@@ -147,49 +148,47 @@ def test_an_episode_that_ends_at_a_violation_is_drawn_as_far_as_it_went(tmp_path
     assert size_of(tmp_path / "episode.png") > (800, 500)
 
 
+def session_after(world: World, record: Record) -> Session[Any]:
+    """Return the episode at its end: what a picture is drawn from."""
+    assert isinstance(world, WarehouseWorld)
+    *_, last = replay(world, record)
+    return last.after.session
+
+
 @pytest.mark.parametrize("who", [*PLAYERS, "noisy", "fcfs"])
 @pytest.mark.parametrize("level", PICK)
 def test_a_shift_shows_the_trips_that_earned_the_objective(level: str, who: str) -> None:
     world, record = played("warehouse", level, who)
-    (shift,) = replay_events(world, record).shifts
-    assert isinstance(world, WarehouseWorld)
-    session = world.session
+    session = session_after(world, record)
     assert isinstance(session, PickSession)
-    earned = sum(value for tour in shift.tours for _, value, _ in tour.earned)
-    walked = sum(tour.walked for tour in shift.tours)
-    assert session.objective == pytest.approx(earned - shift.site.walk_cost * walked)
+    picking = session.picking
+    earned = sum(value for trip in picking.shipments for _, value, _ in trip.earned)
+    walked = sum(trip.walked for trip in picking.shipments)
+    assert session.objective == pytest.approx(earned - picking.site.walk_cost * walked)
     assert walked == record.metrics["walked"]
-    assert len(shift.refusals) == record.metrics["refused"]
-    assert len(shift.misread) == record.metrics["malformed_replies"]
-    assert shift.unshipped == tuple(session.picking.state.open)
-    for tour in shift.tours:
-        assert length(tour_path(shift.site.layout, tour.stops)) == tour.walked
+    assert len(picking.refusals) == record.metrics["refused"]
+    for trip in picking.shipments:
+        assert length(tour_path(picking.site.layout, trip.stops)) == trip.walked
 
 
 @pytest.mark.parametrize("who", [*PLAYERS, "noisy", "newsvendor"])
 @pytest.mark.parametrize("level", STOCK)
 def test_the_days_of_an_item_are_those_of_its_shelf(level: str, who: str) -> None:
     world, record = played("warehouse", level, who)
-    shown = replay_events(world, record)
-    assert isinstance(world, WarehouseWorld)
-    for number, days in enumerate(shown.items):
-        mornings = []
-        for step in replay(world, record):
-            session = step.before.session
-            assert isinstance(session, StockSession)
-            mornings.append(session.inventories[number].on_hand)
-        review = days.item.model.review
-        assert days.on_hand[::review] == mornings
-        asked = [sold + lost for sold, lost in zip(days.sold, days.lost, strict=True)]
-        assert isinstance(world.session, StockSession)
-        assert tuple(asked) == world.session.compiled.demand[number]
-        for day, (now, after) in enumerate(pairwise(days.on_hand)):
-            assert after == now - days.sold[day] + days.arrived[day]
-        due = world.session.inventories[number].due
-        assert sum(days.arrived) + sum(due) == sum(days.item.due) + sum(days.ordered)
-    sold, lost = (
-        sum(sum(getattr(days, name)) for days in shown.items) for name in ("sold", "lost")
-    )
+    session = session_after(world, record)
+    assert isinstance(session, StockSession)
+    steps: list[Any] = [step.before.session for step in replay(WarehouseWorld.cast(world), record)]
+    for number, inventory in enumerate(session.inventories):
+        item, days = inventory.item, inventory.days
+        mornings = [before.inventories[number].on_hand for before in steps]
+        assert [day.on_hand for day in days][:: item.model.review] == mornings
+        asked = tuple(day.sold + day.lost for day in days)
+        assert asked == session.compiled.problem.demand[number]
+        assert all(day.sold == day.on_hand for day in days if day.lost)
+        came = item.stock + sum(item.due) + sum(day.ordered for day in days)
+        assert came == sum(day.sold for day in days) + inventory.position
+    days = [day for inventory in session.inventories for day in inventory.days]
+    sold, lost = sum(day.sold for day in days), sum(day.lost for day in days)
     assert record.metrics["fill_rate"] == pytest.approx(sold / (sold + lost))
 
 
@@ -197,26 +196,17 @@ def test_the_days_of_an_item_are_those_of_its_shelf(level: str, who: str) -> Non
 @pytest.mark.parametrize("level", FULL)
 def test_the_days_of_a_shop_add_up_to_its_objective(level: str, who: str) -> None:
     world, record = played("warehouse", level, who)
-    shown = replay_events(world, record)
-    assert isinstance(world, WarehouseWorld)
-    session = world.session
-    assert isinstance(session, FullSession)
-    assert len(shown.shifts) == len(session.compiled.shop.books)
+    session = session_after(world, record)
+    assert isinstance(session, ShopSession)
+    assert len(session.shifts) == len(session.compiled.problem.shop.books)
     value = 0.0
-    for shift in shown.shifts:
-        value += sum(gain for tour in shift.tours for _, gain, _ in tour.earned)
-        value -= shift.site.walk_cost * sum(tour.walked for tour in shift.tours)
-    for days in shown.items:
-        model = days.item.model
-        left = sum(days.on_hand) - sum(days.sold)
-        placed = sum(units > 0 for units in days.ordered)
-        value -= model.holding * left + model.lost * sum(days.lost) + model.fixed * placed
+    for picking in session.shifts:
+        value += sum(gain for trip in picking.shipments for _, gain, _ in trip.earned)
+        value -= picking.site.walk_cost * sum(trip.walked for trip in picking.shipments)
+    value -= sum(inventory.cost for inventory in session.days.inventories)
     assert session.objective == pytest.approx(value)
-    assert sum(sum(days.lost) for days in shown.items) == record.metrics["lost"]
-    assert (shown.refused, shown.misread) == (
-        record.metrics["refused"],
-        record.metrics["malformed_replies"],
-    )
+    lost = [day.lost for inventory in session.days.inventories for day in inventory.days]
+    assert sum(lost) == record.metrics["lost"]
 
 
 def length(path: list[tuple[int, int]]) -> int:

@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
+from tokengym.envs.warehouse.games.picking.orders import Order, Site
 from tokengym.envs.warehouse.layout import AisleLayout
-from tokengym.envs.warehouse.orders import Order, Site
 
 LAYOUT = AisleLayout(3, 4)
 SLOTS = [cell.name for cell in LAYOUT.slots()]

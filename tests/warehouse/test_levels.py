@@ -11,11 +11,11 @@ from tokengym.envs.core.rollout import Policy, play
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import PROMPTS, World
 from tokengym.envs.registry import baselines
+from tokengym.envs.warehouse.games.stock.heuristics import order_up_to
+from tokengym.envs.warehouse.games.stock.model import StockModel
+from tokengym.envs.warehouse.games.stock.session import StockSession
 from tokengym.envs.warehouse.grammar import write_reorder
 from tokengym.envs.warehouse.levels import LEVELS
-from tokengym.envs.warehouse.reorder_rules import order_up_to
-from tokengym.envs.warehouse.stock import StockSession
-from tokengym.envs.warehouse.stock_model import StockModel
 from tokengym.envs.warehouse.world import WarehouseWorld
 
 STOCK = [level for level in LEVELS if level.startswith("stock")]

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.warehouse.books import books, sites
-from tokengym.envs.warehouse.layout import AisleLayout
-from tokengym.envs.warehouse.orders import Order, Site
-from tokengym.envs.warehouse.picking import PickingState, Shipment
-from tokengym.envs.warehouse.picking_rules import (
+from tokengym.envs.warehouse.games.picking.heuristics import (
     earliest_due_exact,
     earliest_due_s_shape,
     follow,
     singles,
 )
+from tokengym.envs.warehouse.games.picking.orders import Order, Site
+from tokengym.envs.warehouse.games.picking.rules import PickingState, Shipment
+from tokengym.envs.warehouse.layout import AisleLayout
 
 SITE = Site(AisleLayout(3, 4), capacity=4, decay=10.0, walk_cost=0.5)
 BOOK = (

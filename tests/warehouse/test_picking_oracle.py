@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.warehouse.books import LAYOUT, SLOTS, books, sites
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.warehouse.grammar import Trip, Wait, read_pick
-from tokengym.envs.warehouse.oracle.picking import MOST_ORDERS, best_plan
-from tokengym.envs.warehouse.oracle.replies import best_reply, replies
-from tokengym.envs.warehouse.orders import Order, Site, needs
-from tokengym.envs.warehouse.picking import PickingState
+from tokengym.envs.warehouse.games.picking.baselines import best_reply
+from tokengym.envs.warehouse.games.picking.oracle import MOST_ORDERS, best_plan, commands
+from tokengym.envs.warehouse.games.picking.orders import Order, Site, needs
+from tokengym.envs.warehouse.games.picking.rules import PickingState
+from tokengym.envs.warehouse.grammar import Command, Trip, Wait, read_pick
 
 
 def exhaust(state: PickingState, penalties: Mapping[str, float]) -> float:
@@ -44,11 +44,10 @@ def exhaust(state: PickingState, penalties: Mapping[str, float]) -> float:
 
 
 def played(
-    site: Site, orders: Sequence[Order], stock: Mapping[str, int] | None, said: Sequence[str]
+    site: Site, orders: Sequence[Order], stock: Mapping[str, int] | None, said: Sequence[Command]
 ) -> PickingState:
     state = PickingState(site, orders, None if stock is None else dict(stock))
-    for text in said:
-        command = read_pick(text, complete=True)
+    for command in said:
         if isinstance(command, Wait):
             state.wait(command.time)
         else:
@@ -92,7 +91,7 @@ def test_no_plan_beats_the_oracle_after_a_false_start(
 def test_the_oracle_s_replies_earn_its_value(data: st.DataObject, pickers: int) -> None:
     site, orders = data.draw(sites(pickers)), data.draw(books(most=6, release=30))
     plan = best_plan(site, orders)
-    state = played(site, orders, None, replies(plan.legs, [0] * pickers))
+    state = played(site, orders, None, commands(plan.legs, [0] * pickers))
     assert math.isclose(state.objective, plan.value, abs_tol=1e-9)
 
 

@@ -7,8 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tokengym.envs.warehouse.games.picking.routing import (
+    MOST_STOPS,
+    s_shape,
+    shortest_tour,
+    shortest_tours,
+)
 from tokengym.envs.warehouse.layout import AisleLayout, Walks, walks
-from tokengym.envs.warehouse.routing import MOST_STOPS, s_shape, shortest_tour, shortest_tours
 
 LAYOUT = AisleLayout(4, 7)
 stops = st.lists(

@@ -9,7 +9,7 @@ from tests.warehouse.drawn import task_of, world_of
 from tokengym.envs.core.rollout import play
 from tokengym.envs.core.task import Task
 from tokengym.envs.registry import baselines
-from tokengym.envs.warehouse.stock import StockSession
+from tokengym.envs.warehouse.games.stock.session import StockSession
 from tokengym.envs.warehouse.world import WarehouseWorld
 
 LEVELS = ["stock_small", "stock", "stock_large"]
@@ -121,9 +121,9 @@ def test_what_arrives_was_ordered_a_lead_time_before() -> None:
             lines = [f"REORDER S{i} {n}" for i, n in enumerate(placed[-1], 1) if n]
             world.reply("\n".join(lines) or "REORDER NONE")
             for number, inventory in enumerate(session.inventories):
-                model, late = inventory.item.model, session.compiled.late[number]
+                model, late = inventory.item.model, session.compiled.problem.late[number]
                 if turn + 1 >= model.longest:
-                    asked = session.compiled.demand[number][turn]
+                    asked = session.compiled.problem.demand[number][turn]
                     arrived = sum(
                         units[number]
                         for day, units in enumerate(placed)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.warehouse.drawn import task_of
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.warehouse.inventory import Inventory, Item, read_items
-from tokengym.envs.warehouse.oracle.stock import evaluate, solve
-from tokengym.envs.warehouse.reorder_rules import lean, levels, newsvendor
-from tokengym.envs.warehouse.stock_model import StockModel, poisson
+from tokengym.envs.warehouse.games.stock.heuristics import lean, levels, newsvendor
+from tokengym.envs.warehouse.games.stock.model import StockModel, poisson
+from tokengym.envs.warehouse.games.stock.oracle import evaluate, optimal
+from tokengym.envs.warehouse.games.stock.rules import Inventory, Item, read_items
 
 ROOMS = {1: 24, 2: 28, 3: 26}
 LONG = {1: 400, 2: 200, 3: 60}
@@ -81,20 +81,18 @@ def played(
     late: Sequence[int],
 ) -> float:
     inventory = Inventory(Item("S1", 1, (1,) * (model.longest - 1), model, "shares"))
-    cost = 0.0
     for review in range(model.reviews):
         order = choose(review, inventory)
         asked = path[review * model.review : (review + 1) * model.review]
-        left, _, lost = inventory.sell(order, asked, late=bool(late[review]))
-        cost += model.fixed * (order > 0) + model.holding * left + model.lost * lost
-    return cost + model.leftover * inventory.position
+        inventory.sell(order, asked, late=bool(late[review]))
+    return inventory.cost + model.leftover * inventory.position
 
 
 @pytest.mark.parametrize(("lead", "lost", "optimum"), [row[:3] for row in AVERAGES])
 def test_a_day_more_of_a_long_stretch_costs_the_published_average(
     lead: int, lost: int, optimum: float
 ) -> None:
-    values = solve(long_item(lead, lost)).at_review
+    values = optimal(long_item(lead, lost)).at_review
     empty = (0,) * lead
     assert values[(0, *empty)] - values[(1, *empty)] == pytest.approx(optimum, abs=1e-3)
 
@@ -127,7 +125,7 @@ def test_the_cost_of_a_rule_is_the_mean_over_every_path(
 def test_no_policy_costs_less_than_the_optimum_on_the_mean_of_every_path(
     model: StockModel, seed: int
 ) -> None:
-    least = solve(model).at_review[(0, *(1,) * model.longest)]
+    least = optimal(model).at_review[(0, *(1,) * model.longest)]
     choices: dict[tuple[int, ...], int] = {}
     rng = np.random.default_rng(seed)
 
@@ -142,14 +140,14 @@ def test_no_policy_costs_less_than_the_optimum_on_the_mean_of_every_path(
 @given(items())
 def test_the_optimum_never_exceeds_the_rules(model: StockModel) -> None:
     fits = model.position <= model.room
-    best = solve(model).at_review[0][fits]
+    best = optimal(model).at_review[0][fits]
     for rule in (lean, newsvendor):
         assert (best <= evaluate(model, levels(rule, model)).at_review[0][fits] + 1e-9).all()
 
 
 def test_nothing_is_ordered_that_arrives_after_the_end() -> None:
     model = StockModel((poisson(3.0),) * 4, 1, 0.0, 1, 1.0, 9.0, 0.0, 2.0, 15)
-    last = solve(model)
+    last = optimal(model)
     # An order of the last day costs its leftover and nothing else.
     assert newsvendor(model, 3) == 0
     assert last.at_review[3][0] == pytest.approx(9.0 * 3.0, abs=1e-6)

@@ -13,10 +13,10 @@ from tokengym.envs.core.rollout import play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.registry import baselines, spec
+from tokengym.envs.warehouse.games.picking.orders import Site
+from tokengym.envs.warehouse.games.picking.session import PickSession
 from tokengym.envs.warehouse.layout import AisleLayout, MapLayout
 from tokengym.envs.warehouse.levels import LEVELS
-from tokengym.envs.warehouse.orders import Site
-from tokengym.envs.warehouse.pick import PickSession
 from tokengym.rewards.control import bounded_score
 
 EXACT = ["pick_small", "pick", "pick_large", "stock_small", "stock", "stock_large"]
@@ -89,7 +89,7 @@ def test_a_refusal_is_told_and_costs_a_unit_of_time() -> None:
     assert "It is time 2. Open orders: O1" in turn.text
     session = world.session
     assert isinstance(session, PickSession)
-    assert (session.picking.refused, session.picking.malformed) == (1, 1)
+    assert (session.refused, session.malformed) == (1, 1)
 
 
 def test_orders_come_when_they_are_released() -> None:
@@ -100,7 +100,7 @@ def test_orders_come_when_they_are_released() -> None:
     assert isinstance(session, PickSession)
     shown = turn.text
     while not turn.done:
-        now = session.picking.state.now
+        now = session.picking.now
         for order in task.instance["orders"]:
             line = f"{order['id']} ${order['value']} due"
             assert (line in shown) == (order["release"] <= now)

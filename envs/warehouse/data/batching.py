@@ -8,9 +8,9 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.tables import Source
 from tokengym.envs.warehouse.data.columns import Refusal
 from tokengym.envs.warehouse.data.records import OrderBook, refuse_all
+from tokengym.envs.warehouse.games.picking.orders import Order
+from tokengym.envs.warehouse.games.picking.routing import s_shape
 from tokengym.envs.warehouse.layout import AisleLayout, Cell, walks
-from tokengym.envs.warehouse.orders import Order
-from tokengym.envs.warehouse.routing import s_shape
 
 HASTE = 0.6
 """Time of the last due date, as a share of the time of trips of one order each."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from tokengym.envs.core.tables import Row, Source, Table, read_text
 from tokengym.envs.core.windows import Windows
 from tokengym.envs.warehouse.data.columns import Refusal
 from tokengym.envs.warehouse.data.records import Entries, Entry, by_split, refuse_all
-from tokengym.envs.warehouse.levels import Level, SupplyLevel
-from tokengym.envs.warehouse.supply import MOST_UNITS
+from tokengym.envs.warehouse.games.buying.generator import BuyingLevel
+from tokengym.envs.warehouse.games.buying.rules import MOST_UNITS
 
 _DEMAND = "demand_"
 _NUMBERED = re.compile(r"period_\d+", re.IGNORECASE)
@@ -79,22 +79,23 @@ class InventoryBench(Immutable):
     refused: tuple[Refusal, ...] = ()
     digest: str = field(init=False)
 
+    mode: ClassVar[str] = "supply"
+    purpose: ClassVar[str] = "InventoryBench is data for the levels inventory_* only"
+
     def __post_init__(self) -> None:
         """Name the contents by their hash."""
         name = hashlib.sha256(repr(self.instances).encode()).hexdigest()[:12]
         object.__setattr__(self, "digest", name)
 
-    def entries(self, level: Level) -> Entries:
+    def entries(self, level: BuyingLevel) -> Entries:
         """Return the instances with the level's lead times.
 
         Instances that differ in costs or lead times alone share their demand and lie in one split,
         whatever the level; which one is decided by a hash of it.
 
         Raises:
-            DataError: if the level buys no article, or an instance or a split is missing.
+            DataError: if an instance or a split is missing.
         """
-        if not isinstance(level, SupplyLevel):
-            raise DataError(f"{self.name}: InventoryBench is data for the levels inventory_* only")
         fits = [
             at
             for at, instance in enumerate(self.instances)
@@ -112,7 +113,9 @@ class InventoryBench(Immutable):
         windows = Windows(range(len(paths)), "instances with demand of their own")
         return by_split((windows[numbers[self.instances[at].demand]], Entry(at)) for at in fits)
 
-    def instance(self, _rng: np.random.Generator, _level: Level, entry: Entry) -> dict[str, Any]:
+    def instance(
+        self, _rng: np.random.Generator, _level: BuyingLevel, entry: Entry
+    ) -> dict[str, Any]:
         """Return an instance without its outcomes."""
         found = self.instances[entry.start]
         return {

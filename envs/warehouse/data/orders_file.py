@@ -8,8 +8,8 @@ from tokengym.envs.warehouse.data.columns import ORDERS, Refusal, rows_of
 from tokengym.envs.warehouse.data.floor import Slot, read_slots
 from tokengym.envs.warehouse.data.records import OrderBook, refuse_all
 from tokengym.envs.warehouse.data.times import Moment, read_moment
+from tokengym.envs.warehouse.games.picking.orders import Order
 from tokengym.envs.warehouse.layout import Layout
-from tokengym.envs.warehouse.orders import Order
 
 _DAY_MINUTES = 24 * 60
 

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.tables import Source
 from tokengym.envs.core.windows import Windows
 from tokengym.envs.warehouse.data.columns import Refusal
-from tokengym.envs.warehouse.generator import draw_item, site_of
+from tokengym.envs.warehouse.games.picking.generator import PickLevel
+from tokengym.envs.warehouse.games.picking.orders import Order
+from tokengym.envs.warehouse.games.stock.generator import StockLevel, draw_item
 from tokengym.envs.warehouse.layout import Layout
-from tokengym.envs.warehouse.levels import Level, PickLevel, StockLevel
-from tokengym.envs.warehouse.orders import Order
 
 LEAST_HISTORY = 20
 """Periods before a window that its demand is estimated from, at least."""
@@ -64,6 +64,9 @@ class OrderBook(Immutable):
     lines: tuple[int, ...]
     refused: tuple[Refusal, ...] = ()
     digest: str = field(init=False)
+
+    mode: ClassVar[str] = "pick"
+    purpose: ClassVar[str] = "orders are data for the levels that pick only"
     _trips: dict[int, tuple[Order, ...]] = field(default_factory=dict, init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -71,17 +74,15 @@ class OrderBook(Immutable):
         content = (self.layout, sorted(self.stock.items()), self.orders)
         object.__setattr__(self, "digest", _digest(content))
 
-    def entries(self, level: Level) -> Entries:
+    def entries(self, level: PickLevel) -> Entries:
         """Return the windows a level plays, by their first orders; later ones are held out.
 
         Where orders are released one by one, no window spans more than a day: orders that no
         window can begin with are left out.
 
         Raises:
-            DataError: if the level does not pick, or windows are too few.
+            DataError: if windows are too few.
         """
-        if not isinstance(level, PickLevel):
-            raise DataError("orders are data for the levels that pick only")
         orders, size = self.trips(level.capacity), level.orders[1]
         starts, at = [], 0
         while at + size <= len(orders):
@@ -100,13 +101,11 @@ class OrderBook(Immutable):
             self._trips[capacity] = tuple(parts)
         return self._trips[capacity]
 
-    def instance(self, _rng: np.random.Generator, level: Level, entry: Entry) -> dict[str, Any]:
+    def instance(self, _rng: np.random.Generator, level: PickLevel, entry: Entry) -> dict[str, Any]:
         """Return the window of an entry; its first release is time 0.
 
         At levels whose books are complete from the start, every order can be picked at once.
         """
-        if not isinstance(level, PickLevel):
-            raise DataError("orders are data for the levels that pick only")
         window = self.trips(level.capacity)[entry.start : entry.start + level.orders[1]]
         first = window[0].release
         orders = []
@@ -117,7 +116,7 @@ class OrderBook(Immutable):
         stock = {
             slot: self.stock[slot] for order in window for slot, _ in order.lines if self.stock
         }
-        site = site_of(level, self.layout).plain()
+        site = level.site(self.layout).plain()
         return {"mode": "pick", "site": site, "orders": orders, "stock": stock or None}
 
     def outcomes(self, _at: int, _instance: Mapping[str, Any]) -> None:
@@ -140,18 +139,19 @@ class SalesHistory(Immutable):
     refused: tuple[Refusal, ...] = ()
     digest: str = field(init=False)
 
+    mode: ClassVar[str] = "stock"
+    purpose: ClassVar[str] = "sales are data for the levels that keep stock only"
+
     def __post_init__(self) -> None:
         """Name the contents by their hash."""
         object.__setattr__(self, "digest", _digest(sorted(self.demand.items())))
 
-    def entries(self, level: Level) -> Entries:
+    def entries(self, level: StockLevel) -> Entries:
         """Return the windows a level plays by article; later periods are held out.
 
         Raises:
-            DataError: if the level does not keep stock, or articles or windows are too few.
+            DataError: if articles or windows are too few.
         """
-        if not isinstance(level, StockLevel):
-            raise DataError("sales are data for the levels that keep stock only")
         if len(self.demand) < level.items:
             raise DataError(
                 f"{self.name}: the level keeps {level.items} items, got {len(self.demand)}"
@@ -166,13 +166,11 @@ class SalesHistory(Immutable):
             for article in articles
         )
 
-    def instance(self, rng: np.random.Generator, level: Level, entry: Entry) -> dict[str, Any]:
+    def instance(self, rng: np.random.Generator, level: StockLevel, entry: Entry) -> dict[str, Any]:
         """Return the window of an entry: its article, with others and costs drawn.
 
         Demand is known to policies by its shares in all periods before the window.
         """
-        if not isinstance(level, StockLevel):
-            raise DataError("sales are data for the levels that keep stock only")
         others = [article for article in sorted(self.demand) if article != entry.article]
         articles = [entry.article, *rng.permutation(others)[: level.items - 1].tolist()]
         items = []
@@ -193,6 +191,11 @@ class SalesHistory(Immutable):
 class Records(Protocol):
     """A user's data, whatever files they came in."""
 
+    mode: ClassVar[str]
+    """The game that is played on them."""
+    purpose: ClassVar[str]
+    """What they are data for."""
+
     @property
     def digest(self) -> str:
         """Name of the contents."""
@@ -203,15 +206,15 @@ class Records(Protocol):
         """What the reader left out."""
         ...
 
-    def entries(self, level: Level) -> Entries:
+    def entries(self, level: Any) -> Entries:
         """Return the data of a level's Tasks, by split.
 
         Raises:
-            DataError: if the level plays other data, or a split would be empty.
+            DataError: if a split would be empty.
         """
         ...
 
-    def instance(self, rng: np.random.Generator, level: Level, entry: Entry, /) -> dict[str, Any]:
+    def instance(self, rng: np.random.Generator, level: Any, entry: Entry, /) -> dict[str, Any]:
         """Return the instance of an entry; what the data lack is drawn."""
         ...
 

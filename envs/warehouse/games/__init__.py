@@ -1,0 +1,24 @@
+"""The games: each a folder of the same parts, chosen by an instance's mode.
+
+| file | what it holds |
+|---|---|
+| `generator` | levels, instances, and what happens in them |
+| `rules` | the state of an episode and how it changes: no text, no scores |
+| `heuristics` | rules of thumb, where there are any |
+| `oracle` | the optimum or a bound, and the reference |
+| `session` | a Task's problem, and an episode: replies applied, metrics |
+| `prompt_full.jinja`, `prompt_terse.jinja` | what the lead reads |
+| `baselines` | scripted policies, and those that ignore the Task |
+| `picture` | the picture of an episode |
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tokengym.envs.warehouse.games import buying, leasing, picking, shop, stock
+from tokengym.envs.warehouse.games.game import Game
+
+GAMES: Mapping[str, Game] = MappingProxyType(
+    {game.mode: game for game in (one.GAME for one in (picking, stock, shop, buying, leasing))}
+)
+"""The games by mode."""

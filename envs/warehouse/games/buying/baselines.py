@@ -1,0 +1,51 @@
+"""Scripted policies of buying. All but the oracle use only what the Turns have shown."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from tokengym.envs.warehouse.games.buying import heuristics
+from tokengym.envs.warehouse.games.buying.generator import BuyingLevel
+from tokengym.envs.warehouse.games.buying.rules import MOST_UNITS, SKU, Supply
+from tokengym.envs.warehouse.games.buying.session import BuyingSession
+from tokengym.envs.warehouse.grammar import write_reorder
+
+_NOISE = 0.2
+_UNITS = (0, 20, 40, 60, 80, 100, 120, 160)
+
+
+def _off_target(supply: Supply, rng: np.random.Generator) -> int:
+    off = float(rng.normal()) * _NOISE * heuristics.usual(supply)
+    return max(0, min(heuristics.base_stock(supply) + round(off), MOST_UNITS))
+
+
+_BUYS: Mapping[str, Callable[[Supply, np.random.Generator], int]] = {
+    "null": lambda _supply, _rng: 0,
+    "random": lambda supply, rng: int(rng.integers(2 * heuristics.usual(supply) + 1)),
+    "fcfs": lambda supply, _rng: heuristics.usual(supply),
+    "newsvendor": lambda supply, _rng: heuristics.capped_base_stock(supply),
+    "replan": lambda supply, _rng: heuristics.adaptive(supply),
+    "noisy": _off_target,
+    "oracle": lambda supply, _rng: supply.hindsight_order(),
+}
+
+
+def _buying(
+    buy: Callable[[Supply, np.random.Generator], int],
+) -> Callable[[BuyingSession, np.random.Generator], str]:
+    return lambda session, rng: write_reorder([(SKU, buy(session.supply, rng))])
+
+
+POLICIES: Mapping[str, Callable[[BuyingSession, np.random.Generator], str]] = MappingProxyType(
+    {name: _buying(buy) for name, buy in _BUYS.items()}
+)
+
+
+def blind(_level: BuyingLevel) -> dict[str, Callable[[int], str]]:
+    """Return policies that order the same every period."""
+    return {f"orders of {units}": _same(units) for units in _UNITS}
+
+
+def _same(units: int) -> Callable[[int], str]:
+    return lambda _turns: write_reorder([(SKU, units)])

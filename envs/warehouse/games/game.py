@@ -1,0 +1,216 @@
+"""What the games have in common: a Task compiled, an episode of it, and who plays.
+
+A game is chosen once, where a Task is compiled. A reply then goes from the world to the session of
+its game, which has it read by `grammar`, applies it to the state that the game's `rules` keep, and
+words the answer by the game's templates.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol
+
+import numpy as np
+from typing_extensions import TypeVar
+
+from tokengym.envs.core.grammar import complaint
+from tokengym.envs.core.immutable import Immutable
+from tokengym.envs.core.turn import StopReason
+from tokengym.envs.warehouse.games.texts import Examples, templates
+
+P = TypeVar("P", bound="Problem", default=Any)
+Play = Callable[[Any, np.random.Generator], str]
+"""A scripted policy: from a session and randomness to a reply."""
+
+
+class Problem(Protocol):
+    """What an episode is played on."""
+
+    @property
+    def turns(self) -> int:
+        """Replies that the episode takes, or its best plan."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """Whether a policy that knows only what is shown can earn the optimum."""
+        ...
+
+
+class Answer(NamedTuple):
+    """The answer to a reply.
+
+    Attributes:
+        text: what is new.
+        nearness: how near a malformed reply is to the form, in [0, 1]; `None` if it is well-formed.
+        reason: why the episode ended, if it did.
+    """
+
+    text: str
+    nearness: float | None
+    reason: StopReason | None = None
+
+
+class Form(NamedTuple):
+    """What a reply must be.
+
+    Attributes:
+        words: the form in words.
+        single_line: whether every well-formed reply is one line.
+        read: from a reply to its command, `None` if it has none.
+        nearness: from a malformed reply to how near it is to the form, in [0, 1].
+        nothing: the command that a malformed reply counts as.
+    """
+
+    words: str
+    single_line: bool
+    read: Callable[..., Any]
+    nearness: Callable[[str], float]
+    nothing: Any
+
+
+@dataclass(frozen=True)
+class Game(Immutable):
+    """One game: the parts that every folder of games has.
+
+    Attributes:
+        folder: where its parts are.
+        mode: the name by which instances say what game they are of.
+        draw: from randomness and a level to an instance.
+        solve: from an instance, randomness and outcomes (`None` to draw them) to the answer of a
+            Task; `None` if there is nothing to decide.
+        read: from an instance and its answer to the problem; raises `TaskError` if they are
+            damaged.
+        open: from a compiled Task to an episode.
+        policies: scripted policies by name; one that is missing plays as `fcfs` does.
+        blind: from a level to policies that ignore the Task: from the number of replies so far to
+            a reply.
+    """
+
+    folder: str
+    mode: str
+    draw: Callable[[np.random.Generator, Any], dict[str, Any]]
+    solve: Callable[[Mapping[str, Any], np.random.Generator, Any], dict[str, Any] | None]
+    read: Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
+    open: "Callable[[Compiled[Any]], Session[Any]]"
+    policies: Mapping[str, Play]
+    blind: Callable[[Any], Mapping[str, Callable[[int], str]]]
+
+    def __reduce__(self) -> tuple[Callable[[str], "Game"], tuple[str]]:
+        """Pickle by name: policies are closures."""
+        return game_in, (self.folder,)
+
+
+def game_in(folder: str) -> Game:
+    """Return the game of a folder."""
+    game: Game = import_module(f"tokengym.envs.warehouse.games.{folder}").GAME
+    return game
+
+
+@dataclass(frozen=True)
+class Compiled(Generic[P]):
+    """A Task compiled.
+
+    Attributes:
+        game: its game.
+        problem: what is played on.
+        reference: value of the reference policy.
+        optimum: value of the best plan, or a bound of it.
+        replies: most replies.
+        style: the prompt, `full` or `terse`.
+        seed: the Task's fingerprint, for made-up replies.
+    """
+
+    game: Game
+    problem: P
+    reference: float
+    optimum: float
+    replies: int
+    style: str
+    seed: str
+
+    @property
+    def texts(self) -> Any:
+        """The macros that word the Task."""
+        return templates(self.game.folder, self.style)
+
+    @cached_property
+    def opening(self) -> str:
+        """The first prompt."""
+        text: str = self.texts.opening(self.open(), Examples(self.seed))
+        return text
+
+    def open(self) -> "Session[P]":
+        """Open an episode."""
+        return self.game.open(self)
+
+
+class Session(ABC, Generic[P]):
+    """An episode under way.
+
+    Args:
+        compiled: the Task.
+
+    Attributes:
+        compiled: the Task.
+        turns: replies so far.
+        refused: replies so far that were against a rule.
+        malformed: replies so far without a command.
+    """
+
+    end: ClassVar[str] = ""
+    """The last line of an episode."""
+
+    def __init__(self, compiled: Compiled[P]) -> None:
+        self.compiled = compiled
+        self.turns = 0
+        self.refused = 0
+        self.malformed = 0
+
+    @property
+    @abstractmethod
+    def form(self) -> Form:
+        """What the next reply must be."""
+
+    @property
+    @abstractmethod
+    def objective(self) -> float:
+        """Value so far."""
+
+    @property
+    def replies(self) -> int:
+        """Replies in an episode that has none but malformed ones."""
+        return self.compiled.problem.turns
+
+    @abstractmethod
+    def play(self, command: Any) -> list[str]:
+        """Carry out a command, and return lines on what came of it."""
+
+    @abstractmethod
+    def state(self) -> list[str]:
+        """Return lines on what the next reply decides on."""
+
+    @abstractmethod
+    def over(self) -> StopReason | None:
+        """Return why the episode is over, if it is."""
+
+    def metrics(self) -> dict[str, float]:
+        """Return the metrics of the episode so far."""
+        return {"refused": float(self.refused), "malformed_replies": float(self.malformed)}
+
+    def respond(self, text: str, complete: bool) -> Answer:
+        """Apply a reply."""
+        form, nearness, lines = self.form, None, []
+        command = form.read(text, complete=complete)
+        if command is None:
+            self.malformed += 1
+            nearness = form.nearness(text)
+            lines.append(complaint(text, form.words, complete=complete))
+            command = form.nothing
+        lines += self.play(command)
+        self.turns += 1
+        reason = self.over()
+        lines += self.state() if reason is None else [self.end]
+        return Answer("\n".join(filter(None, lines)) or "The shift is over.", nearness, reason)

@@ -1,0 +1,154 @@
+"""Scripted policies of picking. All but the oracle use only what the Turns have shown."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from tokengym.envs.warehouse.games.picking import heuristics
+from tokengym.envs.warehouse.games.picking.generator import PickLevel
+from tokengym.envs.warehouse.games.picking.oracle import best_command
+from tokengym.envs.warehouse.games.picking.orders import needs
+from tokengym.envs.warehouse.games.picking.rules import PickingState
+from tokengym.envs.warehouse.games.picking.session import PickSession
+from tokengym.envs.warehouse.grammar import Command, Done, Trip, Wait, write_pick
+
+Pick = Callable[[PickingState, np.random.Generator], str]
+"""From the state of picking and randomness to a reply."""
+
+_MOST_REPLANNED = 8
+"""Open orders up to which the oracle replans when disturbed: twelve would take half a second."""
+_MOST_TOGETHER = 3
+_LONGEST_WAIT = 9
+_DUE_NOISE = 15.0
+_ROUTE_NOISE = 0.5
+_WAIT_NOISE = 0.5
+_LONGEST_PAUSE = 3
+_BATCHES = (1, 2, 3)
+
+
+def replan(picking: PickingState, penalties: Mapping[str, float] | None = None) -> str:
+    """Return the first reply of the best plan for the orders that are shown."""
+    command = best_command(picking, picking.known(), penalties)
+    if command is None:
+        command = Done() if picking.site.announced else heuristics.until_release(picking)
+    return write_pick(command)
+
+
+def best_reply(picking: PickingState, penalties: Mapping[str, float] | None = None) -> str:
+    """Return the first reply of the best plan from here on, all releases being known."""
+    return write_pick(best_command(picking, list(picking.open.values()), penalties) or Done())
+
+
+def _oracle(session: PickSession, _rng: np.random.Generator) -> str:
+    """Follow the plan; where the session has left it, replan a small book, else resume the plan."""
+    plan, picking = session.compiled.problem.plan, session.picking
+    if session.on_plan:
+        return write_pick(plan[session.turns] or Done())
+    if len(picking.open) > _MOST_REPLANNED:
+        return write_pick(_resume(plan, picking))
+    return best_reply(picking)
+
+
+def _resume(plan: Sequence[Command | None], picking: PickingState) -> Command:
+    """Return the first trip of a plan whose orders are all open, or a wait until they can go."""
+    for trip in plan:
+        if isinstance(trip, Trip) and picking.open.keys() >= set(trip.ids):
+            early = max(picking.open[name].release for name in trip.ids) - picking.now
+            return Wait(early) if early > 0 else trip
+    return heuristics.earliest_due_exact(picking)
+
+
+def _at_random(picking: PickingState, rng: np.random.Generator) -> str:
+    orders = heuristics.available(picking)
+    if not orders:
+        return write_pick(Wait(int(rng.integers(1, _LONGEST_WAIT + 1))))
+    count = int(rng.integers(1, min(len(orders), _MOST_TOGETHER) + 1))
+    batch = [orders[i] for i in rng.permutation(len(orders))[:count]]
+    stops = list(needs(batch))
+    route = tuple(stops[i] for i in rng.permutation(len(stops)))
+    return write_pick(Trip(tuple(order.id for order in batch), route))
+
+
+def _misreading(picking: PickingState, rng: np.random.Generator) -> str:
+    """Misread due dates, cut batches short, mix routes, and pause before.
+
+    The pauses are the noise that shows in a small book: three orders can be shipped in few ways,
+    and without pauses one pair of rollouts in twelve did the very same at the very same time.
+    """
+    orders = heuristics.available(picking)
+    if not orders:
+        return write_pick(heuristics.until_release(picking))
+    if rng.random() < _WAIT_NOISE:
+        return write_pick(Wait(int(rng.integers(1, _LONGEST_PAUSE + 1))))
+    due = {order.id: order.due + _DUE_NOISE * float(rng.normal()) for order in orders}
+    batch = heuristics.fill(picking, sorted(orders, key=lambda order: due[order.id]))
+    trip = heuristics.exact_trip(picking, batch[: int(rng.integers(1, len(batch) + 1))])
+    if rng.random() < _ROUTE_NOISE:
+        trip = trip._replace(stops=tuple(rng.permutation(trip.stops).tolist()))
+    return write_pick(trip)
+
+
+def _worked(picking: PickingState, rng: np.random.Generator) -> str:
+    """Add up the units by due date, then name the orders that fit, as a small model can.
+
+    A trip without slots walks the S-shape of `edd_sshape`.
+    """
+    ranked = heuristics.earliest_due(picking)
+    if not ranked:
+        return PICKS["edd_sshape"](picking, rng)
+    batch = heuristics.fill(picking, ranked)
+    steps, units = [], 0
+    for order in ranked:
+        if units == picking.site.capacity:
+            break
+        fits = order in batch
+        steps.append(f"{order.id} due {order.due}: {units + order.units}{'' if fits else ' no'}")
+        units += order.units * fits
+    trip = Trip(tuple(order.id for order in batch), ())
+    return f"{', '.join(steps)}\n{write_pick(trip)}"
+
+
+def _rule(rule: heuristics.Rule) -> Pick:
+    return lambda picking, _rng: write_pick(rule(picking))
+
+
+PICKS: Mapping[str, Pick] = MappingProxyType(
+    {
+        "null": lambda _picking, _rng: write_pick(Done()),
+        "random": _at_random,
+        "fcfs": _rule(heuristics.singles),
+        "edd_sshape": _rule(heuristics.earliest_due_s_shape),
+        "worked": _worked,
+        "edd_exact": _rule(heuristics.earliest_due_exact),
+        "newsvendor": _rule(heuristics.earliest_due_exact),
+        "noisy": _misreading,
+    }
+)
+"""By policy how it picks, in a shift or on a day of a shop."""
+
+
+def _picking(pick: Pick) -> Callable[[PickSession, np.random.Generator], str]:
+    return lambda session, rng: pick(session.picking, rng)
+
+
+POLICIES: Mapping[str, Callable[[PickSession, np.random.Generator], str]] = MappingProxyType(
+    {
+        **{name: _picking(pick) for name, pick in PICKS.items()},
+        "replan": lambda session, _rng: replan(session.picking),
+        "oracle": _oracle,
+    }
+)
+
+
+def _next_orders(batch: int) -> Callable[[int], str]:
+    return lambda turns: f"TRIP {','.join(f'O{batch * turns + k + 1}' for k in range(batch))}"
+
+
+TRIPS = {f"trips of {batch}": _next_orders(batch) for batch in _BATCHES}
+"""Policies that ignore the Task: they ship the next orders by number."""
+
+
+def blind(_level: PickLevel) -> dict[str, Callable[[int], str]]:
+    """Return policies that ship the next orders by number."""
+    return TRIPS

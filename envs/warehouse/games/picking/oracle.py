@@ -1,0 +1,393 @@
+"""The exact optimum of picking: every feasible trip on its shortest tour, in every sequence.
+
+A dynamic program over sets of shipped orders with Pareto labels (when each picker is free, cost):
+keeping only the earliest finish would be wrong, since deadlines trade time against value. Labels
+that cannot lead to the value of a plan found before, by a bound on what the rest adds, are dropped:
+no label of the best plan is among them.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from operator import le
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tokengym.envs.core.errors import TaskError
+from tokengym.envs.warehouse.games.picking.heuristics import follow, singles
+from tokengym.envs.warehouse.games.picking.orders import Order, Site, needs, read_shift
+from tokengym.envs.warehouse.games.picking.routing import MOST_STOPS, IntArray, shortest_tours
+from tokengym.envs.warehouse.games.picking.rules import PickingState
+from tokengym.envs.warehouse.grammar import MOST_WAIT, Command, Done, Trip, Wait, write_pick
+from tokengym.envs.warehouse.layout import Walks
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+MOST_ORDERS = 12
+"""2^12 sets of orders are solved in well under a second; a larger book is refused, not guessed."""
+
+_BEAM = 32
+"""Unfinished plans kept at a time when a good plan is sought first."""
+_SLACK = 1e-9
+"""Rounding that a bound is spared."""
+
+
+class Trips(NamedTuple):
+    """Every set of orders one trip can carry, T of them, each on its shortest tour.
+
+    Attributes:
+        sets_T: orders as bits.
+        walked_T: steps of the tour.
+        lasts_T: steps plus units.
+        release_T: earliest start.
+        stops: slots in walking order by trip.
+    """
+
+    sets_T: IntArray
+    walked_T: IntArray
+    lasts_T: IntArray
+    release_T: IntArray
+    stops: list[tuple[str, ...]]
+
+
+class Leg(NamedTuple):
+    """One trip of a plan.
+
+    Attributes:
+        start: when it leaves the depot.
+        finish: when it is back.
+        ids: its orders.
+        stops: its slots in walking order.
+    """
+
+    start: int
+    finish: int
+    ids: tuple[str, ...]
+    stops: tuple[str, ...]
+
+
+class Plan(NamedTuple):
+    """The best way to ship.
+
+    Attributes:
+        value: Σ value·exp(-lateness/decay) - walk_cost·steps - penalties of orders left.
+        legs: trips by start.
+    """
+
+    value: float
+    legs: tuple[Leg, ...]
+
+
+class _Label(NamedTuple):
+    """One way to ship a set, and how it was reached. Labels are ranked as tuples.
+
+    Attributes:
+        free: when each picker is free, ascending.
+        cost: minus the value earned.
+        trip: the last trip; -1 for none.
+        before: the label it goes on from, by its number among those of the set without its orders.
+        start: when it leaves.
+    """
+
+    free: tuple[int, ...]
+    cost: float
+    trip: int
+    before: int
+    start: int
+
+
+class _Outlook(NamedTuple):
+    """Earnings of trips, bounds of orders by time, and facts of sets: T trips, N orders, 2^N sets.
+
+    Attributes:
+        gain_TU: what each trip earns by its finish time.
+        hope_UN: a bound of what each order adds from a time on.
+        open_SN: 1 for the orders outside each set, else 0.
+        left_S: penalties of those.
+        stocked_S: whether stock covers the set.
+    """
+
+    gain_TU: FloatArray
+    hope_UN: FloatArray
+    open_SN: FloatArray
+    left_S: FloatArray
+    stocked_S: BoolArray
+
+    def hope(self, shipped: IntArray, time: IntArray) -> FloatArray:
+        """Return a bound on what all orders outside the sets `shipped` add from `time` on."""
+        hope: FloatArray = (self.hope_UN[time] * self.open_SN[shipped]).sum(axis=-1)
+        return hope
+
+
+def feasible_trips(site: Site, orders: Sequence[Order]) -> Trips:
+    """Enumerate the trips that capacity allows and route each exactly.
+
+    Raises:
+        TaskError: if there are more orders, or stops in a trip, than are solved exactly.
+    """
+    if len(orders) > MOST_ORDERS:
+        raise TaskError(f"picking is solved for at most {MOST_ORDERS} orders, got {len(orders)}")
+    sets: list[int] = []
+    waiting = [(0, 0, 0)]
+    while waiting:
+        chosen, units, first = waiting.pop()
+        for i in range(first, len(orders)):
+            carried = units + orders[i].units
+            if carried <= site.capacity:
+                sets.append(chosen | 1 << i)
+                waiting.append((chosen | 1 << i, carried, i + 1))
+    members = [[order for i, order in enumerate(orders) if chosen >> i & 1] for chosen in sets]
+    slots = [tuple(needs(group)) for group in members]
+    walked, stops = _routes(site.walks, slots)
+    units_T = np.array([sum(order.units for order in group) for group in members])
+    release_T = np.array([max(order.release for order in group) for group in members])
+    return Trips(np.array(sets), walked, walked + units_T, release_T, stops)
+
+
+def _routes(
+    walks: Walks, slots: Sequence[tuple[str, ...]]
+) -> tuple[IntArray, list[tuple[str, ...]]]:
+    """Route every trip; those with equally many stops at once."""
+    walked = np.zeros(len(slots), dtype=np.int64)
+    stops: list[tuple[str, ...]] = list(slots)
+    matrix = np.array(walks.steps, dtype=np.int64)
+    sizes = np.array([len(group) for group in slots])
+    for size in np.unique(sizes):
+        if size > MOST_STOPS:
+            raise TaskError(f"a trip is routed through at most {MOST_STOPS} slots, got {size}")
+        trips = np.flatnonzero(sizes == size)
+        places = np.zeros((len(trips), size + 1), dtype=np.int64)
+        places[:, 1:] = [[walks.number[slot] for slot in slots[trip]] for trip in trips.tolist()]
+        lengths, sequences = shortest_tours(matrix[places[:, :, None], places[:, None, :]])
+        walked[trips] = lengths
+        for trip, sequence in zip(trips.tolist(), sequences.tolist(), strict=True):
+            stops[trip] = tuple(slots[trip][i] for i in sequence)
+    return walked, stops
+
+
+def best_plan(
+    site: Site,
+    orders: Sequence[Order],
+    *,
+    stock: Mapping[str, int] | None = None,
+    penalties: Sequence[float] | None = None,
+    free: Sequence[int] | None = None,
+) -> Plan:
+    """Find the plan of the greatest value, all orders and releases being known.
+
+    Args:
+        site: the site; with several pickers, each trip goes to the one who is free first.
+        orders: at most 12.
+        stock: units by slot that trips may take in all; `None` for no limit.
+        penalties: cost of leaving each order unshipped; `None` for no cost.
+        free: when each picker is free, ascending; `None` for 0.
+
+    Raises:
+        TaskError: if there are too many orders.
+    """
+    if not orders:
+        return Plan(0.0, ())
+    trips = feasible_trips(site, orders)
+    first = _Label((0,) * site.pickers if free is None else tuple(free), 0.0, -1, -1, -1)
+    left = [0.0] * len(orders) if penalties is None else penalties
+    outlook = _outlook(site, orders, trips, first.free[-1], left, stock)
+    least = _value_of_some_plan(trips, outlook, first.free) - _SLACK
+    reached: dict[int, list[_Label]] = {0: [first]}
+    best_value, best_set, best_label = -math.inf, 0, 0
+    # In ascending order: the sets that a set is reached from are parts of it, so they come before.
+    for shipped in range(1 << len(orders)):
+        if shipped not in reached:
+            continue
+        labels = reached[shipped] = _undominated(reached[shipped])
+        _extend(reached, shipped, trips, outlook, least)
+        lost = sum(cost for i, cost in enumerate(left) if not shipped >> i & 1)
+        label = min(range(len(labels)), key=lambda number: labels[number].cost)
+        value = 0.0 - labels[label].cost - lost
+        if value > best_value:
+            best_value, best_set, best_label = value, shipped, label
+    return Plan(best_value, _legs(reached, best_set, best_label, trips, orders))
+
+
+def _outlook(
+    site: Site,
+    orders: Sequence[Order],
+    trips: Trips,
+    free: int,
+    left: Sequence[float],
+    stock: Mapping[str, int] | None,
+) -> _Outlook:
+    """Look ahead; `free` is when the last picker is free at first, `left` the penalties.
+
+    No trip with an order is back before the quickest such trip that leaves at once, and shared out
+    by unit, no trip costs an order less walking than the cheapest a unit.
+    """
+    latest = max(free, int(trips.release_T.max())) + int(trips.lasts_T.max()) * len(orders)
+    times = np.arange(latest + 1)
+    due = np.array([order.due for order in orders])
+    value = np.array([order.value for order in orders])
+    late = np.maximum(times[None, :] - due[:, None], 0)
+    earned = value[:, None] * np.exp(-late / site.decay)
+    carried_TN = ((trips.sets_T[:, None] >> np.arange(len(orders))) & 1).astype(np.float64)
+    gain_TU = carried_TN @ earned - site.walk_cost * trips.walked_T[:, None]
+
+    units = np.array([order.units for order in orders])
+    release = np.array([order.release for order in orders])
+    walked_a_unit = trips.walked_T / (carried_TN @ units)
+    cheapest = np.where(carried_TN > 0.0, walked_a_unit[:, None], np.inf).min(axis=0)
+    quickest = np.where(carried_TN > 0.0, trips.lasts_T[:, None], latest).min(axis=0)
+    back = np.minimum(np.maximum(times[:, None], release) + quickest, latest)
+    hope_UN = earned[np.arange(len(orders)), back] - site.walk_cost * units * cheapest
+
+    shipped_SN = ((np.arange(1 << len(orders))[:, None] >> np.arange(len(orders))) & 1) > 0
+    open_SN = (~shipped_SN).astype(np.float64)
+    stocked_S = np.ones(len(open_SN), dtype=bool)
+    if stock is not None:
+        slots = list(needs(orders))
+        wanted = np.array([[dict(order.lines).get(slot, 0) for slot in slots] for order in orders])
+        enough_SK = shipped_SN @ wanted <= np.array([stock[slot] for slot in slots])
+        stocked_S = np.asarray(enough_SK.all(axis=1), dtype=bool)
+    return _Outlook(
+        gain_TU, np.maximum(hope_UN, -np.array(left)), open_SN, open_SN @ left, stocked_S
+    )
+
+
+def _value_of_some_plan(trips: Trips, outlook: _Outlook, free: Sequence[int]) -> float:
+    """Return the value of a good plan, found by keeping a few promising ones trip by trip."""
+    shipped_B = np.zeros(1, dtype=np.int64)
+    free_BP = np.array([free])
+    value_B = np.zeros(1)
+    best = -float(outlook.left_S[0])
+    while True:
+        sets_BT = shipped_B[:, None] | trips.sets_T
+        fits_BT = (shipped_B[:, None] & trips.sets_T == 0) & outlook.stocked_S[sets_BT]
+        if not fits_BT.any():
+            return best
+        finish_BT = np.maximum(free_BP[:, :1], trips.release_T) + trips.lasts_T
+        value_BT = value_B[:, None] + outlook.gain_TU[np.arange(len(trips.sets_T)), finish_BT]
+        value_BT[~fits_BT] = -np.inf
+        best = max(best, float((value_BT - outlook.left_S[sets_BT]).max()))
+        promise_BT = value_BT + outlook.hope(sets_BT, _soonest(finish_BT, free_BP))
+        kept = np.argsort(-promise_BT, axis=None)[: min(_BEAM, int(fits_BT.sum()))]
+        row, trip = np.divmod(kept, len(trips.sets_T))
+        shipped_B, value_B = sets_BT[row, trip], value_BT[row, trip]
+        free_BP = free_BP[row]
+        free_BP[:, 0] = finish_BT[row, trip]
+        free_BP.sort(axis=1)
+
+
+def _soonest(finish: IntArray, free_BP: IntArray) -> IntArray:
+    """Return when the first picker is free after the one who was has come back at `finish`."""
+    return finish if free_BP.shape[1] == 1 else np.minimum(finish, free_BP[:, 1:2])
+
+
+def _extend(
+    reached: dict[int, list[_Label]], shipped: int, trips: Trips, outlook: _Outlook, least: float
+) -> None:
+    """Add to `reached` where a trip leads from the labels of `shipped`, if `least` is in reach."""
+    labels = reached[shipped]
+    sets_T = trips.sets_T | shipped
+    trip_M = np.flatnonzero((trips.sets_T & shipped == 0) & outlook.stocked_S[sets_T])
+    free_KP = np.array([label.free for label in labels])
+    cost_K = np.array([label.cost for label in labels])
+    start_KM = np.maximum(free_KP[:, :1], trips.release_T[trip_M])
+    finish_KM = start_KM + trips.lasts_T[trip_M]
+    cost_KM = cost_K[:, None] - outlook.gain_TU[trip_M, finish_KM]
+    hope_KM = outlook.hope(sets_T[trip_M], _soonest(finish_KM, free_KP))
+    found = np.nonzero(hope_KM - cost_KM >= least)
+    trip_F = trip_M[found[1]]
+    for target, before, *made in zip(
+        sets_T[trip_F].tolist(),
+        found[0].tolist(),
+        finish_KM[found].tolist(),
+        cost_KM[found].tolist(),
+        trip_F.tolist(),
+        start_KM[found].tolist(),
+        strict=True,
+    ):
+        finish, cost, trip, start = made
+        free = tuple(sorted((finish, *labels[before].free[1:])))
+        reached.setdefault(target, []).append(_Label(free, cost, trip, before, start))
+
+
+def _undominated(labels: Sequence[_Label]) -> list[_Label]:
+    """Return the labels that no other beats in cost while free as early, earliest first."""
+    kept: list[_Label] = []
+    for label in sorted(labels):
+        if not any(
+            rival.cost <= label.cost and all(map(le, rival.free, label.free)) for rival in kept
+        ):
+            kept.append(label)
+    return kept
+
+
+def _legs(
+    labels: Mapping[int, Sequence[_Label]],
+    shipped: int,
+    number: int,
+    trips: Trips,
+    orders: Sequence[Order],
+) -> tuple[Leg, ...]:
+    """Read a plan back from its last label."""
+    legs: list[Leg] = []
+    while shipped:
+        label = labels[shipped][number]
+        chosen = int(trips.sets_T[label.trip])
+        ids = tuple(order.id for i, order in enumerate(orders) if chosen >> i & 1)
+        finish = label.start + int(trips.lasts_T[label.trip])
+        legs.append(Leg(label.start, finish, ids, trips.stops[label.trip]))
+        shipped ^= chosen
+        number = label.before
+    return tuple(sorted(legs, key=lambda leg: leg.start))
+
+
+def commands(legs: Sequence[Leg], free: Sequence[int]) -> list[Command]:
+    """Return the commands that carry out a plan, its legs by start.
+
+    Args:
+        legs: trips by start.
+        free: when each picker is free at first, ascending.
+    """
+    written: list[Command] = []
+    free = list(free)
+    for leg in legs:
+        while free[0] < leg.start:
+            wait = Wait(min(leg.start - free[0], MOST_WAIT))
+            written.append(wait)
+            free[0] += wait.time
+            free.sort()
+        written.append(Trip(leg.ids, leg.stops))
+        free[0] = leg.finish
+        free.sort()
+    return written
+
+
+def best_command(
+    state: PickingState, orders: Sequence[Order], penalties: Mapping[str, float] | None = None
+) -> Command | None:
+    """Return the first command of the best plan for `orders` from here on; `None` to ship none.
+
+    Args:
+        state: the state of picking.
+        orders: the orders planned for, their releases being known.
+        penalties: cost of leaving each order unshipped, by id; `None` for no cost.
+    """
+    costs = None if penalties is None else [penalties[order.id] for order in orders]
+    plan = best_plan(state.site, orders, stock=state.stock, penalties=costs, free=state.free)
+    return next(iter(commands(plan.legs, state.free)), None)
+
+
+def solve(instance: Mapping[str, Any], _rng: np.random.Generator, _outcomes: Any) -> dict[str, Any]:
+    """Return optimum, reference and the best plan of a shift."""
+    site, orders, stock = read_shift(instance)
+    best = best_plan(site, orders, stock=stock)
+    plan = commands(best.legs, [0] * site.pickers)
+    if sum(len(leg.ids) for leg in best.legs) < len(orders):
+        plan.append(Done())
+    state = PickingState(site, orders, None if stock is None else dict(stock))
+    return {
+        "optimum": best.value,
+        "reference": follow(singles, state),
+        "plan": [*map(write_pick, plan)],
+    }

@@ -1,0 +1,215 @@
+"""The rules of picking: clocks, trips, refusals, lateness. No text, no scores."""
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from tokengym.envs.core.immutable import Immutable
+from tokengym.envs.warehouse.games.picking.orders import Order, Site, needs
+from tokengym.envs.warehouse.games.picking.routing import s_shape
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment(Immutable):
+    """A trip that was walked.
+
+    Attributes:
+        start: time it left the depot.
+        finish: time it was back at the depot.
+        walked: steps.
+        earned: id, value earned and lateness of each of its orders.
+        stops: slots in the order they were walked.
+    """
+
+    start: int
+    finish: int
+    walked: int
+    earned: tuple[tuple[str, float, int], ...]
+    stops: tuple[str, ...]
+
+
+class PickingState:
+    """The state of picking a set of orders.
+
+    Every decision is that of the picker who is free first. A refused trip costs that picker one
+    time unit. `late` counts the orders shipped after they were due, `tardiness` by how much;
+    `shipments` are the trips so far, `refusals` the times and reasons of those refused, and
+    `closed` is set when the lead ends the shift.
+
+    Args:
+        site: the site.
+        orders: what is to be picked, all open at first.
+        stock: units by slot, drawn down by trips; `None` if the slots never run out.
+    """
+
+    __slots__ = (
+        "_free",
+        "closed",
+        "earned",
+        "late",
+        "open",
+        "orders",
+        "refusals",
+        "shipments",
+        "site",
+        "stock",
+        "tardiness",
+        "walked",
+    )
+
+    def __init__(
+        self, site: Site, orders: Sequence[Order], stock: dict[str, int] | None = None
+    ) -> None:
+        self.site = site
+        self.stock = stock
+        self.open: dict[str, Order] = {order.id: order for order in orders}
+        self.earned = 0.0
+        self.walked = 0
+        self.late = 0
+        self.tardiness = 0
+        self.shipments: list[Shipment] = []
+        self.refusals: list[tuple[int, str]] = []
+        self.closed = False
+        self.orders = orders
+        self._free = [0] * site.pickers
+
+    @property
+    def now(self) -> int:
+        """Time of the next decision: when the first picker is free."""
+        return self._free[0]
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """When each picker is free, ascending."""
+        return tuple(self._free)
+
+    @property
+    def objective(self) -> float:
+        """Value earned less the cost of walking."""
+        return self.earned - self.site.walk_cost * self.walked
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more can be shipped, or the lead has ended the shift."""
+        return self.closed or not self.can_ship()
+
+    def known(self) -> list[Order]:
+        """Return the open orders that the lead knows of."""
+        orders = self.open.values()
+        return [order for order in orders if self.site.announced or order.release <= self.now]
+
+    def can_ship(self) -> bool:
+        """Whether any open order could be picked, now or after its release."""
+        stock = self.stock
+        if stock is None:
+            return bool(self.open)
+        for order in self.open.values():
+            for slot, units in order.lines:
+                if stock[slot] < units:
+                    break
+            else:
+                return True
+        return False
+
+    def wait(self, time: int) -> None:
+        """Let the free picker wait `time` units, `>= 0`."""
+        self._free[0] += time
+        if len(self._free) > 1:
+            self._free.sort()
+
+    def trip(self, ids: Sequence[str], stops: Sequence[str]) -> Shipment | str:
+        """Send the free picker for the orders `ids` along the slots `stops`.
+
+        Args:
+            ids: order ids.
+            stops: plain slot names in walking order: each slot the orders need, once; none at
+                all stands for the S-shape.
+
+        Returns:
+            what was shipped, or the reason of a refusal, which has cost one time unit.
+        """
+        load = self._load(ids, stops)
+        if isinstance(load, str):
+            self.refusals.append((self.now, load))
+            self.wait(1)
+            return load
+        orders, carried = load
+        if not stops:
+            stops = s_shape(list(needs(orders)))
+        number, steps = self.site.walks
+        here, walked = steps[0], 0
+        for stop in stops:
+            place = number[stop]
+            walked += here[place]
+            here = steps[place]
+        walked += here[0]
+        free = self._free
+        start = free[0]
+        finish = start + walked + carried
+        waiting, stock = self.open, self.stock
+        total, earned = self.earned, []
+        for order in orders:
+            name, value, late = order.id, order.value, finish - order.due
+            if late > 0:
+                value *= math.exp(-late / self.site.decay)
+                self.late += 1
+                self.tardiness += late
+            else:
+                late = 0
+            total += value
+            earned.append((name, value, late))
+            del waiting[name]
+            if stock is not None:
+                for slot, units in order.lines:
+                    stock[slot] -= units
+        self.earned = total
+        self.walked += walked
+        free[0] = finish
+        if len(free) > 1:
+            free.sort()
+        shipment = Shipment(start, finish, walked, tuple(earned), tuple(stops))
+        self.shipments.append(shipment)
+        return shipment
+
+    def _load(self, ids: Sequence[str], stops: Sequence[str]) -> tuple[list[Order], int] | str:
+        """Return the orders of a trip and their units together, or why it is refused."""
+        now, waiting = self._free[0], self.open
+        orders, carried = [], 0
+        slots: frozenset[str] = frozenset()
+        for name in ids:
+            order = waiting.get(name)
+            if order is None or order.release > now:
+                return self._unavailable(name)
+            orders.append(order)
+            carried += order.units
+            slots |= order.slots
+        if len(ids) > 1 and len(set(ids)) != len(ids):
+            return "an order is named twice"
+        if carried > self.site.capacity:
+            return f"{carried} units, a trip carries {self.site.capacity}"
+        if stops and (len(stops) != len(slots) or slots != set(stops)):
+            return _wrong_route(needs(orders), stops)
+        stock = self.stock
+        if stock is not None:
+            wanted = needs(orders).items() if len(orders) > 1 else orders[0].lines
+            for slot, units in wanted:
+                if units > stock[slot]:
+                    return f"{slot} holds {stock[slot]}, the trip needs {units}"
+        return orders, carried
+
+    def _unavailable(self, name: str) -> str:
+        """Return why an order cannot be picked now."""
+        order = self.open.get(name)
+        if order is None and any(order.id == name for order in self.orders):
+            return f"{name} is shipped"
+        if order is None or not self.site.announced:
+            return f"there is no order {name}"
+        return f"{name} can be picked from t={order.release}"
+
+
+def _wrong_route(wanted: Collection[str], stops: Sequence[str]) -> str:
+    missing = [slot for slot in wanted if slot not in stops]
+    if missing:
+        return f"the route leaves out {missing[0]}"
+    extra = [stop for stop in stops if stop not in wanted]
+    return f"no order of the trip needs {extra[0]}" if extra else "a slot is visited twice"

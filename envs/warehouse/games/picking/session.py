@@ -1,0 +1,153 @@
+"""Picking: one shift, a book of orders, one decision per trip."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tokengym.envs.core.immutable import Immutable
+from tokengym.envs.core.turn import StopReason
+from tokengym.envs.warehouse.games.game import Compiled, Form, Session
+from tokengym.envs.warehouse.games.picking.orders import Order, Site, read_shift
+from tokengym.envs.warehouse.games.picking.rules import PickingState, Shipment
+from tokengym.envs.warehouse.grammar import (
+    Command,
+    Trip,
+    Wait,
+    pick_nearness,
+    read_pick,
+)
+
+FORM = Form(
+    words="TRIP <orders>: <their slots in walking order>, or WAIT <time>, or DONE",
+    single_line=True,
+    read=read_pick,
+    nearness=pick_nearness,
+    nothing=Wait(1),
+)
+
+
+@dataclass(frozen=True)
+class Shift(Immutable):
+    """A shift.
+
+    Attributes:
+        site: the site.
+        orders: the book, by release.
+        stock: units by slot, or `None` if slots never run out.
+        plan: the best plan.
+    """
+
+    site: Site
+    orders: tuple[Order, ...]
+    stock: Mapping[str, int] | None
+    plan: tuple[Command | None, ...]
+
+    @property
+    def turns(self) -> int:
+        """Replies of the best plan."""
+        return len(self.plan)
+
+    @property
+    def exact(self) -> bool:
+        """Whether all orders are known from the start."""
+        return self.site.announced
+
+
+def read(instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Shift:
+    """Read a shift from the two parts of a Task."""
+    plan = [read_pick(reply, complete=True) for reply in answer["plan"]]
+    return Shift(*read_shift(instance), tuple(plan))
+
+
+class PickSession(Session[Shift]):
+    """A shift in progress.
+
+    Attributes:
+        picking: the state of picking.
+        on_plan: whether all replies were the plan's.
+    """
+
+    def __init__(self, compiled: Compiled[Shift]) -> None:
+        super().__init__(compiled)
+        shift = compiled.problem
+        stock = None if shift.stock is None else dict(shift.stock)
+        self.picking = PickingState(shift.site, shift.orders, stock)
+        self.on_plan = True
+        self._known = {order.id for order in self.picking.known()}
+
+    @property
+    def form(self) -> Form:
+        """A trip, a wait or the end."""
+        return FORM
+
+    @property
+    def objective(self) -> float:
+        """Value earned less the cost of walking."""
+        return self.picking.objective
+
+    @property
+    def replies(self) -> int:
+        """Replies in an episode that has none but malformed ones."""
+        return self.compiled.replies if self.picking.can_ship() else 1
+
+    def metrics(self) -> dict[str, float]:
+        """Return the metrics of the shift so far."""
+        picking = self.picking
+        missed = len(picking.open) + picking.late
+        return {
+            **super().metrics(),
+            "walked": float(picking.walked),
+            "unshipped": float(len(picking.open)),
+            "tardiness": float(picking.tardiness),
+            "on_time": 1.0 - missed / len(self.compiled.problem.orders),
+        }
+
+    def play(self, command: Command) -> list[str]:
+        """Walk a trip, wait or end the shift."""
+        self.on_plan = self.on_plan and follows(self.compiled.problem.plan, self.turns, command)
+        lines = carry_out(self.picking, command)
+        self.refused = len(self.picking.refusals)
+        return lines
+
+    def state(self) -> list[str]:
+        """Show the orders that are new, the time and the open orders."""
+        texts = self.compiled.texts
+        new = [order for order in self.picking.known() if order.id not in self._known]
+        self._known |= {order.id for order in new}
+        return [*(f"New {texts.order_line(order)}" for order in new), texts.state(self.picking)]
+
+    def over(self) -> StopReason | None:
+        """End when nothing more can be shipped, or after the last reply."""
+        if self.picking.over:
+            return StopReason.COMPLETED
+        return StopReason.TURN_LIMIT if self.turns >= self.compiled.replies else None
+
+
+def carry_out(picking: PickingState, command: Command) -> list[str]:
+    """Carry out a command, and return a line on what came of it; none for a wait."""
+    if isinstance(command, Wait):
+        picking.wait(command.time)
+    elif not isinstance(command, Trip):
+        picking.closed = True
+    else:
+        outcome = picking.trip(*command)
+        if isinstance(outcome, str):
+            return [f"Refused: {outcome}. It cost 1."]
+        return [_shipped(outcome)]
+    return []
+
+
+def _shipped(shipment: Shipment) -> str:
+    """Write what a trip earned, as in `Walked 14, back t=17: O1 $8, O2 $4.5 (6 late)`."""
+    earned = ", ".join(
+        [
+            f"{name} ${value:.1f} ({late} late)" if late else f"{name} ${value:.12g}"
+            for name, value, late in shipment.earned
+        ]
+    )
+    return f"Walked {shipment.walked}, back t={shipment.finish}: {earned}."
+
+
+def follows(plan: Sequence[object], turn: int, command: object) -> bool:
+    """Return whether a command is the plan's at that turn."""
+    return turn < len(plan) and command == plan[turn]

@@ -1,0 +1,131 @@
+"""Drawing shops, and their orders of every day."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tokengym.envs.warehouse.games.picking.generator import LARGER_LINE, VALUES
+from tokengym.envs.warehouse.games.picking.orders import Site
+from tokengym.envs.warehouse.layout import AisleLayout
+
+_SECOND_LINE = 0.5
+"""Share of orders with two lines."""
+
+
+@dataclass(frozen=True)
+class ShopLevel:
+    """A level of running a shop.
+
+    Attributes:
+        days: number of days.
+        items: number of items, each with one slot.
+        orders: fewest and most orders of a day.
+        leads: lead times in days.
+        pickers: people picking at the same time.
+        aisles: number of aisles.
+        rows: slots in an aisle.
+        due: latest due date of an order.
+        capacity: units of a trip.
+        holding: cost of a unit left in the evening.
+    """
+
+    days: int
+    items: int
+    orders: tuple[int, int]
+    leads: tuple[int, ...]
+    pickers: int
+    aisles: int
+    rows: int
+    due: int
+    capacity: int = 6
+    holding: float = 0.2
+
+    mode: ClassVar[str] = "full"
+
+
+def draw(rng: np.random.Generator, level: ShopLevel) -> dict[str, Any]:
+    """Draw a shop; its orders are drawn when it is solved."""
+    layout = AisleLayout(level.aisles, level.rows)
+    site = Site(layout, level.capacity, decay=30.0, walk_cost=0.02, pickers=level.pickers)
+    slots = [cell.name for cell in layout.slots()]
+    places = rng.choice(len(slots), level.items, replace=False)
+    weights = rng.integers(1, 5, size=level.items).tolist()
+    means = _mean_units(weights, sum(level.orders) / 2)
+    items = []
+    for number, (place, mean) in enumerate(zip(places, means, strict=True), start=1):
+        lead = int(rng.choice(level.leads))
+        cover = mean * (lead + 1)
+        room = round(cover + 4 * cover**0.5) + 4
+        stock = round(mean * lead) + int(rng.integers(1, 4))
+        items.append(
+            {
+                "sku": f"S{number}",
+                "slot": slots[place],
+                "stock": stock,
+                "due": [int(rng.integers(min(round(mean), room - stock) + 1))] * (lead - 1),
+                "demand": {"about": mean},
+                "lead": lead,
+                "slow": 0,
+                "holding": level.holding,
+                "lost": 1,
+                "fixed": 0.5,
+                "leftover": 0,
+                "room": room,
+            }
+        )
+    return {
+        "mode": "full",
+        "site": site.plain(),
+        "days": level.days,
+        "review": 1,
+        "items": items,
+        "book": {
+            "orders": list(level.orders),
+            "weights": weights,
+            "values": list(VALUES),
+            "due": [10, level.due],
+            "second_line": _SECOND_LINE,
+            "second_unit": LARGER_LINE,
+        },
+    }
+
+
+def _mean_units(weights: Sequence[int], orders: float) -> list[float]:
+    """Return the expected units a day of items drawn by weight, rounded to two decimals.
+
+    The first line of an order is drawn by weight, the second one, if any, by weight among the rest.
+    """
+    share = [weight / sum(weights) for weight in weights]
+    units = orders * (1 + LARGER_LINE)
+    second = [
+        sum(p * q / (1 - p) for j, p in enumerate(share) if j != i) for i, q in enumerate(share)
+    ]
+    return [round(units * (p + _SECOND_LINE * q), 2) for p, q in zip(share, second, strict=True)]
+
+
+def draw_books(instance: Mapping[str, Any], rng: np.random.Generator) -> list[list[dict[str, Any]]]:
+    """Draw the orders of every day."""
+    book = instance["book"]
+    slots = [entry["slot"] for entry in instance["items"]]
+    weights = np.array(book["weights"])
+    days = []
+    for _ in range(int(instance["days"])):
+        orders = []
+        for number in range(1, int(rng.integers(book["orders"][0], book["orders"][1] + 1)) + 1):
+            lines = 1 + int(rng.random() < book["second_line"])
+            chosen = rng.choice(len(slots), lines, replace=False, p=weights / weights.sum())
+            orders.append(
+                {
+                    "id": f"O{number}",
+                    "value": int(rng.integers(book["values"][0], book["values"][1] + 1)),
+                    "due": int(rng.integers(book["due"][0], book["due"][1] + 1)),
+                    "release": 0,
+                    "lines": [
+                        [slots[i], 1 + int(rng.random() < book["second_unit"])] for i in chosen
+                    ],
+                }
+            )
+        days.append(orders)
+    return days

@@ -1,0 +1,73 @@
+"""Scripted policies of keeping stock. All use only what the Turns have shown."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from tokengym.envs.warehouse.games.stock import heuristics
+from tokengym.envs.warehouse.games.stock.generator import StockLevel
+from tokengym.envs.warehouse.games.stock.rules import Inventory
+from tokengym.envs.warehouse.games.stock.session import StockSession
+from tokengym.envs.warehouse.grammar import write_reorder
+
+Reorder = Callable[[Inventory, int, np.random.Generator], int]
+"""From an item's inventory and the number of the review to the units to order."""
+
+_ORDER_NOISE = 2
+UNITS = (0, 1, 2, 3, 5, 8, 12, 20)
+"""Units that a blind policy orders of every item."""
+
+
+def _at_random(inventory: Inventory, review: int, rng: np.random.Generator) -> int:
+    model = inventory.item.model
+    today = review * model.review
+    return int(rng.integers(2 * round(sum(model.means[today : today + model.review])) + 1))
+
+
+def _off_target(inventory: Inventory, review: int, rng: np.random.Generator) -> int:
+    off = int(rng.integers(-_ORDER_NOISE, _ORDER_NOISE + 1))
+    units = heuristics.order_up_to(heuristics.newsvendor, inventory, review) + off
+    return max(0, min(units, inventory.room))
+
+
+def _up_to(rule: heuristics.Rule) -> Reorder:
+    return lambda inventory, review, _rng: heuristics.order_up_to(rule, inventory, review)
+
+
+REORDERS: Mapping[str, Reorder] = MappingProxyType(
+    {
+        "null": lambda _inventory, _review, _rng: 0,
+        "random": _at_random,
+        "fcfs": _up_to(heuristics.lean),
+        "newsvendor": _up_to(heuristics.newsvendor),
+        "noisy": _off_target,
+    }
+)
+"""By policy how it reorders, here or in a shop."""
+
+
+def _reordering(rule: Reorder) -> Callable[[StockSession, np.random.Generator], str]:
+    return lambda session, rng: write_reorder(
+        [(one.item.sku, rule(one, session.turns, rng)) for one in session.inventories]
+    )
+
+
+POLICIES: Mapping[str, Callable[[StockSession, np.random.Generator], str]] = MappingProxyType(
+    {
+        **{name: _reordering(rule) for name, rule in REORDERS.items()},
+        "replan": lambda session, _rng: write_reorder(session.best_orders()),
+        "oracle": lambda session, _rng: write_reorder(session.best_orders()),
+    }
+)
+
+
+def blind(level: StockLevel) -> dict[str, Callable[[int], str]]:
+    """Return policies that order the same at every review."""
+    return {f"reorders of {units}": same_reorders(level.items, units) for units in UNITS}
+
+
+def same_reorders(items: int, units: int) -> Callable[[int], str]:
+    """Return the policy that orders `units` of each of `items`."""
+    lines = [(f"S{item + 1}", units) for item in range(items)]
+    return lambda _turns: write_reorder(lines)

@@ -1,0 +1,95 @@
+"""Drawing items to keep in stock, and what happens to them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tokengym.envs.warehouse.games.stock.rules import read_items
+
+_USUAL_DEMAND = (1.0, 4.0)
+_PACES = (0.2, 1.0, 2.0)
+"""Demand of a day as a multiple of the usual one: a quiet day, a usual one, a busy one."""
+_LOST_TO_HOLDING = (0.5, 40.0)
+"""Range of the cost of a unit lost, as a multiple of that of a unit left; drawn log-uniformly."""
+_MOST_LEFTOVER = 10
+
+
+@dataclass(frozen=True)
+class StockLevel:
+    """A level of keeping stock.
+
+    Attributes:
+        items: number of items.
+        reviews: number of decisions.
+        leads: lead times in days.
+        slow: probabilities that an order takes a day longer, where the lead time is one day.
+        fixed: highest cost of placing an order.
+        review: days between decisions.
+    """
+
+    items: int
+    reviews: int
+    leads: tuple[int, ...]
+    slow: tuple[float, ...]
+    fixed: int
+    review: int = 1
+
+    mode: ClassVar[str] = "stock"
+
+
+def draw(rng: np.random.Generator, level: StockLevel) -> dict[str, Any]:
+    """Draw a stretch of days to keep items in stock; demand differs from day to day."""
+    days = level.reviews * level.review
+    items = []
+    for number in range(1, level.items + 1):
+        usual = rng.uniform(*_USUAL_DEMAND)
+        means = np.maximum(usual * rng.choice(_PACES, size=days) * rng.uniform(0.8, 1.2, days), 0.1)
+        items.append(draw_item(rng, level, number, means.round(1).tolist()))
+    return {"mode": "stock", "days": days, "review": level.review, "items": items}
+
+
+def draw_item(
+    rng: np.random.Generator, level: StockLevel, number: int, means: Sequence[float]
+) -> dict[str, Any]:
+    """Draw the terms of an item with a known mean demand by day, taken as Poisson.
+
+    What a unit lost costs, of what a unit left over does, ranges so widely that no level of safety
+    suits all items.
+    """
+    lead = int(rng.choice(level.leads))
+    slow = float(rng.choice(level.slow)) if lead == 1 else 0.0
+    reach = lead + level.review
+    cover = max(sum(means[day : day + reach]) for day in range(len(means)))
+    mean = sum(means) / len(means)
+    holding = int(rng.integers(1, 5))
+    return {
+        "sku": f"S{number}",
+        "stock": int(rng.integers(round(2 * mean) + 1)),
+        "due": [int(rng.integers(round(mean) + 1)) for _ in range(lead - 1 + (slow > 0.0))],
+        "demand": {"poisson": list(means)},
+        "lead": lead,
+        "slow": slow,
+        "holding": holding,
+        "lost": max(1, round(holding * float(np.exp(rng.uniform(*np.log(_LOST_TO_HOLDING)))))),
+        "fixed": int(rng.integers(level.fixed + 1)),
+        "leftover": int(rng.integers(_MOST_LEFTOVER + 1)),
+        "room": round(cover + 2.5 * cover**0.5) + 2,
+    }
+
+
+def draw_demand(instance: Mapping[str, Any], rng: np.random.Generator) -> list[list[int]]:
+    """Draw the units asked for, by item and day."""
+    return [
+        [int(rng.choice(len(shares), p=shares)) for shares in item.model.demand]
+        for item in read_items(instance)
+    ]
+
+
+def draw_late(instance: Mapping[str, Any], rng: np.random.Generator) -> list[list[int]]:
+    """Draw whether an order placed at a review takes a day longer (1) or not (0), by item."""
+    return [
+        (rng.random(item.model.reviews) < item.model.slow).astype(int).tolist()
+        for item in read_items(instance)
+    ]

@@ -1,0 +1,153 @@
+"""Keeping items in stock against random demand, one decision per review.
+
+The objective is the expected cost of the decisions taken: by the value function of the optimal
+policy, a decision's regret is how much it raises the expected cost of today and all days after. The
+sum of regrets has the same mean as the realised cost above the optimal one, without the luck of the
+demand drawn, so the optimal policy earns 1 on every path and no policy earns more.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tokengym.envs.core.errors import TaskError
+from tokengym.envs.core.turn import StopReason
+from tokengym.envs.warehouse.games.game import Compiled, Form, Session
+from tokengym.envs.warehouse.games.stock.oracle import Solution, optimal
+from tokengym.envs.warehouse.games.stock.rules import Inventory, Item, bullwhip, read_items, reorder
+from tokengym.envs.warehouse.grammar import read_reorder, reorder_nearness
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch of days.
+
+    Attributes:
+        items: what is kept.
+        solutions: the value function of each item.
+        demand: units asked for, by item and day.
+        late: whether an order placed then takes a day longer, by item and review.
+    """
+
+    items: tuple[Item, ...]
+    solutions: tuple[Solution, ...]
+    demand: tuple[tuple[int, ...], ...]
+    late: tuple[tuple[bool, ...], ...]
+
+    exact: ClassVar[bool] = True
+
+    @property
+    def turns(self) -> int:
+        """Number of decisions."""
+        return self.items[0].model.reviews
+
+    @property
+    def review(self) -> int:
+        """Days between decisions."""
+        return self.items[0].model.review
+
+
+def read(instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Stretch:
+    """Read a stretch of days from the two parts of a Task.
+
+    Raises:
+        TaskError: if outcomes do not fit the items.
+    """
+    items = read_items(instance)
+    demand = tuple(tuple(map(int, path)) for path in answer["demand"])
+    late = tuple(tuple(map(bool, path)) for path in answer["late"])
+    days, reviews = items[0].model.days, items[0].model.reviews
+    if [len(path) for path in demand] != [days] * len(items):
+        raise TaskError(f"demand covers {days} days of {len(items)} items")
+    if [len(path) for path in late] != [reviews] * len(items):
+        raise TaskError(f"late orders cover {reviews} reviews of {len(items)} items")
+    for item, path in zip(items, late, strict=True):
+        if any(path) and not item.model.slow:
+            raise TaskError(f"an order of {item.sku} is late, which no order of it can be")
+    solutions = tuple(Solution(item.model, optimal(item.model)) for item in items)
+    return Stretch(items, solutions, demand, late)
+
+
+def reorder_form(items: int) -> Form:
+    """Return the form of a reply that reorders some of `items`."""
+    return Form(
+        words="a line REORDER <item> <units> for each item to reorder, or REORDER NONE",
+        single_line=False,
+        read=read_reorder,
+        nearness=lambda text: reorder_nearness(text, items),
+        nothing=[],
+    )
+
+
+class StockSession(Session[Stretch]):
+    """A stretch of days in progress.
+
+    Attributes:
+        inventories: the inventory of each item.
+    """
+
+    end = "The last day is over."
+
+    def __init__(self, compiled: Compiled[Stretch]) -> None:
+        super().__init__(compiled)
+        self.inventories = [Inventory(item) for item in compiled.problem.items]
+        self._regret = 0.0
+
+    @property
+    def form(self) -> Form:
+        """Units to reorder."""
+        return reorder_form(len(self.inventories))
+
+    @property
+    def objective(self) -> float:
+        """Minus the expected cost of the decisions so far if those to come are optimal."""
+        return self.compiled.optimum - self._regret
+
+    def metrics(self) -> dict[str, float]:
+        """Return the metrics of the days so far: realised cost, fill rate, bullwhip effect."""
+        inventories, stretch = self.inventories, self.compiled.problem
+        days = [day for inventory in inventories for day in inventory.days]
+        cost, lost = sum(inventory.cost for inventory in inventories), sum(day.lost for day in days)
+        asked = lost + sum(day.sold for day in days)
+        if self.over():
+            cost += sum(one.item.model.leftover * one.position for one in inventories)
+        return {
+            **super().metrics(),
+            "total_cost": cost,
+            "fill_rate": 1.0 - lost / asked if asked else 1.0,
+            **bullwhip([inventory.days for inventory in inventories], stretch.review),
+        }
+
+    def best_orders(self) -> list[tuple[str, int]]:
+        """Return the optimal order of every item."""
+        solutions = self.compiled.problem.solutions
+        return [
+            (inventory.item.sku, solution.best_order(self.turns, inventory))
+            for inventory, solution in zip(self.inventories, solutions, strict=True)
+        ]
+
+    def play(self, command: Sequence[tuple[str, int]]) -> list[str]:
+        """Place orders and play the days to the next review."""
+        orders, refusals = reorder(self.inventories, command)
+        stretch, review = self.compiled.problem, self.turns
+        days = slice(review * stretch.review, (review + 1) * stretch.review)
+        for number, (inventory, order) in enumerate(zip(self.inventories, orders, strict=True)):
+            self._regret += stretch.solutions[number].regret(review, inventory, order)
+            late = stretch.late[number][review]
+            inventory.sell(order, stretch.demand[number][days], late=late)
+        self.refused += bool(refusals)
+        return [f"Refused: {'; '.join(refusals)}."] if refusals else []
+
+    def state(self) -> list[str]:
+        """Show the day, and by item what was sold, what is on hand and what is due."""
+        review = self.compiled.problem.review
+        sales = [
+            (sum(day.sold for day in days), sum(day.lost for day in days))
+            for days in (inventory.days[-review:] for inventory in self.inventories)
+        ]
+        text: str = self.compiled.texts.state(self.turns * review + 1, self.inventories, sales)
+        return [text]
+
+    def over(self) -> StopReason | None:
+        """End after the last review cycle."""
+        return StopReason.COMPLETED if self.turns == self.compiled.problem.turns else None

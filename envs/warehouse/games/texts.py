@@ -1,0 +1,74 @@
+"""The texts of the games: in each folder the macros of `prompt_full` and `prompt_terse`.
+
+A prompt has the macros `opening(session, examples)`, the first Turn of an episode, and `state(...)`
+of what later Turns decide on. `lines.jinja` holds lines that both prompts share.
+"""
+
+from collections.abc import Container
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from tokengym.envs.core.seeding import generator
+
+
+def figure(value: float) -> str:
+    """Write a number with all its digits."""
+    return f"{value:.12g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a number of things: `1 bay`, `3 bays`."""
+    return f"{count} {noun}{'s' if count > 1 else ''}"
+
+
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters |= {"figure": figure, "counted": counted}
+
+
+@lru_cache
+def templates(folder: str, style: str) -> Any:
+    """Return the macros of a game's prompt."""
+    return _ENVIRONMENT.get_template(f"{folder}/prompt_{style}.jinja").module
+
+
+class Examples:
+    """Made-up replies, different for every Task, with names that the Task does not have.
+
+    Args:
+        seed: the Task's fingerprint.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self._rng = generator("tokengym/Warehouse", "examples", seed)
+
+    def trip(self, slots: Container[str]) -> str:
+        """Return a trip of orders that do not exist, along slots that are none of `slots`."""
+        count = int(self._rng.integers(1, 4))
+        orders = [f"O{n}" for n in self._rng.choice(np.arange(40, 100), count, replace=False)]
+        route: list[str] = []
+        while len(route) < count:
+            slot = f"A{self._rng.integers(4, 100)}-{self._rng.integers(0, 100)}"
+            if slot not in slots:
+                route.append(slot)
+        return f"TRIP {','.join(orders)}: {', '.join(route)}"
+
+    def wait(self) -> str:
+        """Return a wait."""
+        return f"WAIT {self._rng.integers(1, 30)}"
+
+    def quote(self) -> str:
+        """Return a price that no customer pays."""
+        return f"QUOTE {self._rng.integers(500, 1000)}"
+
+    def reorder(self) -> str:
+        """Return a reorder of an item that does not exist."""
+        return f"REORDER S{self._rng.integers(20, 100)} {self._rng.integers(1, 30)}"

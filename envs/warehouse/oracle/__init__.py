@@ -1,1 +1,0 @@
-"""Optima: exact for picking and for stock, an upper bound for full days."""
