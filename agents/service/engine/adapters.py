@@ -83,7 +83,7 @@ class LoraWeights:
     def digest(self) -> str:
         """Hash of the matrices: equal weights have equal digests, wherever they come from."""
         digest = hashlib.blake2b(digest_size=16)
-        for name, tensor in self.to_tensors().items():
+        for name, tensor in sorted(self.to_tensors().items()):
             digest.update(name.encode())
             digest.update(tensor.contiguous().numpy().data)
         return digest.hexdigest()
