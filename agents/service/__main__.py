@@ -138,11 +138,8 @@ def main(arguments: list[str] | None = None) -> int:
         gc.freeze()
         gc.enable()
         serve(config, log_level=options.log_level, parent=options.parent, show_key=not key)
-    except ServiceError as error:
+    except (ServiceError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"error: cannot listen on {options.host}:{options.port}: {error}", file=sys.stderr)
         return 2
     return 0
 

@@ -88,7 +88,7 @@ class ModelDirectoryError(ServiceError, ValueError):
 
 
 class StartupError(ServiceError, RuntimeError):
-    """The service process ended or stayed silent before it was ready."""
+    """The service could not start, or ended or stayed silent before it was ready."""
 
 
 class ServiceDiedError(ServiceError, ConnectionError):

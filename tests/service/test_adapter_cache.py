@@ -119,3 +119,19 @@ def test_the_base_weights_are_what_they_were_after_any_use(
     assert torch.equal(seen[3], before)
     assert torch.equal(seen[0], seen[4])
     assert len({float(logits.sum()) for logits in seen[:4]}) == 4
+
+
+def test_two_models_of_equal_weights_keep_their_spilled_adapters_apart(
+    base_model: BaseModel, tmp_path: Path
+) -> None:
+    adapters = LoraAdapters(base_model.trained)
+    adapters.create("run", LoraSpec(2, seed=1))
+    caches = [_held(base_model, tmp_path, []) for _ in range(2)]
+    expected = []
+    for adapter_cache in caches:
+        for parameter in adapters.parameters("run").values():
+            torch.nn.init.normal_(parameter, std=0.1)
+        for number in range(3):
+            adapter_cache.put(f"s:{number}", adapters.export("run", LoraSpec(2, seed=1)))
+        expected.append(adapters.export("run", LoraSpec(2, seed=1)).digest)
+    assert [adapter_cache.lineage("s:0") for adapter_cache in caches] == expected

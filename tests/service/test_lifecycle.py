@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -24,7 +25,7 @@ from tokengym.agents.service import (
     guard,
 )
 from tokengym.agents.service.config import ServiceConfig
-from tokengym.agents.service.engine.base_model import served_name
+from tokengym.agents.service.engine.base_model import load_base_model, served_name
 from tokengym.agents.service.errors import BadRequestError
 
 if TYPE_CHECKING:
@@ -153,10 +154,12 @@ def test_the_service_ends_with_the_process_that_started_it(model_dir: Path, tmp_
         os.kill(pid, 0)
         starter.kill()
         starter.wait()
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and _alive(pid):
-        time.sleep(0.1)
-    assert not _alive(pid)
+    # A run resumed at once does not meet the service that is about to end.
+    with LocalService(model_dir, state_dir=tmp_path, threads=1):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and _alive(pid):
+            time.sleep(0.1)
+        assert not _alive(pid)
 
 
 def _alive(pid: int) -> bool:
@@ -184,6 +187,45 @@ def test_a_service_that_cannot_start_says_why(tmp_path: Path) -> None:
     service = LocalService(tmp_path / "missing", state_dir=tmp_path / "state")
     with pytest.raises(StartupError, match=r"exit code 2.*must be a directory, got '.*missing'"):
         service.start()
+
+
+def _spilled(state: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in state.rglob("unnamed/*/*")}
+
+
+def test_a_state_directory_has_one_service_and_a_second_one_touches_nothing(
+    model_dir: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    prompt = ModelInput.from_ints(TOKENS)
+    with LocalService(model_dir, state_dir=state, threads=1) as first:
+        run = _client(first).create_lora_training_client(first.model_name, rank=4).result()
+        samplers = []
+        for _ in range(10):
+            _logprobs(run)
+            samplers.append(run.save_weights_and_get_sampling_client().result())
+        scores = samplers[0].compute_logprobs(prompt).result()
+        assert (spilled := _spilled(state))
+        second = LocalService(model_dir, state_dir=state, log_path=tmp_path / "second.log")
+        with pytest.raises(StartupError, match="exit code 2") as caught:
+            second.start()
+        for said in (str(state), f"process {first.pid} ", first.base_url, "--state-dir"):
+            assert said in str(caught.value)
+        assert _spilled(state) == spilled
+        assert samplers[0].compute_logprobs(prompt).result() == scores
+
+
+def test_a_start_on_an_address_in_use_touches_nothing(model_dir: Path, tmp_path: Path) -> None:
+    left = tmp_path / "unnamed" / load_base_model(model_dir, "cpu").fingerprint / "0.safetensors"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        service = LocalService(model_dir, state_dir=tmp_path, port=port, seed=1)
+        with pytest.raises(StartupError, match=rf"cannot listen on 127.0.0.1:{port}: .*in use"):
+            service.start()
+    assert left.exists()
+    assert not (tmp_path / "starts").exists()
 
 
 def test_help_is_quick_and_says_what_the_command_does() -> None:

@@ -8,6 +8,7 @@ unfinished requests is never dropped.
 from __future__ import annotations
 
 import logging
+import secrets
 from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,8 @@ class AdapterCache:
         self._on_disk: OrderedDict[str, tuple[Path, LoraSpec]] = OrderedDict()
         self._pins: Counter[str] = Counter()
         self._current = BASE
-        self._files = 0
+        # Another cache of equal weights may write to the same folder.
+        self._owner, self._files = secrets.token_hex(4), 0
         spill.mkdir(parents=True, exist_ok=True)
         # Unnamed adapters belong to sessions, and no session outlives the service.
         for old in spill.glob(f"*{SUFFIX}"):
@@ -152,7 +154,7 @@ class AdapterCache:
         return [key for key in held if key not in self._pins][:over]
 
     def _write_out(self, key: str, weights: LoraWeights) -> None:
-        file = self._spill / f"{self._files}{SUFFIX}"
+        file = self._spill / f"{self._owner}-{self._files}{SUFFIX}"
         self._files += 1
         write_atomically(file, save(weights.to_tensors()))
         self._on_disk[key] = (file, weights.spec)

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 import torch
 from aiohttp import web
 
+from tokengym.agents.service.errors import StartupError
 from tokengym.agents.service.http.app import CONNECTIONS, build_app
+from tokengym.agents.service.state.folder import own
 from tokengym.agents.service.state.service import Service
 
 if TYPE_CHECKING:
@@ -52,15 +55,39 @@ def serve(
 
     Raises:
         ModelDirectoryError: if a directory does not hold a causal language model.
+        StartupError: if another service has the state directory or the address.
     """
     set_up_logging(log_level)
     if config.threads:
         torch.set_num_threads(config.threads)
     key = {"api_key": config.api_key} if show_key else {}
-    asyncio.run(_run(Service(config), parent, ready or sys.stdout, key))
+    # Both are taken before anything in the directory is read or cleared away.
+    with own(config.state_dir) as note, _listen(config.host, config.port) as listener:
+        note(_url(listener), parent)
+        asyncio.run(_run(Service(config), listener, parent, ready or sys.stdout, key))
 
 
-async def _run(service: Service, parent: int | None, ready: TextIO, key: dict[str, str]) -> None:
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        return socket.create_server(address, family=family)
+    except OSError as error:
+        raise StartupError(f"cannot listen on {host}:{port}: {error}") from error
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def _run(
+    service: Service,
+    listener: socket.socket,
+    parent: int | None,
+    ready: TextIO,
+    key: dict[str, str],
+) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_end_without_memory)
@@ -70,11 +97,8 @@ async def _run(service: Service, parent: int | None, ready: TextIO, key: dict[st
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
     assert runner.server is not None, "a runner that is set up has a server"
-    site = web.TCPSite(runner, service.config.host, service.config.port)
-    await site.start()
-    address = runner.addresses[0]
-    url = f"http://{address[0]}:{address[1]}"
-    names = [model.name for model in service.models]
+    await web.SockSite(runner, listener).start()
+    url, names = _url(listener), [model.name for model in service.models]
     line = {
         "event": "ready",
         "url": url,

@@ -1,0 +1,73 @@
+"""The state directory: one service at a time keeps its files there."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
+
+from tokengym.agents.service.errors import StartupError
+from tokengym.agents.whole_file import write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+LOCK, OWNER = "service.lock", "owner.json"
+# A service whose parent has ended finishes its current operation before it ends too.
+ORPHAN_S = 60.0
+
+
+@contextmanager
+def own(state_dir: Path) -> Iterator[Callable[[str, int | None], None]]:
+    """Keep other services out of a state directory; the lock ends with this process.
+
+    Yields:
+        a function that notes the service's URL and the id of its parent process, for others.
+
+    Raises:
+        StartupError: if another service owns the directory; says which.
+    """
+    state_dir.mkdir(parents=True, exist_ok=True)
+    lock, file = FileLock(state_dir / LOCK), state_dir / OWNER
+    try:
+        lock.acquire(timeout=ORPHAN_S if _is_orphan(_owner(file)) else 0)
+    except Timeout:
+        owner = _owner(file)
+        by = "process {pid} on {node}, at {url}".format_map(owner) if owner else "another process"
+        raise StartupError(
+            f"a state directory holds the files of one service, and {str(state_dir)!r} is in use "
+            f"by {by}; stop that one, or choose another --state-dir"
+        ) from None
+
+    def note(url: str, parent: int | None) -> None:
+        entry = {"pid": os.getpid(), "node": platform.node(), "url": url, "parent": parent}
+        write_whole(file, json.dumps(entry).encode())
+
+    try:
+        yield note
+    finally:
+        file.unlink(missing_ok=True)
+        lock.release()
+
+
+def _owner(file: Path) -> dict[str, Any]:
+    with suppress(FileNotFoundError):
+        entry: dict[str, Any] = json.loads(file.read_bytes())
+        return entry
+    return {}
+
+
+def _is_orphan(owner: dict[str, Any]) -> bool:
+    """Return whether the process that a service was started for has ended."""
+    if owner.get("parent") is None:
+        return False
+    try:
+        os.kill(owner["parent"], 0)
+    except OSError as error:
+        return isinstance(error, ProcessLookupError)
+    return False
