@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.agents.service.errors import GoneError, UnknownResourceError
+from tokengym.agents.service.engine.compute_thread import ComputeThread
+from tokengym.agents.service.errors import BadRequestError, GoneError, UnknownResourceError
+from tokengym.agents.service.state import futures as state_futures
 from tokengym.agents.service.state.futures import KEPT, FutureStore
 from tokengym.agents.service.state.ordering import Ordering
 
@@ -34,8 +39,8 @@ def test_what_waits_for_its_turn_fails_when_the_run_ends() -> None:
         ordering = Ordering(futures)
         waiting = futures.get(ordering.admit("run", 2, _work(2, [])))
         ordering.forget("run")
-        with pytest.raises(GoneError, match="'run' has ended"):
-            await asyncio.wait_for(waiting, 5)
+        failed = await asyncio.wait_for(waiting, 5)
+        assert failed == {"error": "training run 'run' has ended", "category": "user"}
 
     asyncio.run(play())
 
@@ -102,5 +107,69 @@ def test_results_are_kept_for_a_second_question_but_not_for_ever() -> None:
         for unknown in ("nonsense", f"{first[:8]}-999999"):
             with pytest.raises(UnknownResourceError, match="unknown"):
                 futures.get(unknown)
+
+    asyncio.run(play())
+
+
+class _Batch:
+    """What a request carries."""
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_of_a_failed_request_only_a_message_is_kept(early: bool) -> None:
+    async def play() -> None:
+        futures, compute = FutureStore(), ComputeThread()
+        ordering = Ordering(futures)
+        compute.start([])
+        batch = _Batch()
+        held = weakref.ref(batch)
+
+        def refuse(batch: _Batch) -> None:
+            try:
+                raise KeyError(batch)
+            except KeyError as error:
+                raise BadRequestError("targets must be below 96, got 100") from error
+
+        work = partial(refuse, batch)
+        del batch
+
+        def start(work: Callable[[], None] = work) -> Awaitable[None]:
+            return asyncio.wrap_future(compute.call(work))
+
+        del work
+        request_id = ordering.admit("run", 2 if early else 1, start)
+        del start
+        if early:
+            ordering.admit("run", 1, _work(1, []))
+        answer = await futures.get(request_id)
+        assert answer == {"error": "targets must be below 96, got 100", "category": "user"}
+        # Nobody can say when the collector comes by: no cycle may hold the request.
+        await asyncio.to_thread(compute.stop)
+        assert held() is None
+
+    gc.collect()
+    gc.disable()
+    try:
+        asyncio.run(play())
+    finally:
+        gc.enable()
+
+
+def test_messages_of_failed_requests_count_towards_what_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(state_futures, "KEPT_BYTES", 1000)
+
+    async def play() -> None:
+        futures = FutureStore()
+
+        async def refuse() -> None:
+            raise BadRequestError("x" * 400)
+
+        ids = [futures.add(refuse()) for _ in range(3)]
+        await futures.get(ids[-1])
+        assert (await futures.get(ids[1]))["error"] == "x" * 400
+        with pytest.raises(GoneError, match="no longer held"):
+            futures.get(ids[0])
 
     asyncio.run(play())

@@ -86,8 +86,8 @@ class ComputeThread:
                 time.sleep(GATHER_S)
             self._run_callbacks()
             if self._operations:
-                operation, future = self._operations.popleft()
-                self._perform(operation, future)
+                # No name: it would hold a large request until the next one comes.
+                self._perform(*self._operations.popleft())
             end = time.monotonic() + SLICE_S
             while self._busy() and not self._stopping:
                 for stepper in self._steppers:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 from tinker import types
 
-from tokengym.agents.service.errors import BadRequestError, ServiceError
+from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.http.json_api import (
     JSON_BYTES,
     Route,
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 POLL_S = 20.0
 # A token id in JSON, with its comma and white space.
 TOKEN_BYTES = 16
-
-log = logging.getLogger(__name__)
 
 
 async def _create_sampling_session(request: web.Request) -> web.StreamResponse:
@@ -77,22 +74,10 @@ async def _retrieve(request: web.Request) -> web.StreamResponse:
     if not future.done():
         waiting = {"type": "try_again", "request_id": body.request_id, "queue_state": "active"}
         return web.json_response(waiting, status=408)
-    if future.cancelled():
-        return web.json_response({"error": "the request was cancelled", "category": "user"})
-    error = future.exception()
-    if error is not None:
-        return web.json_response(_error(error))
     result: Any = future.result()
     if isinstance(result, bytes):
         return web.Response(body=result, content_type="application/x-protobuf")
     return web.json_response(result)
-
-
-def _error(error: BaseException) -> dict[str, str]:
-    if isinstance(error, ServiceError) and error.status < 500:
-        return {"error": str(error), "category": "user"}
-    log.error("a request failed: %s", error, exc_info=error)
-    return {"error": f"{type(error).__name__}: {error}", "category": "server"}
 
 
 async def _cancel(request: web.Request) -> web.StreamResponse:

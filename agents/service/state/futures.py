@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import secrets
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from tokengym.agents.service.errors import GoneError, UnknownResourceError
+from tokengym.agents.service.errors import GoneError, ServiceError, UnknownResourceError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 # Finished results stay for a client that lost the connection and asks again.
 KEPT = 4096
 KEPT_BYTES = 256 << 20
+
+log = logging.getLogger(__name__)
 
 
 class FutureStore:
@@ -31,11 +34,11 @@ class FutureStore:
         self._bytes = 0
 
     def add(self, work: Awaitable[Any]) -> str:
-        """Schedule `work`; returns the request id of its result."""
+        """Schedule `work`; returns the request id of its result, or of the error it ends with."""
         number = next(self._numbers)
         self._issued = number + 1
         request_id = f"{self._tag}-{number}"
-        future = asyncio.ensure_future(work)
+        future = asyncio.ensure_future(_settle(work))
         self._open[request_id] = future
         future.add_done_callback(lambda _: self._finish(request_id))
         return request_id
@@ -72,9 +75,28 @@ class FutureStore:
             self._bytes -= _size(old)
 
 
+async def _settle(work: Awaitable[Any]) -> Any:
+    """Return the result of `work`, or the answer that tells its client of an error."""
+    try:
+        return await work
+    except (Exception, asyncio.CancelledError) as error:
+        answer = _answer(error)
+        # The frames of its traceback hold the request, and in cycles the error itself.
+        error.__traceback__ = error.__context__ = error.__cause__ = None
+        return answer
+
+
+def _answer(error: BaseException) -> dict[str, str]:
+    if isinstance(error, asyncio.CancelledError):
+        return {"error": "the request was cancelled", "category": "user"}
+    if isinstance(error, ServiceError) and error.status < 500:
+        return {"error": str(error), "category": "user"}
+    log.error("a request failed: %s", error, exc_info=error)
+    return {"error": f"{type(error).__name__}: {error}", "category": "server"}
+
+
 def _size(future: asyncio.Future[Any]) -> int:
-    # Asking for the exception also marks it as seen: not every client comes back for its result.
-    if future.cancelled() or future.exception() is not None:
+    if future.cancelled():  # before it began
         return 0
     result = future.result()
-    return len(result) if isinstance(result, bytes) else 0
+    return len(result if isinstance(result, bytes) else repr(result))
