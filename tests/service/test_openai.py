@@ -150,6 +150,10 @@ def test_completions_take_texts_and_tokens_and_leave_out_the_stop(
         ({"extra_body": {"surprise": 1}}, "surprise: Extra inputs"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "image_url"),
         ({"stop": [""]}, "stop strings"),
+        ({"extra_body": {"tools": [{"type": "function"}]}}, "tools: Extra inputs"),
+        ({"messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}]}, "tool_calls"),
+        ({"messages": [{"role": "user", "content": None}]}, "content: Field required"),
+        ({"extra_body": {"model": None}}, "model: Field required"),
         ({"logprobs": True, "top_logprobs": 9999}, "got 9999"),
     ],
 )
@@ -159,6 +163,31 @@ def test_what_cannot_be_done_is_refused_by_name(
     settings = {"model": starting_service.model_name, "messages": MESSAGES, **changes}
     with pytest.raises(openai.APIStatusError, match=said):
         harness.chat.completions.create(**settings)
+
+
+def test_what_says_nothing_is_no_reason_to_refuse(
+    harness: openai.OpenAI, starting_service: LocalService
+) -> None:
+    settings: Any = {"model": starting_service.model_name, "seed": 3, "max_tokens": 8}
+    first: Any = harness.chat.completions.create(**settings, messages=MESSAGES)
+    said = first.choices[0].message
+    second = {"role": "user", "content": [{"type": "text", "text": "Again?"}]}
+    plain = [*MESSAGES, {"role": "assistant", "content": said.content}, second]
+    # As clients send a reply back: every field of the message, most of them null or empty.
+    sent = [*MESSAGES, {**said.model_dump(), "tool_calls": None, "annotations": []}, second]
+    null = ("tools", "tool_choice", "response_format", "stream_options", "n", "top_p", "top_k")
+    nothing: dict[str, Any] = {
+        **dict.fromkeys(null),
+        "logit_bias": {},
+        "stop": [],
+        "stop_token_ids": [],
+    }
+    expected, answer = (
+        harness.chat.completions.create(**settings, messages=messages, extra_body=more)
+        for messages, more in ((plain, {}), (sent, nothing))
+    )
+    assert answer.choices == expected.choices
+    assert answer.usage == expected.usage
 
 
 def test_the_models_are_listed_and_the_key_is_asked_for(

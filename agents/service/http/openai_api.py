@@ -26,28 +26,40 @@ DEFAULT_TOKENS = 16
 Penalty = Literal[0] | None
 
 
-class StreamOptions(pydantic.BaseModel):
-    """How a stream ends: with the number of tokens, if `include_usage`."""
+class _Part(pydantic.BaseModel):
+    """A part of a request: unknown fields are refused, unless they say nothing."""
 
     model_config = pydantic.ConfigDict(extra="forbid")
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _drop_empty(cls, sent: Any) -> Any:
+        # Clients send null, or an empty list, in place of what they leave out.
+        if isinstance(sent, dict):
+            return {name: value for name, value in sent.items() if value not in (None, [], {})}
+        return sent
+
+
+class StreamOptions(_Part):
+    """How a stream ends: with the number of tokens, if `include_usage`."""
+
     include_usage: bool = False
     include_obfuscation: bool = False
 
 
-class Sampling(pydantic.BaseModel):
+class Sampling(_Part):
     """What both kinds of request share."""
 
-    model_config = pydantic.ConfigDict(extra="forbid")
     model: str
-    n: int | None = None
+    n: int = 1
     max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
+    temperature: float = 1.0
+    top_p: float = 1.0
     top_k: int = -1
     seed: int | None = None
-    stop: str | list[str] | None = None
+    stop: str | list[str] = []
     stop_token_ids: list[int] = []
-    stream: bool | None = None
+    stream: bool = False
     stream_options: StreamOptions | None = None
     # They change nothing here, or have to be neutral.
     user: str | None = None
@@ -61,21 +73,19 @@ class Sampling(pydantic.BaseModel):
     @property
     def stops(self) -> tuple[str, ...]:
         """The stop strings."""
-        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
 
 
-class TextPart(pydantic.BaseModel):
+class TextPart(_Part):
     """A part of a message."""
 
-    model_config = pydantic.ConfigDict(extra="forbid")
     type: Literal["text"]
     text: str
 
 
-class ChatMessage(pydantic.BaseModel):
+class ChatMessage(_Part):
     """A message."""
 
-    model_config = pydantic.ConfigDict(extra="forbid")
     role: str
     content: str | list[TextPart]
     name: str | None = None
@@ -93,7 +103,7 @@ class ChatRequest(Sampling):
     messages: list[ChatMessage]
     max_completion_tokens: int | None = None
     logprobs: bool | None = None
-    top_logprobs: int | None = None
+    top_logprobs: int = 0
 
     def prompts(self, base_model: BaseModel) -> list[list[int]]:
         """Return the one prompt that the model's chat template makes of the messages."""
@@ -120,7 +130,7 @@ class ChatRequest(Sampling):
     @property
     def top(self) -> int:
         """How many of the likeliest tokens to report at each place."""
-        return self.top_logprobs or 0
+        return self.top_logprobs
 
 
 class CompletionRequest(Sampling):
@@ -161,27 +171,26 @@ def sampling_requests(body: Body, weights: str, base_model: BaseModel) -> list[S
         BadRequestError: naming the value and the rule.
     """
     prompts = body.prompts(base_model)
-    count = 1 if body.n is None else body.n
-    if not (prompts and 1 <= count * len(prompts) <= MAX_SAMPLES):
+    if not (prompts and 1 <= body.n * len(prompts) <= MAX_SAMPLES):
         raise BadRequestError(
             f"n times the number of prompts must be 1 to {MAX_SAMPLES}, "
-            f"got {count} times {len(prompts)}"
+            f"got {body.n} times {len(prompts)}"
         )
     if "" in body.stops:
         raise BadRequestError("stop strings must not be empty")
     params = types.SamplingParams(
         max_tokens=body.limit,
         seed=body.seed,
-        temperature=1.0 if body.temperature is None else body.temperature,
+        temperature=body.temperature,
         top_k=body.top_k,
-        top_p=1.0 if body.top_p is None else body.top_p,
+        top_p=body.top_p,
     )
     found = []
     for prompt in prompts:
         sent = types.SampleRequest(
             prompt=types.ModelInput.from_ints(prompt),
             sampling_params=params,
-            num_samples=count,
+            num_samples=body.n,
             topk_sample_logprobs=body.top,
         )
         checked = sample_request(sent, weights, base_model)
