@@ -41,9 +41,12 @@ async def service_session(
         with contextlib.suppress(Exception):
             await asyncio.wait_for(service.close("errored"), _CLOSING_SECONDS)
         raise
-    # All work is done and saved. The SDK's telemetry may lose its cancellation, and never end.
-    with contextlib.suppress(TimeoutError):
+    # All work is done and saved. The SDK's telemetry may lose its cancellation, and never end; a
+    # service need not have the route.
+    try:
         await asyncio.wait_for(service.close("success"), _CLOSING_SECONDS)
+    except (TimeoutError, tinker.TinkerError) as error:
+        logger.warning("the session could not be closed: %s", str(error) or "no answer in time")
 
 
 def training_session(
