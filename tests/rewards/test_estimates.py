@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binomtest, ttest_1samp
 
-from tokengym.rewards.estimates import share_estimate
+from tokengym.rewards.estimates import mean_estimate, share_estimate
 
 
 @given(st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -31,3 +31,26 @@ def test_what_is_no_share_is_refused_and_a_share_of_nothing_is_no_number() -> No
     with pytest.raises(ValueError, match="between 0 and its total"):
         share_estimate(3, 2)
     assert np.isnan(share_estimate(0, 0).value)
+
+
+@given(st.lists(st.integers(-1000, 1000).map(lambda n: n / 64), min_size=2, max_size=12))
+def test_the_interval_of_a_mean_is_students(values: list[float]) -> None:
+    found = mean_estimate(values)
+    assert (found.value, found.samples) == (pytest.approx(np.mean(values)), len(values))
+    if np.ptp(values) == 0.0:
+        assert found.low == found.high == found.value
+        return
+    known = ttest_1samp(values, 0.0).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((known.low, known.high))
+
+
+def test_one_value_has_no_width_and_none_no_mean() -> None:
+    assert mean_estimate([0.25]) == (0.25, 0.25, 0.25, 1)
+    assert np.isnan(mean_estimate([])[:3]).all()
+    assert str(mean_estimate([0.0, 1.0])) == "0.500 ± 6.353"
+
+
+@pytest.mark.parametrize("level", [0.8, 0.9, 0.99])
+def test_an_interval_of_another_level_is_exact_too(level: float) -> None:
+    known = binomtest(3, 17).proportion_ci(level)
+    assert share_estimate(3, 17, level)[1:3] == pytest.approx((known.low, known.high))

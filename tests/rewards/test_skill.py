@@ -1,5 +1,7 @@
 """Laws of skill: two ends, negative below the blind policy, intervals that cover, paired gains."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -88,3 +90,20 @@ def test_ends_that_do_not_fit_are_refused(
         Yardstick(*ends, "null")
     with pytest.raises(ValueError, match="expected 1 returns"):
         Yardstick((0.0,), (1.0,), "null").skill((0.0, 1.0), rng())
+
+
+def test_the_interval_is_the_bootstrap_over_all_tasks() -> None:
+    """Six Tasks have 6**6 resamples: the percentiles of all of them, which few draws come near."""
+    blind = np.array([0.0, 0.25, 0.5, 0.125, 0.25, 0.0])
+    policy = np.array([0.5, 0.75, 0.5, 0.25, 1.0, 0.125])
+    oracle = np.array([1.0, 0.75, 1.0, 0.5, 1.25, 0.5])
+    picks = np.array(list(itertools.product(range(6), repeat=6)))
+    sums = [(policy - blind)[picks].sum(axis=1), (oracle - blind)[picks].sum(axis=1)]
+    exact = np.quantile(sums[0] / sums[1], (0.025, 0.975))
+    scale = Yardstick(tuple(blind), tuple(oracle), "null")
+    found = [scale.skill(policy, np.random.default_rng(seed)) for seed in range(20)]
+    ends = np.mean([one[1:3] for one in found], axis=0)
+    assert ends == pytest.approx(exact, abs=0.01)
+    assert {one.samples for one in found} == {6}
+    paired = scale.gain(policy, blind, rng())
+    assert paired == pytest.approx(scale.skill(policy, rng()))

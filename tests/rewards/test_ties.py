@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom, binomtest
 
 from tokengym.rewards.control import FLOOR, FlatFloor, floor_return
-from tokengym.rewards.estimates import Estimate
+from tokengym.rewards.estimates import Estimate, share_estimate
 from tokengym.rewards.ties import TieCounts, tie_counts, tie_statistics
 
 grid = st.integers(0, 6).map(lambda n: n / 8)
@@ -249,6 +250,40 @@ def test_no_dead_group_among_few_does_not_mean_that_there_is_none() -> None:
         if name.endswith(("group_rate", "pair_rate")) and "floor" not in name:
             assert rate.value == 0.0
             assert rate.high == pytest.approx(1 - 0.025 ** (1 / 48))
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_an_interval_is_the_percentiles_of_resampled_groups(level: float) -> None:
+    """Of 40 groups of 4, 20 have one tied pair of 6: of a resample, Binomial(40, 1/2) of them."""
+    groups = [[0.0, 0.0, 1.0, 2.0], [0.0, 1.0, 2.0, 3.0]] * 20
+    rng = np.random.default_rng(6)
+    found = tie_counts(groups).intervals(rng, level=level, resamples=20_000)
+    tail = (1.0 - level) / 2.0
+    low, high = (float(binom.ppf(p, 40, 0.5)) for p in (tail, 1.0 - tail))
+    assert found["reward_tie_pair_rate"][:3] == pytest.approx((20 / 240, low / 240, high / 240))
+    # One of four distinct rewards is lost in such a group; its effective size is 16 / 6.
+    lost = [1.0 - n / 40 / 4 for n in (high, low)]
+    assert found["reward_unique_fraction_mean"][:3] == pytest.approx((7 / 8, *lost))
+    sizes = [4.0 - n / 40 * (4.0 - 16 / 6) for n in (high, low)]
+    assert found["effective_group_size"][:3] == pytest.approx(((4 + 16 / 6) / 2, *sizes))
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_a_share_of_groups_has_the_exact_interval(level: float) -> None:
+    """Of 12 groups with two rewards or more, 5 have a tie, 3 are uniform."""
+    groups = [[0.0, 0.0]] * 3 + [[0.0, 0.0, 1.0]] * 2 + [[0.0, 1.0]] * 7 + [[0.0]]
+    found = tie_counts(groups).intervals(np.random.default_rng(0), sizes=(3,), level=level)
+    for name, count, total in (
+        ("reward_tie_group_rate", 5, 12),
+        ("reward_uniform_group_rate", 3, 12),
+        ("zero_advantage_probability_3", 0, 2),
+    ):
+        exact = binomtest(count, total).proportion_ci(level)
+        assert found[name][:3] == pytest.approx((count / total, exact.low, exact.high))
+    # Too few groups differ to resample: a rate of 5 pairs in 3 + 2 * 3 + 7 counts as its share.
+    rate = found["reward_tie_pair_rate"]
+    assert rate.value == 5 / 16
+    assert (rate.low, rate.high) == pytest.approx(share_estimate(12 * 5 / 16, 12, level)[1:3])
 
 
 def test_a_hundred_thousand_groups_of_sixteen_take_no_loop_over_them() -> None:
