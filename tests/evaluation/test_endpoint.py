@@ -49,6 +49,8 @@ def test_a_model_reads_the_whole_conversation_each_turn(tmp_path: Path) -> None:
     assert {body["model"] for body in endpoint.asked} == {"some/model"}
     assert {(body["temperature"], body["max_tokens"]) for body in endpoint.asked} == {(1.0, 1024)}
     assert (record.origin.temperature, record.origin.max_tokens) == (1.0, 1024)
+    (stated,) = EvaluationFolder(tmp_path).read()["results"]["policies"]
+    assert (stated["temperature"], stated["max_tokens"]) == (1.0, 1024)
     assert record.turns[-1].prompt_tokens == len(json.dumps(whole[:-1]))
     assert verify_evaluation(EvaluationFolder(tmp_path)).differences == []
 

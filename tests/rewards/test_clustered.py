@@ -168,12 +168,12 @@ def test_a_resample_draws_as_many_tasks_as_there_are_all_alike() -> None:
     drawn: list[npt.NDArray[np.float64]] = []
     stated: list[npt.NDArray[np.float64]] = []
 
-    def last_over_all(sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def weighted(sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         drawn.append(sums)
-        stated.append(sums[:, -1] / sums.sum(axis=1))
+        stated.append(sums @ 2.0 ** np.arange(8))
         return stated[-1]
 
-    found = resampled_statistic(np.eye(8), last_over_all, np.random.default_rng(5))
+    found = resampled_statistic(np.eye(8), weighted, np.random.default_rng(5))
     of_all, (times_RT, values_R) = drawn[0], (drawn[1], stated[1])
     assert of_all.tolist() == [[1.0] * 8]
     assert times_RT.sum(axis=1).tolist() == [8.0] * 1000
@@ -181,7 +181,7 @@ def test_a_resample_draws_as_many_tasks_as_there_are_all_alike() -> None:
     assert times_RT.mean(axis=0) == pytest.approx([1.0] * 8, abs=0.15)
     assert times_RT.var(axis=0) == pytest.approx([7 / 8] * 8, abs=0.2)
     low, high = np.quantile(values_R, (0.025, 0.975))
-    assert found == (1 / 8, low, high, 8)
+    assert found == (255.0, low, high, 8)
 
 
 def test_a_paired_comparison_is_the_paired_t_test_of_the_tasks_means() -> None:
