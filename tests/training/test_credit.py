@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tinker_cookbook.rl.data_processing import compute_advantages
 from tinker_cookbook.rl.types import TrajectoryGroup
 
-from tests.training.rollouts import group_of, groups, rollout
+from tests.training.rollouts import group_of, groups, rewards, rollout, tokens
 from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.credit import TurnTable, advantages, spreads
 from tokengym.agents.training.datums import turn_table
@@ -137,3 +137,50 @@ def test_going_on_is_not_punished_by_what_it_earned() -> None:
     first = found[0, :, 0]
     assert first[1] - first[0] == pytest.approx(0.5)
     assert not found[0, :, 1].any()
+
+
+@given(st.data())
+def test_some_groups_of_a_table_are_the_table_of_those_groups(data: st.DataObject) -> None:
+    """In every field, in the order asked; turns and rollouts that others have are empty."""
+    turn = st.tuples(tokens, tokens, rewards)
+    drawn = data.draw(
+        st.lists(
+            st.lists(st.lists(turn, min_size=1, max_size=4), min_size=1, max_size=4),
+            min_size=3,
+            max_size=4,
+        )
+    )
+    batch = []
+    for group in drawn:
+        rolled = [rollout(turns, [1.0 + len(turn[1]) for turn in turns]) for turns in group]
+        batch.append(TrajectoryGroup(rolled, [0.25] * len(rolled), [{} for _ in rolled]))
+    greedy = [1.0 + n for n in range(len(batch))]
+    places = data.draw(st.sampled_from([[2, 0], [1], [0, 1, 2], [2, 2], []]))
+    some = turn_table(batch, greedy)[places]
+    alone = turn_table([batch[n] for n in places], [greedy[n] for n in places])
+    assert some.greedy_N.tolist() == alone.greedy_N.tolist()
+    _, most, longest = alone.taken_NGT.shape
+    for name in ("rewards_NGT", "taken_NGT", "tokens_NGT", "credits_NGT"):
+        padded, expected = getattr(some, name), getattr(alone, name)
+        assert padded[:, :most, :longest].tolist() == expected.tolist(), name
+        assert not padded[:, most:].any(), name
+        assert not padded[:, :, longest:].any(), name
+
+
+@pytest.mark.parametrize("choices", ALL, ids=lambda one: f"{one.estimator}-{one.credit}")
+def test_one_rollout_has_no_spread_however_many_its_neighbours_have(choices: Algorithm) -> None:
+    """Nor do turns that only one rollout of a group took: padding is nothing to compare with."""
+
+    def group(*rows: list[float]) -> TrajectoryGroup:
+        drawn = [rollout([([1], [2, 3], pay) for pay in row], row) for row in rows]
+        return TrajectoryGroup(drawn, [0.0] * len(drawn), [{} for _ in drawn])
+
+    one, several = group([3.0]), group([0.0], [1.0], [5.0])
+    # Both earn 2 from the first turn on, and only one of them has a second.
+    lonely = group([2.0], [2.0, 0.0]) if choices.credit == "exact" else group([2.0], [1.0, 1.0])
+    table = turn_table([one, several, lonely], [3.0, 1.0, 2.0])
+    assert spreads(choices, table).tolist() == [0.0, 5.0, 0.0]
+    found = advantages(choices, table)
+    assert not found[0].any()
+    assert not found[2].any()
+    assert found[1].any()

@@ -2,7 +2,8 @@
 
 import asyncio
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.preferences import Preferences, TokenPair, preferences_of
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.run import Run
+from tokengym.agents.training.updates import submit
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.tokens.episode import Episode
 
@@ -117,6 +119,41 @@ def test_all_pairs_are_seen_once_before_any_is_seen_again() -> None:
     assert reference.asked == 10  # each reply once
     assert shown(Preferences(pairs, 2, 5, reference, 0.1, seed=3)) == shown(source)
     assert shown(Preferences(pairs, 2, 5, reference, 0.1, seed=4)) != shown(source)
+
+
+@dataclass
+class Recorder:
+    """Answers like a `tinker.TrainingClient` that only notes what it is sent."""
+
+    passes: list[list[tinker.Datum]] = field(default_factory=list)
+    steps: int = 0
+
+    def forward_backward_custom(self, data: list[tinker.Datum], loss: Any) -> None:
+        self.passes.append(list(data))
+
+    def optim_step(self, adam: tinker.AdamParams) -> None:
+        self.steps += 1
+
+
+@pytest.mark.parametrize("optimizer_steps", range(1, 8))
+def test_a_pair_stays_together_whatever_the_number_of_optimizer_steps(optimizer_steps: int) -> None:
+    """Parted, the chosen reply of one pair would be compared with the rejected one of another."""
+    reference: Any = Indifferent()
+    pairs = [TokenPair([1, 2], [10 + n], [20 + n]) for n in range(5)]
+    source = Preferences(pairs, 5, 1, reference, 0.1, seed=3)
+    data = asyncio.run(source.batch(0, {})).data[POLICY]
+    client: Any = Recorder()
+    submit(client, data, source.loss, 1e-5, optimizer_steps)
+    assert client.steps == len(client.passes) == min(optimizer_steps, 5)
+    last = [
+        [row.loss_fn_inputs["target_tokens"].tolist()[-1] for row in one] for one in client.passes
+    ]
+    for part in last:
+        assert part
+        assert [token + 10 for token in part[::2]] == part[1::2]
+    assert sorted(chain.from_iterable(last)) == [*range(10, 15), *range(20, 25)]
+    sizes = [len(part) for part in last]
+    assert max(sizes) - min(sizes) <= 2
 
 
 def test_a_job_learns_what_earns_more(tmp_path: Path, served: dict[str, Any]) -> None:

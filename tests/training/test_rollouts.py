@@ -17,8 +17,12 @@ from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import Batch
 from tokengym.agents.training.rollouts import RolloutCollector
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.task import Task
+from tokengym.envs.registry import make_world
+from tokengym.envs.tokens.codec import ByteCodec, Message
 
 GROUPS, SIZE = 6, 4
+BYTES = ByteCodec()
 
 
 @cache
@@ -184,6 +188,46 @@ def test_remax_plays_every_task_once_more_and_sends_only_what_was_sampled() -> N
     assert drawn.metrics["tokens/greedy"] > 0
     assert len(drawn.data[POLICY]) == GROUPS * SIZE
     assert abs(sum(advantages(drawn)[:SIZE])) > 1e-3
+
+
+@pytest.mark.parametrize("filter_", ["keep", "drop"])
+def test_every_rollout_is_compared_with_the_greedy_one_of_its_own_task(filter_: Any) -> None:
+    """Left-out groups between them included: what is sent is return less greedy return."""
+    world = make_world("forecast")
+    tasks = {
+        world.start(builder.task).text: builder.task for builder in dataset(0, GROUPS).get_batch(1)
+    }
+    returns = {
+        text: [earned(task, noisy(shown(text), number, 1.0)) for number in range(SIZE)]
+        for text, task in tasks.items()
+    }
+    greedy = {text: earned(task, noisy(shown(text), 0, 0.0)) for text, task in tasks.items()}
+    compared = [[*returns[text], greedy[text]] for text in tasks]
+    least = sorted(map(np.ptp, compared))[GROUPS // 2] + 1e-9
+    drawn = draw(Algorithm("remax", filter=filter_, min_spread=least))
+    live = [text for text, one in zip(tasks, compared, strict=True) if np.ptp(one) > least]
+    assert 0 < len(live) < GROUPS
+    wanted = [
+        value - greedy[text] if text in live else 0.0
+        for text in (tasks if filter_ == "keep" else live)
+        for value in returns[text]
+    ]
+    assert advantages(drawn) == pytest.approx(wanted, abs=1e-6)
+
+
+def shown(text: str) -> str:
+    """What a script reads of an opening in bytes."""
+    return bytes(
+        token for token in BYTES.render([Message(text, own=False)]) if token < 256
+    ).decode()
+
+
+def earned(task: Task, reply: str) -> float:
+    """The return of a forecast."""
+    world = make_world("forecast")
+    world.start(task)
+    world.reply(reply)
+    return world.returns["forecaster"]
 
 
 def test_credit_by_turn_differs_within_one_conversation() -> None:
