@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import math
+import selectors
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -283,6 +284,111 @@ def test_an_opponent_that_hangs_is_given_up() -> None:
         rollouts = asyncio.run(rolled(members, [Player(role) for role in roles]))
         assert [reason(rollout) for rollout in rollouts] == ["rollout_timeout"] * len(roles)
         assert members[0].coordinator.abandoned
+
+
+def test_an_opponent_that_is_given_up_is_cancelled() -> None:
+    """Nothing of an abandoned episode is left running, nor writes into it later."""
+    ended: list[str] = []
+
+    async def hanging(world: World, turn: Turn, rng: np.random.Generator) -> str:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+        return "too late"
+
+    async def play() -> set[asyncio.Task[Any]]:
+        members = table(("ada", "cleo"), {"ben": hanging}, reply_timeout=0.1)
+        await rolled(members, [Player("a"), Player("c")])
+        await asyncio.sleep(0)
+        return asyncio.all_tasks()
+
+    assert len(asyncio.run(play())) == 1  # this one
+    assert ended == ["cancelled"]
+
+
+def test_opponents_have_random_streams_of_their_own() -> None:
+    """What one draws changes nothing for another, nor do two draw the same."""
+
+    def drawn(*drawing: str) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = {role: [] for role in drawing}
+
+        def opponent(role: str) -> Opponent:
+            def says(world: World, turn: Turn, rng: np.random.Generator) -> str:
+                if role in found:
+                    found[role] += rng.random(3).tolist()
+                return "hm"
+
+            return says
+
+        (member,) = table(("ada",), {role: opponent(role) for role in ("ben", "cleo")})
+        asyncio.run(rolled([member], [Player("a")]))
+        return found
+
+    both = drawn("ben", "cleo")
+    assert len(set(both["ben"]) | set(both["cleo"])) == 2 * 3 * ROUNDS
+    assert both == {**drawn("ben"), **drawn("cleo")}
+
+
+class HurriedLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock jumps to the next timer whenever there is nothing else to do."""
+
+    def __init__(self) -> None:
+        super().__init__(_HurriedSelector(self))
+        self.skipped = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.skipped
+
+
+class _HurriedSelector(selectors.DefaultSelector):
+    def __init__(self, loop: HurriedLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> Any:
+        ready = super().select(0)
+        if not ready and timeout:
+            self._loop.skipped += timeout
+        return ready
+
+
+def waited(
+    members: Sequence[Member], policies: Sequence[TokenCompleter]
+) -> tuple[list[Any], float]:
+    """Roll out members; returns the rollouts, and how many seconds that would have taken."""
+
+    async def play() -> tuple[list[Any], float]:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        found = await asyncio.gather(
+            *(do_single_rollout(*pair) for pair in zip(policies, members, strict=True))
+        )
+        return found, loop.time() - began
+
+    with asyncio.Runner(loop_factory=HurriedLoop) as runner:
+        return runner.run(play())
+
+
+def test_who_does_not_join_is_given_up_long_before_a_reply_would_be() -> None:
+    present = table(reply_timeout=1800.0)[:2]
+    rollouts, seconds = waited(present, [Player("a"), Player("b")])
+    assert [reason(rollout) for rollout in rollouts] == ["rollout_timeout"] * 2
+    assert 30.0 <= seconds < 31.0
+    # Whoever has joined has its whole time, and no more.
+    for pause, end, most in (
+        (1700.0, "max_turns", 6 * 1700.0),
+        (1900.0, "rollout_timeout", 2000.0),
+    ):
+
+        async def slowly(call: int, pause: float = pause) -> None:
+            await asyncio.sleep(pause)
+
+        members = table(reply_timeout=1800.0)
+        rollouts, seconds = waited(members, [Player(role, slowly) for role in ROLES])
+        assert {reason(rollout) for rollout in rollouts} == {end}
+        assert seconds < most + 1.0
 
 
 def test_members_can_be_played_by_hand() -> None:

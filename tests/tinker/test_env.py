@@ -22,7 +22,7 @@ from tinker_cookbook.rl.types import (
 )
 
 from tests.tokens.duet import DUET, Duet
-from tokengym.agents.tinker import TinkerEnv, codec_named
+from tokengym.agents.tinker import RendererCodec, TinkerEnv, codec_named
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.prompt import Prompt
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
@@ -147,6 +147,53 @@ def test_a_codec_that_renders_again_still_plays(
     assert len(trajectory_to_data(rollout, 1.0)) == 20
 
 
+def test_a_codec_that_renders_again_shows_the_conversation_and_nothing_else(
+    talk: Talk, tokenizer_named: Callable[[str], str]
+) -> None:
+    """Each observation is what the renderer makes of the texts, replies without their thinking."""
+    codec = codec_named(f"qwen3@{tokenizer_named('bpe')}")
+    assert isinstance(codec, RendererCodec)
+    assert not codec.append_only
+    world, task = talk("Say it.", "Again.", "Once more.", level="three")
+    replies = ["yes, one", "yes, two", "yes, three"]
+    thought = [codec.tokenizer.encode(f"<think>\nHm.\n</think>\n\n{said}") for said in replies]
+    end = list(codec.write(""))[-1:]
+    rollout = roll(TinkerEnv(world, task, codec), [[*tokens, *end] for tokens in thought])
+    assert [step.logs["reply"] for step in rollout.transitions] == replies
+    talked = []
+    for step, text, said in zip(rollout.transitions, task.instance["texts"], replies, strict=True):
+        talked.append({"role": "user", "content": text})
+        assert step.ob.to_ints() == codec.renderer.build_generation_prompt(talked).to_ints()
+        talked.append({"role": "assistant", "content": said})
+
+
+def test_a_reply_is_copied_if_it_ends_with_a_line_of_the_first_text(talk: Talk) -> None:
+    """Of the first text alone: what came later may be the form that was asked for."""
+    world, task = talk("Say it:\n  yes, 17\nor not.", "yes, 18", level="three")
+    replies = ["yes, 17", "yes, 18", "Hm.\nyes, 17 \n\n"]
+    rollout = roll(TinkerEnv(world, task), [BYTE.write(one) for one in replies])
+    assert [step.metrics["copied"] for step in rollout.transitions] == [1.0, 0.0, 1.0]
+    rollout = roll(TinkerEnv(world, task), [BYTE.write(one) for one in ("", "yes, 1", "yes")])
+    assert [step.metrics["copied"] for step in rollout.transitions] == [0.0, 0.0, 0.0]
+
+
+def test_a_reply_without_its_end_is_cut_off_whatever_the_sampler_says(
+    talk: Talk, tokenizer_named: Callable[[str], str]
+) -> None:
+    codec = codec_named(f"qwen3_instruct@{tokenizer_named('bpe')}")
+    whole = list(codec.write("yes"))
+    unended = whole[: whole.index(list(codec.write(""))[-1])]
+    for actions, why, cut_off in (
+        ([whole] * 3, None, 0.0),
+        ([whole] * 3, "stop", 0.0),
+        ([whole] * 3, "length", 1.0),
+        ([unended] * 3, None, 1.0),
+        ([unended] * 3, "stop", 1.0),
+    ):
+        rollout = roll(TinkerEnv(*talk(level="three"), codec), actions, why)
+        assert [step.metrics["cut_off"] for step in rollout.transitions] == [cut_off] * 3, why
+
+
 @given(st.lists(token_arrays(BYTE, max_length=9).map(np.ndarray.tolist), max_size=5))
 def test_a_prompt_is_as_good_as_a_checked_model_input(parts: list[list[int]]) -> None:
     prompt = Prompt()
@@ -208,6 +255,8 @@ def test_a_first_observation_over_budget_is_no_exception(talk: Talk) -> None:
     assert isinstance(overflow, InitialObservationOverflow)
     assert overflow.reward == 0.0
     assert stops(overflow.metrics) == ["max_tokens"]
+    with pytest.raises(EpisodeStateError, match="the episode is over"):
+        asyncio.run(env.step(BYTE.write("yes")))
 
 
 def test_no_prompt_and_reply_exceed_the_budget(talk: Talk) -> None:
@@ -289,6 +338,27 @@ def test_opponents_play_the_other_roles(role: str, opponent: Opponent) -> None:
     assert [step.reward for step in rollout.transitions] == paid
     assert stops(rollout.transitions[-1].metrics) == ["completed"]
     assert len(trajectory_to_data(rollout, 1.0)) == 1
+
+
+def test_a_last_reply_that_was_cut_off_does_not_rename_an_end_it_did_not_bring_about() -> None:
+    """Only where the world ends on a malformed reply is the token limit the reason."""
+    world = Duet(DUET, "short")
+    for role, other in (("first", "second"), ("second", "first")):
+        env = TinkerEnv(world, world.task("train", 0), role=role, opponents={other: short_word})
+        rollout = roll(env, [BYTE.write("aaaa")] * 3, "length")
+        assert [step.metrics["cut_off"] for step in rollout.transitions] == [1.0] * 3
+        assert stops(rollout.transitions[-1].metrics) == ["completed"]
+
+
+@pytest.mark.parametrize("role", DUET.roles)
+@pytest.mark.parametrize("opponent", [short_word, long_word])
+def test_metrics_are_those_of_the_members_own_reply(role: str, opponent: Opponent) -> None:
+    """Whoever has replied since it; a reply of eleven letters is the member's alone."""
+    other = "second" if role == "first" else "first"
+    world = Duet(DUET, "short")
+    env = TinkerEnv(world, world.task("train", 0), role=role, opponents={other: opponent})
+    rollout = roll(env, [BYTE.write("a" * 11)] * 3)
+    assert [step.metrics["length"] for step in rollout.transitions] == [11.0] * 3
 
 
 def test_opponents_are_the_same_for_every_member_of_a_group() -> None:

@@ -47,10 +47,11 @@ class Duet(World):
     def _respond(self, text: str, complete: bool) -> Turn:
         speaker = ROLES[self._said % 2]
         terms = {speaker: {"longer": float(complete and len(text) > len(self._last))}}
+        metrics = {"well_formed": 1.0, "length": float(len(text))}
         self._said += 1
         self._last = text
         if self._said == 2 * self.turn_limit:
-            return self._end(speaker, "Over.", terms, StopReason.COMPLETED)
+            return self._end(speaker, "Over.", terms, StopReason.COMPLETED, metrics)
         rewards, rounded = self._pay(terms, final=False)
         told = f"It said: {text}"
-        return Turn(ROLES[self._said % 2], told, rewards, rounded, metrics={"well_formed": 1.0})
+        return Turn(ROLES[self._said % 2], told, rewards, rounded, metrics=metrics)
