@@ -20,7 +20,7 @@ from tokengym.envs.core.errors import (
     UnknownWorldError,
 )
 from tokengym.envs.core.form import ReplyForm
-from tokengym.envs.core.grammar import complaint, last_match
+from tokengym.envs.core.grammar import Grammar, complaint, last_match
 from tokengym.envs.core.lazy import lazy_attributes
 from tokengym.envs.core.metric import Metric
 from tokengym.envs.core.optimum import Optimum
@@ -49,6 +49,7 @@ __all__ = [
     "Episode",
     "EpisodeStateError",
     "ExactCredit",
+    "Grammar",
     "Metric",
     "Optimum",
     "OptionError",

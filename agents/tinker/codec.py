@@ -93,6 +93,8 @@ class RendererCodec:
                 continue
             break
         self.append_only = self._turns is not None
+        begun = self.tokenizer.decode(rendered(self.renderer, [user("")]))
+        self._opens_thinking = begun.rstrip().endswith("<think>")
         self._affixes = self._find_affixes()
         self._stop_text = str(self.stop[0])
         self._pattern = self._find_pattern()
@@ -145,7 +147,8 @@ class RendererCodec:
     def read(self, action: Sequence[int], stop_reason: str | None) -> Reply:
         """Read an action with the renderer's own parser, thinking removed; see `Codec.read`.
 
-        A reply is complete if the parser found its end and the stop reason is not `length`.
+        A reply is complete if the parser found its end and the stop reason is not `length`. If the
+        prompt opened thinking that the action does not end, the text begins with `<think>`.
         """
         tokens = action if isinstance(action, list) else list(action)
         if self._affixes is not None:
@@ -169,6 +172,8 @@ class RendererCodec:
         # A policy may sample tokens that no model should; renderers then raise all kinds of errors.
         except Exception:
             return Reply(self.tokenizer.decode(tokens), complete=False)
+        if self._opens_thinking and "</think>" not in self.tokenizer.decode(tokens):
+            text = f"<think>{text}"  # parsers take thinking that never ends for text
         return Reply(text, termination.is_clean and stop_reason != "length")
 
     def _break_special_tokens(self, text: str) -> str:

@@ -1,16 +1,25 @@
-r"""Reading a reply: the last line that holds a command counts; the rest is thinking and is ignored.
+r"""Reading a reply: the last statement decides, readable or not; the rest is ignored.
 
-One grammar for all worlds. A world writes a pattern for the bare command; this module finds it
-inside what chat models put around an answer: Markdown (bold, italics, code, bullets, numbering,
-headings, quotes), quotation marks, `Answer:`, `<answer>` tags, `\boxed{}`, no-break and zero-width
-spaces, U+2212 and other minus signs, several commands on a line, a comment after them. What the
-pattern itself matches always means the same, decorated or not, and no reply takes more than linear
-time as long as the pattern begins with a word and repeats possessively (`\s*+`).
+One grammar for all worlds. A world writes a `Grammar`: the words that its commands begin with, and
+a pattern of one bare command. Every line that begins with such a word is a statement. It is
+readable if it holds nothing but commands and a comment, and an unreadable one withdraws what it
+replaces: no reply is paid for an answer that its policy took back. Where one reply holds several
+commands, a world says which of them a statement replaces.
+
+Thinking is no part of the answer: `<think>` to `</think>`, everything before a `</think>` that was
+never opened, everything after a `<think>` that is never closed.
+
+Statements are found inside what chat models put around them: Markdown (bold, italics, code,
+bullets, numbering, headings, quotes), quotation marks, `Answer:`, `<answer>` tags, `\boxed{}`,
+no-break and zero-width spaces, U+2212 and other minus signs, several commands on a line, a comment
+after them. What the pattern itself matches always means the same, decorated or not, and no reply
+takes more than linear time as long as the pattern begins with a word and repeats possessively
+(`\s*+`).
 """
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from typing import NamedTuple
 
 NUMBER = r"[+-]?[ \t]?(?:[0-9]{1,60}(?:\.[0-9]{0,60})?|\.[0-9]{1,60})(?:[eE][+-]?[0-9]{1,3})?"
 """A pattern of a decimal number; its sign may stand apart. `number` reads what it matches."""
@@ -19,6 +28,9 @@ MOST_LINES = 1000
 """Lines of a reply that are read, from its end: so no reply takes long, whatever it holds."""
 
 _QUOTED_CHARACTERS = 60
+_FLAGS = re.IGNORECASE | re.ASCII
+_THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
+_ENDED_THINKING = re.compile(r"\A.*</think(?:ing)?>", re.IGNORECASE | re.DOTALL)
 _LINE = re.compile(r"\S[^\n]*+")
 _CHARACTERS = str.maketrans(
     {
@@ -40,11 +52,47 @@ _LEAD = re.compile(
 )
 _TAIL = " \t\r\n\"'|~"
 _SEPARATOR = re.compile(r"[ \t]*+(?:[,;|&/]|and\b|then\b)?[ \t]*+", re.IGNORECASE)
+# What a bracket must not open with: it would change the number before it, as in `1 (in 10)`.
+_QUALIFIER = (
+    r"(?:[-/*^][ \t]*+[0-9]|%|per(?:cent)?\b|or\b|[kMG]?Wh\b|[MG]?W\b"
+    r"|(?:in|of|out of|to|up to)[ \t]++(?:[0-9]|(?:two|three|four|five|ten|a hundred)\b))"
+)
 _COMMENT = re.compile(
-    r"[ \t]*+(?:$|[.!][ \t]*+$|(?:#|//|\(|\[|\u2014|--?[ \t]*+(?=[A-Za-z]))"
-    r"|(?:[,;.:]|because\b|since\b|as\b|so\b|to\b|this\b|which\b)[^0-9]*+$)",
+    rf"(?:[ \t]*+[(\[](?![ \t]*+{_QUALIFIER})"
+    r"(?:[^()\[\]]|[(\[][^()\[\]]*+[)\]])*+(?:[)\]]|$))*+"
+    r"[ \t]*+(?:$|[.!][ \t]*+$|(?:#|//)(?![ \t]*+[0-9])"
+    r"|(?:[,;.:]|\u2014|(?<=[ \t])-|--|because\b|since\b|as\b|so\b|to\b|this\b|which\b)[^0-9]*+$)",
     re.IGNORECASE,
 )
+
+
+class Grammar:
+    """What a reply may command.
+
+    Args:
+        words: pattern of the words that commands begin with, such as `TRIP|WAIT|DONE`.
+        command: pattern of one bare command, from its first word to its last number.
+
+    Attributes:
+        words: finds the words, whole and in any case.
+        command: matches one bare command.
+    """
+
+    def __init__(self, words: str, command: str) -> None:
+        self.words = re.compile(rf"(?<![A-Za-z0-9_])(?:{words})(?![A-Za-z])", _FLAGS)
+        self.command = re.compile(command, _FLAGS)
+
+
+class Statement(NamedTuple):
+    """A line that begins with a command's word.
+
+    Attributes:
+        line: the line, without its decoration if that had to be taken off.
+        commands: what it commands; empty if it is unreadable.
+    """
+
+    line: str
+    commands: list[re.Match[str]]
 
 
 def lines_of(text: str) -> list[str]:
@@ -52,12 +100,14 @@ def lines_of(text: str) -> list[str]:
     return _LINE.findall(text)
 
 
-def lines_from_end(text: str) -> Iterator[str]:
-    """Return the last `MOST_LINES` lines that are not blank, from the last to the first."""
-    return reversed(lines_of(text)[-MOST_LINES:])
+def without_thinking(text: str) -> str:
+    """Return a reply without its thinking; line breaks in it stay, so lines keep their numbers."""
+    if "<" in text:
+        for thinking in (_THINKING, _ENDED_THINKING):
+            text = thinking.sub(lambda match: "\n" * match[0].count("\n"), text)
+    return text
 
 
-@lru_cache(maxsize=1)  # one reader may ask twice about a line
 def undecorated(line: str) -> str:
     """Return a line without the decoration that chat models put around a command."""
     bare = line.replace("*", "").replace("`", "")
@@ -72,61 +122,49 @@ def undecorated(line: str) -> str:
     return bare[lead.end() if lead else 0 :].rstrip(_TAIL)
 
 
-def read_line(pattern: re.Pattern[str], line: str) -> list[re.Match[str]]:
-    """Return the commands that a line begins with, and any that follow among other words.
-
-    None if the line begins with anything but a command and its decoration, or if it goes on with
-    anything but commands and a comment.
+def statements(grammar: Grammar, text: str) -> Iterator[Statement]:
+    """Yield the statements of a reply, from the last to the first.
 
     Args:
-        pattern: matches one bare command, from its first word to its last number.
-        line: a line of a reply.
+        grammar: of the world.
+        text: a whole reply, of any length and content.
     """
-    match = pattern.fullmatch(line)
-    if match is not None:
-        return [match]
-    bare = undecorated(line)
+    for line in reversed(lines_of(without_thinking(text))[-MOST_LINES:]):
+        if match := grammar.command.fullmatch(line):
+            yield Statement(line, [match])
+        elif grammar.words.match(bare := undecorated(line)):
+            yield Statement(bare, _commands(grammar, bare))
+
+
+def _commands(grammar: Grammar, bare: str) -> list[re.Match[str]]:
+    """Return the commands of a statement; none if it holds anything but them and a comment."""
     found: list[re.Match[str]] = []
-    end = 0
-    match = pattern.match(bare)
-    while match is not None and match.end() > end:
+    start = end = 0
+    while (match := grammar.command.match(bare, start)) and match.end() > end:
         found.append(match)
         end = match.end()
         separator = _SEPARATOR.match(bare, end)
-        match = pattern.match(bare, separator.end() if separator else end)
-    if not found:
-        return found
+        start = separator.end() if separator else end
+    if not found or grammar.words.match(bare, start):
+        return []
     # What differs from the first command makes the line ambiguous: better no answer than a guess.
-    more = list(pattern.finditer(bare, end))
+    more = list(grammar.command.finditer(bare, end))
     return found + more if more or _COMMENT.match(bare, end) else []
 
 
-def last_commands(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
-    """Return the commands of the last line that holds any; none if no line does.
+def last_match(grammar: Grammar, text: str) -> re.Match[str] | None:
+    """Return the command of the last statement.
+
+    `None` if there is no statement, or if the last one is unreadable or holds commands that differ.
 
     Args:
-        pattern: as `read_line` takes it.
+        grammar: of the world.
         text: a whole reply, of any length and content.
     """
-    for line in lines_from_end(text):
-        if found := read_line(pattern, line):
-            return found
-    return []
-
-
-def last_match(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    """Return the one command of the last line that holds any.
-
-    `None` if no line holds a command, or if that line holds two that differ.
-
-    Args:
-        pattern: as `read_line` takes it.
-        text: a whole reply, of any length and content.
-    """
-    found = last_commands(pattern, text)
-    if not found or any(match.groups() != found[-1].groups() for match in found):
-        return None
-    return found[-1]
+    for _, found in statements(grammar, text):
+        same = found and all(match.groups() == found[-1].groups() for match in found)
+        return found[-1] if same else None
+    return None
 
 
 def number(matched: str) -> float:
@@ -146,10 +184,12 @@ def complaint(text: str, expected: str, *, complete: bool = True) -> str:
     wanted = f"Expected: {expected}"
     if not complete:
         return f"Malformed reply: it was cut off before it ended. {wanted}"
-    last = next(lines_from_end(text), "")
-    if not last:
-        return f"Malformed reply: it was empty. {wanted}"
+    answer = without_thinking(text).rstrip()
+    if not answer:
+        lack = "its thinking holds no answer" if text.strip() else "it was empty"
+        return f"Malformed reply: {lack}. {wanted}"
+    last = lines_of(answer[answer.rfind("\n") + 1 :])[0]
     quoted = last.strip()[:_QUOTED_CHARACTERS].encode("ascii", "backslashreplace").decode()
     shown = "".join(c if c.isprintable() else "?" for c in quoted)
-    place = text.rstrip().count("\n") + 1
+    place = answer.count("\n") + 1
     return f"Malformed reply: no line matched; line {place} reads {shown!r}. {wanted}"

@@ -1,14 +1,16 @@
 """The grammar of the debate: a predictor's answer and a challenger's argument, read and written.
 
-The last label and probability lines count, and the last few claims; the rest is ignored.
+The last statement of a label and the last of probabilities count, readable or not; an unreadable
+one is of every kind whose word it holds. Each claim is a statement of its own, which no later one
+replaces: the last few count, and an unreadable one is a false claim. The rest is ignored.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from tokengym.envs.core.grammar import NUMBER, lines_from_end, number, read_line, undecorated
+from tokengym.envs.core.grammar import NUMBER, Grammar, number, statements
 from tokengym.envs.disruption.claims import Claim, Fact, Quote, Unreadable
 from tokengym.envs.disruption.evidence import FEATURES
 from tokengym.envs.disruption.labels import LABELS, Target
@@ -22,14 +24,14 @@ NO_LABEL = "nothing"
 _GAP = r"\b[ \t]*+[:=]?+[ \t]*+"
 _SEPARATOR = r"(?:[ \t]*+[,;/|][ \t]*+|[ \t]++)"
 _CLAIM = (
-    rf"CLAIM{_GAP}(?P<feature>{'|'.join(FEATURES)})[ \t]*+(?P<op>>=|<=|==|=|>|<|≥|≤)[ \t]*+"
-    r"(?P<value>[+-]?[0-9]{1,7}(?:\.[0-9]{1,4})?)(?![0-9a-z])"
-    rf'|QUOTE{_GAP}"(?P<quote>[^"\n]*+)"?+'
+    rf"CLAIM{_GAP}({'|'.join(FEATURES)})[ \t]*+(>=|<=|==|=|>|<|≥|≤)[ \t]*+"
+    r"([+-]?[0-9]{1,7}(?:\.[0-9]{1,4})?)(?![0-9a-z])"
+    rf'|QUOTE{_GAP}"([^"\n]*+)"?+'
 )
-_KEYWORD = re.compile("LABEL|P|CLAIM|QUOTE|ARGUE", re.IGNORECASE)
-_UNREADABLE = re.compile(r"(?:CLAIM|QUOTE)\b[ \t:]*+")
+_UNREADABLE = re.compile(r"(?:CLAIM|QUOTE)\b[ \t:]*+", re.IGNORECASE)
 _OPERATORS = {"≥": ">=", "≤": "<=", "==": "="}
 _LONGEST_CLAIM = 200
+_Values = tuple[str, ...] | None
 
 
 class Answer(NamedTuple):
@@ -82,7 +84,7 @@ def read_answer(text: str, targets: tuple[Target, ...], *, complete: bool = True
     """
     if not complete:
         return None
-    words, numbers, claims = _read(text, _answer_pattern(targets), MOST_CLAIMS)
+    words, numbers, claims = _read(text, _answers(targets), MOST_CLAIMS)
     if words is None or numbers is None:
         return None
     chosen, reports = [], []
@@ -102,84 +104,60 @@ def read_argument(
     """Read a challenger's reply; `None` if it is malformed or was cut off."""
     if not complete:
         return None
-    words, _, claims = _read(text, _argument_pattern(targets), MOST_CHALLENGER_CLAIMS)
+    words, _, claims = _read(text, _arguments(targets), MOST_CHALLENGER_CLAIMS)
     if words is None:
         return None
     label = words[0].lower()
     return Argument(None, ()) if label == NO_LABEL else Argument(label, claims)
 
 
-class _Commands(NamedTuple):
-    """The commands of a reply that count.
+def _read(
+    text: str, grammar: Grammar, most_claims: int
+) -> tuple[_Values, _Values, tuple[Claim, ...]]:
+    """Return the labels, the probabilities and the last claims that count, in their order.
 
-    Attributes:
-        words: the labels of the last line that holds any; `None` if no line does, or it holds
-            different ones.
-        numbers: likewise the probabilities.
-        claims: the last claims, in their order.
+    Labels and probabilities are `None` if their last statement is missing, unreadable, or holds
+    different ones.
     """
-
-    words: tuple[str, ...] | None
-    numbers: tuple[str, ...] | None
-    claims: tuple[Claim, ...]
-
-
-def _read(text: str, pattern: re.Pattern[str], most_claims: int) -> _Commands:
-    words: set[tuple[str, ...]] = set()
-    numbers: set[tuple[str, ...]] = set()
+    last: dict[str, set[tuple[str, ...]]] = {}
     claims: list[Claim] = []
-    for line in lines_from_end(text):
-        if not _KEYWORD.search(line):
-            continue
-        found = read_line(pattern, line)
-        groups = [match.groupdict() for match in reversed(found)]
-        claims += filter(None, map(_claim, groups))
-        if not found and (begun := _UNREADABLE.match(bare := undecorated(line))):
-            claims.append(Unreadable(bare[begun.end() :][:_LONGEST_CLAIM]))
-        words = words or _values(groups, "word")
-        numbers = numbers or _values(groups, "number")
+    for line, found in statements(grammar, text):
+        on_line: dict[str, set[tuple[str, ...]]] = {}
+        for match in reversed(found):
+            *values, feature, op, value, quote = match.groups()
+            if feature:
+                claims.append(Fact(feature.lower(), _OPERATORS.get(op, op), float(value)))
+            elif quote is not None:
+                claims.append(Quote(quote))
+            else:
+                kind = match[0][0].upper()
+                on_line.setdefault(kind, set()).add(tuple(v.lower() for v in values if v))
+        if not found and (begun := _UNREADABLE.match(line)):
+            claims.append(Unreadable(line[begun.end() :][:_LONGEST_CLAIM]))
+        elif not found:
+            on_line = {word[0]: set() for word in grammar.words.findall(line.upper())}
+        last = on_line | last
     del claims[most_claims:]
-    return _Commands(
+    words, numbers = last.get("L", last.get("A", set())), last.get("P", set())
+    return (
         words.pop() if len(words) == 1 else None,
         numbers.pop() if len(numbers) == 1 else None,
         tuple(reversed(claims)),
     )
 
 
-def _values(groups: Sequence[Mapping[str, str | None]], kind: str) -> set[tuple[str, ...]]:
-    """Return the different values that a line's commands of one kind have."""
-    found = (
-        tuple(value.lower() for name, value in one.items() if value and name.startswith(kind))
-        for one in groups
-    )
-    return {values for values in found if values}
-
-
-def _claim(groups: Mapping[str, str | None]) -> Claim | None:
-    """Return the claim that a command is, `None` if it is none."""
-    feature, op, value = groups["feature"], groups["op"], groups["value"]
-    if feature and op and value:
-        return Fact(feature.lower(), _OPERATORS.get(op, op), float(value))
-    quote = groups["quote"]
-    return None if quote is None else Quote(quote)
-
-
 @cache
-def _answer_pattern(targets: tuple[Target, ...]) -> re.Pattern[str]:
-    """Match a label line, a probability line, or a claim."""
-    words = _SEPARATOR.join(
-        rf"(?P<word{k}>{'|'.join(LABELS[target])})\b" for k, target in enumerate(targets)
-    )
+def _answers(targets: tuple[Target, ...]) -> Grammar:
+    """Return the grammar of a label line, a probability line, or a claim."""
+    words = _SEPARATOR.join(rf"({'|'.join(LABELS[target])})\b" for target in targets)
     names = [name for target in targets for name in LABELS[target]]
-    numbers = _SEPARATOR.join(
-        rf"(?:{name}{_GAP})?+(?P<number{k}>{NUMBER})" for k, name in enumerate(names)
-    )
+    numbers = _SEPARATOR.join(rf"(?:{name}{_GAP})?+({NUMBER})" for name in names)
     lines = (rf"LABEL{_GAP}{words}", rf"P(?:robabilities)?{_GAP}[(\[]?+{numbers}[)\]]?+", _CLAIM)
-    return re.compile("|".join(lines), re.IGNORECASE)
+    return Grammar("LABEL|P|PROBABILIT(?:Y|IES)|CLAIM|QUOTE", "|".join(lines))
 
 
 @cache
-def _argument_pattern(targets: tuple[Target, ...]) -> re.Pattern[str]:
-    """Match the line that argues for a label, or a claim."""
+def _arguments(targets: tuple[Target, ...]) -> Grammar:
+    """Return the grammar of a line that argues for a label, or of a claim."""
     words = "|".join((*(word for target in targets for word in LABELS[target]), NO_LABEL))
-    return re.compile(rf"ARGUE{_GAP}(?:for[ \t]++)?+(?P<word>{words})\b|{_CLAIM}", re.IGNORECASE)
+    return Grammar("ARGUE|CLAIM|QUOTE", rf"ARGUE{_GAP}(?:for[ \t]++)?+({words})\b|{_CLAIM}")

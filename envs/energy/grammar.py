@@ -1,19 +1,19 @@
 """Reading a reply of the operator: a power for each device."""
 
 import math
-import re
 from collections.abc import Sequence
 from functools import cache
 
-from tokengym.envs.core.grammar import NUMBER, lines_from_end, number, read_line
+from tokengym.envs.core.grammar import NUMBER, Grammar, number, statements
 from tokengym.envs.energy.outcome import Commands
 
 
 def read_commands(text: str, devices: tuple[str, ...], *, complete: bool) -> Commands | None:
     """Return the power of each device in kW, 0 for one not named.
 
-    The last line that names a device counts for it. `None` if no line names any, if that line gives
-    a device two powers, or if a power is too large for a number.
+    A statement replaces what was said before of every device that it names. `None` if no statement
+    names any, if the last one for a device is unreadable or gives it two powers, or if a power is
+    too large for a number.
 
     Args:
         text: a whole reply, of any content.
@@ -22,14 +22,16 @@ def read_commands(text: str, devices: tuple[str, ...], *, complete: bool) -> Com
     """
     if not complete:
         return None
-    pattern = _pattern(devices)
+    grammar = _grammar(devices)
     powers: dict[str, float] = {}
-    for line in lines_from_end(text):
+    for line, found in statements(grammar, text):
         on_line: dict[str, float] = {}
-        for match in read_line(pattern, line):
+        for match in found:
             device, power = match[1].upper(), number(match[2])
             if device not in powers and on_line.setdefault(device, power) != power:
                 return None
+        if not found and not powers.keys() >= set(grammar.words.findall(line.upper())):
+            return None
         powers = on_line | powers
         if len(powers) == len(devices):
             break
@@ -63,8 +65,6 @@ def _number(power: float, decimals: int) -> str:
 
 
 @cache
-def _pattern(devices: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(
-        rf"({'|'.join(devices)})\s*+[:=]?\s*+({NUMBER})(?:[ \t]*+(?:kW|kilowatts?)\b)?",
-        re.IGNORECASE | re.ASCII,
-    )
+def _grammar(devices: tuple[str, ...]) -> Grammar:
+    words = "|".join(devices)
+    return Grammar(words, rf"({words})\s*+[:=]?\s*+({NUMBER})(?:[ \t]*+(?:kW|kilowatts?)\b)?")

@@ -1,21 +1,21 @@
-"""Reading a forecast: the last line that states one counts, whatever precedes it.
+"""Reading a forecast: the last line that begins with `Probability` or `Probabilities` counts.
 
-Accepted numbers are `0.137`, `.5`, `1`, `1e-3` and `13.7%`. A number outside [0, 1] is not passed
-over for an earlier line.
+Accepted numbers are `0.137`, `.5`, `1`, `1e-3` and `13.7%`. A last line without a number, or with
+one outside [0, 1], is not passed over for an earlier one.
 """
 
-import re
 from functools import lru_cache
 
 from tokengym.envs.core.form import nearness
-from tokengym.envs.core.grammar import NUMBER, complaint, last_match, number
+from tokengym.envs.core.grammar import NUMBER, Grammar, complaint, last_match, number
 from tokengym.rewards.scoring import Forecast
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Names of the outcomes of a question with several."""
 
 _VALUE = rf"({NUMBER}|[+-]?(?:nan|inf(?:inity)?))\s*+(%?)"
-_PROBABILITY = re.compile(rf"probability\s*+[:=]\s*+{_VALUE}", re.ASCII | re.IGNORECASE)
+_WORDS = "probability|probabilities"
+_PROBABILITY = Grammar(_WORDS, rf"probability\s*+[:=]\s*+{_VALUE}")
 _SUM_TOLERANCE = 0.02
 """Three decimals of up to 26 outcomes sum to 1 within 26 · 0.0005 = 0.013."""
 
@@ -28,7 +28,7 @@ def read_forecast(text: str, options: int, *, complete: bool = True) -> Forecast
         options: number of outcomes of the question; 0 means yes/no.
         complete: `False` if the reply was cut off; it then states nothing.
     """
-    match = last_match(_pattern(options), text) if complete else None
+    match = last_match(_grammar(options), text) if complete else None
     if match is None:
         return complaint(text, describe_form(options), complete=complete)
     cells = match.groups()
@@ -85,12 +85,12 @@ def write_forecast(forecast: Forecast, options: int, *, decimals: int = 3) -> st
 
 
 @lru_cache
-def _pattern(options: int) -> re.Pattern[str]:
-    """Return the pattern of a bare answer: a number and a percent sign or none, each outcome."""
+def _grammar(options: int) -> Grammar:
+    """Return the grammar of an answer: a number and a percent sign or none, each outcome."""
     if not options:
         return _PROBABILITY
     cells = r"\s*+[,;]?\s*+".join(rf"{name}\s*+[:=]?\s*+{_VALUE}" for name in LETTERS[:options])
-    return re.compile(rf"probabilities\s*+[:=]\s*+{cells}", re.ASCII | re.IGNORECASE)
+    return Grammar(_WORDS, rf"probabilities\s*+[:=]\s*+{cells}")
 
 
 def _value(digits: str, percent: str) -> float:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tokengym.envs.core.form import nearness
-from tokengym.envs.core.grammar import last_match, lines_from_end, read_line
+from tokengym.envs.core.grammar import Grammar, last_match, statements
 from tokengym.envs.warehouse.layout import slot_name
 
 _GAP = r"[ \t]*+"
@@ -15,22 +15,22 @@ _NEXT_ORDER = rf"{_GAP}(?:[,;&+]|and\b)?{_GAP}"
 _SLOT = r"A\d{1,3}+-\d{1,3}+(?!\d)"
 _NEXT_SLOT = rf"{_GAP}(?:[,;]|->|>|\u2192|and\b|then\b)?{_GAP}"
 _UNIT = r"(?:[ \t]++(?:time[ \t]++)?+units?\b)?+"
-_PICK = re.compile(
+_PICK = Grammar(
+    "TRIP|WAIT|DONE",
     rf"TRIP{_GAP}:?{_GAP}({_ORDER}(?:{_NEXT_ORDER}{_ORDER}){{0,63}}+)"
     rf"(?:{_GAP}:{_GAP}({_SLOT}(?:{_NEXT_SLOT}{_SLOT}){{0,63}}+))?+"
     rf"|WAIT{_GAP}:?{_GAP}(?:for[ \t]++)?+([1-9]\d{{0,2}}+)(?!\d){_UNIT}|DONE\b",
-    re.IGNORECASE | re.ASCII,
 )
-_ITEM = rf"[A-Z][A-Z0-9_]{{0,15}}+{_GAP}[:=]?{_GAP}(?<![A-Z0-9_])\d{{1,4}}+(?!\d){_UNIT}"
+_NO_ITEM = r"(?!(?:about|around|roughly|approximately|maybe|perhaps|only|another)\b)"
+_ITEM = rf"{_NO_ITEM}[A-Z][A-Z0-9_]{{0,15}}+{_GAP}[:=]?{_GAP}(?<![A-Z0-9_])\d{{1,4}}+(?!\d){_UNIT}"
 _NEXT_ITEM = rf"{_GAP}(?:[,;&]|and\b){_GAP}"
-_REORDER = re.compile(
-    rf"REORDER{_GAP}:?{_GAP}(?:(NONE)\b|({_ITEM}(?:{_NEXT_ITEM}{_ITEM}){{0,63}}+))",
-    re.IGNORECASE | re.ASCII,
+_REORDER = Grammar(
+    "REORDER", rf"REORDER{_GAP}:?{_GAP}(?:(NONE)\b|({_ITEM}(?:{_NEXT_ITEM}{_ITEM}){{0,63}}+))"
 )
-_QUOTE = re.compile(
+_QUOTE = Grammar(
+    "QUOTE|REFUSE",
     rf"QUOTE{_GAP}:?{_GAP}\$?{_GAP}([1-9]\d{{0,2}}+)(?!\d)"
     r"(?:[ \t]*+\$|[ \t]++(?:USD|dollars?))?+|REFUSE\b",
-    re.IGNORECASE | re.ASCII,
 )
 _ORDER_NAME = re.compile(r"O\d{1,4}", re.ASCII)
 _SLOT_NAME = re.compile(r"A\d{1,3}-\d{1,3}", re.IGNORECASE | re.ASCII)
@@ -64,15 +64,15 @@ class Done(NamedTuple):
 
 
 Command = Trip | Wait | Done
-_Units = tuple[tuple[str, int], ...]
-"""Units by item, as a line orders them; `NONE` is no item."""
 _NONE = "NONE"
+"""Stands for no item."""
 
 
 def read_pick(text: str, *, complete: bool) -> Command | None:
-    """Return the command of the last matching line.
+    """Return the command of the last statement.
 
-    `None` if there is none, if that line holds two that differ, or if the reply was cut off.
+    `None` if there is none, if it is unreadable or holds two commands that differ, or if the reply
+    was cut off.
     """
     if not complete:
         return None
@@ -110,33 +110,36 @@ def write_pick(command: Command) -> str:
 def read_reorder(text: str, *, complete: bool) -> list[tuple[str, int]] | None:
     """Return the units to reorder by item; a later line for an item replaces an earlier one.
 
-    `REORDER NONE` takes back the lines before it. `None` stands for no matching line, a line that
-    contradicts itself, or a reply that was cut off.
+    `REORDER NONE` takes back the lines before it. An unreadable statement, or one that contradicts
+    itself, leaves open which lines it takes back: it is passed over only if readable ones follow
+    and none precede. `None` if it is not passed over, if there is no statement, or if the reply was
+    cut off.
     """
     if not complete:
         return None
-    read = _known_line if len(text) <= _SHORT else _reorder_line
     lines: dict[str, int] | None = None
-    for found in map(read, reversed(list(lines_from_end(text)))):
-        if found is None:
-            continue
-        units = dict(found)
-        if len(units) < len(set(found)) or (_NONE in units and len(units) > 1):
+    passed_over = False
+    for _, found in statements(_REORDER, text):
+        pairs = [pair for match in found for pair in _units_of(match)]
+        units = dict(pairs)
+        if not units or len(units) < len(set(pairs)) or (_NONE in units and len(units) > 1):
+            if lines is None:
+                return None
+            passed_over = True
+        elif passed_over:
             return None
-        lines = {} if _NONE in units else {**(lines or {}), **units}
+        elif _NONE in units:
+            return list((lines or {}).items())
+        else:
+            lines = {**units, **(lines or {})}
     return None if lines is None else list(lines.items())
 
 
-def _reorder_line(line: str) -> _Units | None:
-    """Return the units by item that a line orders; `None` if it does not match."""
-    found: list[tuple[str, int]] = []
-    for match in read_line(_REORDER, line):
-        none, items = match.groups()
-        if none:
-            found.append((_NONE, 0))
-        else:
-            found += [(sku, int(units)) for sku, units in _UNITS_OF_ITEM.findall(items.upper())]
-    return tuple(found) or None
+def _units_of(match: re.Match[str]) -> list[tuple[str, int]]:
+    none, items = match.groups()
+    if none:
+        return [(_NONE, 0)]
+    return [(sku, int(units)) for sku, units in _UNITS_OF_ITEM.findall(items.upper())]
 
 
 def reorder_nearness(text: str, items: int) -> float:
@@ -145,9 +148,9 @@ def reorder_nearness(text: str, items: int) -> float:
 
 
 def read_quote(text: str, *, complete: bool) -> int | None:
-    """Return the price of the last matching line, 0 for `REFUSE`.
+    """Return the price of the last statement, 0 for `REFUSE`.
 
-    `None` if there is none, if that line holds two that differ, or if the reply was cut off.
+    `None` if there is none, if it is unreadable or holds two prices, or if the reply was cut off.
     """
     match = last_match(_QUOTE, text) if complete else None
     if match is None:
@@ -168,7 +171,6 @@ def write_quote(price: int) -> str:
 _SHORT = 256
 """Characters of a reply up to which it is cached: few different ones occur."""
 _known_pick = lru_cache(maxsize=16384)(_last_pick)
-_known_line = lru_cache(maxsize=4096)(_reorder_line)
 
 
 def write_reorder(lines: Sequence[tuple[str, int]]) -> str:

@@ -1,12 +1,11 @@
 """A world of one reply, small enough to break one contract of it at a time."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tokengym.envs.core.grammar import complaint, last_match
+from tokengym.envs.core.grammar import Grammar, complaint, last_match
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.spec import WorldSpec
@@ -25,7 +24,7 @@ SPEC = WorldSpec(
     step_range={"reader": Range(0.0, 1.0)},
     return_range={"reader": Range(0.0, 1.0)},
 )
-_REPLY = re.compile(r"\d{1,6}")
+_REPLY = Grammar(r"\d", r"\d{1,6}")
 
 
 class Digits(World):

@@ -43,8 +43,21 @@ WHOLES = (
     "{} # cheap",
     "{} (as prices are low)",
     "{}\r\n",
+    "<think>\nIs 3 enough?\n</think>\n\n{}",
+    "{}\n<think>\nThe price is 3.",
 )
 """Decorations around a whole reply."""
+WITHDRAWN = (
+    "{reply}\n{word}",
+    "{reply}\nNo, that is too much.\n{word} unclear",
+    "{reply}\n**{word}:** 1\u20142",
+    "{reply}\n- {word} (in 10)",
+    "{reply}\nFinal answer: {word}: about 1",
+    "<think>\n{reply}",
+    "<think>\n{reply}\n</think>",
+    "{reply}\n</think>\n",
+)
+"""Replies whose answer was taken back, or stands in thinking; their first word begins a command."""
 PROSE = (
     "I would say that this depends on a number of things that are hard to know.",
     "Sure! Here is my answer to your question, step by step, as you asked for it.",
@@ -70,6 +83,20 @@ def test_decorated_replies_of_the_oracle_earn_what_bare_ones_do(case: tuple[str,
     for decoration in WHOLES:
         whole = decorated(oracle, decoration.format)
         assert outcome(episode(under_test, whole)) == outcome(bare), decoration
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_withdrawn_replies_of_the_oracle_are_malformed_at_every_turn(case: tuple[str, str]) -> None:
+    under_test = subject(case)
+    role, oracle = under_test.spec.roles[0], under_test.policies["oracle"]
+
+    for form in WITHDRAWN:
+
+        def withdraw(reply: str, form: str = form) -> str:
+            return form.format(reply=reply, word=reply.split()[0].rstrip(":"))
+
+        record = episode(under_test, decorated(oracle, withdraw))
+        assert not any(well_formed(record, role)), form
 
 
 @pytest.mark.parametrize("case", CASES, ids="-".join)

@@ -1,17 +1,22 @@
 """Laws of the grammar that all worlds share: what surrounds a command never changes it."""
 
-import re
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.envs.core.grammar import MOST_LINES, NUMBER, last_commands, last_match, number
-
-COMMAND = re.compile(
-    rf"(BATTERY|EV)\s*+[:=]?\s*+({NUMBER})(?:[ \t]*+kW)?", re.IGNORECASE | re.ASCII
+from tokengym.envs.core.grammar import (
+    MOST_LINES,
+    NUMBER,
+    Grammar,
+    complaint,
+    last_match,
+    number,
+    statements,
 )
+
+COMMAND = Grammar("BATTERY|EV", rf"(BATTERY|EV)\s*+[:=]?\s*+({NUMBER})(?:[ \t]*+kW)?")
 DECORATED = [
     "{}",
     "{}.",
@@ -88,7 +93,7 @@ def test_decoration_changes_nothing(decoration: str, command: str, value: float)
     ],
 )
 def test_what_could_mean_something_else_is_no_command(line: str) -> None:
-    assert last_commands(COMMAND, line) == []
+    assert last_match(COMMAND, line) is None
 
 
 @pytest.mark.parametrize(
@@ -104,7 +109,7 @@ def test_two_answers_that_differ_are_none_and_hide_what_came_before(line: str) -
 
 @pytest.mark.parametrize("separator", [", ", "; ", " ", " | ", " and ", " then ", " & "])
 def test_several_commands_share_a_line(separator: str) -> None:
-    found = last_commands(COMMAND, f"- **BATTERY 1.5{separator}EV 2**.")
+    ((_, found),) = statements(COMMAND, f"- **BATTERY 1.5{separator}EV 2**.")
     assert [(match[1], number(match[2])) for match in found] == [("BATTERY", 1.5), ("EV", 2.0)]
 
 
@@ -113,6 +118,71 @@ def test_thinking_before_a_command_changes_nothing(thinking: str, power: str) ->
     match = last_match(COMMAND, f"{thinking}\nBATTERY {power}")
     assert match is not None
     assert match[2] == power
+
+
+UNREADABLE = [
+    "BATTERY",
+    "BATTERY: none",
+    "battery about 1",
+    "**BATTERY** 1,5",
+    "- BATTERY is full",
+    "Answer: BATTERY 1 or 2",
+    "BATTERY 500 W",
+    "BATTERY 500 (W)",
+    "BATTERY 1 (in 10)",
+    "BATTERY 1 [to 3]",
+    "BATTERY 1 (or 3)",
+    "BATTERY 1 (- 3)",
+    "BATTERY 1 (low) or 3",
+    "BATTERY 2\u20143",
+    "BATTERY 2 \u2014 3",
+    "BATTERY 2 - EV3",
+    "BATTERY 2-EV",
+    "BATTERY 2\u20133",
+    "BATTERY 2//3",
+    "BATTERY 1, EV off",
+    "BATTERY 1 and EV as before",
+    "Battery\uff1a 1",
+]
+
+
+@pytest.mark.parametrize("line", UNREADABLE)
+def test_an_unreadable_statement_withdraws_what_came_before(line: str) -> None:
+    assert last_match(COMMAND, line) is None
+    assert last_match(COMMAND, f"BATTERY 3\n{line}\nThat is all.") is None
+    assert last_match(COMMAND, f"{line}\nBATTERY 3\nThat is all.") is not None
+
+
+@pytest.mark.parametrize("line", ["The battery is full.", "BATTERYS 3", "xEV 3", "No BATTERY."])
+def test_a_line_that_begins_with_another_word_is_no_statement(line: str) -> None:
+    assert list(statements(COMMAND, line)) == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "power"),
+    [
+        ("<think>\nBATTERY 1", None),
+        ("<think>BATTERY 1</think>", None),
+        ("<Thinking>\nBATTERY 1\n", None),
+        ("BATTERY 1\n</think>", None),
+        ("<think>so</think>\n<think>\nBATTERY 1", None),
+        ("<think>\nBATTERY 1\n</think>\n\nBATTERY 2", 2.0),
+        ("BATTERY 1\n</think>\nBATTERY 2", 2.0),
+        ("BATTERY 2\n<think>\nBATTERY 1", 2.0),
+        ("BATTERY 2\n<think>\nBATTERY about 1\n</think>", 2.0),
+        ("<think>a<think>b</think>BATTERY 2", 2.0),
+        ("BATTERY 2 if x < 3\nBATTERY 2", 2.0),
+    ],
+)
+def test_thinking_holds_no_answer(reply: str, power: float | None) -> None:
+    match = last_match(COMMAND, reply)
+    assert (match and number(match[2])) == power
+
+
+def test_a_complaint_quotes_what_stands_outside_the_thinking() -> None:
+    assert "line 4 reads 'so'" in complaint("<think>\na\n</think>\nso\n<think>\nb", "x")
+    assert "thinking holds no answer" in complaint("<think>\nBATTERY 1", "x")
+    assert "empty" in complaint(" \n", "x")
 
 
 PIECES = [" ", "\t", "-", "*", "_", "a", "9", ".", "BATTERY ", "BATTERY 1 ", "BATTERY 1,", "> "]
@@ -127,6 +197,11 @@ PIECES += [
     "}",
     "\\boxed{",
     '"',
+    "(",
+    "(a",
+    "<think>",
+    "</think>",
+    "<think></think>",
     " and",
     "#",
 ]

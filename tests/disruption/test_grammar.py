@@ -82,6 +82,12 @@ def test_arguments_are_read_back(label: str, claims: list[Fact]) -> None:
         "LABEL neutral, LABEL disruptive\nP 0.2 0.3 0.5",
         "I say LABEL neutral\nP 0.2 0.3 0.5",
         "LABEL neutral\nP \u0660.2 0.3 0.5",
+        f"{GOOD}\nLABEL: not sure",
+        f"{GOOD}\nP unclear",
+        f"{GOOD}\nProbabilities as above",
+        f"{GOOD}\nLABEL neutral, P high\nLABEL neutral",
+        "LABEL neutral\nP 0.2\u20140.3 0.3 0.5",
+        f"<think>\n{GOOD}",
     ],
 )
 def test_an_incomplete_or_improper_answer_is_malformed(text: str) -> None:
@@ -127,6 +133,12 @@ def test_of_contradicting_lines_the_last_counts() -> None:
     assert read == read_answer(GOOD, ONE)
     assert read is not None
     assert read.labels == (2,)
+
+
+def test_an_unreadable_claim_withdraws_no_other_and_counts_as_false() -> None:
+    read = read_answer(f"{GOOD}\nCLAIM n_i >= 3\nclaim: n_i about 4, P unknown", ONE)
+    assert read is not None
+    assert [claim.holds(PAPER) for claim in read.claims] == [True, False]
 
 
 def test_of_many_claims_the_last_three_count() -> None:

@@ -59,10 +59,21 @@ def test_the_last_line_that_names_a_device_counts_for_it(
         "BATTERY 3\nBATTERY 1, BATTERY 2",
         "HEAT 1",
         "the BATTERY 1",
+        "BATTERY 2\u20143",
+        "BATTERY 5\nBATTERY -2,5",
+        "BATTERY 5\nbattery: as before",
+        "BATTERY 5\nBATTERY 2 (to 3)",
     ],
 )
 def test_what_names_no_power_or_two_is_refused(reply: str) -> None:
     assert read(reply) is None
+
+
+@pytest.mark.parametrize("line", ["BATTERY 2,5", "BATTERY low, EV off", "BATTERY 1, EV off"])
+def test_an_unreadable_line_withdraws_the_powers_of_all_devices_it_names(line: str) -> None:
+    assert read(f"BATTERY 1\nEV 2\n{line}", ALL) is None
+    assert read(f"EV 2\n{line}\nEV 3\nBATTERY 4", ALL) == (4.0, 0.0, 3.0)
+    assert (read(f"EV 2\n{line}\nBATTERY 4", ALL) is None) == ("EV" in line)
 
 
 def test_two_powers_for_one_device_spoil_the_others() -> None:

@@ -33,7 +33,6 @@ ACCEPTED = {
     "  Probability:0.2  \r\n": 0.2,
     "Probability: 0.9\nno, rather\nProbability: 0.1": 0.1,
     "Probability: 0.1\nthat is my answer": 0.1,
-    "Probability: 0.4\nProbability: high": 0.4,
     "Answer: Probability: 0.4": 0.4,
     r"$\boxed{\text{Probability: 0.4}}$": 0.4,
     "<answer>Probability: 40%</answer>": 0.4,
@@ -55,6 +54,16 @@ REFUSED = [
     "Probability: 1_0",
     "Probability: 0.4 Probability: 0.6",
     "Probability: 0.4, or 0.6",
+    "Probability: 0.3\u20140.9",
+    "Probability: 0.3 (to 0.9)",
+    "Probability: 1 (in 10)",
+    "Probability: 1 (percent)",
+    "Probability: 1 (%)",
+    "Probability: 0.7\nProbability: about 0.1",
+    "Probability: 0.7\nProbability: 20 percent",
+    "Probability: 0.7\nProbability is hard to tell.",
+    "Probability: 0.7\nProbabilities: yes 0.1, no 0.9",
+    "<think>\nProbability: 0.7",
 ]
 OUT_OF_RANGE = ["1.2", "-0.1", "101%", "nan", "inf", "-Infinity", "1e999", "1e3%"]
 

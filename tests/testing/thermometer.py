@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tokengym.envs.core.grammar import complaint, last_match
+from tokengym.envs.core.grammar import Grammar, complaint, last_match
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.spec import WorldSpec
@@ -26,7 +26,7 @@ SPEC = WorldSpec(
     step_range={ROLE: Range(0.0, 0.5)},
     return_range={ROLE: Range(0.0, 1.0)},
 )
-_GUESS = re.compile(r"GUESS (-?\d{1,3})")
+_GUESS = Grammar("GUESS", r"GUESS (-?\d{1,3})")
 
 
 class Days(NamedTuple):

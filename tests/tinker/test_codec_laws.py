@@ -11,6 +11,7 @@ from tinker_cookbook.renderers import get_text_content
 from tokengym.agents.tinker import RendererCodec, codec_named
 from tokengym.agents.tinker.chat_template import ReplyTemplate, rendered, user
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.forecasting.grammar import read_forecast
 from tokengym.envs.tokens.codec import Message
 
 APPENDING = (
@@ -158,9 +159,28 @@ def test_reading_never_raises_and_agrees_with_the_renderers_parser(codec: Render
         except Exception:
             assert not read.complete
             return
-        assert read == parsed
+        assert read in (parsed, (f"<think>{parsed[0]}", parsed[1]))
 
     law()
+
+
+@each(tuple(pair for pair in APPENDING + RENDERING if pair[0] != "tml_v0"))
+def test_thinking_that_never_ends_holds_no_answer(codec: RendererCodec) -> None:
+    prompt = codec.tokenizer.decode(codec.render([Message("How likely?", own=False)]))
+    opened = prompt.rstrip().endswith("<think>")
+
+    stop = codec.stop[0]
+    end = codec.tokenizer.encode(stop) if isinstance(stop, str) else [stop]
+
+    def forecast(text: str) -> object:
+        reply = codec.read([*codec.tokenizer.encode(text), *end], "stop")
+        assert reply.complete
+        return read_forecast(reply.text, 0)
+
+    for opening in ("<think>\n", *(("",) if opened else ())):
+        assert isinstance(forecast(f"{opening}It is likely.\nProbability: 0.9"), str)
+        thinking = f"{opening}It is likely.\nProbability: 0.9\n</think>\n\n"
+        assert forecast(f"{thinking}Probability: 0.25") == (0.75, 0.25)
 
 
 @each((("qwen3_instruct", "bpe"), ("tml_v0", "inkling"), ("role_colon", "Qwen3")))

@@ -11,6 +11,7 @@ from tokengym.envs.warehouse.grammar import (
     Trip,
     Wait,
     read_pick,
+    read_quote,
     read_reorder,
     write_pick,
     write_reorder,
@@ -97,6 +98,23 @@ def test_a_later_line_replaces_an_earlier_one_and_none_takes_all_back() -> None:
     assert read_reorder("REORDER NONE, REORDER S2 5", complete=True) is None
 
 
+@pytest.mark.parametrize("line", ["REORDER S1 lots", "reorder about 4", "REORDER S1 4, S1 5"])
+def test_an_unreadable_reorder_is_passed_over_only_before_all_readable_ones(line: str) -> None:
+    assert read_reorder(f"REORDER S1 3\n{line}", complete=True) is None
+    assert read_reorder(f"REORDER S1 3\n{line}\nREORDER S2 4", complete=True) is None
+    assert read_reorder(f"{line}\nREORDER S2 4\nREORDER S1 1", complete=True) == [
+        ("S2", 4),
+        ("S1", 1),
+    ]
+    assert read_reorder(f"REORDER S1 3\n{line}\nREORDER NONE", complete=True) == []
+
+
+@pytest.mark.parametrize("last", ["QUOTE 12.50", "QUOTE 90\u2014120", "Quote later", "Refused?"])
+def test_a_withdrawn_price_is_not_quoted(last: str) -> None:
+    assert read_quote("QUOTE 90", complete=True) == 90
+    assert read_quote(f"QUOTE 90\n{last}", complete=True) == (90 if last == "Refused?" else None)
+
+
 @pytest.mark.parametrize(
     ("said", "command"),
     [
@@ -108,6 +126,14 @@ def test_a_later_line_replaces_an_earlier_one_and_none_takes_all_back() -> None:
         ("TRIP O1; TRIP O1", Trip(("O1",), ())),
         ("TRIP O1, then WAIT 5", None),
         ("TRIP O1\nTRIP O2 or TRIP O3", None),
+        ("TRIP O1\nTRIP 2,3", None),
+        ("TRIP O1\nWait, that is too early.", None),
+        ("TRIP O1-O3", None),
+        ("TRIP O1 \u2013 O3", None),
+        ("TRIP O1\u2014O3", None),
+        ("WAIT 2\u20143", None),
+        ("TRIP O1\nDone?", None),
+        ("<think>\nTRIP O1", None),
     ],
 )
 def test_what_people_put_around_a_command_is_read(said: str, command: object) -> None:

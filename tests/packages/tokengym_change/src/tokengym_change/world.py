@@ -1,15 +1,14 @@
 """The rules: what is asked, how a reply is read, what it earns."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tokengym.envs import Optimum, StopReason, Task, Turn, World, complaint, last_match
+from tokengym.envs import Grammar, Optimum, StopReason, Task, Turn, World, complaint, last_match
 
 _ROLE = "cashier"
-_PAYMENT = re.compile(r"PAY((?: [0-9]{1,3}){1,400})")
+_PAYMENT = Grammar("PAY", r"PAY((?: [0-9]{1,3}){1,400})")
 
 
 class Till(NamedTuple):
