@@ -1,7 +1,7 @@
 """What `worked` writes follows from what is shown, and is the best of the simple rules."""
 
-import math
 import re
+from decimal import ROUND_DOWN, Decimal
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from tokengym.envs.registry import baselines, make_world
 BASELINES = baselines("energy")
 NUMBER = r"(-?\d+(?:\.\d+)?)"
 UNJOINED = rf"(?<![\d.]){NUMBER}"
+TENTH = Decimal("0.1")
 SHOWN = re.compile(
     rf"energy {NUMBER} load {NUMBER} sun {NUMBER} buy {NUMBER}.* (?:keep {NUMBER}|GRID DOWN)"
 )
@@ -30,36 +31,36 @@ def test_who_reads_the_prompt_finds_every_number_of_the_steps(index: int, level:
     record = played(level, index)
     opening = record.turns[0].text
     table = re.findall(r"^\d+ (.+)$", opening, re.MULTILINE)
-    dearest = max(float(row.split()[2]) for row in table if len(row.split()) == 4)
+    dearest = max(Decimal(row.split()[2]) for row in table if len(row.split()) == 4)
     most = float(re.findall(rf"kWh, {NUMBER} kW,", opening)[0])
-    leak = sum(float(share) for share in re.findall(r"leaks (.+)% a step", opening)) / 100.0
+    leak = sum(map(Decimal, re.findall(r"leaks (.+)% a step", opening)), Decimal(0)) / 100
     for turn, reply in zip(record.turns, record.replies, strict=False):
-        shown = SHOWN.findall(turn.text)[-1]
-        energy, load, sun, price, keep = (float(value or "nan") for value in shown)
+        *shown, kept = SHOWN.findall(turn.text)[-1]
+        energy, load, sun, price = map(Decimal, shown)
         steps, command = reply.split("\nBATTERY ")
-        energy = math.floor(energy * (1.0 - leak) * 100.0 + 1e-6) / 100.0
-        surplus, spare = sun - load, energy - keep
-        written = [float(value) for value in re.findall(UNJOINED, steps)]
-        if spare < 0.0:
-            assert steps == f"{energy:g}<{keep:g}"
+        energy = (energy * (1 - leak)).quantize(Decimal("0.01"), ROUND_DOWN)
+        surplus, keep = sun - load, Decimal(kept or 0)
+        spare, power = energy - keep, Decimal(command)
+        written = list(map(Decimal, re.findall(UNJOINED, steps)))
+        if spare < 0:
+            assert steps == f"{float(energy):g}<{float(keep):g}"
             assert float(command) == pytest.approx(most)
             continue
         assert re.sub(UNJOINED, "0", steps).startswith("0-0=0")
-        assert written[:3] == pytest.approx([sun, load, surplus])
-        if math.isnan(keep):
+        assert written[:3] == [sun, load, surplus]
+        if not kept:
             # In an outage nothing is kept, and the load comes first.
             assert len(written) == 3
-            assert float(command) == pytest.approx(surplus, abs=0.1)
-        elif surplus >= 0.0:
+            assert abs(power - surplus) <= TENTH
+        elif surplus >= 0:
             assert len(written) == 3
-            assert float(command) == pytest.approx(surplus)
+            assert power == surplus
         elif price < dearest:
             assert steps.endswith(f", {price:g} of {dearest:g}")
             assert command == "0"
         else:
-            assert written[3:] == pytest.approx([energy, keep, spare])
-            given = -float(command)
-            assert given == pytest.approx(-surplus) or 0.8 * spare - 0.1 < given <= spare
+            assert written[3:] == [energy, keep, spare]
+            assert -power == -surplus or Decimal("0.8") * spare - TENTH < -power <= spare
 
 
 @pytest.mark.parametrize("level", LEVELS)
