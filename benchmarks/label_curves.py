@@ -60,7 +60,7 @@ def train(folder: Path, world: str, label: str, seed: int) -> Run:
             *(world, "--run", run.folder, "--seed", seed, "--option", f"label={label}"),
             *("--steps", budget.steps, "--evaluation-tasks", budget.evaluation_tasks),
         )
-        words = ("train", *(("--resume", run.folder) if run.exists else new))
+        words = ("resume", run.folder) if run.exists else ("train", *new)
         # A run that collapses ends with an error and still counts.
         subprocess.run([sys.executable, "-m", "tokengym.agents", *map(str, words)], check=False)
     if run.outcome is None:

@@ -28,19 +28,19 @@ from tokengym.agents.training.run import Run
 SMALL = ["--steps", "3", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
 SEEDED = ["--seed", "0", "--deterministic"]
 KINDS = {
-    "forecast": ["forecast"],
-    "energy": ["energy"],
-    "warehouse": ["warehouse"],
-    "disruption": ["disruption"],
-    "own loop": ["forecast", "--loop", "own"],
-    "async": ["forecast", "--mode", "async"],
-    "exact credit": ["energy", "--credit", "exact"],
-    "warm start": ["forecast", "--warm-start", "2"],
-    "sft": ["forecast", "--sft"],
-    "dpo": ["forecast", "--dpo", "first"],
-    "distillation": ["forecast", "--teacher", "first"],
-    "self-play": ["disruption", "--self-play", "--max-tokens", "32"],
-    "separate policies": ["disruption", "--self-play", "--separate", "--max-tokens", "32"],
+    "forecast": ["train", "forecast"],
+    "energy": ["train", "energy"],
+    "warehouse": ["train", "warehouse"],
+    "disruption": ["train", "disruption"],
+    "own loop": ["train", "forecast", "--loop", "own"],
+    "async": ["train", "forecast", "--mode", "async"],
+    "exact credit": ["train", "energy", "--credit", "exact"],
+    "warm start": ["train", "forecast", "--warm-start", "2"],
+    "sft": ["sft", "forecast"],
+    "dpo": ["dpo", "forecast", "--preferences", "first"],
+    "distillation": ["distil", "forecast", "--teacher", "first"],
+    "self-play": ["train", "disruption", "--self-play", "--max-tokens", "32"],
+    "separate policies": ["train", "disruption", "--self-play", "--separate", "--max-tokens", "32"],
 }
 NOT_PROMISED = {"async"}
 """What trains on samples of earlier weights, which no state holds: not repeated after a kill."""
@@ -49,8 +49,8 @@ HEADER = ["job", "run again", "killed and resumed"]
 
 
 def train(home: Path, arguments: Sequence[str]) -> None:
-    """Run `tokengym train` in a folder to its end."""
-    status = run_tokengym(["train", *arguments], home, os.environ, home / "printed.txt")
+    """Run a training command in a folder to its end."""
+    status = run_tokengym(arguments, home, os.environ, home / "printed.txt")
     if status:
         sys.exit(
             f"{' '.join(arguments)} ended with {status}:\n{(home / 'printed.txt').read_text()}"
@@ -58,8 +58,8 @@ def train(home: Path, arguments: Sequence[str]) -> None:
 
 
 def kill_after_a_step(home: Path, arguments: Sequence[str]) -> None:
-    """Run `tokengym train` and kill it once a state is saved; its service dies with it."""
-    process = start_tokengym(["train", *arguments], home, os.environ, home / "printed.txt")
+    """Run a training command and kill it once a state is saved; its service dies with it."""
+    process = start_tokengym(arguments, home, os.environ, home / "printed.txt")
     run = Run(home / "run")
     policies = (run, *map(Run, home.glob("run/*/")))
     while process.is_alive() and not any(one.states() for one in policies):
@@ -80,14 +80,14 @@ def measure(kind: str, home: Path) -> list[list[str]]:
     for folder in folders:
         folder.mkdir(parents=True)
     if str(first) in words:
-        train(home, ["forecast", *SMALL, *SEEDED, "--run", first.name])
+        train(home, ["train", "forecast", *SMALL, *SEEDED, "--run", first.name])
     for folder in folders[:2]:
         train(folder, words)
     one, two, killed = (folder / "run" for folder in folders)
     if kind in NOT_PROMISED:
         return [differences(one, two)]
     kill_after_a_step(folders[2], words)
-    train(folders[2], ["--resume", "run"])
+    train(folders[2], ["resume", "run"])
     drop_unfinished(killed)
     return [differences(one, two), differences(one, killed)]
 

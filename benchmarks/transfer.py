@@ -19,8 +19,8 @@ from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import run_evaluation
-from tokengym.agents.training.config import TOY_MODEL
 from tokengym.agents.training.run import Run
+from tokengym.agents.training.setting_groups import TOY_MODEL
 
 HELD_OUT = {"forecast": 256, "energy": 48}
 """By world the number of held-out Tasks."""
@@ -52,7 +52,7 @@ def train(folder: Path, worlds: str, seed: int) -> Path:
             *(*SETTINGS, "--max-tokens", MAX_TOKENS, "--evaluation-tasks", 2, "--low-tasks", 0),
             *(("--mix", ",".join(map(str, groups))) if len(groups) > 1 else ()),
         )
-        words = ("train", *(("--resume", run.folder) if run.exists else new))
+        words = ("resume", run.folder) if run.exists else ("train", *new)
         # A run that collapses ends with an error and still counts.
         subprocess.run([sys.executable, "-m", "tokengym.agents", *map(str, words)], check=False)
     if run.outcome is None:

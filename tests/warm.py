@@ -228,7 +228,7 @@ def _tokengym(
 
 
 def _serve(arguments: list[str], environment: dict[str, str], log: Path, ready: Connection) -> None:
-    from tokengym.agents.service.__main__ import main
+    from tokengym.agents.service.__main__ import app
 
     os.setsid()
     os.dup2(ready.fileno(), 1)
@@ -239,7 +239,7 @@ def _serve(arguments: list[str], environment: dict[str, str], log: Path, ready: 
         _limit_memory(int(environment["SERVICE_ROOM"]))
     # Its parent is the process that forks.
     arguments[arguments.index("--parent") + 1] = str(os.getppid())
-    sys.exit(main(arguments))
+    app(arguments)
 
 
 def _python(

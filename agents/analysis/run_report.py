@@ -181,7 +181,11 @@ def _summary(job: Job, steps: Sequence[StepRow]) -> str:
     tokens = sum(row.tokens for row in steps)
     rollouts = config.groups_per_batch * config.group_size
     if not config.rolls_out:
-        data = f"{rollouts} demonstrations" if config.sft else f"{rollouts // 2} preference pairs"
+        data = (
+            f"{rollouts} demonstrations"
+            if config.command == "sft"
+            else f"{rollouts // 2} preference pairs"
+        )
         return (
             f"Supervised: {len(steps)} steps of {data} in {seconds:.0f} s; "
             f"{tokens:,.0f} tokens trained on."

@@ -16,13 +16,15 @@ from tokengym.agents.cli.models import models
 from tokengym.agents.cli.play import play
 from tokengym.agents.cli.report import report
 from tokengym.agents.cli.rollouts import rollouts
-from tokengym.agents.cli.serve import PASS_THROUGH, serve
+from tokengym.agents.cli.serve import serve
 from tokengym.agents.cli.serve_env import serve_env
+from tokengym.agents.cli.settings import settings
 from tokengym.agents.cli.ties import ties
-from tokengym.agents.cli.train import train
+from tokengym.agents.cli.train import resume, training_command
 from tokengym.agents.cli.verify import verify
 from tokengym.agents.cli.view import view
 from tokengym.agents.cli.worlds import worlds
+from tokengym.agents.training.config import COMMANDS
 from tokengym.envs.core.errors import TokengymError
 
 
@@ -58,13 +60,16 @@ app.command()(verify)
 app.command()(rollouts)
 app.command()(export)
 app.command()(ties)
-app.command()(train)
+for _name in COMMANDS:
+    app.command()(training_command(_name))
+app.command()(resume)
+app.command()(settings)
 app.command()(compare)
 app.command()(view)
 app.command()(report)
 app.add_typer(data, name="data")
 app.add_typer(models, name="models")
-app.command(context_settings=PASS_THROUGH)(serve)
+app.command()(serve)
 app.command()(serve_env)
 
 

@@ -11,8 +11,8 @@ import typer
 
 from tokengym.agents.analysis.check_tables import BLOCKS
 from tokengym.agents.analysis.markdown import block_names, write_block
-from tokengym.agents.cli.options import name_values
 from tokengym.agents.rollouts import Origin, RolloutLog, record_play
+from tokengym.agents.settings import name_values
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import Policy, Record
 from tokengym.envs.core.spec import WorldSpec

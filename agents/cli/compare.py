@@ -78,10 +78,10 @@ def _pairs(read: Sequence[tuple[Run, TrainConfig, Outcome]]) -> list[tuple[str, 
 
 def method(config: TrainConfig) -> str:
     """Return in a few words how a run was trained."""
-    if config.sft:
+    if config.command == "sft":
         how = "demonstrations"
-    elif config.dpo is not None:
-        how = f"preferences of {Path(config.dpo).name}"
+    elif config.preferences is not None:
+        how = f"preferences of {Path(config.preferences).name}"
     elif config.teacher is not None:
         how = f"teacher {Path(config.teacher).name}"
     elif config.self_play:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.cli.options import name_texts, name_values
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
+from tokengym.agents.settings import name_texts, name_values
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world, spec
 

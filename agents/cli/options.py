@@ -1,37 +1,72 @@
-"""Reading `name=value` from the command line."""
+"""Settings as options of commands, and the options that several commands share."""
 
-import json
-from collections.abc import Sequence
-from typing import Any
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, get_origin
 
-from tokengym.envs.core.errors import OptionError
+import typer
+
+from tokengym.agents.settings import Setting, Settings, settings_of
+
+World = Annotated[str, typer.Argument(help="id or short name, such as forecast")]
+Level = Annotated[str | None, typer.Option(help="level of the world")]
+WorldOptions = Annotated[
+    list[str] | None, typer.Option("--option", help="name=value, an option of the world")
+]
+Data = Annotated[Path | None, typer.Option(help="a file or folder of your own data")]
+Yes = Annotated[bool, typer.Option("--yes", help="do not ask before using a key")]
 
 
-def name_values(pairs: Sequence[str], flag: str) -> dict[str, Any]:
-    """Read pairs such as `label=expected` or `flat_floor=true`; values that parse as JSON are JSON.
+def takes(
+    *groups: type[Settings],
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of settings groups.
 
-    Raises:
-        OptionError: if a pair has no name or no `=`.
+    The command's parameter `said` receives, by name, the values of those that were typed: presets
+    may then have other defaults than the classes.
     """
-    read: dict[str, Any] = {}
-    for name, value in name_texts(pairs, flag).items():
-        try:
-            read[name] = json.loads(value)
-        except ValueError:
-            read[name] = value
-    return read
+    settings = {
+        setting.name: (setting, inspect.getdoc(group))
+        for group in groups
+        for setting in settings_of(group).values()
+    }
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        own = [
+            parameter
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.name != "said"
+        ]
+        made = [_parameter(setting, doc or "") for setting, doc in settings.values()]
+
+        @wraps(function)
+        def command(**typed: Any) -> None:
+            said = {
+                name: setting.read(value)
+                for name, (setting, _) in settings.items()
+                if (value := typed.pop(name)) is not None
+            }
+            function(said=said, **typed)
+
+        parameters = [*own, *made]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        return command
+
+    return decorate
 
 
-def name_texts(pairs: Sequence[str], flag: str) -> dict[str, str]:
-    """Read pairs such as `challenger=null` whose values are text.
-
-    Raises:
-        OptionError: if a pair has no name or no `=`.
-    """
-    read: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise OptionError(f"{flag} takes name=value, got {pair!r}")
-        read[name] = value
-    return read
+def _parameter(setting: Setting, group: str) -> inspect.Parameter:
+    """Return the parameter that typer makes an option of, in the panel of its group."""
+    several = get_origin(setting.kind) in (Mapping, tuple)
+    kind = list[str] if several else setting.kind
+    panel = group.partition(".")[0]
+    option = typer.Option(setting.flag, help=setting.help, rich_help_panel=panel)
+    return inspect.Parameter(
+        setting.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[kind | None, option],
+    )

@@ -7,8 +7,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from tokengym.agents.cli.options import name_texts, name_values
 from tokengym.agents.rollouts import Origin, RolloutLog, record_play
+from tokengym.agents.settings import name_texts, name_values
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import Policy, Record
 from tokengym.envs.core.rollout import play as play_episode

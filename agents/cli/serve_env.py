@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tokengym.agents.cli.extras import require_extra
-from tokengym.agents.cli.options import name_texts, name_values
+from tokengym.agents.settings import name_texts, name_values
 from tokengym.envs.adapters.rollouts import Rollouts
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.cli.extras import require_extra
-from tokengym.agents.cli.options import name_values
+from tokengym.agents.settings import name_values
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.run import Run, is_run
 from tokengym.envs.core.errors import OptionError

@@ -28,7 +28,7 @@ def resume_advice(job: "Job", run: Run) -> str:
 
 def resume_command(run: Run) -> str:
     """State the command that resumes a run."""
-    return f"resume with: tokengym train --resume {shlex.quote(str(run.folder))}"
+    return f"resume with: tokengym resume {shlex.quote(str(run.folder))}"
 
 
 def summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -> None:

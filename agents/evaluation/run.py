@@ -26,7 +26,7 @@ from tokengym.agents.evaluation.rollouts import play_all_of
 from tokengym.agents.evaluation.yardstick import yardstick_on
 from tokengym.agents.event_loop import run_async
 from tokengym.agents.rollouts import Origin
-from tokengym.agents.training.config import TOY_MODEL
+from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.task import Task

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from tokengym.agents.remote_code import REFUSAL, find_remote_code
 from tokengym.agents.service.errors import BadRequestError, ModelDirectoryError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CHECKPOINT_SCHEME = "tinker://"
 KEY_PREFIX = "tml-"
 KEY_VARIABLE = "TOKENGYM_SERVICE_KEY"
-PRECISIONS = ("auto", "float32", "bfloat16")
+Precision = Literal["auto", "float32", "bfloat16"]
 MEBIBYTE, GIBIBYTE = 1 << 20, 1 << 30
 
 
@@ -62,7 +62,7 @@ class ServiceConfig:
     host: str = "127.0.0.1"
     port: int = 0
     device: str = "auto"
-    precision: str = "auto"
+    precision: Precision = "auto"
     memory_bytes: int | None = None
     threads: int = 0
     deterministic: bool = False
@@ -80,9 +80,9 @@ class ServiceConfig:
         check_api_key(self.api_key)
         if not 0 <= self.port <= 65535:
             raise BadRequestError(f"port must be between 0 and 65535, got {self.port}")
-        if self.precision not in PRECISIONS:
+        if self.precision not in get_args(Precision):
             raise BadRequestError(
-                f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r}"
+                f"precision must be one of {', '.join(get_args(Precision))}, got {self.precision!r}"
             )
         for name in ("memory_bytes", "resident_adapters", "spilled_adapters", "max_body_bytes"):
             value = getattr(self, name)

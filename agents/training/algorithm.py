@@ -1,23 +1,16 @@
 """What a step learns from: estimator, credit, filter and denominator; which loop supports it."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
+from tokengym.agents.settings import Opt, Settings
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.advantages import MINIMUM_SPREAD
 
-Estimator = Literal[
-    "group_centred", "group_standardised", "leave_one_out", "reinforce_plus_plus", "remax"
-]
-"""Functions of `tokengym.rewards.advantages`, by name."""
-Credit = Literal["episode", "turn", "exact"]
-Filter = Literal["keep", "drop", "resample"]
-Denominator = Literal["all", "live"]
-
 
 @dataclass(frozen=True)
-class Algorithm:
-    """How a step learns from its groups.
+class Algorithm(Settings):
+    """From rewards to advantages.
 
     A group is *dead* if what its rollouts are compared by spreads no more than `min_spread`: the
     returns (with `remax`, the greedy rollout's among them), or with credit by turn what is compared
@@ -25,7 +18,7 @@ class Algorithm:
     estimator, a dead group's advantages are exactly 0.
 
     Attributes:
-        estimator: from rewards to advantages.
+        estimator: from rewards to advantages; functions of `tokengym.rewards.advantages`, by name.
         credit: `episode`, one advantage for all tokens of a rollout, from its return; `turn`, one
             for each turn, from the returns to go; `exact`, one for each turn, from the credit that
             the world knows exactly and reports as the metric `credit`.
@@ -43,37 +36,43 @@ class Algorithm:
         OptionError: if a value is not one of these, or two do not go together.
     """
 
-    estimator: Estimator = "group_centred"
-    credit: Credit = "episode"
-    filter: Filter = "keep"
-    min_spread: float = MINIMUM_SPREAD
-    resample_tokens: int | None = None
-    denominator: Denominator = "all"
+    estimator: Annotated[
+        Literal[
+            "group_centred", "group_standardised", "leave_one_out", "reinforce_plus_plus", "remax"
+        ],
+        Opt("from rewards to advantages"),
+    ] = "group_centred"
+    credit: Annotated[
+        Literal["episode", "turn", "exact"],
+        Opt("one advantage for a rollout, or one for each turn; exact where the world knows it"),
+    ] = "episode"
+    filter: Annotated[
+        Literal["keep", "drop", "resample"],
+        Opt("what becomes of groups without a spread; resample draws others in their place"),
+    ] = "keep"
+    min_spread: Annotated[float, Opt("largest spread of a group that counts as none", least=0)] = (
+        MINIMUM_SPREAD
+    )
+    resample_tokens: Annotated[
+        int | None,
+        Opt("token budget of a step for other groups; what its own cost if not given", least=0),
+    ] = None
+    denominator: Annotated[Literal["all", "live"], Opt("the groups that normalise the loss")] = (
+        "all"
+    )
 
     def __post_init__(self) -> None:
         """Refuse unsupported settings, naming them."""
-        for name, allowed in (
-            ("estimator", Estimator),
-            ("credit", Credit),
-            ("filter", Filter),
-            ("denominator", Denominator),
-        ):
-            value = getattr(self, name)
-            if value not in get_args(allowed):
-                raise OptionError(f"{name} must be one of {list(get_args(allowed))}, got {value!r}")
-        if not self.min_spread >= 0.0:
-            raise OptionError(f"min_spread must be >= 0, got {self.min_spread!r}")
+        super().__post_init__()
         if self.resample_tokens is not None and self.filter != "resample":
             raise OptionError(
-                f"resample_tokens={self.resample_tokens} needs filter='resample', "
-                f"got filter={self.filter!r}"
+                f"--resample-tokens {self.resample_tokens} needs --filter resample, "
+                f"got --filter {self.filter}"
             )
-        if self.resample_tokens is not None and self.resample_tokens < 0:
-            raise OptionError(f"resample_tokens must be >= 0, got {self.resample_tokens}")
         if self.estimator == "remax" and self.credit != "episode":
             raise OptionError(
-                "estimator='remax' compares whole returns with the greedy rollout's and needs "
-                f"credit='episode', got credit={self.credit!r}"
+                "--estimator remax compares whole returns with the greedy rollout's and needs "
+                f"--credit episode, got --credit {self.credit}"
             )
 
     def beyond_cookbook(self) -> list[str]:

@@ -12,7 +12,8 @@ from typing import Any, Self, TypeVar
 from tokengym.agents.models import resolve_model
 from tokengym.agents.service import LocalService, StartupError, guard
 from tokengym.agents.toy_model import MODEL_DIR
-from tokengym.agents.training.config import TOY_MODEL, TrainConfig
+from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError, TokengymError
 
 T = TypeVar("T")
@@ -78,7 +79,7 @@ class ServiceTarget:
         for name, usual in (("precision", "auto"), ("memory", None)):
             if not local and (value := getattr(config, name)) != usual:
                 raise OptionError(
-                    f"{name}={value!r} is for a local service; this one is at "
+                    f"--{name} {value} is for a local service; this one is at "
                     f"{address or 'its own address'}"
                 )
         return cls(

@@ -68,7 +68,7 @@ def _world_cost(job: Job, worlds: int) -> Cost:
     trained = rollouts * length // len(tasks) * roles
     return Cost(
         # A teacher reads what is trained on.
-        prefill=played * read // len(tasks) + (trained if config.teacher else 0),
+        prefill=played * read // len(tasks) + (trained if job.teacher else 0),
         sampled=played * replies // len(tasks),
         trained=trained,
     )

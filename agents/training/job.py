@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -54,9 +54,9 @@ class Job:
         opponents: by trained role, who plays each other role where that role alone is played: a
             scripted policy's name, or the weights that speak.
         start: weights to begin with, or `None`.
-        preferences: pairs of replies that a job with `dpo` fits.
+        preferences: pairs of replies that `tokengym dpo` fits.
         others: where several worlds are trained on, the jobs of all but this one's.
-        teacher: the weights that a job with `teacher` distils, or `None`.
+        teacher: the weights that `tokengym distil` learns from, or `None`.
     """
 
     config: TrainConfig
@@ -95,7 +95,7 @@ class Job:
         except OptionError as error:
             if config.credit != "exact":
                 raise
-            raise OptionError(f"credit='exact' is not known here: {error}") from error
+            raise OptionError(f"--credit exact is not known here: {error}") from error
         row = world.spec
         roles = row.roles if config.self_play else (config.role or row.roles[0],)
         target = target or ServiceTarget.resolve(config)
@@ -117,17 +117,17 @@ class Job:
         if imitated is not None and imitated not in known:
             if not is_run(imitated):
                 raise OptionError(
-                    f"demonstrations must be one of the baselines {sorted(known)} or a run folder, "
+                    f"--demonstrations must be a run folder or one of {sorted(known)}, "
                     f"got {imitated!r}"
                 )
             if config.self_play:
                 raise OptionError(
-                    f"demonstrations={imitated!r} are of one role, and self_play trains all of them"
+                    f"--demonstrations {imitated} are of one role, and --self-play trains all"
                 )
             least = config.demonstration_return
             place = (row.id, world.level, roles[0])
             recorded = best_rollouts_of(Path(imitated), *place, codec, least)
-        supervised = config.sft or config.warm_start
+        supervised = config.command == "sft" or config.warm_start
         if imitated is not None and imitated in known and config.max_tokens and supervised:
             check_fits(world, known, codec, imitated, config.max_tokens)
         if imitated is None or recorded:
@@ -158,11 +158,11 @@ class Job:
                 }
                 for role in roles
             },
-            start=saved_model(config.start, own, "start must be") if config.start else None,
+            start=saved_model(config.start, own, "--start must be") if config.start else None,
             preferences=()
-            if config.dpo is None
+            if config.preferences is None
             else preferences_of(
-                Path(config.dpo), row.id, world.level, roles[0], codec, config.dpo_margin
+                Path(config.preferences), row.id, world.level, roles[0], codec, config.margin
             ),
             others=tuple(cls.resolve(config.for_world(one), target) for one in config.others),
             teacher=None if config.teacher is None else _teacher(config.teacher, own),
@@ -193,24 +193,12 @@ class Job:
         """Return the supervised job that comes before this one's reinforcement learning."""
         updates = self.config.warm_start_updates
         divided = [f"num_substeps={updates}"] if updates > 1 else []
-        supervised = replace(
-            self.config,
-            sft=True,
-            dpo=None,
-            teacher=None,
+        supervised = self.config.without_rewards(
             steps=self.config.warm_start,
             learning_rate=self.config.warm_start_rate,
             lr_schedule=None,
             lr_warmup=0,
-            warm_start=0,
-            warm_start_rate=None,
-            warm_start_updates=1,
             overrides=(*self.config.overrides, *divided),
-            curriculum=(),
-            kl=0.0,
-            mode="sync",
-            loop="auto",
-            **asdict(Algorithm()),
         )
         return replace(self, config=supervised, algorithm=supervised.algorithm)
 
@@ -299,7 +287,7 @@ def _teacher(who: str, student: SavedModel) -> SavedModel:
     Raises:
         OptionError: if it is unknown, or reads and writes other tokens than the student.
     """
-    found = saved_model(who, student, "teacher must be")
+    found = saved_model(who, student, "--teacher must be")
     if found.codec != student.codec:
         raise OptionError(
             f"a teacher needs the student's tokens: {who} reads and writes by {found.codec}, the "
@@ -312,8 +300,12 @@ def _rates(config: TrainConfig, model: str) -> tuple[float, float | None]:
     """Return the learning rate, and that of the warm start if there is one."""
     rate = config.learning_rate
     if rate is None:
-        rewards = not config.sft
-        rate = PREFERENCE_RATE if config.dpo else scaled_learning_rate(model, rewards=rewards)
+        preferences = config.command == "dpo"
+        rate = (
+            PREFERENCE_RATE
+            if preferences
+            else scaled_learning_rate(model, rewards=config.rolls_out)
+        )
     if not config.warm_start:
         return rate, None
     given = config.warm_start_rate or config.learning_rate
@@ -330,5 +322,5 @@ def _check_context(model: str, max_tokens: int) -> None:
     context = config.get("max_position_embeddings")
     if isinstance(context, int) and max_tokens >= context:
         raise OptionError(
-            f"max_tokens must be below the model's context of {context} tokens, got {max_tokens}"
+            f"--max-tokens must be below the model's context of {context} tokens, got {max_tokens}"
         )

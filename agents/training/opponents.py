@@ -15,9 +15,10 @@ from tokengym.agents.tinker.codec import codec_name
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.agents.toy_model import MODEL_DIR
-from tokengym.agents.training.config import TOY_MODEL, TrainConfig
+from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.run import Run, is_run
+from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import baselines, scripted_opponent

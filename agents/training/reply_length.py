@@ -48,7 +48,7 @@ def check_fits(
     longest = _longest(world, policies, codec, name)
     if longest > limit:
         raise OptionError(
-            f"max_tokens={limit} cuts off replies like those of {name!r}, which take up to "
+            f"--max-tokens {limit} cuts off replies like those of {name!r}, which take up to "
             f"{longest} tokens; name a larger limit"
         )
 

@@ -36,12 +36,12 @@ from tokengym.agents.training.files import (
 )
 from tokengym.agents.training.monitor import StepLog, StepRow
 from tokengym.agents.training.outcome import Evaluation, Outcome, References
+from tokengym.agents.training.setting_groups import SETTINGS_FILE
 from tokengym.envs.core.errors import OptionError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Version of a run folder's layout; it goes up whenever an older folder can no longer be read."""
 
-_CONFIG = "settings.json"
 _METRICS = "metrics.jsonl"
 _ROLLOUTS = "rollouts"
 _CHECKPOINTS = "checkpoints.jsonl"
@@ -85,13 +85,13 @@ class Run:
         """
         run = cls(folder)
         if not run.exists:
-            raise OptionError(f"{folder} holds no run: it has no {_CONFIG}")
+            raise OptionError(f"{folder} holds no run: it has no {SETTINGS_FILE}")
         return run
 
     @property
     def exists(self) -> bool:
         """Whether the folder holds a run."""
-        return (self.folder / _CONFIG).is_file()
+        return (self.folder / SETTINGS_FILE).is_file()
 
     @property
     def name(self) -> str:
@@ -123,7 +123,7 @@ class Run:
         Raises:
             OptionError: if there is none, it is damaged, or of another version of the layout.
         """
-        path = self.folder / _CONFIG
+        path = self.folder / SETTINGS_FILE
         data = read_json(path)
         version = data.pop("schema_version", None)
         if version != SCHEMA_VERSION:
@@ -139,7 +139,9 @@ class Run:
     def write_config(self, config: TrainConfig) -> None:
         """Create the folder if necessary, and record the configuration."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_json(self.folder / _CONFIG, {"schema_version": SCHEMA_VERSION, **asdict(config)})
+        write_json(
+            self.folder / SETTINGS_FILE, {"schema_version": SCHEMA_VERSION, **asdict(config)}
+        )
 
     def write_environment(self, described: Mapping[str, Any]) -> bool:
         """Record the environment of the run; returns whether it was another one before."""

@@ -149,7 +149,7 @@ async def _source(
     rollouts: TrainRollouts,
 ) -> BatchSource:
     job = session.job
-    if job.config.sft and job.recorded:
+    if job.config.command == "sft" and job.recorded:
         append_only = job.codec.append_only
         return RecordedDemonstrations(
             [datums(turns, append_only=append_only) for turns in job.recorded],
@@ -157,15 +157,15 @@ async def _source(
             job.config.steps,
             job.config.seed,
         )
-    if job.config.sft:
+    if job.config.command == "sft":
         return demonstrations_of(job, session.opponents)
-    if job.config.dpo:
+    if job.config.command == "dpo":
         return Preferences(
             job.preferences,
             max(1, job.config.groups_per_batch * job.config.group_size // 2),
             job.config.steps,
             await session.sampler(session.start(state=False)),
-            job.config.dpo_beta,
+            job.config.beta,
             job.config.seed,
         )
     spare = None
@@ -183,7 +183,7 @@ async def _source(
             for one, role in map(session.of, job.trained)
         ]
         sizes = job.config.groups_per_batch, job.config.steps
-        groups = Mixture(sources, rows, *sizes, job.config.shares, job.config.seed)
+        groups = Mixture(sources, rows, *sizes, job.config.shares(), job.config.seed)
     elif job.curriculum:
         stages = [
             Stage(

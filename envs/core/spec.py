@@ -38,11 +38,7 @@ class WorldSpec:
             them on given Tasks is what a learner reaches without reading; empty if there are none.
         blind_name: what reports call the best of them.
         planners: baselines that plan or were fitted: no simple rules, but honest ones.
-        training: fields of a training configuration, such as `max_tokens`, where this world starts
-            from other values than the trainer's defaults. `max_tokens` and the option `prompt` are
-            those of the toy model.
-        level_training: by level, such fields where a level needs others than the world's, such as
-            a group size; for any model.
+        training: options of the world in training, such as exact probabilities for labels.
         opponents: by role, who plays it when nobody was named for it: a baseline's name, or `model`
             for the trainer's untrained model. Else the first of `scripted`, `random`, `null` that
             is a baseline.
@@ -81,7 +77,6 @@ class WorldSpec:
     blind_name: str = "best blind"
     planners: tuple[str, ...] = ()
     training: Mapping[str, Any] = field(default_factory=dict)
-    level_training: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     opponents: Mapping[str, str] = field(default_factory=dict)
     evaluation: Mapping[str, Any] = field(default_factory=dict)
     check_options: Mapping[str, Any] = field(default_factory=dict)
@@ -100,11 +95,6 @@ class WorldSpec:
         limits = dict(self.turn_limits)
         if not limits or min(limits.values()) < 1:
             raise OptionError(f"{self.id}: turn_limits must be at least 1 by level, got {limits}")
-        if not set(self.level_training) <= set(limits):
-            given = sorted(self.level_training)
-            raise OptionError(
-                f"{self.id}: level_training must be of the levels {list(limits)}, got {given}"
-            )
         for name in ("step_range", "return_range"):
             if set(getattr(self, name)) != set(roles):
                 given = sorted(getattr(self, name))

@@ -19,14 +19,7 @@ SPEC = WorldSpec(
     calibration=("right_final", "confidence"),
     blind="tokengym.envs.disruption.blind:blind",
     planners=("logistic",),
-    training={
-        "options": {"prompt": "terse", "label": "expected"},
-        "max_tokens": 96,
-        "groups_per_batch": 8,
-        "steps": 100,
-        "learning_rate": 2e-3,
-        "evaluation_tasks": 256,
-    },
+    training={"label": "expected"},
     # Scripted predictors do not change their minds: a challenger would have nothing to learn.
     opponents={"challenger": "scripted", "predictor": "model"},
     evaluation={"label": "outcome"},

@@ -31,16 +31,6 @@ SPEC = WorldSpec(
     demonstrations="tokengym.envs.energy.baselines:mpc",
     blind="tokengym.envs.energy.blind:blind",
     planners=("lagrangian", "mpc"),
-    training={
-        "options": {"prompt": "terse"},
-        "max_tokens": 10,
-        "groups_per_batch": 6,
-        "steps": 20,
-        "learning_rate": 2e-3,
-        "evaluation_tasks": 128,
-    },
-    # Four rollouts of a Task never tie here; more would only mean fewer Tasks for the same tokens.
-    level_training={"soma": {"group_size": 4, "groups_per_batch": 6, "evaluation_tasks": 32}},
     flat_floor=FlatFloor(
         SAFE_RETURN, 0.0, "an episode that breaks the reserve earns 0", option=True
     ),

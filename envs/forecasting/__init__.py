@@ -21,11 +21,7 @@ SPEC = WorldSpec(
     scores="tokengym.envs.forecasting.scores:forecast_scores",
     blind="tokengym.envs.forecasting.baselines:constants",
     blind_name="best constant",
-    training={
-        "options": {"label": "expected", "prompt": "terse"},
-        "max_tokens": 12,
-        "learning_rate": 6e-4,
-    },
+    training={"label": "expected"},
     evaluation={"label": "outcome"},
     check_options={"label": "expected"},
     # One half earns 0.05 + 0.95 · 0.75 by the Brier score, whatever the label.

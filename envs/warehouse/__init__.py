@@ -36,14 +36,6 @@ SPEC = WorldSpec(
     metrics="tokengym.envs.warehouse.report:METRICS",
     blind="tokengym.envs.warehouse.blind:blind",
     planners=("replan",),
-    training={
-        "options": {"prompt": "terse"},
-        "max_tokens": 48,
-        "groups_per_batch": 12,
-        "steps": 100,
-        "learning_rate": 2e-3,
-        "evaluation_tasks": 256,
-    },
     flat_floor=FlatFloor(
         FormAccount(1).earned(bounded_score(0.0)) + FORM_SHARE,
         0.0,

@@ -50,7 +50,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_table_shows_what_each_way_added(tmp_path: Path) -> None:
     rewards = finished(tmp_path / "rl", RL, 0.1, 0.61)
-    labels = finished(tmp_path / "labels", replace(RL, sft=True), 0.1, 0.52)
+    labels = finished(tmp_path / "labels", replace(RL, command="sft"), 0.1, 0.52)
     both = finished(tmp_path / "both", replace(RL, start=str(labels)), 0.52, 0.73)
     lines = [line.split("│")[1:-1] for line in table(rewards, labels, both).splitlines()]
     cells = [[cell.strip() for cell in line] for line in lines if len(line) == 7]

@@ -107,7 +107,7 @@ def test_every_trained_role_has_its_own_curve_and_tables(tmp_path: Path) -> None
 def test_a_supervised_run_shows_its_loss_and_no_rewards(tmp_path: Path) -> None:
     rows = [{"train/nll": 2.0 - k, "train/tokens": 9.0, "time/total": 1.0} for k in range(3)]
     outcome = Outcome(BEFORE, AFTER, {"predictor": REFERENCES}, None, {})
-    config = preset("disruption", sft=True)
+    config = preset("disruption", command="sft")
     job, run, page = report(tmp_path, config, rows, outcome)
     (side,) = role_reports(job, run.steps(), outcome)
     assert not side.rewards

@@ -37,7 +37,6 @@ SPEC = tokengym.WorldSpec(
         ({"turn_limits": {"easy": 0}}, "turn_limits"),
         ({"step_range": {}}, "step_range"),
         ({"return_range": {"forecaster": UNIT, "other": UNIT}}, "return_range.*'other'"),
-        ({"level_training": {"hard": {}}}, "level_training.*'hard'"),
         ({"opponents": {"nobody": "null"}}, "opponents.*'nobody'"),
     ],
 )

@@ -27,6 +27,7 @@ from tests.evaluation.endpoint_server import Endpoint, serving
 from tests.warm import Interpreter, run_python, run_tokengym, start_tokengym
 from tokengym.agents.service import LocalService
 from tokengym.agents.toy_model import MODEL_DIR
+from tokengym.agents.training.config import COMMANDS
 
 BIN = Path(sys.executable).parent
 KEYS = ("TINKER_API_KEY", "TINKER_BASE_URL", "TOKENGYM_SERVICE_KEY")
@@ -45,7 +46,7 @@ SHARING = {
 }
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""
 HOSTED = re.compile(r"[A-Z]\w*/[\w.-]+")
-SHOWN_ONLY = {"text", "csv", "json", "jsonl", "toml"}
+SHOWN_ONLY = {"text", "csv", "json", "jsonl", "toml", "diff"}
 
 
 class Reader:
@@ -161,37 +162,44 @@ TRAINED: dict[tuple[str, ...], tuple[Path, str]] = {}
 """Runs on the shared service and what they printed, by command: pages that repeat it get a copy."""
 
 
-def train(reader: Reader, arguments: list[str]) -> str:
-    """One small step; a hosted model gets as far as one gets without a key."""
-    if any(HOSTED.fullmatch(word) for word in arguments):
-        shown = reader.run_tokengym("train", *arguments, status=2)
-        assert "for hosted models set TINKER_API_KEY" in shown
-        return shown
-    if "--resume" in arguments:
-        key = reader.service.api_key if reader.service is not None else ""
-        return reader.run_tokengym("train", *arguments, key=key)
-    reader.jobs += 1
-    run = [] if "--run" in arguments else ["--run", f"runs/job-{reader.jobs}"]
-    cut = WHOLE if {"--role", "--self-play"} & {*arguments} else CUT
-    cut = WORKED if "worked" in arguments else cut
-    warm = ["--warm-start", "1"] if "--warm-start" in arguments else []
-    words = ["train", *arguments, *SMALL, *cut, *warm, *run]
-    # A precision is that of a service of the job's own.
-    service = None if "--precision" in arguments else reader.service
-    if service is not None and ("--model" not in arguments or str(MODEL_DIR) in arguments):
-        words += ["--model", service.model_name, "--base-url", service.base_url]
+def train(command: str) -> Callable[[Reader, list[str]], str]:
+    """Return the rule of a training command."""
+
+    def follow(reader: Reader, arguments: list[str]) -> str:
+        """One small step; a hosted model gets as far as one gets without a key."""
+        if any(HOSTED.fullmatch(word) for word in arguments):
+            shown = reader.run_tokengym(command, *arguments, status=2)
+            assert "for hosted models set TINKER_API_KEY" in shown
+            return shown
+        reader.jobs += 1
+        run = [] if "--run" in arguments else ["--run", f"runs/job-{reader.jobs}"]
+        cut = WHOLE if {"--role", "--self-play"} & {*arguments} else CUT
+        cut = WORKED if "worked" in arguments else cut
+        warm = ["--warm-start", "1"] if "--warm-start" in arguments else []
+        words = [command, *arguments, *SMALL, *cut, *warm, *run]
         folder = reader.folder / words[words.index("--run") + 1]
-        if (same := TRAINED.get(tuple(words))) is not None:
-            shutil.copytree(same[0], folder)
-            return same[1]
-        shown = reader.run_tokengym(*words, key=service.api_key)
-        if "--data" not in words and "--opponent" not in words:
-            TRAINED[tuple(words)] = folder, shown
-    else:
-        shown = reader.run_tokengym(*words)
-    folder = reader.folder / [*arguments, *run][[*arguments, *run].index("--run") + 1]
-    assert (folder / "report.html").is_file()
-    return shown
+        # A precision is that of a service of the job's own.
+        service = None if "--precision" in arguments else reader.service
+        if service is not None and ("--model" not in arguments or str(MODEL_DIR) in arguments):
+            words += ["--model", service.model_name, "--base-url", service.base_url]
+            if (same := TRAINED.get(tuple(words))) is not None:
+                shutil.copytree(same[0], folder)
+                return same[1]
+            shown = reader.run_tokengym(*words, key=service.api_key)
+            if "--data" not in words and "--opponent" not in words:
+                TRAINED[tuple(words)] = folder, shown
+        else:
+            shown = reader.run_tokengym(*words)
+        assert (folder / "report.html").is_file()
+        return shown
+
+    return follow
+
+
+def resume(reader: Reader, arguments: list[str]) -> str:
+    """The command itself; a run on the shared service needs its key."""
+    key = reader.service.api_key if reader.service is not None else ""
+    return reader.run_tokengym("resume", *arguments, key=key)
 
 
 def evaluate(reader: Reader, arguments: list[str]) -> str:
@@ -310,12 +318,14 @@ def serve_env(reader: Reader, arguments: list[str]) -> str:
 
 
 RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
-    ("tokengym", "train"): train,
+    **{("tokengym", command): train(command) for command in COMMANDS},
+    ("tokengym", "resume"): resume,
     ("tokengym", "serve"): serve,
     ("tokengym", "serve-env"): serve_env,
     ("tokengym", "worlds"): lambda reader, rest: reader.run(BIN / "tokengym", "worlds", *rest),
     ("tokengym", "compare"): lambda reader, rest: reader.run_tokengym("compare", *rest),
     ("tokengym", "evaluate"): evaluate,
+    ("tokengym", "settings"): lambda reader, rest: reader.run_tokengym("settings", *rest[:0]),
     ("tokengym", "report"): lambda reader, rest: reader.run_tokengym("report", *rest),
     ("tokengym", "view"): view,
     ("tokengym", "export"): lambda reader, rest: reader.run_tokengym("export", *rest),

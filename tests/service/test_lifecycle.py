@@ -231,7 +231,7 @@ def test_a_start_on_an_address_in_use_touches_nothing(model_dir: Path, tmp_path:
 def test_help_is_quick_and_says_what_the_command_does() -> None:
     done = subprocess.run([*COMMAND, "--help"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
-    for said in ("Tinker wire protocol", "--model DIR", "--state-dir", "TOKENGYM_SERVICE_KEY"):
+    for said in ("Tinker wire protocol", "--model", "--state-dir", "TOKENGYM_SERVICE_KEY"):
         assert said in done.stdout
 
 

@@ -51,7 +51,7 @@ def test_greedy_rollouts_and_groups_in_place_of_others_are_paid_for() -> None:
 def test_demonstrations_are_trained_on_and_not_sampled_and_every_role_is_evaluated() -> None:
     settings = preset("disruption", steps=2, evaluation_tasks=4)
     cost = cost_of(settings)
-    shown = cost_of(replace(settings, sft=True))
+    shown = cost_of(replace(settings, command="sft"))
     assert shown.trained == cost.trained
     assert shown.sampled * (2 * settings.groups_per_batch * settings.group_size + 16) == (
         cost.sampled * 16

@@ -68,16 +68,16 @@ def test_self_play_tells_of_both_roles(
 
 
 def test_supervised_then_reinforced_against_the_supervised(tmp_path: Path) -> None:
-    """One line of runs: --sft, then --start from it against it, in the other role too."""
+    """One line of runs: demonstrations, then --start from it against it, in the other role too."""
     first = tmp_path / "first"
-    outcome, shown = run_job(job(sft=True, steps=3, max_tokens=16), first)
+    outcome, shown = run_job(job(command="sft", steps=3, max_tokens=16), first)
     losses = [row["train/nll"] for row in metrics(first)]
     assert len(losses) == 3
     assert losses[-1] < losses[0]
     assert "loss" in shown
     assert outcome.collapse is None
     assert "demonstrations" in (first / "report.html").read_text()
-    assert Run(first).config.sft
+    assert Run(first).config.command == "sft"
 
     second = tmp_path / "second"
     opponents = {"challenger": str(first)}
@@ -115,8 +115,8 @@ def test_the_challenger_alone_is_trained_against_an_untrained_model(
         ({"opponents": {"judge": "null"}}, "has the roles"),
         ({"self_play": True, "role": "challenger"}, "trains every role"),
         ({"separate": True}, "separate"),
-        ({"sft": True, "mode": "async"}, "mode='sync'"),
-        ({"sft": True, "filter": "drop"}, "sft does not learn from rewards"),
+        ({"command": "sft", "mode": "async"}, "sft has no --mode, got 'async'"),
+        ({"command": "sft", "filter": "drop"}, "sft has no --filter"),
         ({"separate": True, "self_play": True, "loop": "cookbook"}, "separate=True"),
     ],
 )
@@ -144,7 +144,7 @@ def test_a_kill_leaves_all_policies_at_one_step(tmp_path: Path, served: dict[str
     sizes = {"steps": 200, "max_tokens": 16, "overrides": ("rolling_save_every=1",)}
     config = job(self_play=True, separate=True, **sizes, **served)
     Run(tmp_path).write_config(config)
-    command, printed = ["train", "--yes", "--resume", str(tmp_path)], tmp_path / "printed.txt"
+    command, printed = ["resume", "--yes", str(tmp_path)], tmp_path / "printed.txt"
     killed = start_tokengym(command, tmp_path, os.environ, printed)
     saved: dict[str, set[int]] = {}
     while killed.is_alive():

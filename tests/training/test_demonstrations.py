@@ -118,7 +118,7 @@ def test_a_format_that_renders_again_makes_a_datum_a_turn() -> None:
 
 def test_a_steps_examples_are_always_the_same_and_no_two_steps_share_any() -> None:
     config = preset(
-        "disruption", steps=3, groups_per_batch=1, group_size=2, self_play=True, sft=True
+        "disruption", steps=3, groups_per_batch=1, group_size=2, self_play=True, command="sft"
     )
     source = demonstrations_of(
         Job.resolve(config),
@@ -137,7 +137,7 @@ def test_a_steps_examples_are_always_the_same_and_no_two_steps_share_any() -> No
 
 
 def test_policies_of_their_own_are_shown_their_own_sides() -> None:
-    config = preset("disruption", self_play=True, separate=True, sft=True, groups_per_batch=1)
+    config = preset("disruption", self_play=True, separate=True, command="sft", groups_per_batch=1)
     job = Job.resolve(config)
     opponents = {"predictor": {"challenger": "scripted"}, "challenger": {"predictor": "logistic"}}
     data = asyncio.run(demonstrations_of(job, opponents).batch(0, {})).data
@@ -150,7 +150,7 @@ def test_the_best_rollout_of_each_group_of_a_run_is_imitated(tmp_path: Path) -> 
     job = write_rollouts(tmp_path, plain, [0.1, 0.9, 0.5])
     records = list(Run(tmp_path).rollouts.read())
     best = max(records, key=lambda record: record.total)
-    config = replace(plain, sft=True, demonstrations=str(tmp_path))
+    config = replace(plain, command="sft", demonstrations=str(tmp_path))
     ((turn,),) = Job.resolve(config).recorded
     assert turn.reply == list(best.turns[0].tokens)
     episode = Episode(job.world, job.world.task("train", 0), job.codec)

@@ -56,7 +56,7 @@ def test_a_job_of_every_kind_runs_to_its_report(
     assert names >= {"config.json", "metrics.jsonl", "checkpoints.jsonl", "outcome.json"}
 
 
-@pytest.mark.parametrize("kind", [{"loop": "own"}, {"sft": True}], ids=str)
+@pytest.mark.parametrize("kind", [{"loop": "own"}, {"command": "sft"}], ids=str)
 def test_a_job_in_our_own_loop_goes_on_where_it_ended(
     tmp_path: Path, served: dict[str, Any], kind: dict[str, Any]
 ) -> None:
@@ -95,8 +95,8 @@ def test_our_own_loop_serves_what_the_cookbook_has_no_seam_for(change: dict[str,
         ({"loop": "cookbook", "min_spread": 0.1}, "min_spread=0.1"),
         ({"loop": "cookbook", "lr_schedule": "linear"}, "lr_schedule='linear'"),
         ({"loop": "cookbook", "lr_warmup": 3}, "lr_warmup=3"),
-        ({"lr_warmup": -1}, "lr_warmup must be at least 0"),
-        ({"loop": "own", "mode": "stream"}, "mode='stream'"),
+        ({"lr_warmup": -1}, "--lr-warmup must be at least 0"),
+        ({"loop": "own", "mode": "stream"}, "--mode stream"),
         ({"estimator": "grpo"}, "estimator"),
     ],
 )

@@ -90,7 +90,7 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
 ) -> None:
     sizes = {"steps": 2, "groups_per_batch": 4, "group_size": 2, "evaluation_tasks": 2}
     worlds = [("forecast", "hard"), ("warehouse", "pick_small")]
-    config = mixed_preset(worlds, shares=(1, 1), **sizes, **served)
+    config = mixed_preset(worlds, mix="even", **sizes, **served)
     outcome, shown = run_job(config, tmp_path)
     tags = ["forecast-hard", "warehouse-pick_small"]
     run = Run(tmp_path)
@@ -128,9 +128,13 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
     ("worlds", "changes", "named"),
     [
         (["easy", "easy"], {}, "must differ"),
-        (["easy", "hard"], {"shares": (1,)}, "positive number for each of 2 worlds"),
-        (["easy", "hard"], {"shares": (1, 0)}, "positive number"),
-        (["easy", "hard"], {"sft": True}, "sft=True is for one world, got 2"),
+        (
+            ["easy", "hard"],
+            {"mix": "1"},
+            "each of several worlds, .* got '1' for 2",
+        ),
+        (["easy", "hard"], {"mix": "1,0"}, "positive number"),
+        (["easy", "hard"], {"command": "sft"}, "tokengym sft is for one world, got 2"),
         (["easy", "hard"], {"filter": "resample"}, "filter='resample' is for one world"),
         (["easy", "hard"], {"curriculum": ("medium",)}, "curriculum=.* is for one world"),
         (["easy", "hard"], {"loop": "cookbook"}, "does not support several worlds"),

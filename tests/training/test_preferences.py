@@ -163,7 +163,8 @@ def test_a_job_learns_what_earns_more(tmp_path: Path, served: dict[str, Any]) ->
         "forecast",
         **{**TINY, "steps": 3},
         **served,
-        dpo=str(rolled),
+        command="dpo",
+        preferences=str(rolled),
         overrides=("num_substeps=2",),
     )
     write_rollouts(rolled, preset("forecast", **TINY, **served), [0.1, 0.9])

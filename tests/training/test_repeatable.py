@@ -16,11 +16,11 @@ from tokengym.agents.training.run import Run
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 TINY: dict[str, Any] = {"groups_per_batch": 2, "group_size": 2, "evaluation_tasks": 2, "steps": 2}
-FORECAST = preset("forecast", **TINY, loop="own")
+FORECAST = preset("forecast", **TINY)
 KINDS: dict[str, TrainConfig] = {
-    "rewards": replace(FORECAST, loop="auto", mode="async", estimator="remax"),
+    "rewards": replace(FORECAST, mode="async", estimator="remax"),
     "self-play": preset("disruption", **TINY, max_tokens=32, self_play=True, separate=True),
-    "preferences": preset("forecast", **TINY, dpo="rolled"),
+    "preferences": preset("forecast", **TINY, command="dpo", preferences="rolled"),
 }
 
 
@@ -30,8 +30,9 @@ def test_the_same_job_twice_leaves_the_same_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     config = replace(KINDS[kind], **served)
-    if config.dpo:
-        write_rollouts(Path(config.dpo), replace(config, dpo=None), [0.1, 0.9])
+    if config.preferences:
+        rewarded = replace(config, command="train", preferences=None)
+        write_rollouts(Path(config.preferences), rewarded, [0.1, 0.9])
     one, two = tmp_path / "a" / "run", tmp_path / "b" / "run"
     for folder in (one, two):
         run_job(config, folder)
@@ -42,7 +43,9 @@ class _InterruptedError(Exception):
     """What ends a run between two steps."""
 
 
-@pytest.mark.parametrize("change", [{}, {"sft": True}], ids=["rollouts", "demonstrations"])
+@pytest.mark.parametrize(
+    "change", [{"loop": "own"}, {"command": "sft"}], ids=["rollouts", "demonstrations"]
+)
 def test_an_interrupted_run_ends_as_one_that_was_not(
     tmp_path: Path, served: dict[str, Any], monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:

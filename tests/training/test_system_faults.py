@@ -20,14 +20,14 @@ SMALL = ["--groups", "2", "--group-size", "2", "--evaluation-tasks", "2", "--max
 def start_training(
     folder: Path, variables: Mapping[str, str], *arguments: str
 ) -> tuple[BaseProcess, Path]:
-    """Start `tokengym train` in a folder; returns its process and the file it prints to."""
+    """Start a training command in a folder; returns its process and the file it prints to."""
     printed = folder / "printed.txt"
     kept = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
-    return start_tokengym(["train", *arguments], folder, kept, printed), printed
+    return start_tokengym(arguments, folder, kept, printed), printed
 
 
 def test_a_signal_ends_a_run_of_few_open_files_as_ctrl_c_does(tmp_path: Path) -> None:
-    words = ["forecast", *SMALL, "--steps", "500", "--run", "run"]
+    words = ["train", "forecast", *SMALL, "--steps", "500", "--run", "run"]
     process, printed = start_training(tmp_path, {"RLIMIT_NOFILE": "64"}, *words)
     run = Run(tmp_path / "run")
     while process.is_alive() and not run.states():
@@ -42,22 +42,22 @@ def test_a_signal_ends_a_run_of_few_open_files_as_ctrl_c_does(tmp_path: Path) ->
     saved = max(run.states())
     assert 1 <= saved < 500
     kept = f"The state after step {saved} is saved"
-    assert way_on == f"{kept}; resume with: tokengym train --resume run"
+    assert way_on == f"{kept}; resume with: tokengym resume run"
 
 
 def test_a_full_disk_is_said_in_a_sentence_and_holds_no_half_written_file(tmp_path: Path) -> None:
     # No file may grow beyond a megabyte; the weights have five.
-    words = ["forecast", *SMALL, "--steps", "2", "--run", "run"]
+    words = ["train", "forecast", *SMALL, "--steps", "2", "--run", "run"]
     process, printed = start_training(tmp_path, {"RLIMIT_FSIZE": "1000000"}, *words)
     process.join()
     assert process.exitcode == 1
     lines = printed.read_text().splitlines()
     assert "refused: Request failed: OSError: [Errno 27] File too large" in lines[-2]
-    assert lines[-1] == "No step is saved yet; resume with: tokengym train --resume run"
+    assert lines[-1] == "No step is saved yet; resume with: tokengym resume run"
     assert not any("Traceback" in line for line in lines)
     runs = tmp_path / "run" / "service" / "runs"
     assert [file for file in runs.rglob("*") if file.is_file() and "weights" in file.parts] == []
-    process, printed = start_training(tmp_path, {}, "--resume", "run")
+    process, printed = start_training(tmp_path, {}, "resume", "run")
     process.join()
     assert process.exitcode == 0, printed.read_text()
     assert Run(tmp_path / "run").steps_done == 2
@@ -66,7 +66,7 @@ def test_a_full_disk_is_said_in_a_sentence_and_holds_no_half_written_file(tmp_pa
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit and what counts are Linux's")
 def test_a_service_without_memory_ends_a_run_in_a_sentence(tmp_path: Path) -> None:
     # Enough to begin with; a step, or a state, takes more.
-    words = ["forecast", *SMALL, "--steps", "2", "--run", "run"]
+    words = ["train", "forecast", *SMALL, "--steps", "2", "--run", "run"]
     process, printed = start_training(tmp_path, {"SERVICE_ROOM": "80000000"}, *words)
     process.join(120)
     shown = printed.read_text()
@@ -77,8 +77,8 @@ def test_a_service_without_memory_ends_a_run_in_a_sentence(tmp_path: Path) -> No
     assert "Traceback" not in shown
     *_, reason, way_on = shown.splitlines()
     assert re.search("the (local )?service (at .* )?(ended with|refused: )", reason), shown
-    assert way_on.endswith("resume with: tokengym train --resume run")
-    process, printed = start_training(tmp_path, {}, "--resume", "run")
+    assert way_on.endswith("resume with: tokengym resume run")
+    process, printed = start_training(tmp_path, {}, "resume", "run")
     process.join()
     assert process.exitcode == 0, printed.read_text()
     assert Run(tmp_path / "run").steps_done == 2
@@ -87,7 +87,7 @@ def test_a_service_without_memory_ends_a_run_in_a_sentence(tmp_path: Path) -> No
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT])
 def test_a_process_that_is_killed_leaves_the_way_on(tmp_path: Path, number: signal.Signals) -> None:
     # SIGKILL is how Linux ends a process for lack of memory, SIGABRT how native code ends itself.
-    words = ["forecast", *SMALL, "--steps", "500", "--run", "run"]
+    words = ["train", "forecast", *SMALL, "--steps", "500", "--run", "run"]
     process, printed = start_training(tmp_path, {}, *words)
     run = Run(tmp_path / "run")
     while process.is_alive() and not run.states():
@@ -96,15 +96,13 @@ def test_a_process_that_is_killed_leaves_the_way_on(tmp_path: Path, number: sign
     os.kill(process.pid, number)
     process.join()
     assert process.exitcode == -number
-    expected = (
-        "the process was killed, or ran out of memory; resume with: tokengym train --resume run"
-    )
+    expected = "the process was killed, or ran out of memory; resume with: tokengym resume run"
     end = time.monotonic() + 60
     while expected not in printed.read_text().splitlines() and time.monotonic() < end:
         time.sleep(0.05)
     assert printed.read_text().splitlines()[-1] == expected
     saved = max(run.states())
-    process, printed = start_training(tmp_path, {}, "--resume", "run", "--steps", str(saved + 1))
+    process, printed = start_training(tmp_path, {}, "resume", "run", "--steps", str(saved + 1))
     process.join()
     assert process.exitcode == 0, printed.read_text()
     assert run.steps_done == saved + 1
@@ -112,7 +110,7 @@ def test_a_process_that_is_killed_leaves_the_way_on(tmp_path: Path, number: sign
 
 @pytest.mark.parametrize("where", ["/proc/run", "/dev/null/run"])
 def test_a_folder_that_cannot_be_made_is_no_run(tmp_path: Path, where: str) -> None:
-    words = ["forecast", *SMALL, "--run", where]
+    words = ["train", "forecast", *SMALL, "--run", where]
     process, printed = start_training(tmp_path, {}, *words)
     process.join()
     assert process.exitcode == 1

@@ -1,0 +1,52 @@
+"""`tokengym settings`: every setting of the training commands, as a page lists them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tokengym.agents.settings import Setting, Settings, settings_of
+from tokengym.agents.training.config import COMMANDS
+
+BLOCK = "tokengym settings"
+
+
+def settings(
+    markdown: Annotated[
+        Path | None, typer.Option(help="a page whose table of settings to rewrite")
+    ] = None,
+) -> None:
+    """List the settings of training by group: options, values, and the commands that take them."""
+    from tokengym.agents.analysis.markdown import write_block
+
+    if markdown is None:
+        typer.echo(settings_tables())
+    else:
+        write_block(markdown, BLOCK, settings_tables())
+
+
+def settings_tables() -> str:
+    """Return a table of Markdown for each group of settings, under its heading."""
+    groups = dict.fromkeys(group for offer in COMMANDS.values() for group in offer.groups)
+    return "\n\n".join(map(_section, groups))
+
+
+def _section(group: type[Settings]) -> str:
+    from tokengym.agents.analysis.markdown import markdown_table
+
+    heading = (group.__doc__ or "").partition(".")[0]
+    commands = [name for name, offer in COMMANDS.items() if group in offer.groups]
+    rows = [
+        (f"`{one.flag}`", f"`{one.name}`", _values(one), one.help)
+        for one in settings_of(group).values()
+    ]
+    table = markdown_table(("option", "in `settings.json`", "value", "what it is"), rows)
+    return f"### {heading}\n\nTaken by `{'`, `'.join(commands)}`.\n\n{table}"
+
+
+def _values(setting: Setting) -> str:
+    """Return in words what may stand behind an option."""
+    if setting.choices:
+        return ", ".join(f"`{choice}`" for choice in setting.choices)
+    kinds = {bool: "a flag", int: "an integer", float: "a number", str: "text"}
+    return kinds.get(setting.kind, "text; may be given several times")
