@@ -7,46 +7,12 @@ table in the documentation are made from the fields. Rules across fields stay by
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from tokengym.envs.core.errors import OptionError
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Opt:
-    """What there is to say about a setting beside its name, type and default.
-
-    Attributes:
-        help: one line for people.
-        least: smallest value.
-        most: largest value.
-        above: a value that it must exceed.
-        flag: its name on the command line, where that is not the field's.
-        read: makes the value, or each one of several, from what was typed.
-    """
-
-    help: str
-    least: float | None = None
-    most: float | None = None
-    above: float | None = None
-    flag: str = ""
-    read: Callable[[str], str] | None = None
-
-    @property
-    def limits(self) -> str:
-        """The range of values in words; empty if there is none."""
-        named = (("at least", self.least), ("at most", self.most), ("above", self.above))
-        return " and ".join(f"{words} {limit:g}" for words, limit in named if limit is not None)
-
-    def allows(self, value: float) -> bool:
-        """Return whether a value is in the range."""
-        low = (self.least is None or value >= self.least) and (
-            self.above is None or value > self.above
-        )
-        return low and (self.most is None or value <= self.most)
 
 
 @dataclass(frozen=True)
@@ -55,17 +21,25 @@ class Setting:
 
     Attributes:
         name: of the field, and in JSON.
-        flag: on the command line.
         kind: its type; `None` may be a value besides.
         default: its value if nothing is said.
-        opt: what else there is to say.
+        help: one line for people.
+        flag: its name on the command line.
+        least: smallest value.
+        most: largest value.
+        above: a value that it must exceed.
+        read: makes the value, or each one of several, from what was typed.
     """
 
     name: str
-    flag: str
     kind: Any
     default: Any
-    opt: Opt
+    help: str
+    flag: str
+    least: float | None
+    most: float | None
+    above: float | None
+    read: Callable[[str], str]
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -73,27 +47,32 @@ class Setting:
         return get_args(self.kind) if get_origin(self.kind) is Literal else ()
 
     @property
-    def help(self) -> str:
-        """Its line for people, with range and default."""
-        plain = self.default is None or self.default in ("", False, (), {})
-        default = "" if plain or self.default is MISSING else f"default {self.default}"
-        notes = ", ".join(filter(None, (self.opt.limits, default)))
-        return f"{self.opt.help} ({notes})" if notes else self.opt.help
+    def limits(self) -> str:
+        """The range of values in words; empty if there is none."""
+        named = (("at least", self.least), ("at most", self.most), ("above", self.above))
+        return " and ".join(f"{words} {limit:g}" for words, limit in named if limit is not None)
 
-    def read(self, typed: Any) -> Any:
+    @property
+    def described(self) -> str:
+        """Its line for people, with range and default."""
+        unsaid: tuple[object, ...] = (None, "", False, (), {})
+        default = "" if self.default in unsaid else f"default {self.default}"
+        notes = ", ".join(filter(None, (self.limits, default)))
+        return f"{self.help} ({notes})" if notes else self.help
+
+    def value(self, typed: Any) -> Any:
         """Return the value of what was typed.
 
         Raises:
             OptionError: if it takes `name=value` and something else was typed.
         """
-        one = self.opt.read or str
         if get_origin(self.kind) is Mapping:
             if get_args(self.kind)[1] is Any:
                 return name_values(typed, self.flag)
-            return {name: one(text) for name, text in name_texts(typed, self.flag).items()}
+            return {name: self.read(text) for name, text in name_texts(typed, self.flag).items()}
         if isinstance(typed, list):
-            return tuple(map(one, typed))
-        return one(typed) if isinstance(typed, str) else typed
+            return tuple(map(self.read, typed))
+        return self.read(typed) if isinstance(typed, str) else typed
 
     def check(self, value: Any) -> None:
         """Refuse a value that is not allowed.
@@ -106,12 +85,44 @@ class Setting:
         if isinstance(value, int | float):
             if not math.isfinite(value):
                 raise OptionError(f"{self.flag} must be a finite number, got {value}")
-            if not self.opt.allows(value):
-                raise OptionError(f"{self.flag} must be {self.opt.limits}, got {value}")
+            low = self.least is not None and value < self.least
+            high = self.most is not None and value > self.most
+            if low or high or (self.above is not None and value <= self.above):
+                raise OptionError(f"{self.flag} must be {self.limits}, got {value}")
+
+
+def option(
+    default: T,
+    help: str,
+    *,
+    flag: str = "",
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    read: Callable[[str], str] = str,
+) -> T:
+    """Declare a field of a settings class; the arguments are the attributes of `Setting`.
+
+    Without `flag` that is the field's name.
+    """
+    said = {
+        "help": help,
+        "flag": flag,
+        "least": least,
+        "most": most,
+        "above": above,
+        "read": read,
+    }
+    made: Any = (
+        field(default_factory=dict, metadata=said)
+        if default == {}
+        else field(default=default, metadata=said)
+    )
+    return cast("T", made)
 
 
 class Settings:
-    """Base of frozen dataclasses whose fields are options: `Annotated[type, Opt(…)]`."""
+    """Base of frozen dataclasses whose fields are options, each declared by `option`."""
 
     def __post_init__(self) -> None:
         """Check every value by itself.
@@ -119,29 +130,26 @@ class Settings:
         Raises:
             OptionError: if one is not allowed.
         """
-        for setting in settings_of(type(self)).values():
-            value = getattr(self, setting.name)
-            if value is not None:
+        for name, setting in settings_of(type(self)).items():
+            if (value := getattr(self, name)) is not None:
                 setting.check(value)
 
 
-def settings_of(group: type) -> Mapping[str, Setting]:
-    """Return the settings of a class by name, in order."""
-    hints = get_type_hints(group, include_extras=True)
+def settings_of(group: type[Settings]) -> dict[str, Setting]:
+    """Return the settings of a class by name, in order; fields that are no options are left out."""
+    hints = get_type_hints(group)
     found = {}
-    for item in fields(group):
-        hint = hints[item.name]
-        if get_origin(hint) is not Annotated:
+    for item in fields(group):  # type: ignore[arg-type]
+        if not item.metadata:
             continue
-        kind, opt = get_args(hint)
-        kinds = [part for part in get_args(kind) if part is not type(None)]
+        kind = hints[item.name]
         if type(None) in get_args(kind):
-            (kind,) = kinds
-        default = item.default
-        if item.default_factory is not MISSING:
-            default = item.default_factory()
-        flag = opt.flag or f"--{item.name.replace('_', '-')}"
-        found[item.name] = Setting(item.name, flag, kind, default, opt)
+            (kind,) = set(get_args(kind)) - {type(None)}
+        default = item.default if item.default is not MISSING else {}
+        flag = item.metadata["flag"] or f"--{item.name.replace('_', '-')}"
+        found[item.name] = Setting(
+            **{**item.metadata, "name": item.name, "kind": kind, "default": default, "flag": flag}
+        )
     return found
 
 

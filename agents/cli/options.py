@@ -44,7 +44,7 @@ def takes(
         @wraps(function)
         def command(**typed: Any) -> None:
             said = {
-                name: setting.read(value)
+                name: setting.value(value)
                 for name, (setting, _) in settings.items()
                 if (value := typed.pop(name)) is not None
             }
@@ -63,7 +63,7 @@ def _parameter(setting: Setting, group: str) -> inspect.Parameter:
     several = get_origin(setting.kind) in (Mapping, tuple)
     kind = list[str] if several else setting.kind
     panel = group.partition(".")[0]
-    option = typer.Option(setting.flag, help=setting.help, rich_help_panel=panel)
+    option = typer.Option(setting.flag, help=setting.described, rich_help_panel=panel)
     return inspect.Parameter(
         setting.name,
         inspect.Parameter.KEYWORD_ONLY,

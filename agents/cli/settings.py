@@ -37,7 +37,7 @@ def _section(group: type[Settings]) -> str:
     heading = (group.__doc__ or "").partition(".")[0]
     commands = [name for name, offer in COMMANDS.items() if group in offer.groups]
     rows = [
-        (f"`{one.flag}`", f"`{one.name}`", _values(one), one.help)
+        (f"`{one.flag}`", f"`{one.name}`", _values(one), one.described)
         for one in settings_of(group).values()
     ]
     table = markdown_table(("option", "in `settings.json`", "value", "what it is"), rows)

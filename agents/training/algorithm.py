@@ -1,9 +1,9 @@
 """What a step learns from: estimator, credit, filter and denominator; which loop supports it."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
-from tokengym.agents.settings import Opt, Settings
+from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.advantages import MINIMUM_SPREAD
 
@@ -36,30 +36,23 @@ class Algorithm(Settings):
         OptionError: if a value is not one of these, or two do not go together.
     """
 
-    estimator: Annotated[
-        Literal[
-            "group_centred", "group_standardised", "leave_one_out", "reinforce_plus_plus", "remax"
-        ],
-        Opt("from rewards to advantages"),
-    ] = "group_centred"
-    credit: Annotated[
-        Literal["episode", "turn", "exact"],
-        Opt("one advantage for a rollout, or one for each turn; exact where the world knows it"),
-    ] = "episode"
-    filter: Annotated[
-        Literal["keep", "drop", "resample"],
-        Opt("what becomes of groups without a spread; resample draws others in their place"),
-    ] = "keep"
-    min_spread: Annotated[float, Opt("largest spread of a group that counts as none", least=0)] = (
-        MINIMUM_SPREAD
+    estimator: Literal[
+        "group_centred", "group_standardised", "leave_one_out", "reinforce_plus_plus", "remax"
+    ] = option("group_centred", "from rewards to advantages")
+    credit: Literal["episode", "turn", "exact"] = option(
+        "episode",
+        "one advantage for a rollout, or one for each turn; exact where the world knows it",
     )
-    resample_tokens: Annotated[
-        int | None,
-        Opt("token budget of a step for other groups; what its own cost if not given", least=0),
-    ] = None
-    denominator: Annotated[Literal["all", "live"], Opt("the groups that normalise the loss")] = (
-        "all"
+    filter: Literal["keep", "drop", "resample"] = option(
+        "keep", "what becomes of groups without a spread; resample draws others in their place"
     )
+    min_spread: float = option(
+        MINIMUM_SPREAD, "largest spread of a group that counts as none", least=0
+    )
+    resample_tokens: int | None = option(
+        None, "token budget of a step for other groups; what its own cost if not given", least=0
+    )
+    denominator: Literal["all", "live"] = option("all", "the groups that normalise the loss")
 
     def __post_init__(self) -> None:
         """Refuse unsupported settings, naming them."""

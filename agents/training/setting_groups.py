@@ -7,10 +7,10 @@ what follows from a field.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from tokengym.agents.service.config import Precision
-from tokengym.agents.settings import Opt, Settings
+from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import OptionError
 
 TOY_MODEL = "tokengym-start"
@@ -51,83 +51,66 @@ class TaskSettings(Settings):
 
     world: str
     level: str
-    options: Annotated[
-        Mapping[str, Any], Opt("name=value, an option of the world", flag="--option")
-    ] = field(default_factory=dict)
-    role: Annotated[str | None, Opt("the role to train; the world's first if not given")] = None
-    opponents: Annotated[
-        Mapping[str, str],
-        Opt(
-            "ROLE=WHO plays another role, in training and evaluations: a baseline, model for the "
-            "job's own model untrained, a run folder or a tinker:// path",
-            flag="--opponent",
-            read=absolute_run,
-        ),
-    ] = field(default_factory=dict)
-    seed: Annotated[int, Opt("seed of the training Tasks and of their order", least=0)] = 0
+    options: Mapping[str, Any] = option({}, "name=value, an option of the world", flag="--option")
+    role: str | None = option(None, "the role to train; the world's first if not given")
+    opponents: Mapping[str, str] = option(
+        {},
+        "ROLE=WHO plays another role: a baseline, model (untrained), a run or a tinker:// path",
+        flag="--opponent",
+        read=absolute_run,
+    )
+    seed: int = option(0, "seed of the training Tasks and of their order", least=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelfPlaySettings(Settings):
     """Self-play."""
 
-    self_play: Annotated[
-        bool,
-        Opt(
-            "train all roles, each against the others as they become; evaluations play one trained "
-            "role at a time against fixed opponents"
-        ),
-    ] = False
-    separate: Annotated[bool, Opt("one policy for each role")] = False
+    self_play: bool = option(
+        False,
+        "train all roles against each other; evaluations are against fixed opponents",
+    )
+    separate: bool = option(False, "one policy for each role")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicySettings(Settings):
     """The policy."""
 
-    model: Annotated[str, Opt("a model directory, a name such as smollm2, or a hosted model")] = (
-        TOY_MODEL
+    model: str = option(TOY_MODEL, "a model directory, a name such as smollm2, or a hosted model")
+    trust_remote_code: bool = option(
+        False, "run Python code that comes with the model; none is run otherwise"
     )
-    trust_remote_code: Annotated[
-        bool, Opt("run Python code that comes with the model; none is run otherwise")
-    ] = False
-    start: Annotated[
-        str | None, Opt("run folder or tinker:// path of weights to begin with", read=absolute_run)
-    ] = None
-    lora_rank: Annotated[
-        int, Opt("rank of the LoRA adapter", least=1, most=1024, flag="--rank")
-    ] = 32
-    renderer: Annotated[str, Opt("name of a cookbook renderer")] = "qwen3_instruct"
-    system: Annotated[str, Opt("a system text before every conversation")] = ""
-    max_tokens: Annotated[
-        int | None,
-        Opt("token limit of a reply; measured on scripted replies if not given", least=1),
-    ] = None
-    temperature: Annotated[float, Opt("sampling temperature", least=0)] = 1.0
+    start: str | None = option(
+        None, "run folder or tinker:// path of weights to begin with", read=absolute_run
+    )
+    lora_rank: int = option(32, "rank of the LoRA adapter", least=1, most=1024, flag="--rank")
+    renderer: str = option("qwen3_instruct", "name of a cookbook renderer")
+    system: str = option("", "a system text before every conversation")
+    max_tokens: int | None = option(
+        None, "token limit of a reply; measured on scripted replies if not given", least=1
+    )
+    temperature: float = option(1.0, "sampling temperature", least=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleSettings(Settings):
     """Steps and learning rate."""
 
-    steps: Annotated[int, Opt("optimizer steps", least=1)] = 120
-    groups_per_batch: Annotated[int, Opt("Tasks of a step", least=1, flag="--groups")] = 16
-    group_size: Annotated[int, Opt("rollouts of each Task", least=2)] = 8
-    learning_rate: Annotated[
-        float | None, Opt("of Adam; what suits the model's size if not given", above=0)
-    ] = None
-    lr_schedule: Annotated[
-        Literal["constant", "linear", "cosine"] | None,
-        Opt(
-            "how the rate changes over the steps: constant, or down to 0; constant from rewards "
-            "and linear on existing data if not given"
-        ),
-    ] = None
-    lr_warmup: Annotated[int, Opt("first steps, over which the rate rises linearly", least=0)] = 0
-    overrides: Annotated[
-        tuple[str, ...],
-        Opt("name=value, any field of tinker_cookbook.rl.train.Config", flag="--set"),
-    ] = ()
+    steps: int = option(120, "optimizer steps", least=1)
+    groups_per_batch: int = option(16, "Tasks of a step", least=1, flag="--groups")
+    group_size: int = option(8, "rollouts of each Task", least=2)
+    learning_rate: float | None = option(
+        None, "of Adam; what suits the model's size if not given", above=0
+    )
+    lr_schedule: Literal["constant", "linear", "cosine"] | None = option(
+        None,
+        "how the rate changes over the steps; linear on existing data if not given",
+    )
+    lr_warmup: int = option(0, "first steps, over which the rate rises linearly", least=0)
+    overrides: tuple[str, ...] = option(
+        (), "name=value, any field of tinker_cookbook.rl.train.Config", flag="--set"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,30 +121,20 @@ class RolloutSettings(Settings):
         others: further worlds to train on at once, each in its first role.
     """
 
-    mode: Annotated[
-        Literal["sync", "stream", "async"],
-        Opt("sample, then update; update while still sampling; or sample one step ahead"),
-    ] = "sync"
+    mode: Literal["sync", "stream", "async"] = option(
+        "sync", "sample, then update; update while still sampling; or sample one step ahead"
+    )
     others: tuple[MixedWorld, ...] = ()
-    mix: Annotated[
-        str,
-        Opt(
-            "of several worlds, the share of Tasks of each: progress (more where more is learned), "
-            "even, or numbers such as 3,1"
-        ),
-    ] = "progress"
-    curriculum: Annotated[
-        tuple[str, ...], Opt("a level to pass first; give several, easiest first")
-    ] = ()
-    bar: Annotated[
-        float, Opt("mean skill of three steps in a row that passes a level of the curriculum")
-    ] = 0.5
-    rollout_share: Annotated[float, Opt("share of each step's groups to save", least=0, most=1)] = (
-        1.0
+    mix: str = option(
+        "progress",
+        "shares of several worlds: progress (more where more is learned), even, or 3,1",
     )
-    rollout_bytes: Annotated[int, Opt("limit on saved training rollouts, in bytes", least=0)] = (
-        2**28
+    curriculum: tuple[str, ...] = option((), "a level to pass first; give several, easiest first")
+    bar: float = option(
+        0.5, "mean skill of three steps in a row that passes a level of the curriculum"
     )
+    rollout_share: float = option(1.0, "share of each step's groups to save", least=0, most=1)
+    rollout_bytes: int = option(2**28, "limit on saved training rollouts, in bytes", least=0)
 
     def shares(self) -> tuple[float, ...]:
         """Return the relative shares of the worlds; none where they follow progress.
@@ -190,102 +163,82 @@ class RolloutSettings(Settings):
 class LearningSettings(Settings):
     """Reinforcement learning."""
 
-    kl: Annotated[
-        float, Opt("weight of the KL penalty to the policy that it starts from", least=0)
-    ] = 0.0
-    patience: Annotated[
-        int, Opt("steps in a row without signal that end a run; 0 for never", least=0)
-    ] = 5
-    loop: Annotated[
-        Literal["auto", "cookbook", "own"],
-        Opt("which training loop; auto takes the cookbook's wherever it does what is asked"),
-    ] = "auto"
-    warm_start: Annotated[int, Opt("supervised steps on demonstrations before it", least=0)] = 0
-    warm_start_rate: Annotated[
-        float | None,
-        Opt("learning rate of the first of them, from which it falls linearly", above=0),
-    ] = None
-    warm_start_updates: Annotated[
-        int, Opt("optimizer steps in each of them, which share its demonstrations", least=1)
-    ] = 1
+    kl: float = option(0.0, "weight of the KL penalty to the policy that it starts from", least=0)
+    patience: int = option(5, "steps in a row without signal that end a run; 0 for never", least=0)
+    loop: Literal["auto", "cookbook", "own"] = option(
+        "auto", "which training loop; auto takes the cookbook's wherever it does what is asked"
+    )
+    warm_start: int = option(0, "supervised steps on demonstrations before it", least=0)
+    warm_start_rate: float | None = option(
+        None, "learning rate of the first of them, from which it falls linearly", above=0
+    )
+    warm_start_updates: int = option(
+        1, "optimizer steps in each of them, which share its demonstrations", least=1
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemonstrationSettings(Settings):
     """Demonstrations, for supervised steps."""
 
-    demonstrations: Annotated[
-        str | None,
-        Opt(
-            "what they imitate: a baseline, or a run folder for the best of each group of its "
-            "training rollouts; the world's choice if not given",
-            read=absolute_run,
-        ),
-    ] = None
-    demonstration_return: Annotated[
-        float | None, Opt("smallest return of a run's rollout to imitate")
-    ] = None
+    demonstrations: str | None = option(
+        None,
+        "a baseline to imitate, or a run for its best rollouts; the world's choice if not given",
+        read=absolute_run,
+    )
+    demonstration_return: float | None = option(
+        None, "smallest return of a run's rollout to imitate"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreferenceSettings(Settings):
     """Preferences."""
 
-    preferences: Annotated[
-        str | None,
-        Opt(
-            "run folder, between whose training rollouts preferences are fitted",
-            read=absolute_run,
-        ),
-    ] = None
-    margin: Annotated[float, Opt("smallest difference of return in a preference", above=0)] = 0.05
-    beta: Annotated[float, Opt("weight of the penalty for leaving the initial policy", above=0)] = (
-        0.1
+    preferences: str | None = option(
+        None,
+        "run folder, between whose training rollouts preferences are fitted",
+        read=absolute_run,
     )
+    margin: float = option(0.05, "smallest difference of return in a preference", above=0)
+    beta: float = option(0.1, "weight of the penalty for leaving the initial policy", above=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TeacherSettings(Settings):
     """The teacher."""
 
-    teacher: Annotated[
-        str | None,
-        Opt("run folder or tinker:// path of the weights to distil", read=absolute_run),
-    ] = None
+    teacher: str | None = option(
+        None, "run folder or tinker:// path of the weights to distil", read=absolute_run
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationSettings(Settings):
     """Evaluation and records."""
 
-    evaluation_tasks: Annotated[
-        int, Opt("held-out Tasks, played before and after training", least=1)
-    ] = 1024
-    low_temperature: Annotated[
-        float,
-        Opt("of a second, smaller evaluation, where it is below the sampling temperature", least=0),
-    ] = 0.3
-    low_tasks: Annotated[int, Opt("held-out Tasks of that evaluation; 0 for none", least=0)] = 128
-    tensorboard: Annotated[bool, Opt("also write the metrics for TensorBoard")] = False
+    evaluation_tasks: int = option(
+        1024, "held-out Tasks, played before and after training", least=1
+    )
+    low_temperature: float = option(
+        0.3, "of a second, smaller evaluation, where it is below the sampling temperature", least=0
+    )
+    low_tasks: int = option(128, "held-out Tasks of that evaluation; 0 for none", least=0)
+    tensorboard: bool = option(False, "also write the metrics for TensorBoard")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceSettings(Settings):
     """The service."""
 
-    base_url: Annotated[
-        str | None,
-        Opt("address of a Tinker service; a local one, or with a key the hosted one, if not given"),
-    ] = None
-    precision: Annotated[Precision, Opt("of a local service")] = "auto"
-    memory: Annotated[
-        float | None,
-        Opt("GiB that a local service stays within; what suits the device if not given", above=0),
-    ] = None
-    deterministic: Annotated[
-        bool,
-        Opt(
-            "let no sequence of a local service depend on others, so that equal runs are exactly "
-            "equal; in float32, sampling is two to three times slower"
-        ),
-    ] = False
+    base_url: str | None = option(
+        None, "address of a Tinker service; a local one, or with a key the hosted one, if not given"
+    )
+    precision: Precision = option("auto", "of a local service")
+    memory: float | None = option(
+        None, "GiB that a local service stays within; what suits the device if not given", above=0
+    )
+    deterministic: bool = option(
+        False,
+        "equal runs of a local service are exactly equal; sampling in float32 is slower",
+    )

@@ -45,9 +45,9 @@ def test_a_value_beyond_its_limits_or_choices_is_refused_by_its_flag(name: str) 
     wrong: list[Any] = ["nosuch"] if setting.choices else []
     if float in (setting.kind, *get_args(setting.kind)):
         wrong.append(float("nan"))
-    wrong += [setting.opt.least - 1] if setting.opt.least is not None else []
-    wrong += [setting.opt.most + 1] if setting.opt.most is not None else []
-    wrong += [setting.opt.above] if setting.opt.above is not None else []
+    wrong += [setting.least - 1] if setting.least is not None else []
+    wrong += [setting.most + 1] if setting.most is not None else []
+    wrong += [setting.above] if setting.above is not None else []
     for value in wrong:
         with pytest.raises(OptionError, match=f"^{setting.flag} must be .*{value}"):
             preset("disruption", **{name: value})
