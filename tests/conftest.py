@@ -30,7 +30,11 @@ collect_ignore = (
     if find_spec("tinker")
     else [
         *("analysis", "docs", "models", "service", "tinker", "training", "viewer"),
-        *("evaluation/test_endpoint.py", "evaluation/test_transformers_serve.py", "forecasting/test_steps.py"),
+        *(
+            "evaluation/test_endpoint.py",
+            "evaluation/test_transformers_serve.py",
+            "forecasting/test_steps.py",
+        ),
     ]
 )
 

@@ -33,7 +33,10 @@ def requirements() -> Iterator[Requirement]:
     extras, groups = PROJECT["project"]["optional-dependencies"], PROJECT["dependency-groups"]
     (everything,) = extras["all"]
     lists = [extras[name] for name in sorted(Requirement(everything).extras)]
-    lists += [PROJECT["project"]["dependencies"], *(groups[name] for name in ("dev", "full", "docs", "check"))]
+    lists += [
+        PROJECT["project"]["dependencies"],
+        *(groups[name] for name in ("dev", "full", "docs", "check")),
+    ]
     yield from (Requirement(line) for lines in lists for line in lines if isinstance(line, str))
 
 
