@@ -71,12 +71,14 @@ def test_the_workflow_calls_continuous_integration_on_every_version() -> None:
     assert f"python: {str(declared).replace(chr(39), chr(34))}" in workflow
 
 
-def test_the_hooks_run_tools_that_the_project_installs() -> None:
+def test_hooks_and_checks_run_tools_that_the_project_installs(start: ModuleType) -> None:
     hooks = (ROOT / ".pre-commit-config.yaml").read_text()
-    tools = re.findall(r"entry: \.venv/bin/([\w-]+)", hooks)
+    hooked = re.findall(r"entry: \.venv/bin/([\w-]+)", hooks)
+    checked = [name for name, *_ in start.CHECKS]
     installed = {canonicalize_name(found.name) for found in requirements()}
-    assert tools
-    assert {{"lint-imports": "import-linter"}.get(tool, tool) for tool in tools} <= installed
+    assert hooked
+    assert set(hooked) <= set(checked)
+    assert {{"lint-imports": "import-linter"}.get(tool, tool) for tool in checked} <= installed
 
 
 def test_only_one_file_states_the_version() -> None:
