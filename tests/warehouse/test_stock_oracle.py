@@ -63,9 +63,9 @@ def items(draw: st.DrawFn) -> StockModel:
 def mean_over_paths(model: StockModel, choose: Callable[[int, Inventory], int]) -> float:
     """Return the expected cost of a policy, playing every path of demand and of late orders."""
     mean = 0.0
-    lates = [0, 1] if model.slow else [0]
+    delays = [0, 1] if model.slow else [0]
     for path in itertools.product(*(range(len(day)) for day in model.demand)):
-        for late in itertools.product(lates, repeat=model.reviews):
+        for late in itertools.product(delays, repeat=model.reviews):
             chance = math.prod(
                 day[asked] for day, asked in zip(model.demand, path, strict=True)
             ) * math.prod(model.slow if slow else 1.0 - model.slow for slow in late)
