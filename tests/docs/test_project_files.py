@@ -81,6 +81,18 @@ def test_hooks_and_checks_run_tools_that_the_project_installs(start: ModuleType)
     assert {{"lint-imports": "import-linter"}.get(tool, tool) for tool in checked} <= installed
 
 
+def test_the_package_imports_no_module_that_windows_lacks() -> None:
+    lacking = {"crypt", "fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty"}
+    imports = re.compile(rf"^\s*(?:import|from) (?:{'|'.join(lacking)})\b", re.MULTILINE)
+    files = [
+        file
+        for name in ("agents", "envs", "rewards", "src")
+        for file in (ROOT / name).rglob("*.py")
+    ]
+    assert files
+    assert not [str(file) for file in files if imports.search(file.read_text(encoding="utf-8"))]
+
+
 def test_only_one_file_states_the_version() -> None:
     assert "version" in PROJECT["project"]["dynamic"]
     source = ROOT / PROJECT["tool"]["hatch"]["version"]["path"]

@@ -391,6 +391,8 @@ def write_atomically(target: Path, content: bytes) -> None:
 
 def _sync_directory(folder: Path) -> None:
     # Without this a power cut can undo the rename although the file itself is on disk.
+    if os.name == "nt":
+        return  # Windows opens no folder; its file system keeps a journal of names.
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import resource
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import torch
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
@@ -78,12 +77,7 @@ def resident_bytes(device: torch.device) -> int:
     """Return the memory that this process holds: on a GPU the GPU's, else the machine's."""
     if device.type == "cuda":
         return torch.cuda.memory_allocated(device)
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        return pages * resource.getpagesize()
-    except OSError:
-        # Elsewhere only the peak is known; macOS counts it in bytes.
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return psutil.Process().memory_info().rss
 
 
 def activation_bytes(model: Any) -> int:

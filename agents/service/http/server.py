@@ -92,7 +92,8 @@ async def _run(
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_end_without_memory)
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        # Not the loop's own handlers, which Windows lacks.
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
     app = build_app(service)
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
