@@ -31,6 +31,8 @@ from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
 
 _NEGLIGIBLE = 1e-7
 """First years this improbable in every class are left out of sums."""
+_HELPS = 1.0 + 1e-9
+"""Ratio above which a claim speaks for a label; one that says nothing differs from 1 by rounding."""
 
 
 def face_value(evidence: Evidence, claims: Sequence[Claim]) -> Probabilities:
@@ -80,7 +82,7 @@ def one_sided(counts: Sequence[int], label: int) -> Argument:
         label: position of the predictor's label.
     """
     strongest = Argument(None, ())
-    most = 1.0
+    most = _HELPS
     for other in range(3):
         if other == label:
             continue
@@ -88,7 +90,7 @@ def one_sided(counts: Sequence[int], label: int) -> Argument:
         offers.sort(key=lambda offer: -offer.strength)
         if offers[0].strength > most:
             most = offers[0].strength
-            made = [offer.claim for offer in offers if offer.strength > 1.0]
+            made = [offer.claim for offer in offers if offer.strength > _HELPS]
             strongest = Argument(DISRUPTION_LABELS[other], tuple(made[:MOST_CHALLENGER_CLAIMS]))
     return strongest
 
