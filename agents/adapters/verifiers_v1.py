@@ -7,6 +7,7 @@ import verifiers.v1 as vf
 from openai import AsyncOpenAI
 from verifiers.v1.dialects.chat import message_to_wire
 
+from tokengym.agents.proxies import bypass_proxies
 from tokengym.envs.adapters.rollouts import Rollouts
 
 
@@ -105,6 +106,7 @@ class ChatHarness(vf.Harness[vf.HarnessConfig]):
             if isinstance(prompt, str)
             else [message_to_wire(message) for message in prompt or []]
         )
+        bypass_proxies(endpoint)
         async with AsyncOpenAI(base_url=endpoint, api_key=secret, max_retries=0) as client:
             messages: Any = [*before, *said]
             await client.chat.completions.create(model=ctx.model, messages=messages)

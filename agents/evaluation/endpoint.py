@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from tokengym.agents.proxies import bypass_proxies
 from tokengym.agents.rollouts import Exchange, Origin, RolloutRecord, record_episode
 from tokengym.envs.core.errors import OptionError, TokengymError
 from tokengym.envs.core.rollout import Policy
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 PREFIX = "openai:"
 KEY_VARIABLE = "OPENAI_API_KEY"
+URL_VARIABLE = "OPENAI_BASE_URL"
 _RETRIES = 8
 """Tries after the first; the client waits longer each time, or as long as the server asks."""
 _SECONDS = 600.0
@@ -78,6 +80,7 @@ def connect(name: EndpointName) -> "AsyncOpenAI":
     """Return a client of an endpoint; its key is in `OPENAI_API_KEY`, if it needs one."""
     from openai import AsyncOpenAI
 
+    bypass_proxies(name.url or os.environ.get(URL_VARIABLE))
     return AsyncOpenAI(
         base_url=name.url,
         api_key=os.environ.get(KEY_VARIABLE) or "none",

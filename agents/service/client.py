@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from tokengym.agents.proxies import bypass_proxies
 from tokengym.agents.service.config import KEY_VARIABLE, make_api_key
 from tokengym.agents.service.errors import ServiceDiedError, StartupError
 from tokengym.agents.service.http.tombstone import Tombstone
@@ -189,6 +190,7 @@ class LocalService:
             self._process = self.spawn(arguments, environment, log)
         line = self._ready_line(self._process)
         self.base_url = line["url"]
+        bypass_proxies(self.base_url)
         self.model_name = line["models"][0]
         self.precision = line["precision"]
         self.threads = line["threads"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from tokengym.agents.models import resolve_model
+from tokengym.agents.proxies import bypass_proxies
 from tokengym.agents.service import LocalService, StartupError, guard
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
@@ -134,6 +135,7 @@ class Connection:
                 place of the SDK's own errors.
         """
         if not target.local:
+            bypass_proxies(target.base_url)
             with _refusals(target.base_url or "its own address"):
                 yield cls(target.model, target.base_url, None)
             return

@@ -1,0 +1,129 @@
+"""Laws of proxies: services on this machine are reached without them, all others through them."""
+
+import asyncio
+import urllib.request
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.error import HTTPError
+
+import httpx
+import pytest
+
+from tests.evaluation.endpoint_server import Endpoint, serving
+from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
+from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.run import run_evaluation
+from tokengym.agents.proxies import bypass_proxies
+from tokengym.agents.service import LocalService
+from tokengym.agents.training.connection import Connection, ServiceTarget
+from tokengym.agents.training.learners import service_session
+
+VARIABLES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+CLOSED = 9
+"""A port on which nothing listens."""
+
+
+class Proxy(BaseHTTPRequestHandler):
+    """Notes what it is asked for, and has none of it."""
+
+    asked: list[str]
+
+    def answer(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.asked.append(self.path)
+        self.send_error(404)
+
+    do_GET = do_POST = answer
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Be silent."""
+
+
+@pytest.fixture
+def asked() -> list[str]:
+    """What the proxy was asked for."""
+    return []
+
+
+@pytest.fixture
+def set_proxy(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Set a variable to a proxy, and no other but `NO_PROXY`, to another host."""
+
+    def set_variable(variable: str) -> None:
+        for name in (*VARIABLES, "no_proxy"):
+            monkeypatch.setenv(name, "")  # so that it is restored
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("NO_PROXY", "elsewhere.invalid")
+        monkeypatch.setenv(variable, f"http://127.0.0.1:{proxy.server_port}")
+
+    handler = type("Handler", (Proxy,), {"asked": asked})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as proxy:
+        Thread(target=proxy.serve_forever).start()
+        yield set_variable
+        proxy.shutdown()
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_the_sdk_reaches_a_service_on_this_machine(
+    variable: str, service: LocalService, set_proxy: Callable[[str], None], asked: list[str]
+) -> None:
+    set_proxy(variable)
+    asyncio.run(open_sampler(service))
+    assert asked == []
+
+
+async def open_sampler(service: LocalService) -> None:
+    """Open a sampler as a job does that is given the service's address."""
+    target = ServiceTarget(service.model_name, service.base_url, local=False)
+    with Connection.open(target, Path()) as connection:
+        async with service_session(connection.base_url) as client:
+            await client.create_sampling_client_async(base_model=connection.model)
+
+
+def test_a_socks_proxy_does_not_keep_the_sdk_from_a_service_on_this_machine(
+    service: LocalService, set_proxy: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("socksio", reason="an environment made before the extra asked for it")
+    set_proxy("ALL_PROXY")
+    monkeypatch.setenv("ALL_PROXY", f"socks5://127.0.0.1:{CLOSED}")
+    asyncio.run(open_sampler(service))
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_an_endpoint_on_this_machine_is_evaluated(
+    variable: str, set_proxy: Callable[[str], None], asked: list[str], tmp_path: Path
+) -> None:
+    set_proxy(variable)
+    with serving(Endpoint(lambda body: ("Probability: 0.4", "stop", None))) as endpoint:
+        policy = f"openai:some/model@{endpoint.url}"
+        config = EvaluationConfig((WorldLevel.parse("forecast"),), (policy,), tasks=2)
+        run_evaluation(config, EvaluationFolder(tmp_path))
+    assert len(endpoint.asked) == 2
+    assert asked == []
+
+
+def test_whoever_starts_a_service_reaches_it_with_a_client_of_their_own(
+    model_dir: Path, set_proxy: Callable[[str], None], tmp_path: Path
+) -> None:
+    set_proxy("HTTP_PROXY")
+    refused = pytest.raises(HTTPError, match="401")  # the service's own answer without a key
+    with LocalService(model_dir, state_dir=tmp_path, threads=1) as service, refused:
+        urllib.request.urlopen(f"{service.base_url}/api/v1/healthz")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.5", "[::1]", "localhost"])
+def test_every_other_address_keeps_its_proxy(
+    host: str, set_proxy: Callable[[str], None], asked: list[str]
+) -> None:
+    set_proxy("http_proxy")
+    others = ["http://service.invalid/a", "http://10.0.0.1/b"]
+    local = f"http://{host}:{CLOSED}/v1"
+    for url in (*others, None, local, local):
+        bypass_proxies(url)
+    assert [httpx.get(url).status_code for url in others] == [404, 404]
+    for url in (local, "http://elsewhere.invalid"):
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(url)
+    assert asked == others
