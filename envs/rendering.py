@@ -31,6 +31,15 @@ def has_picture(world_id: str) -> bool:
     return bool(spec(world_id).render)
 
 
+def can_draw(world_id: str) -> bool:
+    """Return whether a world has pictures and matplotlib, which draws them, is installed.
+
+    Raises:
+        UnknownWorldError: if there is no such world.
+    """
+    return has_picture(world_id) and find_spec("matplotlib") is not None
+
+
 def require_picture(world_id: str, path: Path | None = None) -> None:
     """Refuse a world without pictures, or a path where none can be written.
 
@@ -41,7 +50,7 @@ def require_picture(world_id: str, path: Path | None = None) -> None:
     if not has_picture(world_id):
         worlds = sorted(row.id for row in specs().values() if row.render)
         raise OptionError(f"{spec(world_id).id} has no picture; these worlds have one: {worlds}")
-    if find_spec("matplotlib") is None:
+    if not can_draw(world_id):
         raise OptionError("pictures are drawn by matplotlib: pip install matplotlib")
     if path is None:
         return

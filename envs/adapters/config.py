@@ -14,7 +14,7 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, policy, scripted_opponent, spec
-from tokengym.envs.rendering import has_picture, require_picture
+from tokengym.envs.rendering import can_draw, has_picture, require_picture
 from tokengym.envs.tokens.codec import Codec, Reply, TokenArray, resolve
 from tokengym.envs.tokens.episode import Episode
 
@@ -198,8 +198,8 @@ def require(name: str, value: object, known: Sequence[object]) -> None:
 
 
 def render_modes(world: str, always: Sequence[str]) -> list[str]:
-    """Return `always`, and `rgb_array` where the world has pictures."""
-    return [*always, "rgb_array"] if has_picture(world) else list(always)
+    """Return `always`, and `rgb_array` where the world has pictures that can be drawn."""
+    return [*always, "rgb_array"] if can_draw(world) else list(always)
 
 
 def require_render_mode(world: str, mode: str | None, known: Sequence[str | None]) -> None:
@@ -208,9 +208,9 @@ def require_render_mode(world: str, mode: str | None, known: Sequence[str | None
     Raises:
         OptionError: naming the mode and what is known.
     """
-    require(f"{world}: render_mode", mode, known)
-    if mode == "rgb_array":
+    if mode == "rgb_array" and has_picture(world):
         require_picture(world)
+    require(f"{world}: render_mode", mode, known)
 
 
 def info_of(turn: Turn, task: Task, *, text: str, terms: Mapping[str, float]) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Laws of `render_mode="rgb_array"`: a true picture at any time of an episode, of one size."""
 
+import subprocess
+import sys
 from importlib.util import find_spec
 from typing import Any
 
@@ -142,6 +144,27 @@ def test_a_world_without_pictures_refuses_by_name(world_id: str, make: Any) -> N
     with pytest.raises(OptionError, match=f"{world_id}.*render_mode must be one of.*'ansi'"):
         make(world_id, render_mode="rgb_array")
     assert "rgb_array" not in make(world_id).metadata["render_modes"]
+
+
+def test_without_matplotlib_no_pictures_are_declared_and_every_world_passes_check_env() -> None:
+    code = """
+import sys
+sys.modules["matplotlib"] = None  # as where it is not installed: no spec, and no import
+import gymnasium
+from gymnasium.utils.env_checker import check_env
+import tokengym.envs
+from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
+for world in tokengym.envs.specs():
+    assert "rgb_array" not in TextAECEnv(world).metadata["render_modes"]
+    for mode in ("text", "tokens"):
+        env = gymnasium.make(world, mode=mode)
+        assert env.metadata["render_modes"] == ["ansi"]
+        check_env(env.unwrapped)
+        print(world, mode)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2 * len(tokengym.specs())
 
 
 def test_a_missing_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
