@@ -10,11 +10,12 @@ from urllib.parse import urlsplit
 
 from tokengym.agents.proxies import bypass_proxies
 from tokengym.agents.rollouts import Exchange, Origin, RolloutRecord, record_episode
+from tokengym.envs.core.display import shorten
 from tokengym.envs.core.errors import OptionError, TokengymError
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
-from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import Reply
 
@@ -30,10 +31,15 @@ _SECONDS = 600.0
 _CUT_OFF = "length"
 REFUSALS = ("refusal", "content_filter")
 """Ends of a reply by which a model or its provider declines."""
+_OF_ONE_CONVERSATION = (400, 403, 413, 422)
+"""Statuses of a request refused for its conversation: its length, or what a filter found in it."""
+_PROBE = [{"role": "user", "content": "Reply with the word yes."}]
+"""A conversation that an endpoint answers if it answers any."""
+_LONGEST_REASON = 500
 
 
 class EndpointError(TokengymError):
-    """An endpoint that cannot be reached, or that keeps answering with errors."""
+    """An endpoint that cannot be reached, that refuses every request, or keeps failing."""
 
 
 class EndpointName(NamedTuple):
@@ -90,9 +96,9 @@ def connect(name: EndpointName) -> "AsyncOpenAI":
 
 
 class _Answer(NamedTuple):
-    """One reply of an endpoint."""
+    """One answer of an endpoint; the reply is `None` where it refused the conversation."""
 
-    reply: Reply
+    reply: Reply | None
     finish: str | None
     prompt_tokens: int | None
     completion_tokens: int | None
@@ -103,6 +109,8 @@ class EndpointPlayer:
     """A model behind an endpoint.
 
     A reply that ran out of tokens is malformed to the world; a refusal is played as what was said.
+    Where the endpoint refuses the request, for the conversation's length or content, the rollout
+    has failed: its last turn holds the reason, and the rest is played as empty replies.
 
     Attributes:
         client: of the endpoint.
@@ -128,7 +136,8 @@ class EndpointPlayer:
         """Play one rollout.
 
         Raises:
-            EndpointError: if the endpoint does not answer, after all retries.
+            EndpointError: if the endpoint does not answer, after all retries, or refuses any
+                request.
         """
         world = self.world.fork()
         rng = generator("evaluate", origin.seed, task.fingerprint, origin.member)
@@ -143,11 +152,16 @@ class EndpointPlayer:
                 messages.append({"role": "user", "content": turn.text})
                 answers.append(await self._ask(messages))
                 reply = answers[-1].reply
-                messages.append({"role": "assistant", "content": reply.text})
+                if reply is not None:
+                    messages.append({"role": "assistant", "content": reply.text})
             else:
                 policy = self.opponents[turn.role]
                 reply = Reply(await asyncio.to_thread(policy, world, turn, rng), True)
-            after = world.reply(reply.text, complete=reply.complete)
+            after = (
+                world.stop(StopReason.ABANDONED)
+                if reply is None
+                else world.reply(reply.text, complete=reply.complete)
+            )
             exchanges.append(Exchange(turn, reply, after, after))
             turn = after
         record = record_episode(origin, task, self.role, exchanges)
@@ -158,17 +172,24 @@ class EndpointPlayer:
         return replace(record, turns=tuple(turns))
 
     async def _ask(self, messages: list[dict[str, str]]) -> _Answer:
-        """Send the whole conversation and return the reply."""
+        """Send the whole conversation and return the answer."""
         import openai
 
+        limit = self.limit
         try:
-            completion = await self._create(messages)
-        except openai.BadRequestError as error:
+            completion = await self._create(messages, limit)
+        except openai.APIStatusError as error:
+            if error.status_code not in _OF_ONE_CONVERSATION:
+                raise EndpointError(f"{self.origin.policy} answers {error}") from error
             # Newer models of OpenAI's know the limit by this name alone.
-            if self.limit == "max_completion_tokens" or "max_completion_tokens" not in str(error):
-                raise EndpointError(f"{self.origin.policy} refused a request: {error}") from error
-            self.limit = "max_completion_tokens"
-            return await self._ask(messages)
+            if "max_completion_tokens" in str(error) and limit != "max_completion_tokens":
+                self.limit = "max_completion_tokens"
+                return await self._ask(messages)
+            if messages is _PROBE:
+                raise EndpointError(f"{self.origin.policy} refuses any request: {error}") from error
+            await self._ask(_PROBE)
+            reason = str(error).encode("utf-8", "replace").decode("utf-8")
+            return _Answer(None, shorten(reason, _LONGEST_REASON), None, None)
         except openai.OpenAIError as error:
             raise EndpointError(
                 f"{self.origin.policy} failed after {_RETRIES} more tries: {error}"
@@ -187,8 +208,8 @@ class EndpointPlayer:
             None if usage is None else usage.completion_tokens,
         )
 
-    async def _create(self, messages: list[dict[str, str]]) -> Any:
-        settings: dict[str, Any] = {"messages": messages, self.limit: self.origin.max_tokens}
+    async def _create(self, messages: list[dict[str, str]], limit: str) -> Any:
+        settings: dict[str, Any] = {"messages": messages, limit: self.origin.max_tokens}
         return await self.client.chat.completions.create(
             model=self.model,
             temperature=self.origin.temperature,

@@ -76,6 +76,7 @@ def _cells(one: PolicyResult) -> dict[str, str]:
         "malformed": _share(one.malformed),
         "cut off": "" if one.cut_off.value == 0.0 else _share(one.cut_off),
         "refused": "" if one.refused.value == 0.0 else _share(one.refused),
+        "failed": f"{one.failed} of {one.tasks * one.rollouts}" if one.failed else "",
         "temperature": "" if one.temperature is None else f"{one.temperature:g}",
         "limit": "" if one.max_tokens is None else f"{one.max_tokens}",
         "tokens read": "" if one.prompt_tokens is None else f"{one.prompt_tokens:,}",

@@ -47,6 +47,8 @@ class PolicyResult:
         malformed: share of malformed replies.
         cut_off: share of replies that ran out of tokens.
         refused: share of replies that were refusals.
+        failed: number of rollouts that ended early since the endpoint refused the conversation;
+            the rest of each counts as empty replies.
         pass_at: by k, the chance that one of k rollouts of a Task succeeds.
         scores: how the world's field scores the policy, by name; see `WorldSpec.scores`.
         prompt_tokens: tokens read; `None` where not counted.
@@ -70,6 +72,7 @@ class PolicyResult:
     malformed: Estimate
     cut_off: Estimate
     refused: Estimate
+    failed: int
     pass_at: Mapping[int, Estimate]
     scores: Mapping[str, float | Estimate]
     prompt_tokens: int | None
@@ -231,6 +234,7 @@ def policy_result(
         malformed=per_reply("malformed"),
         cut_off=per_reply("cut_off"),
         refused=per_reply("refused"),
+        failed=sum(record.failure is not None for record in records),
         pass_at={k: pass_at_k(succeeded_TK, k) for k in _powers(rollouts)},
         scores=_scores(records, rollouts, spec, tasks),
         prompt_tokens=read,

@@ -35,7 +35,8 @@ class TurnRecord:
         pieces: text of each token.
         prompt_tokens: tokens read, the whole conversation; `None` where not counted.
         completion_tokens: tokens written; `None` where not counted.
-        finish: why sampling ended, by the sampler's or endpoint's word; `None` if not known.
+        finish: why sampling ended, by the sampler's or endpoint's word, or why there is no reply;
+            `None` if not known.
         reward: what the record's role earned by this turn.
         terms: the named parts of that reward.
         metrics: what the world reported about the turn; at the end, about the episode.
@@ -150,6 +151,12 @@ class RolloutRecord:
     def cut_off(self) -> int:
         """Number of replies of the role that ran out of tokens."""
         return sum(not turn.complete for turn in self.own_turns)
+
+    @property
+    def failure(self) -> str | None:
+        """Why an endpoint refused the conversation; `None` where it did not."""
+        last = self.turns[-1] if self.turns else None
+        return last.finish if last is not None and last.said is None else None
 
     @property
     def metrics(self) -> Mapping[str, float | None]:

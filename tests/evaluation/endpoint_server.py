@@ -21,6 +21,7 @@ class Endpoint:
     Attributes:
         answer: from the request to the message's text, the reason it ended, and the refusal.
         failures: statuses of the next requests that fail, in order.
+        rejects: from the request to the status and message by which it is refused, if it is.
         refuses: a parameter that the server does not know.
         together: requests that must be under way at once before the first is answered.
         gives_up_after: number of answers after which every request is refused; `None` for never.
@@ -31,6 +32,7 @@ class Endpoint:
 
     answer: Callable[[dict[str, Any]], tuple[str | None, str, str | None]]
     failures: list[int] = field(default_factory=list)
+    rejects: Callable[[dict[str, Any]], tuple[int, str] | None] = lambda body: None
     refuses: str = ""
     together: int = 1
     gives_up_after: int | None = None
@@ -44,6 +46,9 @@ class Endpoint:
         if self.failures:
             status = self.failures.pop(0)
             return web.json_response({"error": {}}, status=status, headers={"retry-after-ms": "1"})
+        if rejected := self.rejects(body):
+            status, message = rejected
+            return web.json_response({"error": {"message": message}}, status=status)
         if self.refuses in body:
             wrong = f"use 'max_completion_tokens' instead of {self.refuses}"
             return web.json_response({"error": {"message": wrong}}, status=400)

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from tests.evaluation.endpoint_server import Endpoint, serving
+from tokengym.agents.analysis.report import Table
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError, EndpointName
 from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.report import evaluation_report
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import verify_evaluation
 from tokengym.agents.rollouts import RolloutRecord
@@ -103,17 +105,63 @@ def test_what_was_stopped_goes_on_and_nothing_is_asked_twice(tmp_path: Path) -> 
     assert verify_evaluation(EvaluationFolder(tmp_path)).differences == []
 
 
-def test_a_limit_by_its_newer_name_is_tried_where_it_is_asked_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_limit_by_its_newer_name_is_tried_where_it_is_asked_for(
+    concurrency: int, tmp_path: Path
+) -> None:
     newer = Endpoint(forecast, refuses="max_tokens")
     with serving(newer) as endpoint:
-        run(endpoint, tmp_path, concurrency=1, tasks=2, max_tokens=7)
-    assert [body["max_completion_tokens"] for body in newer.asked] == [7, 7]
+        run(endpoint, tmp_path, concurrency=concurrency, tasks=4, max_tokens=7)
+    assert [body["max_completion_tokens"] for body in newer.asked] == [7, 7, 7, 7]
 
 
-def test_a_request_that_an_endpoint_refuses_ends_the_evaluation(tmp_path: Path) -> None:
-    refusing = pytest.raises(EndpointError, match="refused a request")
-    with serving(Endpoint(forecast, failures=[400])) as endpoint, refusing:
-        run(endpoint, tmp_path, concurrency=1)
+@pytest.mark.parametrize("status", [400, 403, 413, 422])
+def test_a_refused_conversation_is_a_failed_rollout_and_the_others_go_on(
+    status: int, tmp_path: Path
+) -> None:
+    def too_long(body: dict[str, Any]) -> tuple[int, str] | None:
+        """Refuse the third turn of every conversation but the first."""
+        asked = [one["content"] for one in body["messages"] if one["role"] == "user"]
+        later = seen.setdefault(asked[0], len(seen))
+        return (status, "context of 8 tokens") if later and len(asked) > 2 else None
+
+    seen: dict[str, int] = {}
+    with serving(Endpoint(lambda body: ("hold", "stop", None), rejects=too_long)) as endpoint:
+        records = run(endpoint, tmp_path, concurrency=1, world="energy:small", tasks=3)
+        asked = len(endpoint.asked)
+        assert run(endpoint, tmp_path, world="energy:small", tasks=3) == records
+        assert len(endpoint.asked) == asked
+    whole, *failed = records
+    assert whole.failure is None
+    assert [len(record.own_turns) for record in failed] == [2, 2]
+    for record in failed:
+        assert record.stop_reason == "abandoned"
+        assert record.turns[-1].said is None
+        assert record.failure is not None
+        assert str(status) in record.failure
+        assert "context of 8 tokens" in record.failure
+    assert verify_evaluation(EvaluationFolder(tmp_path)).differences == []
+
+
+def test_failed_rollouts_are_counted_in_the_table(tmp_path: Path) -> None:
+    refused = iter([(400, "the filter"), None])  # its own request, and the probe's
+    endpoint = Endpoint(forecast, rejects=lambda body: next(refused, None))
+    with serving(endpoint):
+        policy = f"openai:some/model@{endpoint.url}"
+        config = EvaluationConfig((WorldLevel.parse("forecast"),), (policy,), tasks=4)
+        results = run_evaluation(config, EvaluationFolder(tmp_path), 1)
+    table = evaluation_report(config, results).parts[0]
+    assert isinstance(table, Table)
+    assert ("failed", "1 of 4") in table.rows
+    assert results.to_dict()["policies"][0]["failed"] == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+def test_what_is_wrong_with_every_request_ends_the_evaluation(status: int, tmp_path: Path) -> None:
+    endpoint = Endpoint(forecast, rejects=lambda body: (status, "no such thing"))
+    with serving(endpoint), pytest.raises(EndpointError, match="no such thing"):
+        run(endpoint, tmp_path, concurrency=2)
+    assert list(EvaluationFolder(tmp_path).rollouts.read()) == []
 
 
 def test_half_a_surrogate_pair_is_played_as_it_can_be_written(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ function metricsTable(metrics, declared) {
 function conversation(record) {
   return h("ol", {class: "conversation"}, record.turns.map((turn) => h("li", {class: turn.role === record.role ? "own" : "other"},
     h("div", {class: "read"}, h("span", {class: "who"}, `${turn.role} reads`), h("div", {class: "text"}, turn.read)),
-    h("div", {class: "said"}, h("span", {class: "who"}, turn.said === null ? "the episode was cut short" : `${turn.role} replies`,
+    h("div", {class: "said"}, h("span", {class: "who"}, turn.said === null ? ["the episode was cut short", turn.finish].filter(Boolean).join(": ") : `${turn.role} replies`,
       turn.completion_tokens !== null && h("small", {}, ` ${plural(turn.completion_tokens, "token")}`)),
       turn.said !== null && saidTokens(turn), termsOf(turn)))));
 }
