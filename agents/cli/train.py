@@ -95,9 +95,12 @@ def _train(config: TrainConfig, run: Run, *, ask: bool) -> None:
     from tokengym.agents.experiment import run_experiment
     from tokengym.agents.training.cost import job_cost
     from tokengym.agents.training.job import Job
+    from tokengym.agents.training.renderer import renderer_notice
 
     progress = Progress()
     job = Job.resolve(config, target)
+    if notice := renderer_notice(config):
+        progress.say(notice)
     if config.max_tokens is None:
         progress.say(
             f"replies of at most {job.max_tokens} tokens, measured on scripted replies; "

@@ -1,6 +1,7 @@
 """Evaluating models: which model a policy's name means, and one service for all worlds."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection, ServiceTarget
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
+from tokengym.agents.training.renderer import renderer_notice
 from tokengym.agents.training.run import Run, is_run
 from tokengym.agents.training.session import Session
 from tokengym.envs.core.errors import OptionError
@@ -112,6 +114,8 @@ def play_model(
     """
     first = policy.config_for(config.worlds[0], config)
     target = ServiceTarget.resolve(first)
+    if notice := renderer_notice(first):
+        print(notice, file=sys.stderr)
     with Connection.open(target, folder) as connection:
         run_async(_connected(policy, config, tasks, target, connection, play))
 

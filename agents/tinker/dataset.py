@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any, overload
 
 import chz
-from tinker_cookbook.model_info import get_recommended_renderer_name
 from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
 
 from tokengym.agents.rollouts import TrainRollouts
 from tokengym.agents.tinker.codec import as_codec, codec_name
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT
 from tokengym.agents.tinker.groups import TaskGroupBuilder
+from tokengym.agents.tinker.renderer_choice import recommended_renderer
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
@@ -195,7 +195,7 @@ class TaskDatasetBuilder(RLDatasetBuilder):
         """Return the name of the codec.
 
         Raises:
-            OptionError: if it is named twice or not at all.
+            OptionError: if it is named twice or not at all, or the model's renderer is unknown.
         """
         model = self.model_name_for_tokenizer
         if (self.codec is None) == (model is None):
@@ -205,7 +205,9 @@ class TaskDatasetBuilder(RLDatasetBuilder):
             )
         if self.codec is not None:
             return self.codec
-        renderer = self.renderer_name or get_recommended_renderer_name(str(model))
+        renderer = self.renderer_name or recommended_renderer(str(model))
+        if renderer is None:
+            raise OptionError(f"the cookbook lists no {model!r}: name its renderer_name")
         return codec_name(renderer, str(model), keep_thinking=self.keep_thinking)
 
     async def __call__(self) -> tuple[TaskDataset, TaskDataset | None]:

@@ -21,6 +21,7 @@ from tokengym.agents.training.demonstrations import best_rollouts_of
 from tokengym.agents.training.learning_rate import scaled_learning_rate
 from tokengym.agents.training.opponents import Opponents, SavedModel, resolve_opponent, saved_model
 from tokengym.agents.training.preferences import PREFERENCE_RATE, TokenPair, preferences_of
+from tokengym.agents.training.renderer import renderer_of
 from tokengym.agents.training.reply_length import check_fits, longest_reply
 from tokengym.agents.training.run import is_run
 from tokengym.agents.training.tensorboard import require_tensorboard
@@ -40,7 +41,7 @@ class Job:
     """A resolved training job, which everything after the command line takes.
 
     Attributes:
-        config: what was asked for, with `max_tokens` and learning rates filled in.
+        config: what was asked for, with renderer, `max_tokens` and learning rates filled in.
         world: the world, made; fork it to play.
         curriculum: the world at the levels to pass before, easiest first.
         roles: the trained roles, the one that figures are about first.
@@ -101,7 +102,8 @@ class Job:
         target = target or ServiceTarget.resolve(config)
         if target.trust_remote_code and Path(target.model).is_dir():
             trust_tokenizer(target.model)
-        codec = codec_named(codec_name(config.renderer, target.model, system=config.system))
+        renderer = renderer_of(config)
+        codec = codec_named(codec_name(renderer, target.model, system=config.system))
         known = baselines(row.id)
         levels = [make_world(row.id, level, **config.options) for level in config.curriculum]
         mixed = [make_world(one.world, one.level, **one.options) for one in config.others]
@@ -136,7 +138,11 @@ class Job:
             demonstrations = known[imitated]
         own = SavedModel(codec.name, max_tokens, config.temperature, "model")
         config = replace(
-            config, max_tokens=max_tokens, learning_rate=rate, warm_start_rate=warm_start_rate
+            config,
+            renderer=renderer,
+            max_tokens=max_tokens,
+            learning_rate=rate,
+            warm_start_rate=warm_start_rate,
         )
         return cls(
             config=config,

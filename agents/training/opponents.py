@@ -17,6 +17,7 @@ from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection
+from tokengym.agents.training.renderer import renderer_of
 from tokengym.agents.training.run import Run, is_run
 from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
@@ -159,7 +160,7 @@ def saved_model(who: str, own: SavedModel, rule: str) -> SavedModel:
 def codec_of(config: TrainConfig) -> str:
     """Return the name of the codec that a run's policy reads and writes by."""
     model = str(MODEL_DIR.resolve()) if config.model == TOY_MODEL else config.model
-    return codec_name(config.renderer, model, system=config.system)
+    return codec_name(renderer_of(config), model, system=config.system)
 
 
 def trained_opponent(run: Path | str, client: tinker.ServiceClient) -> LanguageModelOpponent:

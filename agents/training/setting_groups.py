@@ -85,7 +85,9 @@ class PolicySettings(Settings):
         None, "run folder or tinker:// path of weights to begin with", read=absolute_run
     )
     lora_rank: int = option(32, "rank of the LoRA adapter", least=1, most=1024, flag="--rank")
-    renderer: str = option("qwen3_instruct", "name of a cookbook renderer")
+    renderer: str = option(
+        "", "name of a cookbook renderer; the one recommended for the model if not given"
+    )
     system: str = option("", "a system text before every conversation")
     max_tokens: int | None = option(
         None, "token limit of a reply; measured on scripted replies if not given", least=1

@@ -26,18 +26,18 @@ FORECAST = replace(preset("forecast"), options={"prompt": "terse"})
 
 
 def test_a_model_at_an_address_is_studied_in_its_own_tokens(served: dict[str, Any]) -> None:
-    settings = replace(FORECAST, **served)
+    job = Job.resolve(replace(FORECAST, **served))
     world = make_world("forecast", prompt="terse")
     tasks = world.first_tasks("test", 3)
-    found = sampled_study(Job.resolve(settings), tasks, (2, 4))
+    found = sampled_study(job, tasks, (2, 4))
     assert [len(group) for group in found.rewards] == [4, 4, 4]
     assert found.policy == "model at temperature 1"
-    assert found.effort.codec == settings.renderer
-    codec = RendererCodec(settings.renderer, settings.model)
+    assert found.effort.codec == job.config.renderer == "qwen3_instruct"
+    codec = RendererCodec(job.config.renderer, job.config.model)
     prompts = [len(codec.render([Message(world.start(task).text, own=False)])) for task in tasks]
     read = found.effort.tokens_per_rollout - found.effort.written_per_rollout
     assert read == pytest.approx(sum(prompts) / len(prompts))
-    assert 0 < found.effort.written_per_rollout <= Job.resolve(settings).max_tokens
+    assert 0 < found.effort.written_per_rollout <= job.max_tokens
     assert all(0.0 <= reward <= 1.0 for group in found.rewards for reward in group)
 
 

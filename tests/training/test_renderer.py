@@ -1,0 +1,72 @@
+"""Laws of the renderer: it is the one recommended for the model, and another one is said."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tinker_cookbook.model_info import get_qwen_info
+from typer.testing import CliRunner
+
+from tokengym.agents.cli import app
+from tokengym.agents.tinker.dataset import TaskDatasetBuilder
+from tokengym.agents.toy_model import MODEL_DIR
+from tokengym.agents.training.config import TOY_MODEL
+from tokengym.agents.training.job import Job
+from tokengym.agents.training.presets import preset
+from tokengym.agents.training.renderer import renderer_of
+from tokengym.envs.core.errors import OptionError
+
+PLACES = ("Qwen3-8B", "models/Qwen/Qwen3-8B", "models--Qwen--Qwen3-8B/snapshots/0a1b")
+
+
+@pytest.mark.parametrize("name", get_qwen_info())
+def test_a_hosted_model_gets_the_renderer_that_the_cookbook_recommends(name: str) -> None:
+    recommended = get_qwen_info()[name].recommended_renderers[0]
+    assert renderer_of(preset("forecast", model=f"Qwen/{name}")) == recommended
+    chosen = preset("forecast", model=f"Qwen/{name}", renderer="role_colon")
+    assert renderer_of(chosen) == "role_colon"
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_directory_is_known_by_its_name(place: str, tmp_path: Path) -> None:
+    directory = shutil.copytree(MODEL_DIR, tmp_path / place)
+    job = Job.resolve(preset("forecast", model=str(directory)))
+    assert job.config.renderer == "qwen3"
+    builder = TaskDatasetBuilder(world="forecast", model_name_for_tokenizer=str(directory))
+    assert job.codec.name == builder.codec_name() == f"qwen3@{directory}"
+
+
+def test_a_model_that_the_cookbook_does_not_list_needs_a_renderer_in_a_dataset() -> None:
+    builder = TaskDatasetBuilder(world="forecast", model_name_for_tokenizer=str(MODEL_DIR))
+    with pytest.raises(OptionError, match="renderer_name"):
+        builder.codec_name()
+
+
+@pytest.mark.parametrize(
+    ("place", "words", "said"),
+    [
+        (None, [], None),
+        ("Qwen3-8B", [], None),
+        ("Qwen3-8B", ["--renderer", "qwen3_instruct"], "qwen3_instruct; the cookbook recommends"),
+        ("mine", [], "qwen3_instruct; the cookbook does not list it"),
+    ],
+)
+def test_another_renderer_is_said(
+    place: str | None, words: list[str], said: str | None, tmp_path: Path
+) -> None:
+    model = TOY_MODEL if place is None else str(shutil.copytree(MODEL_DIR, tmp_path / place))
+    # What cannot be set ends the command before anything is trained.
+    ends = ["--set", "nosuch=1", "--run", str(tmp_path / "run")]
+    shown = CliRunner().invoke(app, ["train", "forecast", "--model", model, *words, *ends])
+    assert isinstance(shown.exception, OptionError)
+    output = " ".join(shown.output.split())
+    assert ("the renderer" in output) == (said is not None)
+    assert said is None or said in output
+
+
+def test_an_evaluation_says_it_too(tmp_path: Path) -> None:
+    model = str(shutil.copytree(MODEL_DIR, tmp_path / "mine"))
+    words = ["evaluate", "forecast", "--policy", model, "--tasks", "2", "--out", str(tmp_path)]
+    shown = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert shown.exit_code == 0
+    assert "qwen3_instruct; the cookbook does not list it" in shown.stderr
