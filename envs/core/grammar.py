@@ -19,13 +19,19 @@ takes more than linear time as long as the pattern begins with a word and repeat
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from functools import lru_cache
 
 NUMBER = r"[+-]?[ \t]?(?:[0-9]{1,60}(?:\.[0-9]{0,60})?|\.[0-9]{1,60})(?:[eE][+-]?[0-9]{1,3})?"
 """A pattern of a decimal number; its sign may stand apart. `number` reads what it matches."""
 
 MOST_LINES = 1000
 """Lines of a reply that are read, from its end: so no reply takes long, whatever it holds."""
+
+SHORT = 256
+"""Characters of a reply up to which worlds remember what they read: few different ones occur."""
+
+remembered = lru_cache(maxsize=16384)
+"""Remembers what was read of short replies."""
 
 _QUOTED_CHARACTERS = 60
 _FLAGS = re.IGNORECASE | re.ASCII
@@ -83,18 +89,6 @@ class Grammar:
         self.command = re.compile(command, _FLAGS)
 
 
-class Statement(NamedTuple):
-    """A line that begins with a command's word.
-
-    Attributes:
-        line: the line, without its decoration if that had to be taken off.
-        commands: what it commands; empty if it is unreadable.
-    """
-
-    line: str
-    commands: list[re.Match[str]]
-
-
 def lines_of(text: str) -> list[str]:
     r"""Return the lines of `text` that are not blank, split at `\n` only, without indentation."""
     return _LINE.findall(text)
@@ -122,18 +116,23 @@ def undecorated(line: str) -> str:
     return bare[lead.end() if lead else 0 :].rstrip(_TAIL)
 
 
-def statements(grammar: Grammar, text: str) -> Iterator[Statement]:
+def statements(grammar: Grammar, text: str) -> Iterator[tuple[str, list[re.Match[str]]]]:
     """Yield the statements of a reply, from the last to the first.
+
+    Each is a line, without its decoration if that had to be taken off, and what it commands:
+    nothing if it is unreadable.
 
     Args:
         grammar: of the world.
         text: a whole reply, of any length and content.
     """
-    for line in reversed(lines_of(without_thinking(text))[-MOST_LINES:]):
+    text = without_thinking(text)
+    lines = reversed(lines_of(text)[-MOST_LINES:]) if "\n" in text else (text,)
+    for line in lines:
         if match := grammar.command.fullmatch(line):
-            yield Statement(line, [match])
+            yield line, [match]
         elif grammar.words.match(bare := undecorated(line)):
-            yield Statement(bare, _commands(grammar, bare))
+            yield bare, _commands(grammar, bare)
 
 
 def _commands(grammar: Grammar, bare: str) -> list[re.Match[str]]:
@@ -161,6 +160,8 @@ def last_match(grammar: Grammar, text: str) -> re.Match[str] | None:
         grammar: of the world.
         text: a whole reply, of any length and content.
     """
+    if "\n" not in text and (match := grammar.command.fullmatch(text)):
+        return match
     for _, found in statements(grammar, text):
         same = found and all(match.groups() == found[-1].groups() for match in found)
         return found[-1] if same else None
@@ -169,7 +170,10 @@ def last_match(grammar: Grammar, text: str) -> re.Match[str] | None:
 
 def number(matched: str) -> float:
     """Return the value of what `NUMBER` matched."""
-    return float(matched.replace(" ", "").replace("\t", ""))
+    try:
+        return float(matched)
+    except ValueError:  # a sign that stands apart
+        return float(matched[0] + matched[2:])
 
 
 def complaint(text: str, expected: str, *, complete: bool = True) -> str:

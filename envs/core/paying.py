@@ -30,8 +30,10 @@ def pay_terms(
     rewards: dict[str, float] = {}
     rounded: dict[str, dict[str, float]] = {}
     for role, parts in terms.items():
-        grid = {name: dyadic(value) for name, value in parts.items()}
-        reward = sum(grid.values())
+        grid, reward = {}, 0.0
+        for name, value in parts.items():
+            grid[name] = part = dyadic(value)
+            reward += part
         if reward not in spec.step_range[role]:
             spec.step_range[role].require(reward, f"{spec.id}: reward of {role!r}")
         returns[role] += reward

@@ -9,7 +9,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Generic, Self, cast
 
 import numpy as np
@@ -204,7 +204,11 @@ class World(ABC, Generic[Compiled]):
 
     def adopt(self, task: Task) -> Task:
         """Return `task` as this world scores it, to compare options on the same Task."""
-        return replace(task, options_json=canonical_json(dict(self.options)))
+        return replace(task, options_json=self._options_json)
+
+    @cached_property
+    def _options_json(self) -> str:
+        return canonical_json(dict(self.options))
 
     def _scoring_options(self) -> Mapping[str, Any]:
         """Options, where not the defaults, that change what a reply to a given Task earns."""
@@ -249,11 +253,10 @@ class World(ABC, Generic[Compiled]):
             TaskError: if the Task belongs to another world, is scored by other options, or its
                 contents are damaged.
         """
-        options = canonical_json(dict(self.options))
-        if task.world == self.spec.id and task.options_json != options:
+        if task.options_json != self._options_json and task.world == self.spec.id:
             raise TaskError(
-                f"{self.spec.id}: the Task is scored by the options {task.options_json}, this "
-                f"world by {options}; `adopt(task)` returns the Task as this world scores it"
+                f"{self.spec.id}: the Task is scored by the options {task.options_json}, this world"
+                f" by {self._options_json}; `adopt(task)` returns the Task as this world scores it"
             )
         compiled: Compiled = _compile(type(self), self.spec.id, task, self._compile_options())
         return compiled

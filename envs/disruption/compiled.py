@@ -20,6 +20,9 @@ from tokengym.envs.disruption.texts import Case, Writer
 WRITERS: Mapping[str, Writer] = MappingProxyType({"full": FULL, "terse": TERSE})
 """How texts are written, by the option `prompt`."""
 
+_MARK = "\0"
+"""Stands for an answer."""
+
 
 class CompiledTask(NamedTuple):
     """A Task under the options of a DisruptionWorld.
@@ -28,6 +31,7 @@ class CompiledTask(NamedTuple):
         evidence: what is shown to the predictor, and privately to the challenger.
         case: what the texts depend on.
         opening: the predictor's first text.
+        challenge: the challenger's text before and after the predictor's answer.
         gold: position of the true label of each target.
         windows: position of the disruption label by other citation windows, in years, where known.
         truths: what reports are scored against, for each target.
@@ -40,6 +44,7 @@ class CompiledTask(NamedTuple):
     evidence: Evidence
     case: Case
     opening: str
+    challenge: tuple[str, str]
     gold: tuple[int, ...]
     windows: Mapping[str, int]
     truths: tuple[Probabilities, ...]
@@ -85,10 +90,12 @@ def compile_task(
     if known and evidence.private:
         own = [posterior(evidence, target) for target in targets]
     case = Case(evidence, targets, debated, aim, task.fingerprint)
+    before, _, after = WRITERS[prompt].challenge(case, _MARK).rpartition(_MARK)
     return CompiledTask(
         evidence,
         case,
         WRITERS[prompt].opening(case),
+        (before, after),
         tuple(gold),
         _read_windows(task),
         tuple(truths),

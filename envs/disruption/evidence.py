@@ -41,6 +41,8 @@ class Evidence(NamedTuple):
     @property
     def known(self) -> Self:
         """All that either role is shown: what the challenger knows."""
+        if not self.private:
+            return self
         return self._replace(facts={**self.facts, **self.private}, private={})
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from tokengym.envs.core.grammar import NUMBER, Grammar, number, statements
+from tokengym.envs.core.grammar import NUMBER, SHORT, Grammar, number, remembered, statements
 from tokengym.envs.disruption.claims import Claim, Fact, Quote, Unreadable
 from tokengym.envs.disruption.evidence import FEATURES
 from tokengym.envs.disruption.labels import LABELS, Target
@@ -84,6 +84,10 @@ def read_answer(text: str, targets: tuple[Target, ...], *, complete: bool = True
     """
     if not complete:
         return None
+    return (_known_answer if len(text) <= SHORT else _last_answer)(text, targets)
+
+
+def _last_answer(text: str, targets: tuple[Target, ...]) -> Answer | None:
     words, numbers, claims = _read(text, _answers(targets), MOST_CLAIMS)
     if words is None or numbers is None:
         return None
@@ -98,17 +102,27 @@ def read_answer(text: str, targets: tuple[Target, ...], *, complete: bool = True
     return Answer(tuple(chosen), tuple(reports), claims)
 
 
+_known_answer = remembered(_last_answer)
+
+
 def read_argument(
     text: str, targets: tuple[Target, ...], *, complete: bool = True
 ) -> Argument | None:
     """Read a challenger's reply; `None` if it is malformed or was cut off."""
     if not complete:
         return None
+    return (_known_argument if len(text) <= SHORT else _last_argument)(text, targets)
+
+
+def _last_argument(text: str, targets: tuple[Target, ...]) -> Argument | None:
     words, _, claims = _read(text, _arguments(targets), MOST_CHALLENGER_CLAIMS)
     if words is None:
         return None
     label = words[0].lower()
     return Argument(None, ()) if label == NO_LABEL else Argument(label, claims)
+
+
+_known_argument = remembered(_last_argument)
 
 
 def _read(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tokengym.envs.disruption.claims import MOST_QUOTED_CHARACTERS, MOST_QUOTED_WORDS
 from tokengym.envs.disruption.evidence import FEATURES, Evidence
-from tokengym.envs.disruption.grammar import NO_LABEL, Answer, Argument
+from tokengym.envs.disruption.grammar import NO_LABEL, Argument
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.texts import Case, Writer, describe, has_references
 from tokengym.rewards import debate
@@ -65,7 +65,7 @@ def _opening(case: Case) -> str:
     return "\n".join(lines)
 
 
-def _challenge(case: Case, answer: Answer) -> str:
+def _challenge(case: Case, answer: str) -> str:
     words = _either([word for target in case.targets for word in LABELS[target]])
     known = case.evidence.known
     worse = "further from" if case.aim == "adversary" else "nearer to"
@@ -80,7 +80,7 @@ def _challenge(case: Case, answer: Answer) -> str:
         *_legend(known),
         *_questions(case),
         "",
-        f"A predictor answered:\n{answer.write(case.targets)}",
+        f"A predictor answered:\n{answer}",
         "",
         f"It reads your argument and answers once more; then the debate ends. You earn up to "
         f"{debate.CHANGE_WEIGHT:g} if your argument moves its probabilities {worse} the truth, "

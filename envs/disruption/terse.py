@@ -4,7 +4,7 @@ import numpy as np
 
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.disruption.evidence import Evidence
-from tokengym.envs.disruption.grammar import NO_LABEL, Answer, Argument
+from tokengym.envs.disruption.grammar import NO_LABEL, Argument
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.texts import Case, Writer, describe
 
@@ -38,12 +38,12 @@ def _opening(case: Case) -> str:
     return "\n".join(lines)
 
 
-def _challenge(case: Case, answer: Answer) -> str:
+def _challenge(case: Case, answer: str) -> str:
     return "\n".join(
         [
             *describe(case.evidence.known),
             *(["The predictor was not shown the first year."] if case.evidence.private else []),
-            f"A predictor answered:\n{answer.write(case.targets)}",
+            f"A predictor answered:\n{answer}",
             "Argue for another label; a false claim costs you. Answer in lines, like",
             _made_up(case)[1],
             f"(or {NO_LABEL}), then up to 2 claims: {_claims(case.evidence.known)}",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tokengym.envs.disruption.evidence import CITER_FEATURES, REFERENCE_FEATURES, Evidence
-from tokengym.envs.disruption.grammar import Answer, Argument
+from tokengym.envs.disruption.grammar import Argument
 from tokengym.envs.disruption.labels import Target
 
 
@@ -34,12 +34,12 @@ class Writer(NamedTuple):
 
     Attributes:
         opening: writes the predictor's first text.
-        challenge: writes the challenger's text, with the predictor's answer.
+        challenge: writes the challenger's text, with the predictor's answer as written.
         rejoinder: writes the predictor's second text, with the argument that reaches it.
     """
 
     opening: Callable[[Case], str]
-    challenge: Callable[[Case, Answer], str]
+    challenge: Callable[[Case, str], str]
     rejoinder: Callable[[Case, Argument], str]
 
 

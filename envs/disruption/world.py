@@ -300,7 +300,8 @@ class DisruptionWorld(World[CompiledTask]):
         if self._first is None:
             self._first = answer
             if not self.single_turn:
-                prompt = WRITERS[self.prompt].challenge(compiled.case, answer)
+                before, after = compiled.challenge
+                prompt = f"{before}{answer.write(self.targets)}{after}"
                 return Turn(CHALLENGER, prompt, metrics={"well_formed": 1.0, "form": 1.0})
         return self._settle(compiled, self._first, answer)
 
@@ -315,7 +316,8 @@ class DisruptionWorld(World[CompiledTask]):
             self._lost_form = debate.challenger_form(form)
         in_form = {"well_formed": float(argument is not None), "form": form}
         argument = argument or Argument(None, ())
-        true = tuple(claim for claim in argument.claims if claim.holds(evidence.known))
+        known = evidence.known
+        true = tuple([claim for claim in argument.claims if claim.holds(known)])
         self._claims, self._false = len(argument.claims), len(argument.claims) - len(true)
         # What the predictor cannot check must be true, or nobody could weigh it.
         self._argument = argument._replace(claims=true) if evidence.private else argument

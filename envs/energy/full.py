@@ -32,19 +32,13 @@ class FullPrompt(Prompt):
         lines = "\n".join(f"{device} {_NUMBER}" for device in devices)
         return f"{super().opening(seen)}\n\n{asked}:\n{lines}"
 
-    def turn(self, step: int, seen: State) -> str:
-        """Return the text on a later step to be commanded, on a state as shown."""
-        first, *others = self._plant.devices
-        starts = f'one line that starts with "{first}"'
-        if others:
-            starts = f"one line for each device: {', '.join(self._plant.devices)}"
-        return f"{self._now(step, seen)}\nReply with {starts}."
-
     def deviation(self, commands: Commands, done: Commands) -> str:
         """Return the text on commands that were clipped; empty if there are none."""
         return "".join(
-            f"The {_NAMES[device]} could only do {power:.2f} kW. "
-            for device, power in clipped(self._plant, commands, done)
+            [
+                f"The {_NAMES[device]} could only do {power:.2f} kW. "
+                for device, power in clipped(self._plant, commands, done)
+            ]
         )
 
     def missed(self, safety: float) -> str:
@@ -53,7 +47,7 @@ class FullPrompt(Prompt):
 
     def ending(self, money: float, safety: Sequence[float]) -> str:
         """Return the text of the last Turn."""
-        broken = sum(1 for cost in safety if cost > 0.0)
+        broken = len([cost for cost in safety if cost > 0.0])
         kept = "The limit was always kept."
         if broken and self._plant.budget:
             kept = (
@@ -98,7 +92,7 @@ class FullPrompt(Prompt):
                 f", outside {plant.outside[step]:g}, gain {plant.gain[step]:g}, "
                 f"price {cents(plant.price[step])}, low {plant.low[step]:g}."
             )
-            return before, after + self._next(step)
+            return before, after + self._next(step) + self._reminder(step)
         before = f"Now it is {time}: the battery holds "
         sold = f", sale {cents(plant.resale[step])}" if len(set(plant.resale)) > 1 else ""
         after = (
@@ -106,13 +100,20 @@ class FullPrompt(Prompt):
             f"price {cents(plant.price[step])}{sold}, reserve {plant.reserve[step]:g}."
         )
         down = "" if plant.up[step] else " The grid is down."
-        return before, after + down + self._next(step)
+        return before, after + down + self._next(step) + self._reminder(step)
 
-    def _write_state(self, step: int, seen: State) -> str:
+    def _write_state(self, step: int) -> str:
         if isinstance(self._plant, House):
-            return f"{seen[0]:g}"
-        car = f", the car {seen[1]:g} kWh" if self._car_is_home(step) else ""
-        return f"{seen[0]:g} kWh{car}"
+            return "%g"
+        return "%g kWh, the car %g kWh" if self._car_is_home(step) else "%g kWh"
+
+    def _reminder(self, step: int) -> str:
+        """Write how to reply, after the first Turn, which says more of it."""
+        first, *others = self._plant.devices
+        starts = f'one line that starts with "{first}"'
+        if others:
+            starts = f"one line for each device: {', '.join(self._plant.devices)}"
+        return f"\nReply with {starts}." if step else ""
 
     def _next(self, step: int) -> str:
         """Fresh forecasts of the next steps, where the level has them."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from functools import cache
 
-from tokengym.envs.core.grammar import NUMBER, Grammar, number, statements
+from tokengym.envs.core.grammar import NUMBER, SHORT, Grammar, number, remembered, statements
 from tokengym.envs.energy.outcome import Commands
 
 
@@ -12,8 +12,8 @@ def read_commands(text: str, devices: tuple[str, ...], *, complete: bool) -> Com
     """Return the power of each device in kW, 0 for one not named.
 
     A statement replaces what was said before of every device that it names. `None` if no statement
-    names any, if the last one for a device is unreadable or gives it two powers, or if a power is
-    too large for a number.
+    names any, if the last one for a device is unreadable or gives some device two powers, or if a
+    power is too large for a number.
 
     Args:
         text: a whole reply, of any content.
@@ -22,22 +22,27 @@ def read_commands(text: str, devices: tuple[str, ...], *, complete: bool) -> Com
     """
     if not complete:
         return None
+    return (_known if len(text) <= SHORT else _read)(text, devices)
+
+
+def _read(text: str, devices: tuple[str, ...]) -> Commands | None:
     grammar = _grammar(devices)
     powers: dict[str, float] = {}
     for line, found in statements(grammar, text):
-        on_line: dict[str, float] = {}
-        for match in found:
-            device, power = match[1].upper(), number(match[2])
-            if device not in powers and on_line.setdefault(device, power) != power:
-                return None
-        if not found and not powers.keys() >= set(grammar.words.findall(line.upper())):
+        pairs = {(match[1].upper(), number(match[2])) for match in found}
+        on_line = dict(pairs)
+        if on_line and len(on_line) == len(pairs):
+            powers = on_line | powers
+        elif not powers.keys() >= set(grammar.words.findall(line.upper())):
             return None
-        powers = on_line | powers
         if len(powers) == len(devices):
             break
     if not powers or not all(map(math.isfinite, powers.values())):
         return None
     return tuple(powers.get(device, 0.0) for device in devices)
+
+
+_known = remembered(_read)
 
 
 def write_commands(commands: Commands, devices: Sequence[str], *, decimals: int = 2) -> str:

@@ -175,25 +175,28 @@ class Microgrid:
             moved = battery
             net = load + ev + battery - given
         unserved = bought = sold = 0.0
-        exchange = self._cheapest_exchange(step, net, net + given, imports, exports)
+        price, resale, exchange = self.price[step], self.resale[step], net
+        if price < 0.0 or resale < 0.0:
+            exchange = self._cheapest_exchange(step, net, net + given, imports, exports)
         if exchange >= 0.0:
             bought = min(exchange, imports)
             unserved = exchange - bought
-            money = dt * (self.price[step] * bought + self.wear * moved + LOST_LOAD * unserved)
+            money = dt * (price * bought + self.wear * moved + LOST_LOAD * unserved)
         else:
             sold = min(-exchange, exports)
-            money = dt * (self.wear * moved - self.resale[step] * sold)
-        safety = max(self.reserve[step] - energy, 0.0)
+            money = dt * (self.wear * moved - resale * sold)
+        safety = self.reserve[step] - energy
         if unserved > 0.0:
-            safety += dt * max(unserved - (1.0 - self.critical) * load, 0.0)
-        done, charged = [battery], 0.0
+            safety = max(safety, 0.0) + dt * max(unserved - (1.0 - self.critical) * load, 0.0)
+        done: Commands = (battery,)
+        charged = 0.0
         if len(commands) > 1:
             money += dt * self.fuel * genset
             charged = state[1] + dt * ev
             if self.rating > 0.0:
-                done.append(genset)
+                done += (genset,)
             if self.car:
-                done.append(ev)
+                done += (ev,)
                 if step == self.car[1] - 1:
                     money += self.car[5] * max(self.car[2] - charged, 0.0)
         used = net + given + sold - bought - unserved
@@ -201,7 +204,7 @@ class Microgrid:
             (energy, charged),
             money,
             safety if safety > TOLERANCE else 0.0,
-            tuple(done),
+            done,
             bought - sold,
             unserved,
             min(max(used, 0.0), pv),
@@ -244,7 +247,7 @@ class Microgrid:
         """
         price, resale = self.price[step], self.resale[step]
         low, high = max(least, -exports), min(most, imports)
-        if (price >= 0.0 and resale >= 0.0) or low >= high:
+        if low >= high:
             return least
         ways = [low, 0.0, high] if low < 0.0 < high else [low, high]
         costs = [(price if power > 0.0 else resale) * power for power in ways]

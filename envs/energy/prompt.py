@@ -23,15 +23,16 @@ class Prompt(ABC):
         self._plant = plant
         self._labels = hour_labels(plant)
         self._rules = self._write_rules()
-        self._conditions = tuple(self._write_conditions(step) for step in range(plant.steps))
+        self._templates = tuple(map(self._template, range(plant.steps)))
 
     def opening(self, seen: State) -> str:
         """Return the text of the first Turn, on a state as shown."""
-        return f"{self._rules}\n{self._now(0, seen)}"
+        return f"{self._rules}\n{self.turn(0, seen)}"
 
     def turn(self, step: int, seen: State) -> str:
-        """Return the text on a later step to be commanded, on a state as shown."""
-        return self._now(step, seen)
+        """Return the text on a step to be commanded, on a state as shown."""
+        template, numbers = self._templates[step]
+        return template % seen[:numbers]
 
     def malformed(self, text: str, *, complete: bool) -> str:
         """Return the complaint about a reply without a command; it shows no example."""
@@ -58,12 +59,14 @@ class Prompt(ABC):
         """Write the text on a step before and after the state."""
 
     @abstractmethod
-    def _write_state(self, step: int, seen: State) -> str:
-        """Write the state as shown: battery energy or temperature, and the car while at home."""
+    def _write_state(self, step: int) -> str:
+        """Write the state, with `%g` for battery energy or temperature and for the car at home."""
 
-    def _now(self, step: int, seen: State) -> str:
-        before, after = self._conditions[step]
-        return before + self._write_state(step, seen) + after
+    def _template(self, step: int) -> tuple[str, int]:
+        """Return the text on a step, with `%g` for the numbers of the state, and their count."""
+        before, after = (text.replace("%", "%%") for text in self._write_conditions(step))
+        state = self._write_state(step)
+        return before + state + after, state.count("%g")
 
     def _car_is_home(self, step: int) -> bool:
         plant = self._plant

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import GENSET_LEAST, GENSET_MOST, LOST_LOAD, Microgrid
-from tokengym.envs.energy.outcome import Commands, State
+from tokengym.envs.energy.outcome import Commands
 from tokengym.envs.energy.prompt import (
     Prompt,
     cents,
@@ -34,7 +34,7 @@ class TersePrompt(Prompt):
 
     def ending(self, money: float, safety: Sequence[float]) -> str:
         """Return the text of the last Turn."""
-        broken = sum(1 for cost in safety if cost > 0.0)
+        broken = len([cost for cost in safety if cost > 0.0])
         kept = "All kept."
         if broken:
             kept = f"Limit broken in {broken} steps, by up to {shortfall(max(safety))}."
@@ -61,8 +61,8 @@ class TersePrompt(Prompt):
         )
         return f"{label}h energy ", after + self._next(step)
 
-    def _write_state(self, step: int, seen: State) -> str:
-        return f"{seen[0]:g} car {seen[1]:g}" if self._car_is_home(step) else f"{seen[0]:g}"
+    def _write_state(self, step: int) -> str:
+        return "%g car %g" if self._car_is_home(step) else "%g"
 
     def _next(self, step: int) -> str:
         """Fresh forecasts of the next steps, where the level has them."""

@@ -1,7 +1,6 @@
 """The energy world: a battery (or a heat pump) run at least cost above a safety floor."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from tokengym.envs.energy.data import Report, TimeSeries
 from tokengym.envs.energy.devices import check_devices, check_number, series_from
 from tokengym.envs.energy.grammar import expected, forms, read_commands
 from tokengym.envs.energy.house import House
-from tokengym.envs.energy.indicators import Indicators
+from tokengym.envs.energy.indicators import indicators
 from tokengym.envs.energy.levels import LEVELS
 from tokengym.envs.energy.oracle import is_broken, optimum
 from tokengym.envs.energy.outcome import Commands, Outcome, State, rounded_up
@@ -182,12 +181,9 @@ class EnergyWorld(World[CompiledTask]):
                 raise OptionError("credit=True needs prices that are never negative")
         self._step = 0
         self._state: State = (0.0, 0.0)
-        self._outcome: Outcome | None = None
+        self._outcomes: tuple[Outcome, ...] = ()
         self._money = 0.0
         self._credit = 0.0
-        self._safety: tuple[float, ...] = ()
-        self._missed: tuple[float, ...] = ()
-        self._indicators = Indicators()
         self._account = FormAccount(self.turn_limit)
 
     # Tasks
@@ -285,7 +281,8 @@ class EnergyWorld(World[CompiledTask]):
         """
         plant = self.compiled.plant
         step = min(self._step, plant.steps - 1)
-        return Shown(step, plant.seen(step, self._state), foreseen(plant, step), self._missed)
+        missed = tuple(rounded_up(outcome.safety) for outcome in self._outcomes)
+        return Shown(step, plant.seen(step, self._state), foreseen(plant, step), missed)
 
     @property
     def data_report(self) -> Report | None:
@@ -301,18 +298,21 @@ class EnergyWorld(World[CompiledTask]):
     @property
     def outcome(self) -> Outcome | None:
         """The outcome of the last step, unrounded and hidden; `None` before the first."""
-        return self._outcome
+        return self._outcomes[-1] if self._outcomes else None
 
     @property
     def optimal_commands(self) -> Commands:
         """The commands of the optimal plan at this step, in kW: for the oracle only."""
         return self.compiled.plan[self._step]
 
+    @property
+    def _safety(self) -> list[float]:
+        return [outcome.safety for outcome in self._outcomes]
+
     def _begin(self, task: Task) -> Turn:
         compiled = self.compiled
-        self._step, self._state, self._outcome = 0, compiled.plant.initial, None
+        self._step, self._state, self._outcomes = 0, compiled.plant.initial, ()
         self._money = self._credit = 0.0
-        self._safety, self._missed, self._indicators = (), (), Indicators()
         self._account = FormAccount(compiled.plant.steps)
         return Turn(_ROLE, compiled.prompt.opening(compiled.plant.seen(0, self._state)))
 
@@ -343,12 +343,9 @@ class EnergyWorld(World[CompiledTask]):
             if not well_formed:
                 metrics["credit"] -= compiled.cost_of_malformed(form)
             self._credit += metrics["credit"]
-        self._outcome = outcome
+        self._outcomes += (outcome,)
         self._state = outcome.state
         self._money += outcome.money
-        self._safety += (outcome.safety,)
-        self._missed += (rounded_up(outcome.safety),)
-        self._indicators = self._indicators.after(plant, step, outcome)
         self._step = step + 1
         ends = self._terminates and is_broken(plant, self._safety)
         if self._step < plant.steps and not ends:
@@ -377,12 +374,13 @@ class EnergyWorld(World[CompiledTask]):
             "total_cost": sum(safety),
             "total_money_cost": money,
             "malformed_replies": float(self._account.malformed),
-            **self._indicators.metrics(plant),
+            **indicators(plant, self._outcomes),
         }
         if compiled.values is not None:
             metrics["total_credit"] = self._credit
         # Steps that a violation cut off count as missed; their replies dilute no malformed ones.
-        account = replace(self._account, replies=self._step)
+        account = self._account
+        account.replies = self._step
         earned, form = dyadic(account.earned(floor_return(score, depth))), dyadic(account.form)
         if self._flat and earned + form < SAFE_RETURN:
             earned = form = 0.0

@@ -1,5 +1,6 @@
 """Compiled Tasks: the texts of the turns, and the targets of the forecasts' scores."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from tokengym.envs.core.label_noise import outcomes_of_label
@@ -21,6 +22,7 @@ class CompiledTurn(NamedTuple):
         weights: weights of the outcomes that a forecast is scored against.
         best: the highest expected score of any forecast.
         rule: the score of a forecast under weights.
+        reference: what a yes/no forecast is compared with: the target and the base rate.
     """
 
     text: str
@@ -28,6 +30,7 @@ class CompiledTurn(NamedTuple):
     weights: Forecast
     best: float
     rule: Score
+    reference: Mapping[str, float]
 
 
 CompiledTask = tuple[CompiledTurn, ...]
@@ -41,13 +44,15 @@ def compile_task(task: Task, score: str, label: str, prompt: str) -> CompiledTas
         LookupError, TypeError, ValueError, ArithmeticError, AttributeError: if it is damaged.
     """
     asked, drawn = _questions_and_outcomes(task, label, prompt)
+    base = {"base_rate": rate} if (rate := task.answer.get("base_rate")) is not None else {}
     turns = []
     for text, question in zip(_texts(asked, task, score, prompt), asked, strict=True):
         happened = question.weigh(drawn)
         odds = question.predictive or happened
         weights = odds if label == "expected" else happened
         rule = score_of(score, ordered=question.ordered)
-        turns.append(CompiledTurn(text, question, weights, rule(odds, odds), rule))
+        reference = {} if question.options else {"label": weights[1], **base}
+        turns.append(CompiledTurn(text, question, weights, rule(odds, odds), rule, reference))
     return tuple(turns)
 
 

@@ -7,7 +7,15 @@ one outside [0, 1], is not passed over for an earlier one.
 from functools import lru_cache
 
 from tokengym.envs.core.form import nearness
-from tokengym.envs.core.grammar import NUMBER, Grammar, complaint, last_match, number
+from tokengym.envs.core.grammar import (
+    NUMBER,
+    SHORT,
+    Grammar,
+    complaint,
+    last_match,
+    number,
+    remembered,
+)
 from tokengym.rewards.scoring import Forecast
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -28,21 +36,34 @@ def read_forecast(text: str, options: int, *, complete: bool = True) -> Forecast
         options: number of outcomes of the question; 0 means yes/no.
         complete: `False` if the reply was cut off; it then states nothing.
     """
-    match = last_match(_grammar(options), text) if complete else None
+    if not complete:
+        return complaint(text, describe_form(options), complete=False)
+    return (_known if len(text) <= SHORT else _read)(text, options)
+
+
+def _read(text: str, options: int) -> Forecast | str:
+    match = last_match(_grammar(options), text)
     if match is None:
-        return complaint(text, describe_form(options), complete=complete)
+        return complaint(text, describe_form(options))
     cells = match.groups()
-    values = [_value(*cell) for cell in zip(cells[::2], cells[1::2], strict=True)]
     if not options:
-        values = [1.0 - values[0], values[0]]
-    total = sum(values)
-    if all(0.0 <= value <= 1.0 for value in values) and abs(total - 1.0) <= _SUM_TOLERANCE:
-        return tuple(value / total for value in values) if options else tuple(values)
-    wrong = f"these sum to {total:.4g}" if options else f"{cells[0]}{cells[1]} is none"
+        value = _value(*cells)
+        if 0.0 <= value <= 1.0:
+            return (1.0 - value, value)
+        wrong = f", {cells[0]}{cells[1]} is none"
+    else:
+        values = list(map(_value, cells[::2], cells[1::2]))
+        total = sum(values)
+        if 0.0 <= min(values) <= max(values) <= 1.0 and abs(total - 1.0) <= _SUM_TOLERANCE:
+            return tuple(value / total for value in values)
+        wrong = f" and sum to 1, these sum to {total:.4g}"
     return (
-        f"Malformed reply: probabilities lie between 0 and 1{' and sum to 1' if options else ''}, "
-        f"{wrong}. Expected: {describe_form(options)}"
+        f"Malformed reply: probabilities lie between 0 and 1{wrong}. "
+        f"Expected: {describe_form(options)}"
     )
+
+
+_known = remembered(_read)
 
 
 def nearness_of_forecast(text: str, options: int) -> float:

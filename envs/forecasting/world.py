@@ -37,6 +37,7 @@ from tokengym.rewards.form import FORM_SHARE, form_of
 from tokengym.rewards.scoring import ORDERED_SCORES, SCORES, Forecast
 
 _ROLE = "forecaster"
+_EXPECTED = expected_return(_ROLE)
 
 
 class ForecastWorld(World[CompiledTask]):
@@ -124,7 +125,6 @@ class ForecastWorld(World[CompiledTask]):
         self._expected = 0.0
         self._grown: dict[str, float] = {}
         self._stated: tuple[tuple[Question, float], ...] = ()
-        self._base_rate: float | None = None
 
     @property
     def data_report(self) -> DataReport | None:
@@ -238,7 +238,6 @@ class ForecastWorld(World[CompiledTask]):
         self._expected = 0.0
         self._grown = {}
         self._stated = ()
-        self._base_rate = task.answer.get("base_rate")
         return Turn(_ROLE, self.compiled[0].text)
 
     def _respond(self, text: str, complete: bool) -> Turn:
@@ -251,23 +250,22 @@ class ForecastWorld(World[CompiledTask]):
             value = expected = 0.0
             near = nearness_of_forecast(text, turn.question.options)
             form = form_of(near)
-            metrics = {"well_formed": 0.0, "form": near, **self._reference(turn)}
+            metrics = {"well_formed": 0.0, "form": near, **turn.reference}
         else:
             feedback, form = "", 1.0
             value = turn.rule(forecast, turn.weights)
             expected = turn.rule(forecast, turn.question.predictive or turn.weights)
             metrics = self._measure(forecast, turn, value, expected)
-            self._stated += ((turn.question, forecast[-1]),)
+            if turn.question.event is not None:
+                self._stated += ((turn.question, forecast[-1]),)
         weight = (1.0 - FORM_SHARE) * share
-        parts = {"score": weight * value, "form": FORM_SHARE * share * form}
-        if turn.question.event is None:
-            terms = {name: dyadic(part) for name, part in parts.items()}
-            predicted = dyadic(weight * expected)
-        else:
+        terms = {"score": weight * value, "form": FORM_SHARE * share * form}
+        predicted = weight * expected
+        if turn.question.event is not None:
             # In many turns what each one rounds would add up: a perfect return could pass 1.
-            terms = {name: self._grow(name, part) for name, part in parts.items()}
-            predicted = self._grow("expected", weight * expected)
-        self._expected += predicted + terms["form"]
+            terms = {name: self._grow(name, part) for name, part in terms.items()}
+            predicted = self._grow("expected", predicted)
+        self._expected += dyadic(predicted) + dyadic(terms["form"])
         if self._turn + 1 < len(turns):
             self._turn += 1
             news = turns[self._turn].text
@@ -276,8 +274,9 @@ class ForecastWorld(World[CompiledTask]):
             return Turn(_ROLE, following, rewards, rounded, metrics=metrics)
         reason = StopReason.MALFORMED if feedback else StopReason.COMPLETED
         if turn.question.predictive is not None:
-            metrics[expected_return(_ROLE)] = self._expected
-        metrics |= incoherence(self._stated)
+            metrics[_EXPECTED] = self._expected
+        if self._stated:
+            metrics |= incoherence(self._stated)
         return self._end(_ROLE, feedback, {_ROLE: terms}, reason, metrics)
 
     def _grow(self, name: str, part: float) -> float:
@@ -290,19 +289,12 @@ class ForecastWorld(World[CompiledTask]):
         self, forecast: Forecast, turn: CompiledTurn, value: float, expected: float
     ) -> dict[str, float]:
         """Return the metrics of a well-formed forecast."""
-        metrics = {"well_formed": 1.0, "form": 1.0, "score": value, **self._reference(turn)}
+        metrics = {"well_formed": 1.0, "form": 1.0, "score": value, **turn.reference}
         if not turn.question.options:
             metrics["probability"] = forecast[1]
         if turn.question.predictive is not None:
             metrics["regret"] = turn.best - expected
         return metrics
-
-    def _reference(self, turn: CompiledTurn) -> dict[str, float]:
-        """Return what a yes/no forecast is compared with: the target and the base rate."""
-        if turn.question.options:
-            return {}
-        base = {} if self._base_rate is None else {"base_rate": self._base_rate}
-        return {"label": turn.weights[1], **base}
 
 
 def _families(family: str | Sequence[str] | None, level: str) -> tuple[str, ...]:

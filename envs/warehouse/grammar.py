@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tokengym.envs.core.form import nearness
-from tokengym.envs.core.grammar import Grammar, last_match, statements
+from tokengym.envs.core.grammar import SHORT, Grammar, last_match, remembered, statements
 from tokengym.envs.warehouse.layout import slot_name
 
 _GAP = r"[ \t]*+"
@@ -76,7 +76,7 @@ def read_pick(text: str, *, complete: bool) -> Command | None:
     """
     if not complete:
         return None
-    return _known_pick(text) if len(text) <= _SHORT else _last_pick(text)
+    return (_known_pick if len(text) <= SHORT else _last_pick)(text)
 
 
 def _last_pick(text: str) -> Command | None:
@@ -117,6 +117,11 @@ def read_reorder(text: str, *, complete: bool) -> list[tuple[str, int]] | None:
     """
     if not complete:
         return None
+    lines = (_known_reorder if len(text) <= SHORT else _last_reorder)(text)
+    return None if lines is None else list(lines)
+
+
+def _last_reorder(text: str) -> tuple[tuple[str, int], ...] | None:
     lines: dict[str, int] | None = None
     passed_over = False
     for _, found in statements(_REORDER, text):
@@ -129,10 +134,10 @@ def read_reorder(text: str, *, complete: bool) -> list[tuple[str, int]] | None:
         elif passed_over:
             return None
         elif _NONE in units:
-            return list((lines or {}).items())
+            return tuple((lines or {}).items())
         else:
             lines = {**units, **(lines or {})}
-    return None if lines is None else list(lines.items())
+    return None if lines is None else tuple(lines.items())
 
 
 def _units_of(match: re.Match[str]) -> list[tuple[str, int]]:
@@ -168,9 +173,8 @@ def write_quote(price: int) -> str:
     return f"QUOTE {price}" if price else "REFUSE"
 
 
-_SHORT = 256
-"""Characters of a reply up to which it is cached: few different ones occur."""
-_known_pick = lru_cache(maxsize=16384)(_last_pick)
+_known_pick = remembered(_last_pick)
+_known_reorder = remembered(_last_reorder)
 
 
 def write_reorder(lines: Sequence[tuple[str, int]]) -> str:

@@ -85,7 +85,7 @@ def _prompts(paper: Paper) -> list[str]:
         evidence = evidence_of_paper(paper, level)
         case = Case(evidence, targets, True, "adversary", level)
         for writer in WRITERS.values():
-            found += [writer.opening(case), writer.challenge(case, _ANSWER)]
+            found += [writer.opening(case), writer.challenge(case, _ANSWER.write(case.targets))]
     return found
 
 
