@@ -116,6 +116,31 @@ def test_the_earliest_finish_is_not_always_best() -> None:
     assert [leg.ids for leg in together.legs] == [("O1", "O2")]
 
 
+def test_a_plan_that_is_back_later_and_earns_more_is_kept() -> None:
+    """Only the earliest finish of each set of orders kept, this plan would be worth 7.00."""
+    site = Site(LAYOUT, capacity=3, decay=5.0, walk_cost=0.05)
+    orders = [
+        Order("O1", 11.0, 36, 2, (("A1-4", 2),), 2),
+        Order("O2", 7.0, 24, 4, (("A0-3", 1),), 1),
+        Order("O3", 4.0, 3, 7, (("A0-2", 2),), 2),
+    ]
+    best = exhaust(PickingState(site, orders), dict.fromkeys(["O1", "O2", "O3"], 0.0))
+    assert best_plan(site, orders).value == pytest.approx(best) == pytest.approx(17.441, abs=1e-3)
+
+
+def test_of_two_pickers_too_a_plan_that_is_back_later_and_earns_more_is_kept() -> None:
+    """Only the earliest finish of each set of orders kept, this plan would be worth 16.71."""
+    site = Site(LAYOUT, capacity=3, decay=20.0, walk_cost=0.05, pickers=2)
+    orders = [
+        Order("O1", 4.0, 8, 0, (("A2-3", 1),), 1),
+        Order("O2", 6.0, 5, 0, (("A2-2", 2), ("A1-2", 1)), 3),
+        Order("O3", 8.0, 39, 0, (("A0-1", 1), ("A2-3", 1)), 2),
+        Order("O4", 10.0, 27, 9, (("A2-2", 1),), 1),
+    ]
+    best = exhaust(PickingState(site, orders), dict.fromkeys(["O1", "O2", "O3", "O4"], 0.0))
+    assert best_plan(site, orders).value == pytest.approx(best) == pytest.approx(20.411, abs=1e-3)
+
+
 def test_a_book_too_large_is_refused() -> None:
     order = Order("O1", 1.0, 1, 0, (("A0-1", 1),), 1)
     with pytest.raises(TaskError, match=str(MOST_ORDERS)):
