@@ -61,16 +61,19 @@ class Buyer:
         assert shown == self.pending
 
     def decide(self) -> str:
-        """Order up to what recent demand needs, as far as a period's demand."""
+        """Order up to what recent demand needs, as far as a period can be expected to use it."""
         weights = [FORGETTING**age for age in reversed(range(len(self.seen)))]
         mean = sum(w * x for w, x in zip(weights, self.seen, strict=True)) / sum(weights)
         square = sum(w * (x - mean) ** 2 for w, x in zip(weights, self.seen, strict=True))
         spread = math.sqrt(square / (sum(weights) - sum(w * w for w in weights) / sum(weights)))
         left = self.periods - self.period + 1
-        leads = [*self.leads, self.promised]
+        leads = [self.promised] if self.kept else [*self.leads]
+        if not self.kept:
+            leads += [lead for lead in range(self.promised - 1, self.promised + 2) if lead >= 0]
         longest = max(self.promised + 1, *leads)
         lost = 0 if self.kept else sum(self.period - at > longest for at in self.pending)
-        arrive = 1.0 if self.kept else (len(leads) + 0.5) / (len(leads) + lost + 1.0)
+        came = len(self.leads)
+        arrive = 1.0 if self.kept else (came + 1.5) / (came + lost + 2.0)
         position = float(self.on_hand)
         for at, units in self.pending.items():
             later = arrive * sum(lead >= self.period - at for lead in leads) / len(leads)
@@ -78,8 +81,13 @@ class Buyer:
         cover = min(1.0 + sum(leads) / len(leads), left)
         safety = NormalDist().inv_cdf(self.profit / (self.profit + self.holding))
         wanted = cover * mean + safety * math.sqrt(cover) * spread - position
-        most = mean if self.promised else mean + 1.645 * spread
-        units = 0 if self.promised >= left else max(0, math.ceil(min(wanted, most) / arrive))
+        # Each order comes in a given period by chance: that spreads what arrives in one.
+        shares = [arrive * leads.count(lead) / len(leads) for lead in set(leads)]
+        arrivals = mean * math.sqrt(sum(share * (1.0 - share) for share in shares))
+        most = mean + 1.645 * spread
+        if self.promised:
+            most = 0.75 * mean + safety * math.sqrt(spread**2 + arrivals**2)
+        units = 0 if min(leads) >= left else max(0, math.ceil(min(wanted, most)))
         if units:
             self.pending[self.period] = units
         return f"REORDER S1 {units}"

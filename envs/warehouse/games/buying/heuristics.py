@@ -12,6 +12,8 @@ Rule = Callable[[Supply], int]
 _NORMAL = NormalDist()
 _FORGETTING = 0.8
 """Weight of a period's demand relative to the next one's."""
+_USED = 0.75
+"""Share of the mean demand of a period that an order may have without regard to what is earned."""
 _CAP = 0.95
 """Probability with which a period's demand stays below the cap on an order."""
 
@@ -41,28 +43,34 @@ def capped_base_stock(supply: Supply) -> int:
 
 
 def adaptive(supply: Supply) -> int:
-    """Order up to the base stock of recent demand, with the supplier's observed deliveries.
+    """Order up to the base stock of recent demand, within what a period can be expected to use.
 
-    Demand of a period counts less by a fifth for every period since. An order older than any that
-    arrived is taken for lost, and the others count by the probability that they still arrive. Where
-    delivery takes time, no order exceeds one period's demand: what comes late would pile up.
+    Demand of a period counts less by a fifth for every period since. Units on order count by the
+    probability that they still arrive. Where delivery takes time, what comes late piles up, so that
+    no order exceeds most of a period's demand and, for safety, a deviation of what a period uses
+    less what arrives in it: an order that may come in any of several periods, or never, makes
+    arrivals vary more than demand does.
     """
     terms = supply.terms
     mean, spread = _recent(supply.seen)
-    chance, leads = _deliveries(supply)
-    expected = [*leads, terms.promised]
+    odds = _deliveries(supply)
+    arrives = sum(odds.values())
     position = float(supply.on_hand)
     for at, units in supply.pending.items():
-        age = supply.period - at
-        later = chance * sum(lead >= age for lead in expected) / len(expected)
-        position += units * (later / (later + 1.0 - chance) if later else 0.0)
+        later = sum(odd for lead, odd in odds.items() if lead >= supply.period - at)
+        position += units * (later / (later + 1.0 - arrives) if later else 0.0)
     left = terms.periods - supply.period
-    if terms.promised >= left:
+    if min(odds) >= left:
         return 0
-    periods = min(1.0 + fmean(expected), left)
-    level = periods * mean + _safety(supply) * math.sqrt(periods) * spread
-    cap = mean if terms.promised else mean + _NORMAL.inv_cdf(_CAP) * spread
-    return _units(min(level - position, cap) / chance)
+    lead = sum(lead * odd for lead, odd in odds.items()) / arrives
+    periods, safety = min(1.0 + lead, left), _safety(supply)
+    level = periods * mean + safety * math.sqrt(periods) * spread
+    if terms.promised:
+        arrivals = mean * math.sqrt(sum(odd * (1.0 - odd) for odd in odds.values()))
+        cap = _USED * mean + safety * math.hypot(spread, arrivals)
+    else:
+        cap = mean + _NORMAL.inv_cdf(_CAP) * spread
+    return _units(min(level - position, cap))
 
 
 def _recent(seen: Sequence[int]) -> tuple[float, float]:
@@ -75,14 +83,20 @@ def _recent(seen: Sequence[int]) -> tuple[float, float]:
     return mean, math.sqrt(variance * count / max(count - 1.0, 1.0))
 
 
-def _deliveries(supply: Supply) -> tuple[float, list[int]]:
-    """Return the probability that an order arrives, and the lead times of those that did."""
-    leads = [then - at for at, then in supply.arrived]
+def _deliveries(supply: Supply) -> dict[int, float]:
+    """Return the probability of each lead time; they sum to that of arriving at all.
+
+    An order older than any that arrived is taken for lost. An unreliable supplier is expected to be
+    a period early, punctual or a period late until seen to be otherwise.
+    """
+    promised, leads = supply.terms.promised, [then - at for at, then in supply.arrived]
     if supply.terms.reliable:
-        return 1.0, leads
-    longest = max([supply.terms.promised + 1, *leads])
+        return {promised: 1.0}
+    longest = max([promised + 1, *leads])
     gone = sum(supply.period - at > longest for at in supply.pending)
-    return (len(leads) + 1.5) / (len(leads) + gone + 2.0), leads
+    arrives = (len(leads) + 1.5) / (len(leads) + gone + 2.0)
+    seen = [*leads, *range(max(0, promised - 1), promised + 2)]
+    return {lead: arrives * seen.count(lead) / len(seen) for lead in sorted(set(seen))}
 
 
 def _estimates(supply: Supply) -> tuple[float, float, int]:
