@@ -28,7 +28,7 @@ SPEC = WorldSpec(
         "lease": 12,
         "full": 18,
         "full_pickers": 28,
-        "full_volatile": 32,
+        "full_volatile": 48,
     },
     step_range={"lead": UNIT},
     return_range={"lead": UNIT},

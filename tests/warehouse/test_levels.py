@@ -1,7 +1,9 @@
 """Levels and prompts: many, no answer to copy, all limits stated, costs that matter."""
 
+import itertools
 import math
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,10 +13,16 @@ from tokengym.envs.core.rollout import Policy, play
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import PROMPTS, World
 from tokengym.envs.registry import baselines
+from tokengym.envs.warehouse.games.picking import heuristics
+from tokengym.envs.warehouse.games.picking.generator import PickLevel, draw
+from tokengym.envs.warehouse.games.picking.heuristics import Rule
+from tokengym.envs.warehouse.games.picking.orders import Order, read_shift
+from tokengym.envs.warehouse.games.picking.rules import PickingState
+from tokengym.envs.warehouse.games.shop.session import ShopSession
 from tokengym.envs.warehouse.games.stock.heuristics import order_up_to
 from tokengym.envs.warehouse.games.stock.model import StockModel
 from tokengym.envs.warehouse.games.stock.session import StockSession
-from tokengym.envs.warehouse.grammar import write_reorder
+from tokengym.envs.warehouse.grammar import Trip, Wait, write_reorder
 from tokengym.envs.warehouse.levels import LEVELS
 from tokengym.envs.warehouse.world import WarehouseWorld
 
@@ -111,6 +119,64 @@ def test_the_best_honest_rule_is_far_above_the_rules_of_thumb(level: str) -> Non
     known = baselines("warehouse")
     thumb = max(mean_return(level, known[name], 15) for name in ("edd_exact", "newsvendor"))
     assert mean_return(level, known["replan"], 15) > thumb + 0.1
+
+
+def filled(rank: Callable[[Order, PickingState], float]) -> Rule:
+    """Return the rule that fills a trip with orders by rank and walks the shortest tour."""
+
+    def rule(state: PickingState) -> Trip | Wait:
+        ranked = sorted(heuristics.available(state), key=lambda order: rank(order, state))
+        batch = heuristics.fill(state, ranked)
+        return heuristics.exact_trip(state, batch) if batch else heuristics.until_release(state)
+
+    return rule
+
+
+def farthest(order: Order, state: PickingState) -> int:
+    number, steps = state.site.walks
+    return max(steps[0][number[slot]] for slot in order.slots)
+
+
+SENSIBLE: list[Rule] = [
+    heuristics.singles,
+    heuristics.earliest_due_s_shape,
+    heuristics.earliest_due_exact,
+    filled(lambda order, _: order.release),
+    filled(lambda order, _: -order.value),
+    filled(lambda order, _: -order.value / order.units),
+    filled(farthest),
+    filled(lambda order, state: order.due - farthest(order, state)),
+]
+
+
+@pytest.mark.parametrize("level", ["pick", "pick_large", "pick_online"])
+def test_sensible_rules_that_differ_seldom_earn_the_same(level: str) -> None:
+    """In a book of three or four orders they make the same trips: `pick_small` is left out."""
+    drawn, rng = LEVELS[level], np.random.default_rng(0)
+    assert isinstance(drawn, PickLevel)
+    ties = []
+    for _ in range(100):
+        site, orders, _stock = read_shift(draw(rng, drawn))
+        values = [heuristics.follow(rule, PickingState(site, orders)) for rule in SENSIBLE]
+        ties += [abs(one - other) < 1e-6 for one, other in itertools.combinations(values, 2)]
+    assert np.mean(ties) < 0.05
+
+
+def test_a_shop_that_never_reorders_or_looks_no_day_ahead_is_far_below_the_best_rule() -> None:
+    picks = baselines("warehouse")["replan"]
+
+    def with_reorders(name: str) -> Policy:
+        def reply(world: World, turn: Turn, rng: np.random.Generator) -> str:
+            session = WarehouseWorld.cast(world).session
+            assert isinstance(session, ShopSession)
+            morning = session.picking is None
+            return (baselines("warehouse")[name] if morning else picks)(world, turn, rng)
+
+        return reply
+
+    best = mean_return("full_volatile", picks, 20)
+    assert mean_return("full_volatile", with_reorders("null"), 20) < best - 0.15
+    assert mean_return("full_volatile", with_reorders("fcfs"), 20) < best - 0.05
 
 
 @pytest.mark.parametrize("level", ONLINE)
