@@ -19,7 +19,7 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
         "pick_online": PickLevel((10, 10), 3, 2, 8, 5, 10, 9, spread=3, announced=False),
         "stock_small": StockLevel(1, 8, (1,), (0.0,), 12),
         "stock": StockLevel(2, 10, (1, 2), (0.0, 0.2, 0.4), 20),
-        "stock_large": StockLevel(3, 8, (1, 2), (0.2, 0.4, 0.6), 40, review=2),
+        "stock_large": StockLevel(3, 8, (1,), (0.0,), 6, 2, usual=(0.3, 0.9), delivery=(5, 30)),
         "inventory_0": BuyingLevel(0, (0,)),
         "inventory_4": BuyingLevel(4, (4,)),
         "inventory_lost": BuyingLevel(2, (1, 2, 3, None)),

@@ -46,14 +46,15 @@ def test_no_orders_whatever_earn_more_than_one_or_lose_regret(orders: list[list[
     assert turn.metrics["normalized_score"] <= 1.0
 
 
-def test_the_objective_is_minus_the_mean_of_the_realised_cost() -> None:
+@pytest.mark.parametrize(("level", "runs"), [("stock_small", 1500), ("stock_large", 400)])
+def test_the_objective_is_minus_the_mean_of_the_realised_cost(level: str, runs: int) -> None:
     """Over demand paths: what is scored is what the text says is paid, the end included."""
-    world = world_of("stock_small")
-    task = task_of("stock_small", 0)
+    world = world_of(level)
+    task = task_of(level, 0)
     rng = np.random.default_rng(11)
     gaps = []
-    for _ in range(1500):
-        paths = rng.poisson(task.instance["items"][0]["demand"]["poisson"])[None, :]
+    for _ in range(runs):
+        paths = rng.poisson([item["demand"]["poisson"] for item in task.instance["items"]])
         answer = dict(task.answer) | {"demand": paths.tolist()}
         drawn = Task.create(
             world=task.world,
@@ -65,7 +66,8 @@ def test_the_objective_is_minus_the_mean_of_the_realised_cost() -> None:
         )
         turn = world.start(drawn)
         while not turn.done:
-            turn = world.reply(f"REORDER S1 {rng.integers(1, 6)}")
+            lines = [f"REORDER S{n} {rng.integers(5)}" for n in range(1, 1 + len(paths))]
+            turn = world.reply("\n".join(lines))
         gaps.append(turn.metrics["total_cost"] + turn.metrics["objective"])
     error = np.std(gaps) / len(gaps) ** 0.5
     assert abs(np.mean(gaps)) < 4 * error
@@ -130,3 +132,25 @@ def test_what_arrives_was_ordered_a_lead_time_before() -> None:
                         if day + model.lead + late[day] == turn + 1
                     )
                     assert inventory.on_hand == max(before[number] - asked, 0) + arrived
+
+
+def test_room_that_items_share_goes_to_those_named_first() -> None:
+    world = world_of("stock_large")
+    task = task_of("stock_large", 0)
+    world.start(task)
+    taken = sum(item["stock"] for item in task.instance["items"])
+    rooms = {item["sku"]: item["room"] - item["stock"] for item in task.instance["items"]}
+    left = task.instance["shared"]["room"] - taken
+    said, refused = [], False
+    for sku, room in reversed(rooms.items()):
+        said.append(f"REORDER {sku} {room}")
+        if room <= left:
+            left -= room
+        else:
+            refused = True
+            reason = f"all items together have room for {left} more"
+    turn = world.reply("\n".join(said))
+    assert refused
+    assert reason in turn.text
+    placed = [inventory.days[0].ordered for inventory in stock_session(world).inventories]
+    assert sum(placed) + taken == task.instance["shared"]["room"] - left

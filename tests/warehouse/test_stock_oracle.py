@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from tests.warehouse.drawn import task_of
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.warehouse.games.stock.heuristics import lean, levels, newsvendor, order_up_to
-from tokengym.envs.warehouse.games.stock.model import StockModel, poisson
-from tokengym.envs.warehouse.games.stock.oracle import evaluate, optimal
-from tokengym.envs.warehouse.games.stock.rules import Inventory, Item, read_items
+from tokengym.envs.warehouse.games.stock.joint import evaluate_jointly, solve_jointly
+from tokengym.envs.warehouse.games.stock.model import Joint, StockModel, poisson
+from tokengym.envs.warehouse.games.stock.oracle import Solution, evaluate, optimal
+from tokengym.envs.warehouse.games.stock.rules import Inventory, Item, read_items, read_joint
 
 ROOMS = {1: 24, 2: 28, 3: 26}
 LONG = {1: 400, 2: 200, 3: 60}
@@ -265,3 +266,88 @@ def test_the_best_capped_base_stock_is_far_from_the_optimum() -> None:
         reference, optimum = task.answer["reference"], task.answer["optimum"]
         shares.append((-least - reference) / (optimum - reference))
     assert float(np.mean(shares)) < 0.8
+
+
+def coupled(delivery: float = 3.0, room: int = 4) -> Joint:
+    """Two items that share deliveries and room, small enough to try everything."""
+    demand = [((0.3, 0.7), (0.5, 0.5), (0.0, 1.0), (0.2, 0.8)), ((0.6, 0.2, 0.2),) * 4]
+    terms = [(1.0, 6.0, 0.5, 2.0, 3), (0.5, 9.0, 1.0, 0.5, 3)]
+    models = [StockModel(d, 1, 0.0, 2, *rest) for d, rest in zip(demand, terms, strict=True)]
+    return Joint(tuple(models), delivery, room)
+
+
+def least_joint_cost(joint: Joint, day: int, on_hand: tuple[int, ...]) -> float:
+    """Return the least expected cost from a day on, by trying every order in every state."""
+    models = joint.models
+    if day == models[0].days:
+        return sum(model.leftover * units for model, units in zip(models, on_hand, strict=True))
+    costs = []
+    for orders in itertools.product(*(range(model.room + 1) for model in models)):
+        placed = [units + order for units, order in zip(on_hand, orders, strict=True)]
+        full = any(units > model.room for units, model in zip(placed, models, strict=True))
+        if any(orders) and (day % models[0].review or full or sum(placed) > joint.room):
+            continue
+        cost = joint.delivery * any(orders)
+        cost += sum(m.fixed * (order > 0) for m, order in zip(models, orders, strict=True))
+        for asked in itertools.product(*(range(len(model.demand[day])) for model in models)):
+            chance, paid, morning = 1.0, 0.0, []
+            for model, units, order, want in zip(models, on_hand, orders, asked, strict=True):
+                chance *= model.demand[day][want]
+                paid += model.holding * max(units - want, 0) + model.lost * max(want - units, 0)
+                morning.append(max(units - want, 0) + order)
+            if chance:
+                cost += chance * (paid + least_joint_cost(joint, day + 1, tuple(morning)))
+        costs.append(cost)
+    return min(costs)
+
+
+@pytest.mark.parametrize(("delivery", "room"), [(3.0, 4), (0.0, 6), (8.0, 3)])
+def test_the_optimum_of_items_that_share_is_what_trying_every_order_finds(
+    delivery: float, room: int
+) -> None:
+    joint = coupled(delivery, room)
+    found = solve_jointly(joint).at_review[(0, 1, 1)]
+    assert found == pytest.approx(least_joint_cost(joint, 0, (1, 1)), abs=1e-9)
+
+
+def test_items_that_share_nothing_cost_the_sum_of_each() -> None:
+    joint = coupled(0.0, 6)
+    apart = [optimal(model).at_review[(0, 1)] for model in joint.models]
+    assert solve_jointly(joint).at_review[(0, 1, 1)] == pytest.approx(sum(apart), abs=1e-9)
+
+
+def orders_apart(joint: Joint, alone: list[Solution]) -> Callable[[int, np.ndarray], np.ndarray]:
+    """Return the policy that orders what is best for each item on its own, while room lasts."""
+
+    def choose(review: int, costs: np.ndarray) -> np.ndarray:
+        chosen = np.full(joint.shape, np.inf)
+        for state in np.ndindex(*joint.shape):
+            left, orders = joint.room - sum(state), []
+            for solution, units in zip(alone, state, strict=True):
+                if units > solution.model.room or left < 0:
+                    break
+                shelf = Inventory(Item("S1", units, (), solution.model, "poisson"))
+                order = solution.best_order(review, shelf)
+                orders.append(order if order <= left else 0)
+                left -= orders[-1]
+            else:
+                chosen[state] = costs[(*state, *orders)]
+        return chosen
+
+    return choose
+
+
+def test_items_planned_apart_cost_much_more_than_together() -> None:
+    """The sum of three small programs is not the large one: each order would pay for a delivery."""
+    shares = []
+    for index in range(4):
+        task = task_of("stock_large", index)
+        items, joint = read_items(task.instance), read_joint(task.instance)
+        assert joint is not None
+        alone = [Solution(item.model, optimal(item.model)) for item in items]
+
+        start = (0, *(item.stock for item in items))
+        cost = evaluate_jointly(joint, orders_apart(joint, alone)).at_review[start]
+        reference, optimum = task.answer["reference"], task.answer["optimum"]
+        shares.append((-cost - reference) / (optimum - reference))
+    assert np.mean(shares) < 0.8

@@ -15,7 +15,7 @@ from tokengym.envs.core.windows import Windows
 from tokengym.envs.warehouse.data.columns import Refusal
 from tokengym.envs.warehouse.games.picking.generator import PickLevel
 from tokengym.envs.warehouse.games.picking.orders import Order
-from tokengym.envs.warehouse.games.stock.generator import StockLevel, draw_item
+from tokengym.envs.warehouse.games.stock.generator import StockLevel, draw_item, draw_shared
 from tokengym.envs.warehouse.layout import Layout
 
 LEAST_HISTORY = 20
@@ -180,7 +180,8 @@ class SalesHistory(Immutable):
             item = draw_item(rng, level, number, [mean] * level.reviews * level.review)
             items.append({**item, "demand": {"shares": _shares(past)}, "article": article})
         days = level.reviews * level.review
-        return {"mode": "stock", "days": days, "review": level.review, "items": items}
+        shared = draw_shared(rng, level, items)
+        return {"mode": "stock", "days": days, "review": level.review, "items": items, **shared}
 
     def outcomes(self, at: int, instance: Mapping[str, Any]) -> list[list[int]]:
         """Return the units asked for in the window, by item and period."""

@@ -197,6 +197,65 @@ class _Item:
         return np.where(x + d + o > self.room, _NO_ROOM, cost)
 
 
+class _Together:
+    """Items whose deliveries and room are shared: the best orders, one state at a time."""
+
+    def __init__(self, items: list[_Item], delivery: float, room: int, every: int) -> None:
+        self.items, self.delivery, self.room = items, delivery, room
+        sizes = [item.room + 1 for item in items]
+        self.states = list(np.ndindex(*sizes))
+        value = np.array([sum(n * i.leftover for n, i in self._pairs(x)) for x in self.states])
+        value = value.reshape(sizes)
+        self.best: dict[tuple[int, ...], tuple[int, ...]] = {}
+        for day in reversed(range(len(items[0].shares))):
+            asked = [self._kept(item, day) for item in items]
+            orders = self.states if day % every == 0 else [(0,) * len(items)]
+            costs = {order: self._after(value, order, asked) for order in orders}
+            value = np.zeros(sizes)
+            for state in self.states:
+                choices = [
+                    (costs[order][state] + self._paid(order), order)
+                    for order in orders
+                    if all(x + o < size for x, o, size in zip(state, order, sizes, strict=True))
+                    and sum(state) + sum(order) <= max(room, sum(state))
+                ]
+                least = min(cost for cost, _ in choices)
+                value[state] = least
+                review = (day // every, *state)
+                self.best[review] = min(o for c, o in choices if c <= least + 1e-9)
+
+    def _pairs(self, units: tuple[int, ...]) -> list[tuple[int, _Item]]:
+        return list(zip(units, self.items, strict=True))
+
+    def _paid(self, order: tuple[int, ...]) -> float:
+        return sum(i.fixed for n, i in self._pairs(order) if n) + self.delivery * any(order)
+
+    def _kept(self, item: _Item, day: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the chances of what is left by units on hand, and the cost of the day."""
+        chances, cost = np.zeros((item.room + 1, item.room + 1)), np.zeros(item.room + 1)
+        for x in range(item.room + 1):
+            for units, share in enumerate(item.shares[day]):
+                chances[x, max(x - units, 0)] += share
+                over, short = max(x - units, 0), max(units - x, 0)
+                cost[x] += share * (item.holding * over + item.lost * short)
+        return chances, cost
+
+    def _after(
+        self,
+        value: np.ndarray,
+        order: tuple[int, ...],
+        asked: list[tuple[np.ndarray, np.ndarray]],
+    ) -> np.ndarray:
+        """Return the expected cost by units on hand of an order, without what it costs itself."""
+        moved = value[
+            np.ix_(*(np.minimum(np.arange(i.room + 1) + n, i.room) for n, i in self._pairs(order)))
+        ]
+        for axis, (chances, _) in enumerate(asked):
+            moved = np.moveaxis(np.tensordot(chances, moved, axes=(1, axis)), 0, axis)
+        costs: np.ndarray = moved + sum(np.ix_(*(cost for _, cost in asked)))
+        return costs
+
+
 class _Stock:
     """A stretch of days of keeping stock."""
 
@@ -206,6 +265,10 @@ class _Stock:
         self.items = _items(text, days)
         self.review = 0
         self._read(text)
+        shared = re.search(rf"A delivery costs {_NUMBER}, .* not exceed (\d+) together", text)
+        self.together = (
+            _Together(self.items, float(shared[1]), int(shared[2]), self.every) if shared else None
+        )
 
     def look(self, text: str) -> None:
         """Read a Turn."""
@@ -219,6 +282,9 @@ class _Stock:
 
     def decide(self) -> str:
         """Return the reorders."""
+        if self.together is not None:
+            state = (self.review, *(item.on_hand for item in self.items))
+            return _reorders(self.items, list(self.together.best[state]))
         orders = [item.order(self.review, self.every, item.lost) for item in self.items]
         return _reorders(self.items, orders)
 

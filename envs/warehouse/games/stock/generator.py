@@ -8,12 +8,15 @@ import numpy as np
 
 from tokengym.envs.warehouse.games.stock.rules import read_items
 
-_USUAL_DEMAND = (1.0, 4.0)
 _PACES = (0.2, 1.0, 2.0)
 """Demand of a day as a multiple of the usual one: a quiet day, a usual one, a busy one."""
 _LOST_TO_HOLDING = (0.5, 40.0)
 """Range of the cost of a unit lost, as a multiple of that of a unit left; drawn log-uniformly."""
 _MOST_LEFTOVER = 10
+_SHARED_ROOM = 0.7
+"""Room that items share, as a part of what each of them has."""
+_MOST_SHARED = 5
+"""Room of an item that shares deliveries: three of them have 46,656 states with orders."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,9 @@ class StockLevel:
         slow: probabilities that an order takes a day longer, where the lead time is one day.
         fixed: highest cost of placing an order.
         review: days between decisions.
+        usual: least and greatest usual demand of a day.
+        delivery: least and greatest cost of a delivery that the items share, with room; `None`
+            where they share nothing.
     """
 
     items: int
@@ -35,6 +41,8 @@ class StockLevel:
     slow: tuple[float, ...]
     fixed: int
     review: int = 1
+    usual: tuple[float, float] = (1.0, 4.0)
+    delivery: tuple[int, int] | None = None
 
     mode: ClassVar[str] = "stock"
 
@@ -44,10 +52,22 @@ def draw(rng: np.random.Generator, level: StockLevel) -> dict[str, Any]:
     days = level.reviews * level.review
     items = []
     for number in range(1, level.items + 1):
-        usual = rng.uniform(*_USUAL_DEMAND)
+        usual = rng.uniform(*level.usual)
         means = np.maximum(usual * rng.choice(_PACES, size=days) * rng.uniform(0.8, 1.2, days), 0.1)
         items.append(draw_item(rng, level, number, means.round(1).tolist()))
-    return {"mode": "stock", "days": days, "review": level.review, "items": items}
+    shared = draw_shared(rng, level, items)
+    return {"mode": "stock", "days": days, "review": level.review, "items": items, **shared}
+
+
+def draw_shared(
+    rng: np.random.Generator, level: StockLevel, items: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Draw what the items of a level share, if anything: deliveries and room."""
+    if level.delivery is None:
+        return {}
+    low, high = level.delivery
+    room = max(round(_SHARED_ROOM * sum(i["room"] for i in items)), sum(i["stock"] for i in items))
+    return {"shared": {"delivery": int(rng.integers(low, high + 1)), "room": room}}
 
 
 def draw_item(
@@ -63,10 +83,13 @@ def draw_item(
     reach = lead + level.review
     cover = max(sum(means[day : day + reach]) for day in range(len(means)))
     mean = sum(means) / len(means)
+    room = round(cover + 2.5 * cover**0.5) + 2
+    if level.delivery is not None:
+        room = min(room, _MOST_SHARED)
     holding = int(rng.integers(1, 5))
     return {
         "sku": f"S{number}",
-        "stock": int(rng.integers(round(2 * mean) + 1)),
+        "stock": int(rng.integers(min(round(2 * mean), room) + 1)),
         "due": [int(rng.integers(round(mean) + 1)) for _ in range(lead - 1 + (slow > 0.0))],
         "demand": {"poisson": list(means)},
         "lead": lead,
@@ -75,7 +98,7 @@ def draw_item(
         "lost": max(1, round(holding * float(np.exp(rng.uniform(*np.log(_LOST_TO_HOLDING)))))),
         "fixed": int(rng.integers(level.fixed + 1)),
         "leftover": int(rng.integers(_MOST_LEFTOVER + 1)),
-        "room": round(cover + 2.5 * cover**0.5) + 2,
+        "room": room,
     }
 
 

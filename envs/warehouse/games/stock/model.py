@@ -1,19 +1,37 @@
 """An item kept in stock for a number of days, as a Markov decision process with an end."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.core.errors import TaskError
+from tokengym.envs.core.immutable import Immutable
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 _TAIL = 1e-9
-_MOST_CHOICES = 4_000_000
+MOST_CHOICES = 4_000_000
+"""Most states times orders of a dynamic program."""
+SLACK = 1e-9
+"""Orders whose expected costs differ by less are equal: rounding decides nothing."""
+
+
+class Values(NamedTuple):
+    """Expected costs of a policy from a point on to the end.
+
+    Attributes:
+        at_review: by review and state, before the order: shape (reviews, *state).
+        next_day: by review and state, on the morning after it: shape (reviews, *state).
+    """
+
+    at_review: FloatArray
+    next_day: FloatArray
 
 
 @dataclass(frozen=True)
@@ -55,7 +73,7 @@ class StockModel:
             raise TaskError(f"{self.days} days cannot be cut into reviews every {self.review} days")
         if sum(self.means) <= 0.0:
             raise TaskError("an item must be asked for at least now and then, got no demand")
-        if self.room < 1 or (self.room + 1) ** (self.longest + 1) > _MOST_CHOICES:
+        if self.room < 1 or (self.room + 1) ** (self.longest + 1) > MOST_CHOICES:
             raise TaskError(
                 f"room {self.room} with orders that take {self.longest} days is empty or too large "
                 "to solve exactly"
@@ -118,3 +136,76 @@ def poisson(mean: float) -> tuple[float, ...]:
         shares.append(shares[-1] * mean / len(shares))
     shares[-1] += 1.0 - math.fsum(shares)
     return tuple(shares)
+
+
+@dataclass(frozen=True)
+class Joint(Immutable):
+    """Items, and what they share.
+
+    Attributes:
+        models: the items; what is ordered of them arrives the next morning.
+        delivery: cost of a delivery, whatever is on it.
+        room: most units on hand and on order of all items together.
+    """
+
+    models: tuple[StockModel, ...]
+    delivery: float
+    room: int
+
+    def __post_init__(self) -> None:
+        """Refuse items that cannot be solved together."""
+        if any(model.lead != 1 or model.slow for model in self.models):
+            raise TaskError("items that share deliveries have a lead time of 1 and no slow orders")
+        if self.delivery < 0.0 or self.room < 1:
+            raise TaskError(f"shared deliveries cost >= 0 and room is >= 1, got {self}")
+        if math.prod(self.shape) ** 2 > MOST_CHOICES:
+            raise TaskError(f"{len(self.models)} items with room for {self.shape} are too many")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of units on hand there can be, by item."""
+        return tuple(model.room + 1 for model in self.models)
+
+    @cached_property
+    def placing(self) -> FloatArray:
+        """What placing every order costs, with an axis an item."""
+        ordered = np.indices(self.shape) > 0
+        fixed = np.array([model.fixed for model in self.models])
+        cost: FloatArray = np.tensordot(fixed, ordered, axes=1) + self.delivery * ordered.any(
+            axis=0
+        )
+        return cost
+
+    def costs(self, day: int, on_hand: Sequence[IntArray], morning: FloatArray) -> FloatArray:
+        """Return expected costs by state and order from a day on; infinite without room.
+
+        Args:
+            day: the day.
+            on_hand: the units on hand to look at, by item.
+            morning: expected costs by state from the next morning on.
+        """
+        units = [np.arange(size) for size in self.shape]
+        places = np.ix_(*units, *units)
+        left, ordered = places[: len(units)], places[len(units) :]
+        costs = morning[
+            tuple(
+                np.minimum(rest + order, model.room)
+                for rest, order, model in zip(left, ordered, self.models, strict=True)
+            )
+        ]
+        for axis, (model, held) in enumerate(zip(self.models, on_hand, strict=True)):
+            rows = model.left[day][held]
+            costs = np.moveaxis(np.tensordot(rows, costs, axes=(1, axis)), 0, axis)
+        held_S = np.ix_(*on_hand, *[np.zeros(1, np.int64)] * len(units))[: len(units)]
+        costs = costs + self.placing
+        free: IntArray = self.room - sum(held_S) - sum(ordered)
+        for model, held, order in zip(self.models, held_S, ordered, strict=True):
+            costs += model.cost[day][held]
+            free = np.minimum(free, model.room - held - order)
+        return np.where(free < 0, np.inf, costs)
+
+    def pass_day(self, day: int, morning: FloatArray) -> FloatArray:
+        """Return the expected cost by state from a day without orders on."""
+        for axis, model in enumerate(self.models):
+            morning = np.moveaxis(np.tensordot(model.left[day], morning, axes=(1, axis)), 0, axis)
+        return morning + sum(np.ix_(*(model.cost[day] for model in self.models)))

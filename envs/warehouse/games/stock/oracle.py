@@ -9,37 +9,36 @@ Source: Karlin and Scarf, in Studies in the Mathematical Theory of Inventory and
 Zipkin, Operations Research 56 (2008), whose long-run costs of long horizons this reproduces.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tokengym.envs.warehouse.games.stock.generator import draw_demand, draw_late
 from tokengym.envs.warehouse.games.stock.heuristics import lean, levels
-from tokengym.envs.warehouse.games.stock.model import FloatArray, IntArray, StockModel
-from tokengym.envs.warehouse.games.stock.rules import Inventory, read_items
+from tokengym.envs.warehouse.games.stock.joint import (
+    Choice,
+    JointSolution,
+    evaluate_jointly,
+    solve_jointly,
+)
+from tokengym.envs.warehouse.games.stock.model import (
+    SLACK,
+    FloatArray,
+    IntArray,
+    Joint,
+    StockModel,
+    Values,
+)
+from tokengym.envs.warehouse.games.stock.rules import Inventory, Item, read_items, read_joint
 
 LEAST_GAP = 0.2
 """Least gap between reference and optimum in expectation, as a share of it: costs must matter."""
-_SLACK = 1e-9
-"""Orders whose expected costs differ by less are equal: rounding decides nothing."""
 
-Choice = Callable[[int, FloatArray], FloatArray]
+_Choice = Callable[[int, FloatArray], FloatArray]
 """From a review and the costs by state and order to the cost by state of the orders chosen."""
-
-
-class Values(NamedTuple):
-    """Expected costs of a policy from a point on to the end.
-
-    Attributes:
-        at_review: by review and state, before the order: shape (reviews, *state).
-        next_day: by review and state, on the morning after it: shape (reviews, *state).
-    """
-
-    at_review: FloatArray
-    next_day: FloatArray
 
 
 @lru_cache(maxsize=64)
@@ -65,7 +64,7 @@ def evaluate(model: StockModel, levels: IntArray, cap: int | None = None) -> Val
     return _go_back(model, follow)
 
 
-def _go_back(model: StockModel, choose: Choice) -> Values:
+def _go_back(model: StockModel, choose: _Choice) -> Values:
     value = model.leftover * model.position.astype(np.float64)
     fits = model.position <= model.room
     at_review = np.zeros((model.reviews, *value.shape))
@@ -161,8 +160,34 @@ class Solution:
     def best_order(self, review: int, inventory: Inventory) -> int:
         """Return the order of the least expected cost, the smallest of equals."""
         costs = self.costs(review, inventory)
-        least = min(costs) + _SLACK
+        least = min(costs) + SLACK
         return next(order for order, cost in enumerate(costs) if cost <= least)
+
+
+@dataclass(frozen=True)
+class Separate:
+    """The value functions of items that share nothing."""
+
+    solutions: tuple[Solution, ...]
+
+    def regret(self, review: int, inventories: Sequence[Inventory], orders: Sequence[int]) -> float:
+        """Return by how much `orders` raise the expected cost above the least, `>= 0`."""
+        return sum(
+            solution.regret(review, inventory, order)
+            for solution, inventory, order in zip(self.solutions, inventories, orders, strict=True)
+        )
+
+    def best_orders(self, review: int, inventories: Sequence[Inventory]) -> list[int]:
+        """Return the order of the least expected cost of every item, the smallest of equals."""
+        pairs = zip(self.solutions, inventories, strict=True)
+        return [solution.best_order(review, inventory) for solution, inventory in pairs]
+
+
+def solution_of(items: Sequence[Item], joint: Joint | None) -> Separate | JointSolution:
+    """Return the value function of items, which share something or nothing."""
+    if joint is not None:
+        return JointSolution(joint, solve_jointly(joint))
+    return Separate(tuple(Solution(item.model, optimal(item.model)) for item in items))
 
 
 def solve(
@@ -180,11 +205,17 @@ def solve(
     """
     demand = draw_demand(instance, rng) if outcomes is None else outcomes
     late = draw_late(instance, rng)
-    least = reference = 0.0
-    for item in read_items(instance):
-        model, start = item.model, (0, item.stock, *item.due)
-        least += float(optimal(model).at_review[start])
-        reference += float(evaluate(model, levels(lean, model)).at_review[start])
+    items, joint = read_items(instance), read_joint(instance)
+    if joint is None:
+        least = reference = 0.0
+        for item in items:
+            model, start = item.model, (0, item.stock, *item.due)
+            least += float(optimal(model).at_review[start])
+            reference += float(evaluate(model, levels(lean, model)).at_review[start])
+    else:
+        start = (0, *(item.stock for item in items))
+        least = float(solve_jointly(joint).at_review[start])
+        reference = float(evaluate_jointly(joint, _lean_orders(joint)).at_review[start])
     if reference - least < LEAST_GAP * least:
         return None
     return {
@@ -193,3 +224,20 @@ def solve(
         "optimum": -least,
         "reference": -reference,
     }
+
+
+def _lean_orders(joint: Joint) -> Choice:
+    """Return the reference policy of items that share room: those first in order have it first."""
+    targets = [levels(lean, model) for model in joint.models]
+
+    def choose(review: int, costs: FloatArray) -> FloatArray:
+        held = np.indices(joint.shape)
+        left, orders = joint.room - held.sum(axis=0), []
+        for target, units, model in zip(targets, held, joint.models, strict=True):
+            order = np.clip(target[review] - units, 0, model.room - units)
+            orders.append(np.where(order <= left, order, 0))
+            left = left - orders[-1]
+        chosen: FloatArray = costs[(*held, *orders)]
+        return chosen
+
+    return choose

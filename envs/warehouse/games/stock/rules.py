@@ -8,7 +8,7 @@ import numpy as np
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
-from tokengym.envs.warehouse.games.stock.model import StockModel, poisson
+from tokengym.envs.warehouse.games.stock.model import Joint, StockModel, poisson
 
 
 @dataclass(frozen=True)
@@ -173,13 +173,14 @@ class Inventory:
 
 
 def reorder(
-    inventories: Sequence[Inventory], lines: Sequence[tuple[str, int]]
+    inventories: Sequence[Inventory], lines: Sequence[tuple[str, int]], shared: int | None = None
 ) -> tuple[list[int], list[str]]:
     """Check the lines of a reorder against the room.
 
     Args:
         inventories: one an item.
-        lines: item and units, each item at most once.
+        lines: item and units, each item at most once; those first have what room is shared first.
+        shared: room of all items together; `None` for no limit.
 
     Returns:
         the units to place by item, 0 where a line was refused or missing, and the refusals.
@@ -189,12 +190,15 @@ def reorder(
         numbers[inventory.item.sku] = at
     units = [0] * len(inventories)
     refusals = []
+    taken = sum(inventory.position for inventory in inventories)
     for sku, count in lines:
         number = numbers.get(sku)
         if number is None:
             refusals.append(f"there is no item {sku}")
         elif count > inventories[number].room:
             refusals.append(f"{sku} has room for {inventories[number].room} more")
+        elif shared is not None and count > shared - sum(units) - taken:
+            refusals.append(f"all items together have room for {shared - sum(units) - taken} more")
         else:
             units[number] = count
     return units, refusals
@@ -232,3 +236,20 @@ def read_items(instance: Mapping[str, Any]) -> tuple[Item, ...]:
     if not items or len({item.sku for item in items}) != len(items):
         raise TaskError(f"items have different names, got {[item.sku for item in items]}")
     return items
+
+
+def read_joint(instance: Mapping[str, Any]) -> Joint | None:
+    """Read what the items of an instance share, if anything.
+
+    Raises:
+        TaskError: if items that share it cannot be solved together, or their start exceeds it.
+    """
+    shared = instance.get("shared")
+    if shared is None:
+        return None
+    items = read_items(instance)
+    models = tuple(item.model for item in items)
+    joint = Joint(models, float(shared["delivery"]), int(shared["room"]))
+    if sum(item.stock for item in items) > joint.room:
+        raise TaskError(f"all items together have room for {joint.room} units at the start")
+    return joint

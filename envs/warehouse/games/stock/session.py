@@ -13,8 +13,17 @@ from typing import Any, ClassVar
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.games.game import Compiled, Form, Session
-from tokengym.envs.warehouse.games.stock.oracle import Solution, optimal
-from tokengym.envs.warehouse.games.stock.rules import Inventory, Item, bullwhip, read_items, reorder
+from tokengym.envs.warehouse.games.stock.joint import JointSolution
+from tokengym.envs.warehouse.games.stock.model import Joint
+from tokengym.envs.warehouse.games.stock.oracle import Separate, solution_of
+from tokengym.envs.warehouse.games.stock.rules import (
+    Inventory,
+    Item,
+    bullwhip,
+    read_items,
+    read_joint,
+    reorder,
+)
 from tokengym.envs.warehouse.grammar import read_reorder, reorder_nearness
 
 
@@ -24,13 +33,15 @@ class Stretch:
 
     Attributes:
         items: what is kept.
-        solutions: the value function of each item.
+        joint: what the items share; `None` for nothing.
+        solution: the value function of the items.
         demand: units asked for, by item and day.
         late: whether an order placed then takes a day longer, by item and review.
     """
 
     items: tuple[Item, ...]
-    solutions: tuple[Solution, ...]
+    joint: Joint | None
+    solution: Separate | JointSolution
     demand: tuple[tuple[int, ...], ...]
     late: tuple[tuple[bool, ...], ...]
 
@@ -64,8 +75,8 @@ def read(instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Stretch:
     for item, path in zip(items, late, strict=True):
         if any(path) and not item.model.slow:
             raise TaskError(f"an order of {item.sku} is late, which no order of it can be")
-    solutions = tuple(Solution(item.model, optimal(item.model)) for item in items)
-    return Stretch(items, solutions, demand, late)
+    joint = read_joint(instance)
+    return Stretch(items, joint, solution_of(items, joint), demand, late)
 
 
 def reorder_form(items: int) -> Form:
@@ -92,6 +103,7 @@ class StockSession(Session[Stretch]):
         super().__init__(compiled)
         self.inventories = [Inventory(item) for item in compiled.problem.items]
         self._regret = 0.0
+        self._deliveries = 0
 
     @property
     def form(self) -> Form:
@@ -109,6 +121,8 @@ class StockSession(Session[Stretch]):
         days = [day for inventory in inventories for day in inventory.days]
         cost, lost = sum(inventory.cost for inventory in inventories), sum(day.lost for day in days)
         asked = lost + sum(day.sold for day in days)
+        if (joint := stretch.joint) is not None:
+            cost += joint.delivery * self._deliveries
         if self.over():
             cost += sum(one.item.model.leftover * one.position for one in inventories)
         return {
@@ -120,19 +134,19 @@ class StockSession(Session[Stretch]):
 
     def best_orders(self) -> list[tuple[str, int]]:
         """Return the optimal order of every item."""
-        solutions = self.compiled.problem.solutions
-        return [
-            (inventory.item.sku, solution.best_order(self.turns, inventory))
-            for inventory, solution in zip(self.inventories, solutions, strict=True)
-        ]
+        orders = self.compiled.problem.solution.best_orders(self.turns, self.inventories)
+        names = [inventory.item.sku for inventory in self.inventories]
+        return list(zip(names, orders, strict=True))
 
     def play(self, command: Sequence[tuple[str, int]]) -> list[str]:
         """Place orders and play the days to the next review."""
-        orders, refusals = reorder(self.inventories, command)
         stretch, review = self.compiled.problem, self.turns
+        shared = None if stretch.joint is None else stretch.joint.room
+        orders, refusals = reorder(self.inventories, command, shared)
+        self._regret += stretch.solution.regret(review, self.inventories, orders)
+        self._deliveries += any(orders)
         days = slice(review * stretch.review, (review + 1) * stretch.review)
         for number, (inventory, order) in enumerate(zip(self.inventories, orders, strict=True)):
-            self._regret += stretch.solutions[number].regret(review, inventory, order)
             late = stretch.late[number][review]
             inventory.sell(order, stretch.demand[number][days], late=late)
         self.refused += bool(refusals)
