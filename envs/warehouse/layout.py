@@ -93,7 +93,7 @@ class MapLayout:
             raise TaskError(f"a map is made of 'x', 'g' and '.', got {strange}")
         if _GOAL not in "".join(self.lines):
             raise TaskError("a map needs at least one goal 'g', where trips start and end")
-        reached = self._steps_from(self.depot)
+        reached = self.steps_from(self.depot)
         if lost := [cell.name for cell in self.slots() if cell not in reached]:
             raise TaskError(f"no walkway leads from the goal to the shelves {lost}")
 
@@ -109,7 +109,7 @@ class MapLayout:
     def distances(self) -> list[list[int]]:
         """Return the walks in steps between all places, the depot first, then the slots."""
         places = [self.depot, *self.slots()]
-        steps = [self._steps_from(place) for place in places]
+        steps = [self.steps_from(place) for place in places]
         return [[reached[place] for place in places] for reached in steps]
 
     def is_shelf(self, cell: Cell) -> bool:
@@ -132,7 +132,7 @@ class MapLayout:
             if character == kind
         ]
 
-    def _steps_from(self, start: Cell) -> dict[Cell, int]:
+    def steps_from(self, start: Cell) -> dict[Cell, int]:
         """Return the fewest steps to every reachable cell; shelves end a walk."""
         reached = {start: 0}
         waiting = deque([start])

@@ -154,7 +154,7 @@ def test_arrivals_apart_are_the_releases(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ([1], "no kind|object is expected|missing"),
+        ([1], "a file of data is a CSV of slots, orders or demand"),
         ({"a": 1}, "the file needs InstanceSet, a list of objects"),
         ({"InstanceSet": []}, "one InstanceSet is expected, got 0"),
         (instance([]), "no order is left"),

@@ -13,9 +13,14 @@ from hypothesis import strategies as st
 from tests.warehouse.drawn import task_of
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.warehouse.games.stock.heuristics import lean, levels, newsvendor, order_up_to
-from tokengym.envs.warehouse.games.stock.joint import evaluate_jointly, solve_jointly
 from tokengym.envs.warehouse.games.stock.model import Joint, StockModel, poisson
-from tokengym.envs.warehouse.games.stock.oracle import Solution, evaluate, optimal
+from tokengym.envs.warehouse.games.stock.oracle import (
+    Solution,
+    evaluate,
+    evaluate_jointly,
+    optimal,
+    solve_jointly,
+)
 from tokengym.envs.warehouse.games.stock.rules import Inventory, Item, read_items, read_joint
 
 ROOMS = {1: 24, 2: 28, 3: 26}

@@ -1,11 +1,10 @@
 """A user's own orders and sales: files, checked records, and the windows that levels play."""
 
 from tokengym.envs.warehouse.data.columns import Refusal
-from tokengym.envs.warehouse.data.floor import read_layout, read_slots
 from tokengym.envs.warehouse.data.inventory_bench import InventoryBench, read_inventory_bench
 from tokengym.envs.warehouse.data.jobprp import read_jobprp
 from tokengym.envs.warehouse.data.obp_json import read_obp
-from tokengym.envs.warehouse.data.orders_file import read_orders
+from tokengym.envs.warehouse.data.orders_file import read_layout, read_orders, read_slots
 from tokengym.envs.warehouse.data.readers import read
 from tokengym.envs.warehouse.data.records import OrderBook, Records, SalesHistory
 from tokengym.envs.warehouse.data.sales_file import read_demand

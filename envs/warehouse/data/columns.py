@@ -66,6 +66,11 @@ def describe(path: Source) -> str:
     """Return what a file of no known kind lacks: the columns of the kind it is nearest to."""
     first = next(iter(read_text(path).strip().splitlines()), "")
     columns = [column_name(cell) for cell in first.split(",")]
+    if all(len(_missing(columns, needed)) == len(needed) for needed in KINDS.values()):
+        return (
+            f"{path}, line 1: a file of data is a CSV of slots, orders or demand, a map of a floor "
+            f"or an instance of order batching; got {first[:60]!r}"
+        )
     kind = max(KINDS, key=lambda name: -len(_missing(columns, KINDS[name])))
     lacking = [" or ".join(NAMES.get(name, (name,))) for name in _missing(columns, KINDS[kind])]
     return (

@@ -18,7 +18,7 @@ from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.tables import Row, Source, Table, read_text
 from tokengym.envs.core.windows import Windows
 from tokengym.envs.warehouse.data.columns import Refusal
-from tokengym.envs.warehouse.data.records import Entries, Entry, by_split, refuse_all
+from tokengym.envs.warehouse.data.records import Entries, Entry, by_split, digest_of, refuse_all
 from tokengym.envs.warehouse.games.buying.generator import BuyingLevel
 from tokengym.envs.warehouse.games.buying.rules import MOST_UNITS
 
@@ -84,8 +84,7 @@ class InventoryBench(Immutable):
 
     def __post_init__(self) -> None:
         """Name the contents by their hash."""
-        name = hashlib.sha256(repr(self.instances).encode()).hexdigest()[:12]
-        object.__setattr__(self, "digest", name)
+        object.__setattr__(self, "digest", digest_of(self.instances))
 
     def entries(self, level: BuyingLevel) -> Entries:
         """Return the instances with the level's lead times.

@@ -17,11 +17,10 @@ from pathlib import Path
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.tables import Source
 from tokengym.envs.warehouse.data.columns import describe, kind_of
-from tokengym.envs.warehouse.data.floor import read_layout
 from tokengym.envs.warehouse.data.inventory_bench import read_inventory_bench
 from tokengym.envs.warehouse.data.jobprp import read_jobprp
 from tokengym.envs.warehouse.data.obp_json import read_obp
-from tokengym.envs.warehouse.data.orders_file import read_orders
+from tokengym.envs.warehouse.data.orders_file import read_layout, read_orders
 from tokengym.envs.warehouse.data.records import Records
 from tokengym.envs.warehouse.data.sales_file import read_demand
 

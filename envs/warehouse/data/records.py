@@ -72,7 +72,7 @@ class OrderBook(Immutable):
     def __post_init__(self) -> None:
         """Name the contents by their hash."""
         content = (self.layout, sorted(self.stock.items()), self.orders)
-        object.__setattr__(self, "digest", _digest(content))
+        object.__setattr__(self, "digest", digest_of(content))
 
     def entries(self, level: PickLevel) -> Entries:
         """Return the windows a level plays, by their first orders; later ones are held out.
@@ -144,7 +144,7 @@ class SalesHistory(Immutable):
 
     def __post_init__(self) -> None:
         """Name the contents by their hash."""
-        object.__setattr__(self, "digest", _digest(sorted(self.demand.items())))
+        object.__setattr__(self, "digest", digest_of(sorted(self.demand.items())))
 
     def entries(self, level: StockLevel) -> Entries:
         """Return the windows a level plays by article; later periods are held out.
@@ -270,5 +270,6 @@ def _shares(past: Sequence[int]) -> list[float]:
     return [int(share) / 1000 for share in thousandths]
 
 
-def _digest(content: object) -> str:
+def digest_of(content: object) -> str:
+    """Return a name of contents: the beginning of their hash."""
     return hashlib.sha256(repr(content).encode()).hexdigest()[:12]

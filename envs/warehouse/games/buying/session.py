@@ -64,8 +64,7 @@ class BuyingSession(Session[Course]):
 
     def state(self) -> list[str]:
         """Show the period, the units on hand and the orders that have not arrived."""
-        text: str = self.compiled.texts.state(self.supply)
-        return [text]
+        return [self.compiled.texts.state(self.supply)]
 
     def over(self) -> StopReason | None:
         """End after the last period."""

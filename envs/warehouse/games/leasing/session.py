@@ -134,8 +134,7 @@ class LeaseSession(Session[Lease]):
 
     def state(self) -> list[str]:
         """Show the month, the bays that are free or will be, and who asks."""
-        text: str = self.compiled.texts.state(self)
-        return [text]
+        return [self.compiled.texts.state(self)]
 
     def over(self) -> StopReason | None:
         """End after the last month."""

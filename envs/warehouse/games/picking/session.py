@@ -9,13 +9,7 @@ from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.games.game import Compiled, Form, Session
 from tokengym.envs.warehouse.games.picking.orders import Order, Site, read_shift
 from tokengym.envs.warehouse.games.picking.rules import PickingState, Shipment
-from tokengym.envs.warehouse.grammar import (
-    Command,
-    Trip,
-    Wait,
-    pick_nearness,
-    read_pick,
-)
+from tokengym.envs.warehouse.grammar import Command, Trip, Wait, pick_nearness, read_pick
 
 FORM = Form(
     words="TRIP <orders>: <their slots in walking order>, or WAIT <time>, or DONE",

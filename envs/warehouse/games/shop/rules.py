@@ -58,6 +58,7 @@ class Days:
         inventories: inventory by item.
         picking: today's picking; before the first `open`, that of no orders.
         day: number of days closed.
+        objective: value earned less walking, holding, lost sales and reorders, of those days.
     """
 
     def __init__(self, shop: Shop) -> None:
@@ -65,13 +66,8 @@ class Days:
         self.inventories = [Inventory(item) for item in shop.items]
         self.picking = PickingState(shop.site, ())
         self.day = 0
-        self._banked = 0.0
+        self.objective = 0.0
         self._stock: dict[str, int] = {}
-
-    @property
-    def objective(self) -> float:
-        """Value earned less walking, holding, lost sales and reorders, of all days closed."""
-        return self._banked
 
     @property
     def over(self) -> bool:
@@ -85,18 +81,18 @@ class Days:
         for slot, inventory, count in zip(shop.slots, self.inventories, units, strict=True):
             inventory.place(count)
             if count:
-                self._banked -= inventory.item.model.fixed
+                self.objective -= inventory.item.model.fixed
             stock[slot] = inventory.on_hand
         self.picking = PickingState(shop.site, shop.books[self.day], stock)
 
     def close(self) -> int:
         """Charge the day's costs and receive tomorrow's deliveries; return the units lost."""
         picking, unshipped = self.picking, list(self.picking.open.values())
-        self._banked += picking.objective - sum(map(self.shop.penalty, unshipped))
+        self.objective += picking.objective - sum(map(self.shop.penalty, unshipped))
         lost = needs(unshipped)
         for slot, inventory in zip(self.shop.slots, self.inventories, strict=True):
             left = self._stock[slot]
-            self._banked -= inventory.item.model.holding * left
+            self.objective -= inventory.item.model.holding * left
             inventory.end_day(left, lost.get(slot, 0))
         self.day += 1
         return sum(lost.values())

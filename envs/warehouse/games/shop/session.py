@@ -82,7 +82,6 @@ class ShopSession(Session[Run]):
         self.shifts: list[PickingState] = []
         self.on_plan = True
         self._decisions = 0
-        self._lost = 0
 
     @property
     def form(self) -> Form:
@@ -109,10 +108,11 @@ class ShopSession(Session[Run]):
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the days so far."""
         asked = sum(order.units for book in self.compiled.problem.shop.books for order in book)
+        lost = sum(day.lost for inventory in self.days.inventories for day in inventory.days)
         return {
             **super().metrics(),
-            "lost": float(self._lost),
-            "fill_rate": 1.0 - self._lost / asked if asked else 1.0,
+            "lost": float(lost),
+            "fill_rate": 1.0 - lost / asked if asked else 1.0,
         }
 
     def play(self, command: Any) -> list[str]:
@@ -137,7 +137,6 @@ class ShopSession(Session[Run]):
             return lines
         self.picking = None
         lost = days.close()
-        self._lost += lost
         return [*lines, f"Day over, {lost} units lost." if lost else "Day over."]
 
     def state(self) -> list[str]:

@@ -5,6 +5,10 @@ lost, costs are charged. After the last day every unit left or still to arrive i
 may take a day longer than the lead time; by the next morning that is known. States are arrays over
 (on hand, due in 1 day, ..., due in longest - 1 days).
 
+Items that share deliveries and room wait for each other, and what is kept of one leaves less room
+for the others: one program over all of them, whose states and orders have an axis an item, solves
+the joint replenishment problem (Balintfy, Management Science 10, 1964).
+
 Source: Karlin and Scarf, in Studies in the Mathematical Theory of Inventory and Production (1958);
 Zipkin, Operations Research 56 (2008), whose long-run costs of long horizons this reproduces.
 """
@@ -18,12 +22,6 @@ import numpy as np
 
 from tokengym.envs.warehouse.games.stock.generator import draw_demand, draw_late
 from tokengym.envs.warehouse.games.stock.heuristics import lean, levels
-from tokengym.envs.warehouse.games.stock.joint import (
-    Choice,
-    JointSolution,
-    evaluate_jointly,
-    solve_jointly,
-)
 from tokengym.envs.warehouse.games.stock.model import (
     SLACK,
     FloatArray,
@@ -37,7 +35,7 @@ from tokengym.envs.warehouse.games.stock.rules import Inventory, Item, read_item
 LEAST_GAP = 0.2
 """Least gap between reference and optimum in expectation, as a share of it: costs must matter."""
 
-_Choice = Callable[[int, FloatArray], FloatArray]
+Choice = Callable[[int, FloatArray], FloatArray]
 """From a review and the costs by state and order to the cost by state of the orders chosen."""
 
 
@@ -64,7 +62,7 @@ def evaluate(model: StockModel, levels: IntArray, cap: int | None = None) -> Val
     return _go_back(model, follow)
 
 
-def _go_back(model: StockModel, choose: _Choice) -> Values:
+def _go_back(model: StockModel, choose: Choice) -> Values:
     value = model.leftover * model.position.astype(np.float64)
     fits = model.position <= model.room
     at_review = np.zeros((model.reviews, *value.shape))
@@ -162,6 +160,64 @@ class Solution:
         costs = self.costs(review, inventory)
         least = min(costs) + SLACK
         return next(order for order, cost in enumerate(costs) if cost <= least)
+
+
+def evaluate_jointly(joint: Joint, choose: Choice) -> Values:
+    """Return the expected costs of a policy."""
+    model, states = joint.models[0], [np.arange(size) for size in joint.shape]
+    fits = np.indices(joint.shape).sum(axis=0) <= joint.room
+    value = sum(np.ix_(*(one.leftover * np.arange(one.room + 1.0) for one in joint.models)))
+    at_review = np.zeros((model.reviews, *joint.shape))
+    next_day = np.zeros_like(at_review)
+    for review in reversed(range(model.reviews)):
+        first = review * model.review
+        for day in reversed(range(first + 1, first + model.review)):
+            value = joint.pass_day(day, value)
+        next_day[review] = value
+        costs = choose(review, joint.costs(first, states, value))
+        value = at_review[review] = np.where(fits, costs, 0.0)
+    return Values(at_review, next_day)
+
+
+@lru_cache(maxsize=64)
+def solve_jointly(joint: Joint) -> Values:
+    """Return the expected costs of the optimal policy; they are shared, do not change them."""
+    return evaluate_jointly(joint, lambda _, costs: costs.reshape(*joint.shape, -1).min(axis=-1))
+
+
+@dataclass(frozen=True)
+class JointSolution:
+    """The value function of items that share deliveries, in the form a step reads.
+
+    Attributes:
+        joint: the items.
+        values: expected costs of the optimal policy.
+    """
+
+    joint: Joint
+    values: Values
+    _costs: dict[tuple[int, ...], FloatArray] = field(default_factory=dict, compare=False)
+
+    def costs(self, review: int, inventories: Sequence[Inventory]) -> FloatArray:
+        """Return the expected cost from a review to the end by order, acting best after it."""
+        state = (review, *(inventory.on_hand for inventory in inventories))
+        if state not in self._costs:
+            day = review * self.joint.models[0].review
+            held = [np.array([units]) for units in state[1:]]
+            costs = self.joint.costs(day, held, self.values.next_day[review])
+            self._costs[state] = costs.reshape(self.joint.shape)
+        return self._costs[state]
+
+    def regret(self, review: int, inventories: Sequence[Inventory], orders: Sequence[int]) -> float:
+        """Return by how much `orders` raise the expected cost above the least, `>= 0`."""
+        costs = self.costs(review, inventories)
+        return float(costs[tuple(orders)] - costs.min())
+
+    def best_orders(self, review: int, inventories: Sequence[Inventory]) -> list[int]:
+        """Return the orders of the least expected cost, of equals the first in order of items."""
+        costs = self.costs(review, inventories)
+        best: list[int] = np.argwhere(costs <= costs.min() + SLACK)[0].tolist()
+        return best
 
 
 @dataclass(frozen=True)

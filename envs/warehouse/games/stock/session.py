@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.games.game import Compiled, Form, Session
-from tokengym.envs.warehouse.games.stock.joint import JointSolution
 from tokengym.envs.warehouse.games.stock.model import Joint
-from tokengym.envs.warehouse.games.stock.oracle import Separate, solution_of
+from tokengym.envs.warehouse.games.stock.oracle import JointSolution, Separate, solution_of
 from tokengym.envs.warehouse.games.stock.rules import (
     Inventory,
     Item,
@@ -159,8 +158,7 @@ class StockSession(Session[Stretch]):
             (sum(day.sold for day in days), sum(day.lost for day in days))
             for days in (inventory.days[-review:] for inventory in self.inventories)
         ]
-        text: str = self.compiled.texts.state(self.turns * review + 1, self.inventories, sales)
-        return [text]
+        return [self.compiled.texts.state(self.turns * review + 1, self.inventories, sales)]
 
     def over(self) -> StopReason | None:
         """End after the last review cycle."""
