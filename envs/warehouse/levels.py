@@ -14,7 +14,7 @@ Level = PickLevel | StockLevel | ShopLevel | BuyingLevel | LeaseLevel
 LEVELS: Mapping[str, Level] = MappingProxyType(
     {
         "pick_small": PickLevel((3, 4), 2, 1, 3, 3, 5, 10, decay=20.0),
-        "pick": PickLevel((8, 8), 3, 2, 7, 4, 8, 14),
+        "pick": PickLevel((8, 8), 3, 2, 7, 5, 8, 14),
         "pick_large": PickLevel((10, 12), 3, 2, 8, 5, 10, 13, spread=2),
         "pick_online": PickLevel((10, 10), 3, 2, 8, 5, 10, 13, spread=3, announced=False),
         "stock_small": StockLevel(1, 8, (1,), (0.0,), 12),

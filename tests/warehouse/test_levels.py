@@ -155,7 +155,7 @@ def test_sensible_rules_that_differ_seldom_earn_the_same(level: str) -> None:
     drawn, rng = LEVELS[level], np.random.default_rng(0)
     assert isinstance(drawn, PickLevel)
     ties = []
-    for _ in range(100):
+    for _ in range(200):
         site, orders, _stock = read_shift(draw(rng, drawn))
         values = [heuristics.follow(rule, PickingState(site, orders)) for rule in SENSIBLE]
         ties += [abs(one - other) < 1e-6 for one, other in itertools.combinations(values, 2)]
