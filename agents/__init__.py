@@ -9,8 +9,8 @@ if __name__ != "tokengym.agents":
 
 from typing import TYPE_CHECKING
 
-from tokengym.envs.core.lazy import lazy_attributes
 from tokengym.envs.core.rollout import play
+from tokengym.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from tokengym.agents.analysis.evaluate import evaluate

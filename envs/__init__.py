@@ -21,7 +21,6 @@ from tokengym.envs.core.errors import (
 )
 from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.grammar import Grammar, complaint, last_match
-from tokengym.envs.core.lazy import lazy_attributes
 from tokengym.envs.core.metric import Metric
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.rollout import Policy, Record, play
@@ -33,6 +32,7 @@ from tokengym.envs.registration import register
 from tokengym.envs.registry import baselines, make_world, spec, specs
 from tokengym.envs.tokens.codec import ByteCodec, Codec
 from tokengym.envs.tokens.episode import Episode
+from tokengym.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from tokengym.envs.adapters.exact_credit import ExactCredit

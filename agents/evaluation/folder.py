@@ -18,7 +18,7 @@ from typing import Any
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.rollouts import RolloutLog, evaluation_segment
-from tokengym.agents.whole_file import write_whole
+from tokengym.atomic_write import write_whole
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.task import Task
 from tokengym.rewards.skill import Yardstick

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokengym.agents.rollouts.record import RolloutRecord
-from tokengym.agents.whole_file import write_whole
+from tokengym.atomic_write import write_whole
 from tokengym.envs.core.errors import DataError
 
 _SUFFIX = ".jsonl"

@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tokengym.agents.service.client import LocalService, guard
 from tokengym.agents.service.config import CHECKPOINT_SCHEME, ServiceConfig
@@ -18,6 +17,7 @@ from tokengym.agents.service.errors import (
     StartupError,
     UnknownResourceError,
 )
+from tokengym.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from tokengym.agents.service.engine.checkpoints import copy_checkpoint
@@ -38,10 +38,10 @@ __all__ = [
 ]
 
 # These need torch, which takes seconds to load.
-_LAZY = {"copy_checkpoint": "engine.checkpoints", "serve": "http.server"}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "copy_checkpoint": "tokengym.agents.service.engine.checkpoints",
+        "serve": "tokengym.agents.service.http.server",
+    },
+)

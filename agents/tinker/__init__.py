@@ -4,8 +4,9 @@ Names are loaded when they are first used: the cookbook takes seconds to import,
 service does without it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tokengym.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from tokengym.agents.tinker.codec import RendererCodec, codec_named
@@ -26,20 +27,17 @@ __all__ = [
     "codec_named",
 ]
 
-_MODULES = {
-    "Opponent": "coordinator",
-    "Coordinator": "coordinator",
-    "Member": "env",
-    "RendererCodec": "codec",
-    "TaskDataset": "dataset",
-    "TaskDatasetBuilder": "dataset",
-    "TaskGroupBuilder": "groups",
-    "TinkerEnv": "env",
-    "codec_named": "codec",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+__getattr__ = lazy_attributes(
+    __name__,
+    {
+        "Coordinator": "tokengym.agents.tinker.coordinator",
+        "Member": "tokengym.agents.tinker.env",
+        "Opponent": "tokengym.agents.tinker.coordinator",
+        "RendererCodec": "tokengym.agents.tinker.codec",
+        "TaskDataset": "tokengym.agents.tinker.dataset",
+        "TaskDatasetBuilder": "tokengym.agents.tinker.dataset",
+        "TaskGroupBuilder": "tokengym.agents.tinker.groups",
+        "TinkerEnv": "tokengym.agents.tinker.env",
+        "codec_named": "tokengym.agents.tinker.codec",
+    },
+)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tokengym.agents.whole_file import write_whole
+from tokengym.atomic_write import write_whole
 from tokengym.envs.core.errors import OptionError
 
 T = TypeVar("T")

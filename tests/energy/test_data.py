@@ -1,6 +1,7 @@
 """Laws of the readers: good files are played, bad ones refused with file, line and reason."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,16 @@ def test_tasks_drawn_from_a_plain_file_show_its_numbers_and_reach_their_optimum(
     assert task.instance["start"] == at % 24 * 60
     assert f", load {series.load[at]:g}, sun {series.pv[at]:g}, " in world.start(task).text
     assert oracle_return(world, task) == 1.0
+
+
+def test_epochs_are_times_too(tmp_path: Path) -> None:
+    rows = plain_rows()
+    start = datetime.fromisoformat(str(rows[0][0])).replace(tzinfo=UTC).timestamp()
+    epochs = [[int(start) + 3600 * at, *row[1:]] for at, row in enumerate(rows)]
+    assert (
+        read(write(tmp_path / "epochs.csv", PLAIN, epochs)).load
+        == read(write(tmp_path / "iso.csv", PLAIN, rows)).load
+    )
 
 
 def test_quarter_hours_are_read_as_such(tmp_path: Path, world_of: WorldOf) -> None:
@@ -234,7 +245,7 @@ def spoiled(tmp_path: Path, line: int, column: int, value: object) -> Path:
         (10, 0, "2026-01-01T06:00", "rows must be in order"),
         (10, 0, "2026-01-01T08:30", "not a multiple of the step"),
         (10, 0, "2026-01-01T08:00+01:00", "offset from UTC"),
-        (10, 0, "tomorrow", "not ISO 8601"),
+        (10, 0, "tomorrow", "not an ISO 8601 time or an epoch"),
     ],
 )
 def test_a_bad_cell_is_refused_with_file_line_and_reason(

@@ -33,7 +33,7 @@ from tokengym.agents.service.errors import (
     DamagedFileError,
     UnknownResourceError,
 )
-from tokengym.agents.whole_file import write_whole
+from tokengym.atomic_write import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from tokengym.agents.service.errors import StartupError
-from tokengym.agents.whole_file import write_whole
+from tokengym.atomic_write import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

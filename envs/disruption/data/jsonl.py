@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.data.json_objects import read_objects, refuse
 from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
@@ -48,13 +49,10 @@ def _check_names(fields: Mapping[str, Any]) -> None:
 
 def write_papers(path: Path | str, papers: Iterable[Paper]) -> int:
     """Write papers and return how many. The file appears only once it is complete."""
-    target = Path(path)
-    part = target.with_name(target.name + ".part")
     count = 0
-    with part.open("w", encoding="utf-8") as file:
+    with replacing(Path(path)) as part, part.open("w", encoding="utf-8") as file:
         for paper in papers:
             fields = dataclasses.asdict(paper) | {"cd_by_window": dict(paper.cd_by_window)}
             file.write(json.dumps(fields, ensure_ascii=False) + "\n")
             count += 1
-    part.replace(target)
     return count

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tokengym.atomic_write import write_whole
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.data.steps import sha256
@@ -15,10 +16,8 @@ FOLDER_FORMAT = 1
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write a manifest atomically: an interruption leaves the old one, none, or the new one."""
-    part = folder / f"{MANIFEST}.part"
     text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    part.write_text(text + "\n", encoding="utf-8")
-    part.replace(folder / MANIFEST)
+    write_whole(folder / MANIFEST, f"{text}\n".encode())
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

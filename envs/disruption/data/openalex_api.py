@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tokengym.atomic_write import replacing, write_whole
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.disruption.data.steps import Progress, ignore_progress
 
@@ -78,7 +79,7 @@ def fetch_works(
                 state["works"] += len(results)
                 _write_page(root / f"page-{state['pages']:06d}.jsonl.gz", results)
             state["cursor"] = meta.get("next_cursor") if results else None
-            _write_state(root, state)
+            write_whole(root / _STATE, json.dumps(state).encode())
             progress("fetch works", state["works"], int(meta.get("count") or state["works"]))
     pages: int = state["pages"]
     return pages
@@ -147,15 +148,6 @@ def _read_state(root: Path, works_filter: str) -> dict[str, Any]:
     return state
 
 
-def _write_state(root: Path, state: Mapping[str, Any]) -> None:
-    """Replace the state atomically: an interruption leaves the old one or the new one."""
-    part = root / f"{_STATE}.part"
-    part.write_text(json.dumps(state), encoding="utf-8")
-    part.replace(root / _STATE)
-
-
 def _write_page(path: Path, results: list[Any]) -> None:
-    part = path.with_name(path.name + ".part")
-    with gzip.open(part, "wt", encoding="utf-8") as file:
+    with replacing(path) as part, gzip.open(part, "wt", encoding="utf-8") as file:
         file.writelines(json.dumps(work, ensure_ascii=False) + "\n" for work in results)
-    part.replace(path)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tokengym.atomic_write import replacing
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.disruption.citations import CitationCounts, CitationGraph
 from tokengym.envs.disruption.data.columns import load_columns, save_columns
@@ -237,11 +238,10 @@ def _count(rows: Rows, name: str) -> list[int]:
 @contextmanager
 def _open_table(path: Path) -> Iterator[Callable[[Rows], None]]:
     """Return a writer of rows into a table, which appears only once it is complete."""
-    part = path.with_name(path.name + ".part")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _write_csv(part) if path.suffix == ".csv" else _write_parquet(part) as write:
+    write_rows = _write_csv if path.suffix == ".csv" else _write_parquet
+    with replacing(path) as part, write_rows(part) as write:
         yield write
-    part.replace(path)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.tables import Row, Table
+from tokengym.envs.core.times import TIME_FORMS, read_time
 
 _HOUR = timedelta(hours=1)
 _CHANGES_BY = 4
@@ -17,12 +18,12 @@ _CHANGE_MONTHS = (3, 4, 9, 10, 11)
 def read_clock(table: Table) -> tuple[list[int], int, dict[int, str]]:
     """Return the minute of the day of each row, the minutes of a step, and why the rows are cut.
 
-    Times are ISO 8601, all with an offset or none. With offsets a change of clocks is no gap in
-    time, but the hour of the day jumps; without, it looks like a missing or a repeated hour. Both
-    are cuts, named as what they are.
+    Times are ISO 8601, all with an offset or none, or epochs, which are UTC. With offsets a change
+    of clocks is no gap in time, but the hour of the day jumps; without, it looks like a missing or
+    a repeated hour. Both are cuts, named as what they are.
 
     Raises:
-        DataError: naming file, line and reason, if a time is not ISO 8601, some times have an
+        DataError: naming file, line and reason, if a time cannot be read, some times have an
             offset and some none, the step is not a whole number of minutes, or times go back.
     """
     times = [_read(row, cell) for row, cell in zip(table.rows, table.texts("time"), strict=True)]
@@ -54,9 +55,9 @@ def read_clock(table: Table) -> tuple[list[int], int, dict[int, str]]:
 
 def _read(row: Row, cell: str) -> datetime:
     try:
-        return datetime.fromisoformat(cell)
+        return read_time(cell)
     except ValueError as error:
-        raise DataError(f"{row.place}: time is {cell!r}, not ISO 8601") from error
+        raise DataError(f"{row.place}: time is {cell!r}, not {TIME_FORMS}") from error
 
 
 def _minutes_of_day(times: Sequence[datetime]) -> list[int]:

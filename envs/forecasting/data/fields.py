@@ -3,18 +3,12 @@
 import ast
 import json
 import math
-import re
 from datetime import UTC, date, datetime, timedelta
 
+from tokengym.envs.core.times import TIME_FORMS, read_time
 from tokengym.envs.forecasting.data.record import MOST_OUTCOMES, Row, RowError
 
-_SECONDS_BELOW = 1e11
-"""Epochs below it are seconds (until the year 5138), from it on milliseconds (since 1973)."""
-
 _QUOTED_CHARACTERS = 60
-_EPOCH = re.compile(r"\d{9,16}(\.\d+)?", re.ASCII)
-"""An epoch as text, as cells of a table have it."""
-
 _OUTCOMES = {"yes": 1, "no": 0, "true": 1, "false": 0, "1": 1, "0": 0}
 
 
@@ -67,19 +61,11 @@ def moment(row: Row, name: str) -> datetime:
     Raises:
         RowError: if it is none of these.
     """
-    value = row.get(name)
-    if isinstance(value, str) and _EPOCH.fullmatch(value.strip()):
-        value = float(value)
     try:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            seconds = value if abs(value) < _SECONDS_BELOW else value / 1000.0
-            return datetime.fromtimestamp(seconds, UTC)
-        if isinstance(value, str):
-            parsed = datetime.fromisoformat(value.strip())
-            return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
-    except (ValueError, OverflowError, OSError):
-        pass
-    raise RowError(f"{name!r} must be an ISO 8601 time or an epoch, got {quoted(value)}")
+        time = read_time(row.get(name))
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise RowError(f"{name!r} must be {TIME_FORMS}, got {quoted(row.get(name))}") from error
 
 
 def end_of(row: Row, name: str) -> datetime:

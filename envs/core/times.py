@@ -1,0 +1,32 @@
+"""Reading a point in time as users' files write it."""
+
+import re
+from datetime import UTC, datetime
+
+TIME_FORMS = "an ISO 8601 time or an epoch"
+"""What `read_time` reads, for errors."""
+
+_SECONDS_BELOW = 1e11
+"""Epochs below it are seconds (until the year 5138), from it on milliseconds (since 1973)."""
+_EPOCH = re.compile(r"\d{9,16}(\.\d+)?", re.ASCII)
+"""An epoch as text, as cells of a table have it."""
+
+
+def read_time(value: object) -> datetime:
+    """Return a time: ISO 8601, with the offset it has, or an epoch, in UTC.
+
+    Args:
+        value: text, or seconds or milliseconds since 1970 as a number.
+
+    Raises:
+        ValueError: if it is none of these, or beyond the calendar.
+    """
+    if isinstance(value, str) and not _EPOCH.fullmatch(value.strip()):
+        return datetime.fromisoformat(value.strip())
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        raise ValueError(f"a time must be {TIME_FORMS}, got {value!r}")
+    try:
+        epoch = float(value)
+        return datetime.fromtimestamp(epoch if abs(epoch) < _SECONDS_BELOW else epoch / 1e3, UTC)
+    except (OverflowError, OSError) as error:
+        raise ValueError(f"{value!r} is beyond the calendar") from error
