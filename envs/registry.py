@@ -20,16 +20,18 @@ def specs() -> Mapping[str, WorldSpec]:
     return WorldTable(BY_ID)
 
 
-def spec(world_id: str) -> WorldSpec:
+def spec(world_id: str | WorldSpec) -> WorldSpec:
     """Return the declaration of one world.
 
     Args:
         world_id: an id such as `tokengym/Forecast-v0`, or a short name such as `forecast`, which
-            is the newest version registered.
+            is the newest version registered; or the declaration itself.
 
     Raises:
         UnknownWorldError: if there is none, with the nearest id.
     """
+    if isinstance(world_id, WorldSpec):
+        return world_id
     row = BY_ID.get(world_id) or BY_SHORT_NAME.get(world_id)
     if row is None:
         load_entry_points()
@@ -42,11 +44,11 @@ def spec(world_id: str) -> WorldSpec:
     raise UnknownWorldError("; ".join([message, *FAILURES]))
 
 
-def make_world(world_id: str, level: str | None = None, **options: Any) -> World:
+def make_world(world_id: str | WorldSpec, level: str | None = None, **options: Any) -> World:
     """Make a world, ready for `.task(split, index)` and `.start(task)`.
 
     Args:
-        world_id: an id, or its short name.
+        world_id: an id, its short name, or the world's declaration.
         level: one of the spec's levels; the first one if `None`.
         **options: what this world takes; its class documents them.
 
@@ -70,7 +72,7 @@ def make_world(world_id: str, level: str | None = None, **options: Any) -> World
     return world
 
 
-def baselines(world_id: str) -> Mapping[str, Policy]:
+def baselines(world_id: str | WorldSpec) -> Mapping[str, Policy]:
     """Return a world's scripted policies by name: at least `null`, `random` and `oracle`."""
     policies: Mapping[str, Policy] = load(spec(world_id).baselines)
     return policies
@@ -90,9 +92,10 @@ def policy(world_id: str, who: Policy | str) -> Policy:
     return known[who]
 
 
-def scripted_opponent(world_id: str, role: str) -> str:
+def scripted_opponent(world_id: str | WorldSpec, role: str) -> str:
     """Return the baseline that plays `role` by default; see `WorldSpec`."""
-    row, known = spec(world_id), baselines(world_id)
+    row = spec(world_id)
+    known = baselines(row)
     usual = (row.opponents.get(role, ""), "scripted", "random")
     return next((name for name in usual if name in known), "null")
 

@@ -14,7 +14,7 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world, spec
 
 if TYPE_CHECKING:
-    from tokengym.agents.evaluation.run import Progress
+    from tokengym.agents.evaluation.play_missing import Progress
 
 _USUAL_TASKS = 64
 _INTERRUPTED = 130

@@ -1,4 +1,4 @@
-"""The settings of an evaluation: plain data that its folder holds as JSON."""
+"""The settings of an evaluation: names and numbers, which its folder holds as JSON."""
 
 import hashlib
 import json
@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Self
 
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.seeding import SPLITS
-from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.registry import baselines, scripted_opponent, spec
+from tokengym.envs.core.spec import short_name
+from tokengym.envs.registry import spec
 
 
 class WorldLevel(NamedTuple):
@@ -41,7 +40,7 @@ class WorldLevel(NamedTuple):
     @property
     def name(self) -> str:
         """The world's short name and the level: `energy:day`."""
-        return f"{spec(self.world).short_name}:{self.level}"
+        return f"{short_name(self.world)}:{self.level}"
 
 
 @dataclass(frozen=True)
@@ -110,53 +109,6 @@ class EvaluationConfig:
             raise OptionError(f"success_margin must be at least 0, got {self.success_margin}")
         if self.prices is not None and not min(self.prices) >= 0.0:
             raise OptionError(f"prices must be at least 0, got {self.prices}")
-        for world, _ in self.worlds:
-            self.opponents_in(spec(world))
-
-    def role_in(self, row: WorldSpec) -> str:
-        """Return the evaluated role of a world.
-
-        Raises:
-            OptionError: if the world has no such role.
-        """
-        role = self.role or row.roles[0]
-        if role not in row.roles:
-            raise OptionError(f"{row.id} has the roles {list(row.roles)}, got {role!r}")
-        return role
-
-    def opponents_in(self, row: WorldSpec) -> dict[str, str]:
-        """Return by other role the baseline that plays it.
-
-        Raises:
-            OptionError: if a role or a baseline is not the world's.
-        """
-        others = [role for role in row.roles if role != self.role_in(row)]
-        unknown = sorted(set(self.opponents) - set(others))
-        if unknown:
-            raise OptionError(f"{row.id} has the other roles {others}, got opponents of {unknown}")
-        known = baselines(row.id)
-        found = {
-            role: self.opponents.get(role) or scripted_opponent(row.id, role) for role in others
-        }
-        for role, name in found.items():
-            if name not in known:
-                raise OptionError(
-                    f"{role} must be one of the baselines {sorted(known)}, got {name!r}"
-                )
-        return found
-
-    def scripts_in(self, row: WorldSpec) -> dict[str, Policy]:
-        """Return by other role the policy that plays it.
-
-        Raises:
-            OptionError: as `opponents_in` does.
-        """
-        known = baselines(row.id)
-        return {role: known[name] for role, name in self.opponents_in(row).items()}
-
-    def options_in(self, row: WorldSpec) -> dict[str, Any]:
-        """Return a world's options: those its spec sets for evaluations, and those requested."""
-        return {**row.evaluation, **self.options}
 
     @property
     def key(self) -> str:

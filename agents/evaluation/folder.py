@@ -9,7 +9,7 @@
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,11 +17,10 @@ from typing import Any
 
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.results import Results
+from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutLog, evaluation_segment
 from tokengym.atomic_write import write_whole
 from tokengym.envs.core.errors import DataError, OptionError
-from tokengym.envs.core.task import Task
-from tokengym.rewards.skill import Yardstick
 
 SCHEMA_VERSION = 1
 """Version of the folder's layout; it goes up whenever an older one can no longer be read."""
@@ -101,18 +100,13 @@ class EvaluationFolder:
             raise DataError(f"{self.file} is damaged: {error!r}") from error
 
     def write(
-        self,
-        config: EvaluationConfig,
-        tasks: Mapping[WorldLevel, Sequence[Task]],
-        yardsticks: Mapping[WorldLevel, Yardstick],
-        results: Results | None,
+        self, config: EvaluationConfig, worlds: Sequence[EvaluatedWorld], results: Results | None
     ) -> None:
         """Record the settings and, at the end, the results.
 
         Args:
             config: what is asked.
-            tasks: of each world.
-            yardsticks: what the ends of skill earn in each world.
+            worlds: its worlds.
             results: what was found; `None` while it is under way.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -122,14 +116,14 @@ class EvaluationFolder:
             "versions": _versions(),
             "worlds": [
                 {
-                    "world": world.world,
-                    "level": world.level,
-                    "fingerprints": [task.fingerprint for task in tasks[world]],
-                    "blind": yardsticks[world].blind_name,
-                    "blind_returns": list(yardsticks[world].blind_T),
-                    "oracle_returns": list(yardsticks[world].oracle_T),
+                    "world": world.place.world,
+                    "level": world.place.level,
+                    "fingerprints": [task.fingerprint for task in world.tasks],
+                    "blind": world.yardstick.blind_name,
+                    "blind_returns": list(world.yardstick.blind_T),
+                    "oracle_returns": list(world.yardstick.oracle_T),
                 }
-                for world in config.worlds
+                for world in worlds
             ],
             "results": None if results is None else results.to_dict(),
         }

@@ -10,7 +10,7 @@ import numpy as np
 
 from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.evaluation.models import ModelPlayer
-from tokengym.agents.evaluation.rollouts import play_all_of
+from tokengym.agents.evaluation.play_missing import play_missing
 from tokengym.agents.evaluation.yardstick import best_blind
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord, evaluation_segment
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
@@ -91,7 +91,7 @@ async def _played(
         return None
     job, segment = session.job, evaluation_segment(name)
     player = await ModelPlayer.open(session, role, path)
-    records = await play_all_of(player, tasks, 1, log, segment, session.episodes)
+    records = await play_missing(player, tasks, 1, log, segment, session.episodes)
     conditions: dict[str, str | float] = {
         "model": job.config.model,
         "temperature": job.config.temperature,
@@ -181,7 +181,7 @@ async def _references(session: Session, role: str) -> References:
     job = session.job.evaluated
     row, known, opponents = job.world.spec, job.baselines, session.opponents[role]
     scripted = {
-        other: known[who if isinstance(who, str) else scripted_opponent(row.id, other)]
+        other: known[who if isinstance(who, str) else scripted_opponent(row, other)]
         for other, who in opponents.items()
     }
     world, tasks = job.world.fork(), job.held_out

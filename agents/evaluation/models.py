@@ -1,14 +1,34 @@
-"""Models as players: a run's weights, a model on this machine, or saved weights of a service."""
+"""Models in evaluations: which model a policy's name means, and one service for all worlds."""
 
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
 
 from tinker_cookbook.completers import TinkerTokenCompleter, TokenCompleter
-from tinker_cookbook.rl.rollouts import do_group_rollout
 
+from tokengym.agents.evaluation.config import EvaluationConfig
+from tokengym.agents.evaluation.play_missing import PolicyRollouts
+from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.event_loop import run_async
 from tokengym.agents.rollouts import Origin, RolloutRecord
+from tokengym.agents.service import CHECKPOINT_SCHEME
+from tokengym.agents.tinker.coordinator import Coordinator, Opponent
+from tokengym.agents.tinker.env import Member
+from tokengym.agents.tinker.group_records import group_records
+from tokengym.agents.tinker.pacing import take_turn
+from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.connection import Connection, ServiceTarget
+from tokengym.agents.training.job import Job
 from tokengym.agents.training.opponents import names
+from tokengym.agents.training.presets import preset
+from tokengym.agents.training.renderer import renderer_notice
+from tokengym.agents.training.run import Run, is_run
 from tokengym.agents.training.sampling import SeededRollouts
 from tokengym.agents.training.session import Session
+from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 
 
@@ -17,14 +37,16 @@ class ModelPlayer:
     """A model that a service samples.
 
     Attributes:
-        session: the job whose world, codec and opponents it plays with.
+        job: the job whose world and codec it plays with.
         role: the role it plays.
+        opponents: by other role, who plays it.
         completer: samples its replies.
         origin: what its rollouts have in common.
     """
 
-    session: Session
+    job: Job
     role: str
+    opponents: Mapping[str, Opponent]
     completer: TokenCompleter
     origin: Origin
 
@@ -40,29 +62,148 @@ class ModelPlayer:
             path: the `tinker://` path of the weights; `None` for the base model.
             policy: what records call it; the path or the model's name if empty.
         """
-        job = session.job
-        temperature = job.config.temperature
-        origin = Origin(
-            "evaluation",
-            policy=policy or path or job.config.model,
-            opponents=names(session.opponents[role]),
-            options=job.config.options,
-            temperature=temperature,
-            max_tokens=job.max_tokens,
-            seed=job.config.seed,
-        )
+        job, opponents = session.job, session.opponents[role]
         completer = TinkerTokenCompleter(
-            await session.sampler(path), max_tokens=job.max_tokens, temperature=temperature
+            await session.sampler(path),
+            max_tokens=job.max_tokens,
+            temperature=job.config.temperature,
         )
-        return cls(session, role, completer, origin)
+        players = {
+            other: job.baselines[who] if isinstance(who, str) else who
+            for other, who in opponents.items()
+        }
+        origin = _origin(job, policy or path or job.config.model, opponents)
+        return cls(job, role, players, completer, origin)
 
     async def play(self, task: Task, origin: Origin) -> RolloutRecord:
         """Play one rollout."""
-        played: list[RolloutRecord] = []
-        group = self.session.job.group(task, 1, self.role, self.session.opponents[self.role])
-        recorded = replace(group, origin=origin, record=played.extend)
+        await take_turn()
+        episode = Coordinator(
+            self.job.world.fork(),
+            task,
+            self.job.codec,
+            roles=(self.role,),
+            opponents=self.opponents,
+            max_turn_tokens=self.job.max_tokens,
+        )
+        member = Member(episode, self.role)
         # The same seeds for all weights: what differs between them is due to the weights.
         strategy = SeededRollouts(("evaluation", origin.seed or 0, origin.member))
-        await do_group_rollout(recorded, self.completer, strategy)
-        (record,) = played
+        rollouts = await strategy.roll_out([member], self.completer, (0, task.fingerprint))
+        (record,) = group_records(origin, [member], rollouts, [0.0])
         return replace(record, origin=origin)
+
+
+def _origin(job: Job, policy: str, opponents: Mapping[str, object]) -> Origin:
+    """Return what the rollouts of a job's weights have in common."""
+    return Origin(
+        "evaluation",
+        policy=policy,
+        opponents=names(opponents),
+        options=job.config.options,
+        temperature=job.config.temperature,
+        max_tokens=job.max_tokens,
+        seed=job.config.seed,
+    )
+
+
+@dataclass(frozen=True)
+class ModelPolicy:
+    """A model as a policy of an evaluation.
+
+    Attributes:
+        name: as the user named it.
+        target: the service that samples it.
+        jobs: for each world, the job whose codec, weights and settings it plays with.
+    """
+
+    name: str
+    target: ServiceTarget
+    jobs: Sequence[Job]
+
+    @classmethod
+    def resolve(cls, name: str, config: EvaluationConfig, worlds: Sequence[EvaluatedWorld]) -> Self:
+        """Return the model that a name means.
+
+        Args:
+            name: a run folder, a `tinker://` path, or a model's name or directory.
+            config: of the evaluation.
+            worlds: of the evaluation.
+
+        Raises:
+            OptionError: if a path comes without its model, or a setting is not allowed.
+            ModelError: if there is no such model, or it cannot be had.
+        """
+        settings = _settings(name, config)
+        configs = [_train_config(settings, config, world) for world in worlds]
+        target = ServiceTarget.resolve(configs[0])
+        return cls(name, target, [Job.resolve(one, target) for one in configs])
+
+    def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
+        """Play the missing rollouts, one world after the other, on one service."""
+        missing = [
+            (world, job)
+            for world, job in zip(worlds, self.jobs, strict=True)
+            if not rollouts.are_complete(world, _origin(job, self.name, job.opponents[world.role]))
+        ]
+        if not missing:
+            return
+
+        async def all_worlds() -> None:
+            for world, job in missing:
+                async with Session.open(job, connection) as session:
+                    start = session.start(state=False)
+                    player = await ModelPlayer.open(session, world.role, start, self.name)
+                    await connection.guard(rollouts.play(world, player, session.episodes))
+
+        if missing and (notice := renderer_notice(self.jobs[0].config)):
+            print(notice, file=sys.stderr)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Connection.open(self.target, Path(folder) / "service") as connection,
+        ):
+            run_async(all_worlds())
+
+
+def _settings(name: str, config: EvaluationConfig) -> dict[str, Any]:
+    """Return what a policy's name and an evaluation settle of a training configuration.
+
+    Raises:
+        OptionError: if a path comes without its model.
+    """
+    requested: dict[str, Any] = {
+        "temperature": config.temperature,
+        "max_tokens": config.max_tokens,
+        "system": config.system or None,
+        "base_url": config.base_url,
+    }
+    requested = {key: value for key, value in requested.items() if value is not None}
+    if is_run(name):
+        run = Run.open(Path(name)).config
+        kept = ("model", "renderer", "system", "base_url", "temperature", "max_tokens")
+        prompt = {key: value for key, value in run.options.items() if key == "prompt"}
+        own = {key: getattr(run, key) for key in kept}
+        return {**own, **requested, "start": str(Path(name).resolve()), "options": prompt}
+    if not name.startswith(CHECKPOINT_SCHEME):
+        return {**requested, "model": name}
+    if config.model is None:
+        raise OptionError(f"{name} needs --model, the model that its weights belong to")
+    return {**requested, "model": config.model, "start": name}
+
+
+def _train_config(
+    settings: Mapping[str, Any], config: EvaluationConfig, world: EvaluatedWorld
+) -> TrainConfig:
+    """Return the configuration of a job that plays a world with a model."""
+    own = {key: value for key, value in settings.items() if key != "options"}
+    base = preset(
+        world.place.world,
+        world.place.level,
+        role=world.role,
+        opponents=world.origin.opponents,
+        evaluation_tasks=config.tasks,
+        seed=config.seed,
+        **own,
+    )
+    prompt = {key: value for key, value in base.options.items() if key == "prompt"}
+    return replace(base, options={**prompt, **settings.get("options", {}), **world.origin.options})

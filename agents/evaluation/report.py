@@ -10,7 +10,7 @@ from typing import Any
 
 from tokengym.agents.analysis.report import Report, Table
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
-from tokengym.agents.evaluation.results import PolicyResult, Results
+from tokengym.agents.evaluation.results import PairResult, PolicyResult, Results
 from tokengym.rewards.estimates import Estimate
 
 _ABSOLUTE = re.compile(r"(^|:)(?:/[^/@]+)+/([^/@]+)(?=@|$)")
@@ -20,7 +20,7 @@ _ABSOLUTE = re.compile(r"(^|:)(?:/[^/@]+)+/([^/@]+)(?=@|$)")
 def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
     """Lay out what an evaluation found."""
     tasks = ", ".join(
-        f"{WorldLevel(one.world, one.level).name} {one.tasks} x {one.rollouts}"
+        f"{_name(one)} {one.tasks} x {one.rollouts}"
         for one in {(one.world, one.level): one for one in results.policies}.values()
     )
     lines = [
@@ -37,10 +37,15 @@ def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
     return Report("Evaluation", lines, parts)
 
 
+def _name(one: PolicyResult | PairResult) -> str:
+    """Return the world and level of a result: `energy:day`."""
+    return WorldLevel(one.world, one.level).name
+
+
 def _by_world(policies: Sequence[PolicyResult]) -> Mapping[str, list[PolicyResult]]:
     found: dict[str, list[PolicyResult]] = {}
     for one in policies:
-        found.setdefault(f"{WorldLevel(one.world, one.level).name}, {one.role}", []).append(one)
+        found.setdefault(f"{_name(one)}, {one.role}", []).append(one)
     return found
 
 
@@ -88,7 +93,7 @@ def _cells(one: PolicyResult) -> dict[str, str]:
 def _pairs(results: Results, names: Mapping[str, str]) -> Table:
     rows = [
         (
-            WorldLevel(one.world, one.level).name,
+            _name(one),
             f"{names[one.first]} - {names[one.second]}",
             _unbroken(one.difference),
             _p_value(one.p_corrected),

@@ -8,7 +8,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.endpoint import REFUSALS
+from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutRecord
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
@@ -23,7 +25,6 @@ from tokengym.rewards.clustered import (
     pass_at_k,
 )
 from tokengym.rewards.estimates import Estimate
-from tokengym.rewards.skill import Yardstick
 
 
 @dataclass(frozen=True)
@@ -171,30 +172,21 @@ def returns_of(records: Sequence[RolloutRecord], rollouts: int) -> npt.NDArray[n
 
 
 def policy_result(
-    records: Sequence[RolloutRecord],
-    rollouts: int,
-    spec: WorldSpec,
-    tasks: Sequence[Task],
-    yardstick: Yardstick,
-    *,
-    success_margin: float,
-    prices: tuple[float, float] | None,
+    records: Sequence[RolloutRecord], world: EvaluatedWorld, config: EvaluationConfig
 ) -> PolicyResult:
     """Return the figures of one policy in one world.
 
     Args:
         records: its rollouts, by Task and number.
-        rollouts: of each Task.
-        spec: the world's declaration.
-        tasks: the Tasks.
-        yardstick: what the ends of the scale earn on the same Tasks.
-        success_margin: how far below the oracle a rollout still succeeds.
-        prices: dollars per million tokens read and written.
+        world: the world.
+        config: of the evaluation.
     """
+    spec, yardstick, prices = world.world.spec, world.yardstick, config.prices
+    rollouts = config.rollouts
     first = records[0]
     shape = (-1, rollouts)
     returns_TK = returns_of(records, rollouts)
-    succeeded_TK = returns_TK >= np.array(yardstick.oracle_T)[:, None] - success_margin
+    succeeded_TK = returns_TK >= np.array(yardstick.oracle_T)[:, None] - config.success_margin
     rng = generator("evaluation", len(yardstick.oracle_T))
     own = [record.own_turns for record in records]
 
@@ -236,7 +228,7 @@ def policy_result(
         refused=per_reply("refused"),
         failed=sum(record.failure is not None for record in records),
         pass_at={k: pass_at_k(succeeded_TK, k) for k in _powers(rollouts)},
-        scores=_scores(records, rollouts, spec, tasks),
+        scores=_scores(records, rollouts, spec, world.tasks),
         prompt_tokens=read,
         completion_tokens=said,
         cost=cost,

@@ -3,18 +3,16 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import results_of
-from tokengym.agents.evaluation.yardstick import yardstick_on
+from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import Exchange, Origin, RolloutRecord, record_episode
 from tokengym.envs.core.errors import TokengymError
-from tokengym.envs.core.task import Task
+from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import make_world, spec
+from tokengym.envs.registry import make_world
 from tokengym.envs.tokens.codec import Reply
-from tokengym.rewards.skill import Yardstick
 
 
 class Verdict(NamedTuple):
@@ -40,69 +38,98 @@ def verify_evaluation(folder: EvaluationFolder) -> Verdict:
     """
     data, config = folder.read(), folder.config()
     differences: list[str] = []
-    yardsticks: dict[WorldLevel, Yardstick] = {}
-    tasks_of: dict[WorldLevel, list[Task]] = {}
+    worlds: list[EvaluatedWorld] = []
+    replays = Replays()
     count = 0
-    for world, recorded in zip(config.worlds, data["worlds"], strict=True):
-        made = make_world(world.world, world.level, **config.options_in(spec(world.world)))
-        tasks = made.first_tasks(config.split, config.tasks)
+    for place, recorded in zip(config.worlds, data["worlds"], strict=True):
+        world = EvaluatedWorld.resolve(place, config)
+        tasks = world.tasks
         if [task.fingerprint for task in tasks] != recorded["fingerprints"]:
-            differences.append(f"{world.name}: the Tasks have changed")
+            differences.append(f"{place.name}: the Tasks have changed")
             continue
-        tasks_of[world] = tasks
-        yardsticks[world] = _yardstick(made, tasks, config)
+        worlds.append(world)
         ends = {
-            "blind_returns": list(yardsticks[world].blind_T),
-            "oracle_returns": list(yardsticks[world].oracle_T),
+            "blind_returns": list(world.yardstick.blind_T),
+            "oracle_returns": list(world.yardstick.oracle_T),
         }
         differences += [
-            f"{world.name}: {name} differ"
+            f"{place.name}: {name} differ"
             for name, found in ends.items()
             if recorded[name] != found
         ]
         for policy in config.policies:
-            records = list(folder.rollouts.read(folder.segment(world, policy, config)))
+            records = list(folder.rollouts.read(folder.segment(place, policy, config)))
             count += len(records)
             wanted = [(g, m) for g in range(len(tasks)) for m in range(config.rollouts)]
             if [(one.origin.group, one.origin.member) for one in records] != wanted:
-                differences.append(f"{world.name} {policy}: rollouts are missing or repeated")
+                differences.append(f"{place.name} {policy}: rollouts are missing or repeated")
             for record in records:
-                where = f"{world.name} {policy}, Task {record.index}, {record.origin.member}"
+                where = f"{place.name} {policy}, Task {record.index}, {record.origin.member}"
                 if not record.origin.group < len(tasks):
                     differences.append(f"{where}: there is no Task {record.origin.group}")
                     continue
-                found = replay_differences(record, tasks[record.origin.group])
+                found = replays.differences(record, tasks[record.origin.group])
                 differences += [f"{where}: {what}" for what in found]
     recorded_results = data["results"]
     if recorded_results is None:
         differences.append("the evaluation is not finished: it has no results")
     elif not differences:
-        results = results_of(config, folder, tasks_of, yardsticks)
+        results = results_of(config, folder, worlds)
         if results.to_dict() != recorded_results:
             differences.append("the results do not follow from the rollouts")
     return Verdict(count, differences)
 
 
-def replay_differences(record: RolloutRecord, task: Task) -> Iterator[str]:
-    """Yield how a rollout of a Task differs from its record when it is replayed."""
-    if (task.fingerprint, task.index) != (record.fingerprint, record.index):
-        yield "it is of another Task"
-        return
-    try:
-        world = make_world(record.world, record.level, **record.origin.options)
-        again = replay(world, task, record)
-    except TokengymError as error:
-        yield f"it cannot be replayed: {error}"
-        return
-    for name in ("stop_reason", "total"):
-        if getattr(again, name) != getattr(record, name):
-            yield f"{name} is {getattr(again, name)!r}, recorded {getattr(record, name)!r}"
-    if len(again.turns) != len(record.turns):
-        yield f"it has {len(again.turns)} turns, recorded {len(record.turns)}"
-    for number, (now, then) in enumerate(zip(again.turns, record.turns, strict=False)):
-        for name in ("role", "read", "malformed", "reward", "terms", "metrics"):
-            if getattr(now, name) != getattr(then, name):
-                yield f"turn {number}: {name} is {getattr(now, name)!r}, recorded differently"
+class Replays:
+    """Replays rollouts from their records; the worlds and Tasks they name are made once."""
+
+    def __init__(self) -> None:
+        self._worlds: dict[tuple[str, str, str], World] = {}
+        self._tasks: dict[tuple[World, str, int], Task] = {}
+
+    def world(self, record: RolloutRecord) -> World:
+        """Return the world that a record names.
+
+        Raises:
+            UnknownWorldError, OptionError: if there is none.
+        """
+        options = record.origin.options
+        key = record.world, record.level, canonical_json(dict(options))
+        if key not in self._worlds:
+            self._worlds[key] = make_world(record.world, record.level, **options)
+        return self._worlds[key]
+
+    def task(self, record: RolloutRecord) -> Task:
+        """Return the Task that a record names.
+
+        Raises:
+            UnknownWorldError, OptionError: if there is none.
+        """
+        world = self.world(record)
+        key = world, record.split, record.index
+        if key not in self._tasks:
+            self._tasks[key] = world.task(record.split, record.index)
+        return self._tasks[key]
+
+    def differences(self, record: RolloutRecord, task: Task) -> Iterator[str]:
+        """Yield how a rollout of a Task differs from its record when it is replayed."""
+        if (task.fingerprint, task.index) != (record.fingerprint, record.index):
+            yield "it is of another Task"
+            return
+        try:
+            again = replay(self.world(record), task, record)
+        except TokengymError as error:
+            yield f"it cannot be replayed: {error}"
+            return
+        for name in ("stop_reason", "total"):
+            if getattr(again, name) != getattr(record, name):
+                yield f"{name} is {getattr(again, name)!r}, recorded {getattr(record, name)!r}"
+        if len(again.turns) != len(record.turns):
+            yield f"it has {len(again.turns)} turns, recorded {len(record.turns)}"
+        for number, (now, then) in enumerate(zip(again.turns, record.turns, strict=False)):
+            for name in ("role", "read", "malformed", "reward", "terms", "metrics"):
+                if getattr(now, name) != getattr(then, name):
+                    yield f"turn {number}: {name} is {getattr(now, name)!r}, recorded differently"
 
 
 def replay(world: World, task: Task, record: RolloutRecord) -> RolloutRecord:
@@ -131,8 +158,3 @@ def replay(world: World, task: Task, record: RolloutRecord) -> RolloutRecord:
         exchanges.append(Exchange(turn, reply, answer, paid))
         turn = answer
     return record_episode(Origin(record.origin.kind), task, record.role, exchanges)
-
-
-def _yardstick(world: World, tasks: list[Task], config: EvaluationConfig) -> Yardstick:
-    row = world.spec
-    return yardstick_on(world, tasks, config.role_in(row), config.scripts_in(row))

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 
-from tokengym.agents.evaluation.verify import Verdict, replay_differences
-from tokengym.agents.rollouts import RolloutRecord, evaluation_segment
+from tokengym.agents.evaluation.verify import Replays, Verdict
+from tokengym.agents.rollouts import evaluation_segment
 from tokengym.agents.training.outcome import Evaluation
 from tokengym.agents.training.run import Run
-from tokengym.envs.core.task import Task, canonical_json
-from tokengym.envs.registry import make_world
 
 Returns = tuple[float, ...]
 
@@ -24,7 +22,7 @@ def verify_run(run: Run) -> Verdict:
     """
     differences: list[str] = []
     count = 0
-    drawn: dict[tuple[str, ...], Task] = {}
+    replays = Replays()
     returns: dict[str, list[Returns]] = {}
     for segment in run.rollouts.segments():
         by_role: dict[tuple[str, str, str], dict[tuple[int, int], float]] = {}
@@ -32,7 +30,7 @@ def verify_run(run: Run) -> Verdict:
             count += 1
             origin = record.origin
             where = f"{segment.name} {record.role}, Task {origin.group}, {origin.member}"
-            found = replay_differences(record, _task_of(record, drawn))
+            found = replays.differences(record, replays.task(record))
             differences += [f"{where}: {what}" for what in found]
             place = origin.group, origin.member
             by_role.setdefault((record.world, record.level, record.role), {})[place] = record.total
@@ -63,13 +61,3 @@ def _evaluations(evaluation: Evaluation) -> Iterator[Evaluation]:
         yield from _evaluations(evaluation.low)
     for other in evaluation.others.values():
         yield from _evaluations(other)
-
-
-def _task_of(record: RolloutRecord, drawn: dict[tuple[str, ...], Task]) -> Task:
-    """Return the Task of a rollout, drawn once."""
-    options = canonical_json(dict(record.origin.options))
-    key = record.world, record.level, options, record.split, str(record.index)
-    if key not in drawn:
-        world = make_world(record.world, record.level, **record.origin.options)
-        drawn[key] = world.task(record.split, record.index)
-    return drawn[key]

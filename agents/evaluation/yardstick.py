@@ -38,7 +38,7 @@ def best_blind(
     """
     row = world.spec
     blind: Mapping[str, Policy] = load(row.blind)(world) if row.blind else {}
-    candidates = blind or {"null": baselines(row.id)["null"]}
+    candidates = blind or {"null": baselines(row)["null"]}
     played = {
         name: play_all(world, tasks, {**opponents, role: policy})
         for name, policy in candidates.items()
@@ -54,7 +54,7 @@ def yardstick_on(
 ) -> Yardstick:
     """Return both ends of the scale of skill; see `best_blind`."""
     blind = best_blind(world, tasks, role, opponents)
-    oracle = {**opponents, role: baselines(world.spec.id)["oracle"]}
+    oracle = {**opponents, role: baselines(world.spec)["oracle"]}
     earned = returns_on(world, tasks, oracle, role=role)
     returns = tuple(record.returns[role] for record in blind.records)
     return Yardstick(returns, tuple(earned), blind.name)

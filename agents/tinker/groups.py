@@ -13,6 +13,7 @@ from tokengym.agents.tinker.group_records import group_records
 from tokengym.agents.tinker.pacing import take_turn
 from tokengym.agents.tinker.role_baselines import ELIGIBLE, role_rewards
 from tokengym.envs.core.errors import OptionError, RoleError
+from tokengym.envs.core.spec import short_name
 from tokengym.envs.core.task import Task
 from tokengym.envs.registry import baselines, make_world, spec
 from tokengym.envs.tokens.codec import Codec
@@ -141,7 +142,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
 
     def logging_tags(self) -> list[str]:
         """Name the world, and the world with its level: `forecast`, `forecast-easy`."""
-        name = spec(self.task.world).short_name
+        name = short_name(self.task.world)
         return [name, f"{name}-{self.task.level}"]
 
     def _trained_roles(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from tinker_cookbook.completers import (
 )
 from tinker_cookbook.rl.rollout_strategy import RolloutResult, RolloutStrategy
 from tinker_cookbook.rl.rollouts import do_single_rollout
-from tinker_cookbook.rl.types import Env, EnvGroupBuilder
+from tinker_cookbook.rl.types import Env, EnvGroupBuilder, Trajectory
 
 from tokengym.agents.tinker.env import Member
 from tokengym.agents.tinker.groups import TaskGroupBuilder
@@ -81,15 +81,20 @@ class SeededRollouts(RolloutStrategy):
     ) -> RolloutResult:
         """Roll a group out."""
         envs = await env_group_builder.make_envs()
-        key = (*self.key, *_name(env_group_builder))
-        group = GroupSampler(key, _episodes(envs))
+        rollouts = await self.roll_out(envs, policy, _name(env_group_builder))
+        return RolloutResult(rollouts, envs, [])
+
+    async def roll_out(
+        self, envs: Sequence[Env], policy: TokenCompleter, name: tuple[str | int, ...]
+    ) -> list[Trajectory]:
+        """Roll out the members of a group; `name` sets it apart from others of its dataset."""
+        group = GroupSampler((*self.key, *name), _episodes(envs))
         first = next(iter(self.samplers.values()), None) or _sampler_of(policy)
         members = [
             _MemberSampler(group, self.samplers.get(_role(env), first), episode, _role(env))
             for env, episode in zip(envs, group.episodes, strict=True)
         ]
-        rollouts = await asyncio.gather(*map(do_single_rollout, members, envs))
-        return RolloutResult(list(rollouts), envs, [])
+        return await asyncio.gather(*map(do_single_rollout, members, envs))
 
     def to_dict(self) -> dict[str, list[str | int]]:
         """Return JSON values, for the cookbook's `config.json` of a run."""

@@ -14,6 +14,11 @@ WORLD_ID = re.compile(r"([\w-]+/[\w-]+)-v(\d+)", re.ASCII)
 """How an id reads: `namespace/Name-vN`."""
 
 
+def short_name(world_id: str) -> str:
+    """Return an id without namespace and version, in lower case: `forecast`."""
+    return world_id.rpartition("-v")[0].rpartition("/")[2].lower()
+
+
 @dataclass(frozen=True)
 class WorldSpec:
     """The declaration of a world: everything others must know without loading it.
@@ -134,7 +139,7 @@ class WorldSpec:
     @property
     def short_name(self) -> str:
         """The id without namespace and version, in lower case: `forecast`."""
-        return self.unversioned.rpartition("/")[2].lower()
+        return short_name(self.id)
 
 
 class WorldTable(dict[str, WorldSpec]):

@@ -1,0 +1,135 @@
+"""Playing rollouts that are not saved yet: bounded, saved as they end, never sampled twice."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tokengym.agents.evaluation.config import EvaluationConfig
+from tokengym.agents.evaluation.folder import EvaluationFolder
+from tokengym.agents.evaluation.players import Player
+from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.rollouts import Origin, RolloutLog, RolloutRecord
+from tokengym.envs.core.task import Task
+
+Progress = Callable[[str, int, int], None]
+"""Is given what is played, how many rollouts are saved, and how many there will be."""
+
+
+async def play_missing(
+    player: Player,
+    tasks: Sequence[Task],
+    rollouts: int,
+    log: RolloutLog,
+    segment: str,
+    at_once: asyncio.Semaphore,
+    progress: Callable[[int], None] = lambda done: None,
+) -> list[RolloutRecord]:
+    """Play every Task as often as required, except for the rollouts that are saved already.
+
+    Args:
+        player: who plays.
+        tasks: what to play.
+        rollouts: of each Task.
+        log: keeps every rollout as it ends.
+        segment: of the log.
+        at_once: bounds the rollouts that are under way.
+        progress: is given the number of saved rollouts, at first and each time one has ended.
+
+    Returns:
+        the rollouts, by Task and number.
+    """
+    found = saved_rollouts(player.origin, player.role, tasks, rollouts, log, segment)
+    progress(len(found))
+
+    async def play(task: Task, origin: Origin) -> None:
+        async with at_once:
+            record = await player.play(task, origin)
+        log.append(segment, [record])
+        found[origin.group, origin.member] = record
+        progress(len(found))
+
+    try:
+        async with asyncio.TaskGroup() as playing:
+            for group, task in enumerate(tasks):
+                for member in range(rollouts):
+                    if (group, member) not in found:
+                        origin = replace(player.origin, group=group, member=member)
+                        playing.create_task(play(task, origin))
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None  # the others were cancelled for it
+    return [found[place] for place in sorted(found)]
+
+
+def saved_rollouts(
+    origin: Origin,
+    role: str,
+    tasks: Sequence[Task],
+    rollouts: int,
+    log: RolloutLog,
+    segment: str,
+) -> dict[tuple[int, int], RolloutRecord]:
+    """Return the required rollouts of a player that are saved, by the Task's number and their own.
+
+    Args:
+        origin: what the player's rollouts have in common.
+        role: the role it plays.
+        tasks: what it is to play.
+        rollouts: of each Task.
+        log: the saved rollouts.
+        segment: of the log.
+    """
+    found = {}
+    for record in log.read(segment):
+        group, member = place = record.origin.group, record.origin.member
+        if (
+            record.role == role
+            and record.origin == replace(origin, group=group, member=member)
+            and group < len(tasks)
+            and member < rollouts
+            and record.fingerprint == tasks[group].fingerprint
+        ):
+            found[place] = record
+    return found
+
+
+@dataclass(frozen=True)
+class PolicyRollouts:
+    """The rollouts of one policy of an evaluation, in the evaluation's folder.
+
+    Attributes:
+        policy: the policy's name.
+        config: of the evaluation.
+        folder: of the evaluation.
+        progress: shows what is played, how many rollouts are saved, and how many there will be.
+    """
+
+    policy: str
+    config: EvaluationConfig
+    folder: EvaluationFolder
+    progress: Progress
+
+    async def play(self, world: EvaluatedWorld, player: Player, at_once: asyncio.Semaphore) -> None:
+        """Play what is missing in a world; the semaphore bounds the rollouts under way."""
+        segment = self.folder.segment(world.place, self.policy, self.config)
+        shown, total = f"{world.name} {self.policy}", len(world.tasks) * self.config.rollouts
+        await play_missing(
+            player,
+            world.tasks,
+            self.config.rollouts,
+            self.folder.rollouts,
+            segment,
+            at_once,
+            lambda done: self.progress(shown, done, total),
+        )
+        self.folder.rollouts.seal(segment)
+
+    def are_complete(self, world: EvaluatedWorld, origin: Origin) -> bool:
+        """Return whether a player with this origin has none left to play in a world."""
+        segment, count = (
+            self.folder.segment(world.place, self.policy, self.config),
+            self.config.rollouts,
+        )
+        saved = saved_rollouts(
+            origin, world.role, world.tasks, count, self.folder.rollouts, segment
+        )
+        return len(saved) == len(world.tasks) * count

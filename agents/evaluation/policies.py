@@ -1,0 +1,152 @@
+"""The policies of an evaluation, their names resolved: scripts, endpoints and models."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Protocol
+
+from tokengym.agents.evaluation.config import EvaluationConfig
+from tokengym.agents.evaluation.endpoint import (
+    PREFIX,
+    EndpointName,
+    EndpointPlayer,
+    connect,
+    require_endpoint,
+)
+from tokengym.agents.evaluation.play_missing import PolicyRollouts
+from tokengym.agents.evaluation.players import ScriptedPlayer
+from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.event_loop import run_async
+from tokengym.agents.training.setting_groups import TOY_MODEL
+from tokengym.envs.core.errors import OptionError
+
+ENDPOINT_TOKENS = 1024
+"""Most tokens of an endpoint's reply, unless asked otherwise."""
+
+
+class EvaluatedPolicy(Protocol):
+    """A policy of an evaluation, in every world."""
+
+    @property
+    def name(self) -> str:
+        """As the user named it."""
+        ...
+
+    def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
+        """Play the missing rollouts, one world after the other."""
+        ...
+
+
+def resolve_policy(
+    name: str, config: EvaluationConfig, worlds: Sequence[EvaluatedWorld], concurrency: int
+) -> EvaluatedPolicy:
+    """Return the policy that a name means.
+
+    Args:
+        name: the name.
+        config: of the evaluation.
+        worlds: of the evaluation.
+        concurrency: most requests to an endpoint at once.
+
+    Raises:
+        OptionError: if the policy is unknown or cannot be had; it names who there is.
+    """
+    if name.startswith(PREFIX):
+        endpoint = EndpointName.parse(name)
+        require_endpoint(endpoint)
+        return EndpointPolicy(
+            name,
+            endpoint,
+            temperature=1.0 if config.temperature is None else config.temperature,
+            max_tokens=config.max_tokens or ENDPOINT_TOKENS,
+            system=config.system,
+            concurrency=concurrency,
+        )
+    without = [world.name for world in worlds if name not in world.baselines]
+    if not without:
+        return ScriptedPolicy(name)
+    if len(without) < len(worlds):
+        raise OptionError(f"{name!r} is a baseline, but not of {without}")
+    known = sorted(set.intersection(*(set(world.baselines) for world in worlds)))
+    rule = (
+        f"a policy is one of the baselines {known}, openai:MODEL@URL, or with the extra 'tinker' a "
+        f"run folder, a model's name or directory, or a tinker:// path; got {name!r}"
+    )
+    if find_spec("tinker") is None:
+        raise OptionError(f"{rule}, and the extra is not installed: pip install 'tokengym[tinker]'")
+    from tokengym.agents.evaluation.models import ModelPolicy
+    from tokengym.agents.models.resolve import model_kind
+    from tokengym.agents.service import CHECKPOINT_SCHEME
+
+    if not (name == TOY_MODEL or name.startswith(CHECKPOINT_SCHEME) or model_kind(name)):
+        raise OptionError(rule)
+    return ModelPolicy.resolve(name, config, worlds)
+
+
+@dataclass(frozen=True)
+class ScriptedPolicy:
+    """A baseline of every world.
+
+    Attributes:
+        name: its name.
+    """
+
+    name: str
+
+    def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
+        """Play the missing rollouts, one world after the other."""
+
+        async def all_worlds() -> None:
+            for world in worlds:
+                policies = {**world.opponents, world.role: world.baselines[self.name]}
+                origin = replace(world.origin, policy=self.name)
+                player = ScriptedPlayer(world.world, world.role, policies, origin)
+                await rollouts.play(world, player, asyncio.Semaphore(1))
+
+        run_async(all_worlds())
+
+
+@dataclass(frozen=True)
+class EndpointPolicy:
+    """A model behind an endpoint.
+
+    Attributes:
+        name: as the user named it.
+        endpoint: the model and its address.
+        temperature: of sampling.
+        max_tokens: most tokens of a reply.
+        system: a text that precedes every conversation as the system's; none if empty.
+        concurrency: most requests at once.
+    """
+
+    name: str
+    endpoint: EndpointName
+    temperature: float
+    max_tokens: int
+    system: str
+    concurrency: int
+
+    def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
+        """Play the missing rollouts, one world after the other."""
+
+        async def all_worlds() -> None:
+            async with connect(self.endpoint) as client:
+                for world in worlds:
+                    player = EndpointPlayer(
+                        client,
+                        self.endpoint.model,
+                        world.world,
+                        world.role,
+                        world.opponents,
+                        replace(
+                            world.origin,
+                            policy=self.name,
+                            temperature=self.temperature,
+                            max_tokens=self.max_tokens,
+                        ),
+                        self.system,
+                    )
+                    await rollouts.play(world, player, asyncio.Semaphore(self.concurrency))
+
+        run_async(all_worlds())
