@@ -117,24 +117,17 @@ class EvaluationConfig:
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        data = asdict(self)
-        return {
-            **data,
-            "worlds": [list(one) for one in self.worlds],
-            "policies": list(self.policies),
-            "prices": None if self.prices is None else list(self.prices),
-        }
+        """Return values that JSON can hold."""
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read what `to_dict` returned."""
-        prices = data["prices"]
         return cls(
             **{
                 **data,
                 "worlds": tuple(WorldLevel(*one) for one in data["worlds"]),
                 "policies": tuple(data["policies"]),
-                "prices": None if prices is None else (prices[0], prices[1]),
+                "prices": data["prices"] and tuple(data["prices"]),
             }
         )

@@ -156,7 +156,7 @@ class ModelPolicy:
                     player = await ModelPlayer.open(session, world.role, start, self.name)
                     await connection.guard(rollouts.play(world, player, session.episodes))
 
-        if missing and (notice := renderer_notice(self.jobs[0].config)):
+        if notice := renderer_notice(missing[0][1].config):
             print(notice, file=sys.stderr)
         with (
             tempfile.TemporaryDirectory() as folder,

@@ -1,6 +1,6 @@
 """The results of an evaluation: figures of each policy with intervals, and paired comparisons."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Self
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.endpoint import REFUSALS
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.rollouts import RolloutRecord
+from tokengym.agents.rollouts import RolloutRecord, TurnRecord
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
@@ -82,10 +82,7 @@ class PolicyResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        found = {name: _plain(value) for name, value in vars(self).items()}
-        for name in ("pass_at", "scores"):
-            found[name] = {str(key): _plain(one) for key, one in getattr(self, name).items()}
-        return found
+        return {name: _plain(value) for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -194,10 +191,8 @@ def policy_result(
         """Return the share of replies, each rollout's own share counting alike."""
         return clustered_share(np.array(of).reshape(shape))
 
-    def per_reply(what: str) -> Estimate:
-        return share(
-            [sum(bool(_ask(turn, what)) for turn in turns) / max(len(turns), 1) for turns in own]
-        )
+    def per_reply(holds: Callable[[TurnRecord], bool]) -> Estimate:
+        return share([sum(map(holds, turns)) / max(len(turns), 1) for turns in own])
 
     read = _total(turn.prompt_tokens for turns in own for turn in turns)
     said = _total(turn.completion_tokens for turns in own for turn in turns)
@@ -223,9 +218,9 @@ def policy_result(
         )
         if violation
         else None,
-        malformed=per_reply("malformed"),
-        cut_off=per_reply("cut_off"),
-        refused=per_reply("refused"),
+        malformed=per_reply(lambda turn: turn.malformed),
+        cut_off=per_reply(lambda turn: not turn.complete),
+        refused=per_reply(lambda turn: turn.finish in REFUSALS),
         failed=sum(record.failure is not None for record in records),
         pass_at={k: pass_at_k(succeeded_TK, k) for k in _powers(rollouts)},
         scores=_scores(records, rollouts, spec, world.tasks),
@@ -258,15 +253,11 @@ def _scores(
     return found
 
 
-def _ask(turn: Any, what: str) -> bool:
-    if what == "malformed":
-        return bool(turn.malformed)
-    return not turn.complete if what == "cut_off" else turn.finish in REFUSALS
-
-
-def _total(counts: Any) -> int | None:
+def _total(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of counts; `None` where there are none, or one is not known."""
     found = list(counts)
-    return None if not found or None in found else sum(found)
+    known = [count for count in found if count is not None]
+    return sum(known) if known and len(known) == len(found) else None
 
 
 def _powers(most: int) -> list[int]:
@@ -276,10 +267,9 @@ def _powers(most: int) -> list[int]:
 
 
 def _plain(value: object) -> object:
+    """Return a value of JSON; numbers that are not finite become `None`."""
     if isinstance(value, Estimate):
-        return {name: _finite(number) for name, number in value._asdict().items()}
-    return _finite(value) if isinstance(value, float) else value
-
-
-def _finite(number: float) -> float | None:
-    return number if np.isfinite(number) else None
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    return None if isinstance(value, float) and not np.isfinite(value) else value
