@@ -23,6 +23,7 @@ from tokengym.agents.evaluation.verify import verify_evaluation
 from tokengym.agents.event_loop import run_async
 from tokengym.envs import baselines, make_world
 from tokengym.envs.core.errors import DataError, OptionError, UnknownWorldError
+from tokengym.envs.registration import BY_ID, BY_SHORT_NAME
 
 
 def asked(*policies: str, worlds: str = "energy warehouse", **changes: Any) -> EvaluationConfig:
@@ -159,6 +160,19 @@ def test_an_unfinished_one_is_not_verified(tmp_path: Path) -> None:
     assert verify_evaluation(folder).differences == [
         "the evaluation is not finished: it has no results"
     ]
+
+
+def test_names_are_resolved_before_anything_is_played(
+    done: tuple[Results, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An evaluation goes on when every world is forgotten as it begins to play."""
+
+    def forget(what: str, played: int, total: int) -> None:
+        for worlds in (BY_ID, BY_SHORT_NAME):
+            for name in list(worlds):
+                monkeypatch.delitem(worlds, name)
+
+    assert run_evaluation(asked(), EvaluationFolder(tmp_path), 1, forget) == done[0]
 
 
 def test_another_evaluation_is_refused_in_its_folder(done: tuple[Results, Path]) -> None:
