@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from tokengym.agents.tinker.groups import TaskGroupBuilder
     from tokengym.agents.tinker.language_model import LanguageModelOpponent
     from tokengym.agents.training.config import TrainConfig
+    from tokengym.agents.training.folder.run import Run
     from tokengym.agents.training.job import Job
     from tokengym.agents.training.opponents import trained_opponent
     from tokengym.agents.training.presets import preset
     from tokengym.agents.training.progress import Progress
-    from tokengym.agents.training.run import Run
     from tokengym.rewards.estimates import Estimate
 
 __all__ = [
@@ -59,7 +59,7 @@ __getattr__ = lazy_attributes(
         "LocalService": "tokengym.agents.service",
         "Progress": "tokengym.agents.training.progress",
         "RendererCodec": "tokengym.agents.tinker.codec",
-        "Run": "tokengym.agents.training.run",
+        "Run": "tokengym.agents.training.folder.run",
         "TaskDataset": "tokengym.agents.tinker.dataset",
         "TaskDatasetBuilder": "tokengym.agents.tinker.dataset",
         "TaskGroupBuilder": "tokengym.agents.tinker.groups",

@@ -7,12 +7,12 @@ from tokengym.agents.analysis.run_report import write_report
 from tokengym.agents.evaluation.held_out import evaluate_roles, reference_lines
 from tokengym.agents.event_loop import run_async
 from tokengym.agents.training.connection import Connection
-from tokengym.agents.training.environment import describe_environment
+from tokengym.agents.training.folder.environment import describe_environment
+from tokengym.agents.training.folder.outcome import Evaluation, Outcome, References
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.mending import forget_lost_states, forget_unsaved_steps, mend_run
-from tokengym.agents.training.outcome import Evaluation, Outcome, References
 from tokengym.agents.training.progress import Progress
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.resume import forget_lost_states, forget_unsaved_steps, mend_run
 from tokengym.agents.training.session import Session
 from tokengym.agents.training.trainer import check_overrides, train_job
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from tokengym.agents.analysis.markdown import markdown_table
 from tokengym.agents.evaluation.held_out import correlation
-from tokengym.agents.training.outcome import Outcome
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.folder.outcome import Outcome
+from tokengym.agents.training.folder.run import Run
 from tokengym.envs.registry import make_world
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tokengym.agents.analysis.markdown import markdown_table
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.folder.run import Run
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import spec
 

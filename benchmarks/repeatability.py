@@ -23,7 +23,7 @@ from filelock import FileLock
 from tests.training.folders import differences, drop_unfinished
 from tests.warm import run_tokengym, start_tokengym
 from tokengym.agents.analysis.markdown import markdown_table, read_block, table_rows, write_block
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.folder.run import Run
 
 SMALL = ["--steps", "3", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
 SEEDED = ["--seed", "0", "--deterministic"]

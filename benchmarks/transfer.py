@@ -19,7 +19,7 @@ from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import run_evaluation
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.setting_groups import TOY_MODEL
 
 HELD_OUT = {"forecast": 256, "energy": 48}

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from tokengym.agents.analysis.report import Cell, Table
-from tokengym.agents.training.outcome import Evaluation
+from tokengym.agents.training.folder.outcome import Evaluation
 from tokengym.envs.core.metric import Metric
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import load

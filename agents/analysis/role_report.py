@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tokengym.agents.training.folder.monitor import StepRow
+from tokengym.agents.training.folder.outcome import Evaluation, Outcome, References, Skill
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.monitor import StepRow
-from tokengym.agents.training.outcome import Evaluation, Outcome, References, Skill
 from tokengym.rewards.estimates import Estimate
 
 Rates = tuple[dict[int, float], dict[int, float], dict[int, float]]

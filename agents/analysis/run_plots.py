@@ -14,7 +14,7 @@ from tokengym.agents.analysis.charts import (
 )
 from tokengym.agents.analysis.report import Picture
 from tokengym.agents.analysis.role_report import RoleReport
-from tokengym.agents.training.monitor import StepRow, mixed_series
+from tokengym.agents.training.folder.monitor import StepRow, mixed_series
 
 _SMOOTHING = 0.85
 _WORLDS = (BLUE, RED, GREEN, PALE_BLUE)

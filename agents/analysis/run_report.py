@@ -12,10 +12,10 @@ from tokengym.agents.analysis.report import Gallery, Part, Picture, Report, Tabl
 from tokengym.agents.analysis.role_report import RoleReport, role_reports
 from tokengym.agents.analysis.run_plots import run_charts
 from tokengym.agents.rollouts import evaluation_segment
+from tokengym.agents.training.folder.monitor import StepRow
+from tokengym.agents.training.folder.outcome import Outcome
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.monitor import StepRow
-from tokengym.agents.training.outcome import Outcome
-from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.replay import record_replies
 from tokengym.envs.core.rollout import Record

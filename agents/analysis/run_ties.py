@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from tokengym.agents.analysis.report import Picture, Report, Table
-from tokengym.agents.training.monitor import StepRow
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.folder.monitor import StepRow
+from tokengym.agents.training.folder.run import Run
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 

@@ -12,10 +12,10 @@ from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import TrajectoryGroup
 
 from tokengym.agents.analysis.ties import Effort, TieStudy, require_sizes, study_of
+from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.connection import Connection
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.run import Run
-from tokengym.agents.training.sampling import SeededRollouts
 from tokengym.agents.training.session import Session
 from tokengym.envs.core.task import Task
 from tokengym.rewards.control import SAFE_RETURN

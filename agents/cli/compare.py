@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.outcome import Outcome
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.folder.outcome import Outcome
+from tokengym.agents.training.folder.run import Run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 from tokengym.rewards.clustered import holm, paired_comparison

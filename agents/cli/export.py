@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tokengym.agents.cli.extras import require_extra
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.folder.run import Run
 from tokengym.envs.core.errors import OptionError
 
 

@@ -10,8 +10,8 @@ import typer
 
 from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.settings import name_values
+from tokengym.agents.training.folder.run import Run, is_run
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run, is_run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import baselines, make_world, spec
 

@@ -18,8 +18,8 @@ from tokengym.agents.cli.options import Data, Level, Yes, takes
 from tokengym.agents.cli.train_summary import resume_advice, resume_command, summarise
 from tokengym.agents.evaluation.config import WorldLevel
 from tokengym.agents.training.config import COMMANDS, Command, TrainConfig
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.presets import mixed_preset
-from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 

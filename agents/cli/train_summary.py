@@ -3,11 +3,11 @@
 import shlex
 from typing import TYPE_CHECKING
 
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.folder.run import Run
 
 if TYPE_CHECKING:
+    from tokengym.agents.training.folder.outcome import Outcome
     from tokengym.agents.training.job import Job
-    from tokengym.agents.training.outcome import Outcome
     from tokengym.agents.training.progress import Progress
 
 
@@ -15,7 +15,7 @@ def resume_advice(job: "Job", run: Run) -> str:
     """State what is kept of an interrupted run, and how to resume it."""
     if not run.exists:
         return "nothing was begun"
-    from tokengym.agents.training.mending import saved_steps
+    from tokengym.agents.training.resume import saved_steps
 
     saved = saved_steps(job, run)
     policies = run.policies(job.config, job.roles).values()

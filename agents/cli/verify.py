@@ -17,7 +17,7 @@ def verify(
     from tokengym.agents.evaluation.folder import EvaluationFolder
     from tokengym.agents.evaluation.verify import verify_evaluation
     from tokengym.agents.evaluation.verify_run import verify_run
-    from tokengym.agents.training.run import Run
+    from tokengym.agents.training.folder.run import Run
 
     if Run(folder).exists:
         found = verify_run(Run.open(folder))

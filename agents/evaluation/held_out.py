@@ -14,7 +14,7 @@ from tokengym.agents.evaluation.play_missing import play_missing
 from tokengym.agents.evaluation.yardstick import best_blind
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord, evaluation_segment
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
-from tokengym.agents.training.outcome import Evaluation, References
+from tokengym.agents.training.folder.outcome import Evaluation, References
 from tokengym.agents.training.session import Session
 from tokengym.envs.core.rollout import Policy, Record
 from tokengym.envs.core.seeding import generator

@@ -19,14 +19,14 @@ from tokengym.agents.tinker.coordinator import Coordinator, Opponent
 from tokengym.agents.tinker.env import Member
 from tokengym.agents.tinker.group_records import group_records
 from tokengym.agents.tinker.pacing import take_turn
+from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection, ServiceTarget
+from tokengym.agents.training.folder.run import Run, is_run
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.opponents import names
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.renderer import renderer_notice
-from tokengym.agents.training.run import Run, is_run
-from tokengym.agents.training.sampling import SeededRollouts
 from tokengym.agents.training.session import Session
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task

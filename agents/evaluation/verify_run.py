@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from tokengym.agents.evaluation.verify import Replays, Verdict
 from tokengym.agents.rollouts import evaluation_segment
-from tokengym.agents.training.outcome import Evaluation
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.folder.outcome import Evaluation
+from tokengym.agents.training.folder.run import Run
 
 Returns = tuple[float, ...]
 

@@ -13,7 +13,7 @@ from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.service.engine.external_weights import peft_files
 from tokengym.agents.training.connection import ServiceTarget
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.folder.run import Run
 from tokengym.envs.core.errors import OptionError
 
 _HEAD = "lm_head"

@@ -1,7 +1,6 @@
 """A Job: a configuration with all its names resolved, once, before anything is started."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,21 +14,25 @@ from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
 from tokengym.agents.tinker.tokenizer_loading import trust_tokenizer
 from tokengym.agents.training.algorithm import Algorithm
+from tokengym.agents.training.batches.saved_rollouts import SavedRollouts, TokenPair
+from tokengym.agents.training.batches.skill_scale import SkillScale
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import ServiceTarget
-from tokengym.agents.training.demonstrations import best_rollouts_of
-from tokengym.agents.training.learning_rate import scaled_learning_rate
+from tokengym.agents.training.defaults import (
+    check_context,
+    check_fits,
+    learning_rates,
+    longest_reply,
+)
+from tokengym.agents.training.folder.run import is_run
+from tokengym.agents.training.folder.tensorboard import require_tensorboard
 from tokengym.agents.training.opponents import Opponents, SavedModel, resolve_opponent, saved_model
-from tokengym.agents.training.preferences import PREFERENCE_RATE, TokenPair, preferences_of
 from tokengym.agents.training.renderer import renderer_of
-from tokengym.agents.training.reply_length import check_fits, longest_reply
-from tokengym.agents.training.run import is_run
-from tokengym.agents.training.tensorboard import require_tensorboard
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import baselines, load, make_world
+from tokengym.envs.registry import baselines, load, make_world, scripted_opponent
 from tokengym.envs.tokens.codec import Codec
 
 _TASKS_A_SEED = 1_000_000
@@ -43,6 +46,7 @@ class Job:
     Attributes:
         config: what was asked for, with renderer, `max_tokens` and learning rates filled in.
         world: the world, made; fork it to play.
+        evaluated_world: the same with the options that its spec sets for evaluations.
         curriculum: the world at the levels to pass before, easiest first.
         roles: the trained roles, the one that figures are about first.
         codec: how the conversation is written in tokens.
@@ -50,6 +54,8 @@ class Job:
         algorithm: what a step learns from.
         max_tokens: most tokens of one reply.
         baselines: the world's scripted policies by name.
+        scripts: by role, the scripted policy that plays it against others.
+        blind: from a world to its policies that ignore the Task, by name.
         demonstrations: the scripted policy that supervised learning fits.
         recorded: rollouts that it fits instead, if there are any.
         opponents: by trained role, who plays each other role where that role alone is played: a
@@ -68,7 +74,10 @@ class Job:
     target: ServiceTarget
     algorithm: Algorithm
     max_tokens: int
+    evaluated_world: World
     baselines: Mapping[str, Policy]
+    scripts: Mapping[str, Policy]
+    blind: Callable[[World], Mapping[str, Policy]]
     demonstrations: Policy
     opponents: Mapping[str, Mapping[str, str | SavedModel]]
     start: SavedModel | None
@@ -105,6 +114,11 @@ class Job:
         renderer = renderer_of(config)
         codec = codec_named(codec_name(renderer, target.model, system=config.system))
         known = baselines(row.id)
+        evaluated = (
+            make_world(row.id, world.level, **{**config.options, **row.evaluation})
+            if row.evaluation
+            else world
+        )
         levels = [make_world(row.id, level, **config.options) for level in config.curriculum]
         mixed = [make_world(one.world, one.level, **one.options) for one in config.others]
         max_tokens = config.max_tokens or max(
@@ -112,8 +126,8 @@ class Job:
             for one in (*levels, *mixed, world)
         )
         if target.local:
-            _check_context(target.model, max_tokens)
-        rate, warm_start_rate = _rates(config, target.model)
+            check_context(target.model, max_tokens)
+        rate, warm_start_rate = learning_rates(config, target.model)
         imitated = config.demonstrations
         recorded: Sequence[Sequence[TurnTokens]] = ()
         if imitated is not None and imitated not in known:
@@ -126,9 +140,8 @@ class Job:
                 raise OptionError(
                     f"--demonstrations {imitated} are of one role, and --self-play trains all"
                 )
-            least = config.demonstration_return
-            place = (row.id, world.level, roles[0])
-            recorded = best_rollouts_of(Path(imitated), *place, codec, least)
+            rollouts = SavedRollouts.of_run(Path(imitated), world, roles[0], codec)
+            recorded = rollouts.best(config.demonstration_return)
         supervised = config.command == "sft" or config.warm_start
         if imitated is not None and imitated in known and config.max_tokens and supervised:
             check_fits(world, known, codec, imitated, config.max_tokens)
@@ -153,7 +166,10 @@ class Job:
             target=target,
             algorithm=config.algorithm,
             max_tokens=max_tokens,
+            evaluated_world=evaluated,
             baselines=known,
+            scripts={role: known[scripted_opponent(row.id, role)] for role in row.roles},
+            blind=load(row.blind) if row.blind else lambda _: {"null": known["null"]},
             demonstrations=demonstrations,
             recorded=recorded,
             opponents={
@@ -167,8 +183,8 @@ class Job:
             start=saved_model(config.start, own, "--start must be") if config.start else None,
             preferences=()
             if config.preferences is None
-            else preferences_of(
-                Path(config.preferences), row.id, world.level, roles[0], codec, config.margin
+            else SavedRollouts.of_run(Path(config.preferences), world, roles[0], codec).preferences(
+                config.margin
             ),
             others=tuple(cls.resolve(config.for_world(one), target) for one in config.others),
             teacher=None if config.teacher is None else _teacher(config.teacher, own),
@@ -221,12 +237,23 @@ class Job:
         """
         options = {**self.config.options, **self.world.spec.evaluation}
         config = replace(self.config, options=options)
-        return replace(self, config=config, world=make_world(config.world, config.level, **options))
+        return replace(self, config=config, world=self.evaluated_world)
 
     @cached_property
     def held_out(self) -> Sequence[Task]:
         """The held-out Tasks: the first of the test split, or all of it."""
         return self.world.first_tasks("test", self.config.evaluation_tasks)
+
+    def scale(self, world: World, role: str) -> SkillScale:
+        """Return the scale that training measures skill on in one of the job's worlds.
+
+        Args:
+            world: the job's world at one of its levels.
+            role: the trained role; scripts play the others.
+        """
+        others = {other: script for other, script in self.scripts.items() if other != role}
+        blind = self.blind(world).values()
+        return SkillScale.measured(world, role, self.baselines["oracle"], blind, others)
 
     def group(self, task: Task, size: int, role: str, opponents: Opponents) -> TaskGroupBuilder:
         """Return the builder of one group of one role's rollouts.
@@ -300,33 +327,3 @@ def _teacher(who: str, student: SavedModel) -> SavedModel:
             f"student by {student.codec}"
         )
     return found
-
-
-def _rates(config: TrainConfig, model: str) -> tuple[float, float | None]:
-    """Return the learning rate, and that of the warm start if there is one."""
-    rate = config.learning_rate
-    if rate is None:
-        preferences = config.command == "dpo"
-        rate = (
-            PREFERENCE_RATE
-            if preferences
-            else scaled_learning_rate(model, rewards=config.rolls_out)
-        )
-    if not config.warm_start:
-        return rate, None
-    given = config.warm_start_rate or config.learning_rate
-    return rate, given or scaled_learning_rate(model, rewards=False)
-
-
-def _check_context(model: str, max_tokens: int) -> None:
-    """Refuse replies longer than the context of a local service's model.
-
-    Raises:
-        OptionError: if there are.
-    """
-    config = json.loads((Path(model) / "config.json").read_bytes())
-    context = config.get("max_position_embeddings")
-    if isinstance(context, int) and max_tokens >= context:
-        raise OptionError(
-            f"--max-tokens must be below the model's context of {context} tokens, got {max_tokens}"
-        )

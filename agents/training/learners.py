@@ -13,7 +13,7 @@ from tinker_cookbook import checkpoint_utils
 from tinker_cookbook.rl.train import Config
 from tinker_cookbook.utils.git_rev import recipe_user_metadata
 
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.folder.run import Run
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from tinker_cookbook.rl.train import Config
 from tinker_cookbook.utils import ml_log, trace
 from tinker_cookbook.utils.lr_scheduling import LRSchedule, compute_schedule_lr_multiplier
 
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.learners import POLICY, Learners, training_session
-from tokengym.agents.training.run import Run
 from tokengym.agents.training.updates import Loss, Update, submit
 from tokengym.envs.core.errors import OptionError
 

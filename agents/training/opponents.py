@@ -17,8 +17,8 @@ from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection
+from tokengym.agents.training.folder.run import Run, is_run
 from tokengym.agents.training.renderer import renderer_of
-from tokengym.agents.training.run import Run, is_run
 from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
-from tokengym.agents.training.monitor import StepRow
+from tokengym.agents.training.folder.monitor import StepRow
 
 _LINES = 20
 _RECENT = 10

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import tinker
 
 from tokengym.agents.training.connection import Connection
+from tokengym.agents.training.folder.run import Weights
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.learners import service_session
 from tokengym.agents.training.opponents import Opponents, SavedModel, names, sampler_of
-from tokengym.agents.training.run import Weights
 
 # A service of one's own then has room for what they have read and written: no turn is read again.
 _EPISODES_AT_ONCE = 24

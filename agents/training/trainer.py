@@ -17,27 +17,26 @@ from tinker_cookbook.rl.types import RLDataset
 
 from tokengym.agents.rollouts import Origin, TrainRollouts
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder, TaskRange
-from tokengym.agents.training.collapse import Collapse, find_collapse
-from tokengym.agents.training.connection import Connection, ServiceTarget, environment_variable
-from tokengym.agents.training.curriculum import Curriculum, Stage
-from tokengym.agents.training.demonstrations import (
+from tokengym.agents.training.batches.curriculum import Curriculum, Stage
+from tokengym.agents.training.batches.demonstrations import (
     Demonstrations,
     RecordedDemonstrations,
     datums,
 )
+from tokengym.agents.training.batches.mixture import MixedSource, Mixture
+from tokengym.agents.training.batches.preferences import Preferences
+from tokengym.agents.training.batches.rollouts import RolloutCollector
+from tokengym.agents.training.batches.sampling import SeededRollouts
+from tokengym.agents.training.connection import Connection, ServiceTarget, environment_variable
+from tokengym.agents.training.folder.collapse import Collapse, find_collapse
+from tokengym.agents.training.folder.run import Run, Weights
+from tokengym.agents.training.folder.tensorboard import TensorBoardLog
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import BatchSource, train
-from tokengym.agents.training.mixture import MixedSource, Mixture
 from tokengym.agents.training.opponents import Opponents
-from tokengym.agents.training.preferences import Preferences
 from tokengym.agents.training.progress import Progress
-from tokengym.agents.training.rollouts import RolloutCollector
-from tokengym.agents.training.run import Run, Weights
-from tokengym.agents.training.sampling import SeededRollouts
 from tokengym.agents.training.session import Session
-from tokengym.agents.training.skill_scale import SkillScale
-from tokengym.agents.training.tensorboard import TensorBoardLog
 from tokengym.envs.core.errors import OptionError
 
 _POLL_SECONDS = 0.3
@@ -178,7 +177,7 @@ async def _source(
             MixedSource(
                 one.job.tag,
                 one.job.dataset(one.opponents),
-                SkillScale.measured(one.job.world, role),
+                one.job.scale(one.job.world, role),
             )
             for one, role in map(session.of, job.trained)
         ]
@@ -189,7 +188,7 @@ async def _source(
             Stage(
                 world.level,
                 (await chz.replace(dataset, level=world.level)())[0],
-                SkillScale.measured(world, job.roles[0]),
+                job.scale(world, job.roles[0]),
             )
             for world in (*job.curriculum, job.world)
         ]

@@ -8,8 +8,6 @@ from typing import Any
 import tinker
 from tinker_cookbook.utils.misc_utils import split_list
 
-from tokengym.agents.training.datums import without_mask
-
 # The cookbook's constants of Adam: with them both loops make the same updates.
 _BETA1, _BETA2, _EPSILON = 0.9, 0.95, 1e-8
 
@@ -97,3 +95,16 @@ def submit(
         )
         steps.append(client.optim_step(adam))
     return Update(data, loss, passes, steps, known or {})
+
+
+def without_mask(data: Sequence[tinker.Datum]) -> list[tinker.Datum]:
+    """Return data as a service takes it, without the mask, which is for metrics only."""
+    return [
+        tinker.Datum(
+            model_input=datum.model_input,
+            loss_fn_inputs={
+                name: tensor for name, tensor in datum.loss_fn_inputs.items() if name != "mask"
+            },
+        )
+        for datum in data
+    ]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tokengym.agents.training.run import is_run
+from tokengym.agents.training.folder.run import is_run
 from tokengym.agents.viewer.run_view import RunView
 from tokengym.envs.core.errors import OptionError
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.log import Segment
-from tokengym.agents.training.monitor import StepRow, mixed_series
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.folder.monitor import StepRow, mixed_series
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.viewer.table import Texts, groups_of, table_of
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.registry import load, spec

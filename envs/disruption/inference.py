@@ -32,7 +32,7 @@ from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
 _NEGLIGIBLE = 1e-7
 """First years this improbable in every class are left out of sums."""
 _HELPS = 1.0 + 1e-9
-"""Ratio above which a claim speaks for a label; one that says nothing differs from 1 by rounding."""
+"""Ratio above which a claim speaks for a label; rounding alone differs from 1 by less."""
 
 
 def face_value(evidence: Evidence, claims: Sequence[Claim]) -> Probabilities:

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 from tokengym.agents.cli import app
 from tokengym.agents.cli.compare import method
 from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.outcome import Evaluation, Outcome, References
+from tokengym.agents.training.folder.outcome import Evaluation, Outcome, References
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.skill import Yardstick

@@ -16,12 +16,12 @@ from tokengym.agents.analysis.forecast_report import forecast_parts
 from tokengym.agents.analysis.report import Gallery, Picture, Report, Table
 from tokengym.agents.analysis.role_report import role_reports
 from tokengym.agents.analysis.run_report import run_report, write_report
-from tokengym.agents.training.collapse import Collapse
 from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.folder.collapse import Collapse
+from tokengym.agents.training.folder.outcome import Evaluation, Outcome, References
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.outcome import Evaluation, Outcome, References
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.energy.data import TimeSeries
 from tokengym.envs.registry import baselines, load, make_world, spec

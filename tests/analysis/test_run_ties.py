@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from tokengym.agents.analysis.run_ties import SERIES, RunTies, run_ties
 from tokengym.agents.cli import app
-from tokengym.agents.training.collapse import Collapse
-from tokengym.agents.training.outcome import Evaluation, Outcome
+from tokengym.agents.training.folder.collapse import Collapse
+from tokengym.agents.training.folder.outcome import Evaluation, Outcome
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")

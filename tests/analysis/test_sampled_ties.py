@@ -13,9 +13,9 @@ from tokengym.agents.analysis.sampled_ties import sampled_study
 from tokengym.agents.cli import app
 from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.agents.training.cost import rollouts_cost
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world
 from tokengym.envs.tokens.codec import Message

@@ -21,9 +21,9 @@ from tokengym.agents.rollouts import (
     record_play,
     train_segment,
 )
-from tokengym.agents.training.outcome import Evaluation
+from tokengym.agents.training.folder.outcome import Evaluation
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run
 from tokengym.envs import baselines, make_world, play
 
 WORLD, OPTIONS = "disruption", {"prompt": "terse"}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.agents.training.outcome import Evaluation, Outcome, References
+from tokengym.agents.training.folder.outcome import Evaluation, Outcome, References
 from tokengym.rewards.skill import Yardstick
 
 returns = st.integers(0, 16).map(lambda n: n / 16)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from safetensors.numpy import load_file
 
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.folder.run import Run
 
 VARYING = {"console.log", "logs.log", "run.lock", "service.log", "timing_spans.jsonl", "starts"}
 """Files that hold times, and what libraries print. Adapters in `unnamed` die with a service."""

@@ -11,10 +11,10 @@ from rich.console import Console
 from tokengym.agents.experiment import run_experiment
 from tokengym.agents.rollouts import Exchange, Origin, SampledTokens, record_episode, train_segment
 from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.folder.outcome import Outcome
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.outcome import Outcome
 from tokengym.agents.training.progress import Progress
-from tokengym.agents.training.run import Run
 from tokengym.envs.tokens.episode import Episode
 
 

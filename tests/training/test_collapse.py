@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.agents.training.collapse import find_collapse
-from tokengym.agents.training.monitor import StepRow
-from tokengym.agents.training.replies import ReplyStatistics
+from tokengym.agents.training.folder.collapse import find_collapse
+from tokengym.agents.training.folder.monitor import StepRow
+from tokengym.agents.training.folder.reply_stats import ReplyStatistics
 
 PATIENCE = 5
 

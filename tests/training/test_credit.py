@@ -9,8 +9,8 @@ from tinker_cookbook.rl.types import TrajectoryGroup
 
 from tests.training.rollouts import group_of, groups, rewards, rollout, tokens
 from tokengym.agents.training.algorithm import Algorithm
-from tokengym.agents.training.credit import TurnTable, advantages, spreads
-from tokengym.agents.training.datums import turn_table
+from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
+from tokengym.agents.training.batches.datums import turn_table
 from tokengym.rewards.advantages import (
     group_standardised,
     leave_one_out,

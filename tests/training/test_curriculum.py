@@ -9,11 +9,12 @@ from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.rollouts import train_segment
-from tokengym.agents.training.curriculum import SKILL, STAGE, Curriculum, Stage
-from tokengym.agents.training.monitor import StepRow
+from tokengym.agents.training.batches.curriculum import SKILL, STAGE, Curriculum, Stage
+from tokengym.agents.training.batches.skill_scale import SkillScale
+from tokengym.agents.training.folder.monitor import StepRow
+from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run
-from tokengym.agents.training.skill_scale import SkillScale
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world
 
@@ -62,7 +63,9 @@ def test_the_last_level_is_never_left_and_a_high_bar_never_reached() -> None:
 
 
 def test_the_ends_are_the_best_blind_policy_and_the_oracle() -> None:
-    scale = SkillScale.measured(make_world("forecast", "easy"), "forecaster")
+    scale = Job.resolve(preset("forecast", "easy")).scale(
+        make_world("forecast", "easy"), "forecaster"
+    )
     assert 0.7 < scale.blind < scale.oracle < 0.95
     assert scale.skill(scale.oracle) == 1.0
     assert scale.skill(scale.blind) == 0.0

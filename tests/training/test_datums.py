@@ -12,13 +12,13 @@ from tinker_cookbook.rl.metrics import compute_kl_sample_train
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup, Transition
 
 from tests.training.rollouts import group_of, groups, rollout, rollouts, tokens
-from tokengym.agents.training.datums import (
+from tokengym.agents.training.batches.datums import (
     drift,
     rollout_data,
     tokens_of,
     turn_table,
-    without_mask,
 )
+from tokengym.agents.training.updates import without_mask
 
 
 def assert_equal(mine: list[tinker.Datum], theirs: list[tinker.Datum]) -> None:

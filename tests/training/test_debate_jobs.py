@@ -14,9 +14,9 @@ from tests.training.jobs import metrics, run_job
 from tests.warm import start_tokengym
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -12,10 +12,10 @@ from tests.training.folders import ROUNDING, differences
 from tests.training.jobs import metrics, run_job
 from tests.training.rollouts import rollout
 from tokengym.agents.cli.compare import method
-from tokengym.agents.training.distillation import distill
+from tokengym.agents.training.batches.distillation import distill
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")

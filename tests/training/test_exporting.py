@@ -19,8 +19,8 @@ from tokengym.agents.service.engine.checkpoints import (
 )
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.exporting import TrainedAdapter
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 
 PATH = "tinker://r1:train:0/sampler_weights/final"

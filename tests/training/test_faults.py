@@ -20,11 +20,11 @@ from tests.analysis.test_compare import finished
 from tests.training.test_monitor import line
 from tokengym.agents.cli import app
 from tokengym.agents.cli.failures import describe, write_anything
+from tokengym.agents.training.folder.run import SCHEMA_VERSION, Run
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.mending import forget_unsaved_steps, mend_run
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.progress import Progress
-from tokengym.agents.training.run import SCHEMA_VERSION, Run
+from tokengym.agents.training.resume import forget_unsaved_steps, mend_run
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 CONFIG = preset("forecast", evaluation_tasks=8, max_tokens=16)

@@ -7,9 +7,15 @@ from hypothesis import strategies as st
 
 from tests.training.rollouts import group_of
 from tokengym.agents.training.algorithm import Algorithm
-from tokengym.agents.training.credit import advantages, spreads
-from tokengym.agents.training.datums import turn_table
-from tokengym.agents.training.filtering import Verdict, counts, further_groups, judge, tie_levels
+from tokengym.agents.training.batches.credit import advantages, spreads
+from tokengym.agents.training.batches.datums import turn_table
+from tokengym.agents.training.batches.filtering import (
+    Verdict,
+    counts,
+    further_groups,
+    judge,
+    tie_levels,
+)
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.advantages import MINIMUM_SPREAD, informative_groups
 from tokengym.rewards.bounds import Range

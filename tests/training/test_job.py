@@ -27,8 +27,8 @@ from tokengym.agents.cli import run as command_line
 from tokengym.agents.service import ServiceDiedError
 from tokengym.agents.training import learners
 from tokengym.agents.training.connection import KEY_VARIABLE, ServiceRefusedError
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world
 

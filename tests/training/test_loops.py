@@ -9,8 +9,8 @@ import pytest
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")

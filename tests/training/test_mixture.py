@@ -11,12 +11,12 @@ from tokengym.agents.analysis.run_report import run_report
 from tokengym.agents.rollouts import evaluation_segment, train_segment
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
+from tokengym.agents.training.batches.mixture import PHASE, MixedSource, Mixture
+from tokengym.agents.training.batches.skill_scale import SkillScale
+from tokengym.agents.training.folder.monitor import StepRow
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.mixture import PHASE, MixedSource, Mixture
-from tokengym.agents.training.monitor import StepRow
 from tokengym.agents.training.presets import mixed_preset
-from tokengym.agents.training.run import Run
-from tokengym.agents.training.skill_scale import SkillScale
 from tokengym.agents.viewer.run_view import RunView
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world

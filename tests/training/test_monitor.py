@@ -15,9 +15,9 @@ from tokengym.agents.rollouts import (
     TurnRecord,
     train_segment,
 )
-from tokengym.agents.training.monitor import StepLog
+from tokengym.agents.training.folder.monitor import StepLog
+from tokengym.agents.training.folder.reply_stats import ReplyStatistics
 from tokengym.agents.training.progress import Progress
-from tokengym.agents.training.replies import ReplyStatistics
 
 
 def line(step: int, reward: float = 0.5, uniform: float = 0.0, malformed: float = 0.0) -> str:

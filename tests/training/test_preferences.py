@@ -13,12 +13,13 @@ import tinker
 from tests.training.jobs import metrics, run_job, write_rollouts
 from tokengym.agents.cli.compare import method
 from tokengym.agents.rollouts import Origin, RolloutRecord, TurnRecord, train_segment
+from tokengym.agents.training.batches.preferences import Preferences
+from tokengym.agents.training.batches.saved_rollouts import SavedRollouts, TokenPair
 from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.learners import POLICY
-from tokengym.agents.training.preferences import Preferences, TokenPair, preferences_of
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run
 from tokengym.agents.training.updates import submit
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.tokens.episode import Episode
@@ -31,8 +32,8 @@ FORECASTS = [0.1, 0.9, 0.9, 0.5]
 
 
 def pairs_of(folder: Path, job: Job, margin: float = 0.05) -> list[TokenPair]:
-    config = job.config
-    return preferences_of(folder, config.world, config.level, job.roles[0], job.codec, margin)
+    saved = SavedRollouts.of_run(folder, job.world, job.roles[0], job.codec)
+    return saved.preferences(margin)
 
 
 def test_a_pair_is_what_was_read_and_sampled(tmp_path: Path) -> None:

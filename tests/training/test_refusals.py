@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run
 from tokengym.envs.core.errors import OptionError, TokengymError
 
 pytestmark = pytest.mark.filterwarnings("ignore")

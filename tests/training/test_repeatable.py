@@ -9,9 +9,9 @@ import pytest
 from tests.training.folders import ROUNDING, differences
 from tests.training.jobs import run_job, write_rollouts
 from tokengym.agents.training.config import TrainConfig
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.learners import Learners
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -14,7 +14,7 @@ from tinker_cookbook.rl.types import Env, EnvGroupBuilder, StepResult, Trajector
 from tests.training.rollouts import Scripted
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.agents.training.sampling import GroupSampler, PolicySampler, SeededRollouts
+from tokengym.agents.training.batches.sampling import GroupSampler, PolicySampler, SeededRollouts
 
 
 @dataclass

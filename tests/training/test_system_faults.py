@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.warm import start_tokengym
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.folder.run import Run
 
 SMALL = ["--groups", "2", "--group-size", "2", "--evaluation-tasks", "2", "--max-tokens", "16"]
 

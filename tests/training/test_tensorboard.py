@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from tokengym.agents.training import tensorboard
-from tokengym.agents.training.monitor import StepRow
-from tokengym.agents.training.tensorboard import TensorBoardLog, require_tensorboard
+from tokengym.agents.training.folder import tensorboard
+from tokengym.agents.training.folder.monitor import StepRow
+from tokengym.agents.training.folder.tensorboard import TensorBoardLog, require_tensorboard
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -14,8 +14,8 @@ from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection
+from tokengym.agents.training.folder.outcome import Evaluation, References
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.outcome import Evaluation, References
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.session import Session
 from tokengym.rewards.estimates import mean_estimate

@@ -17,9 +17,9 @@ from tokengym.agents.rollouts import (
     record_play,
     train_segment,
 )
-from tokengym.agents.training.outcome import References
+from tokengym.agents.training.folder.outcome import References
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.run import Run
 from tokengym.agents.viewer import Viewer, open_runs
 from tokengym.envs import baselines, make_world, play
 from tokengym.rewards.estimates import Estimate

@@ -10,7 +10,7 @@ from tests.viewer.browser import Browser
 from tests.viewer.conftest import GROUPS, HOSTILE, SIZE, STEPS, rollout
 from tokengym.agents.cli import app
 from tokengym.agents.rollouts import train_segment
-from tokengym.agents.training.run import Run
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.viewer import Viewer
 
 ROLLOUTS = STEPS * GROUPS * SIZE + 6

@@ -4,24 +4,17 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 
 import tinker
 import torch
 from tinker_cookbook.supervised.common import compute_mean_nll, datum_from_model_input_weights
 
-from tokengym.agents.rollouts import best_of_groups
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripted
+from tokengym.agents.training.batches.saved_rollouts import numbers_of_step
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.recorded import (
-    numbers_of_step,
-    recorded_turns,
-    training_rollouts,
-)
 from tokengym.agents.training.updates import Loss
-from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
@@ -137,33 +130,6 @@ class RecordedDemonstrations:
         data = list(chain.from_iterable(self.examples[number] for number in numbers))
         tokens = sum(datum.model_input.length for datum in data)
         return Batch({POLICY: data}, {"train/tokens": float(tokens)})
-
-
-def best_rollouts_of(
-    folder: Path, world: str, level: str, role: str, codec: Codec, least: float | None
-) -> list[list[TurnTokens]]:
-    """Return the best training rollout of each group of a run, if all its replies are well-formed.
-
-    Args:
-        folder: the run's.
-        world: id of the world.
-        level: its level.
-        role: whose rollouts.
-        codec: by which they are read and written.
-        least: least return of a rollout; any if `None`.
-
-    Raises:
-        OptionError: if the folder holds no run, one of another codec, or no such rollout.
-    """
-    records = training_rollouts(folder, world, level, role, codec)
-    best = best_of_groups(records, float("-inf") if least is None else least)
-    found = [recorded_turns(record, codec) for record in best]
-    if not found:
-        raise OptionError(
-            f"the run in {folder} kept {len(records)} training rollouts of the {role} at level "
-            f"{level!r} of {world}, and none well-formed with a return of at least {least}"
-        )
-    return found
 
 
 def _likelihood(

@@ -4,70 +4,19 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import tinker
 import torch
 from tinker_cookbook.preference.train_dpo import compute_dpo_loss
 from tinker_cookbook.supervised.common import datum_from_model_input_weights
 
-from tokengym.agents.rollouts import Preference, preferred
+from tokengym.agents.training.batches.saved_rollouts import TokenPair, numbers_of_step
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.recorded import (
-    numbers_of_step,
-    recorded_turns,
-    training_rollouts,
-)
 from tokengym.agents.training.updates import Loss
-from tokengym.envs.core.errors import OptionError
-from tokengym.envs.tokens.codec import Codec
-
-PREFERENCE_RATE = 1e-5
-"""Learning rate for a pretrained model unless asked otherwise: the cookbook's."""
 
 _REFERENCE = "reference_logprobs"
-
-
-class TokenPair(NamedTuple):
-    """Two replies to one conversation, in tokens.
-
-    Attributes:
-        prompt: the conversation up to the replies.
-        chosen: the reply of the rollout that earned more.
-        rejected: the other's.
-    """
-
-    prompt: Sequence[int]
-    chosen: Sequence[int]
-    rejected: Sequence[int]
-
-
-def preferences_of(
-    folder: Path, world: str, level: str, role: str, codec: Codec, margin: float
-) -> list[TokenPair]:
-    """Return the pairs that a run's training rollouts make, in the order of its steps.
-
-    Args:
-        folder: the run's.
-        world: id of the world.
-        level: its level.
-        role: whose replies.
-        codec: by which they are read and written.
-        margin: least difference of the returns of a pair.
-
-    Raises:
-        OptionError: if the folder holds no run, one of another codec, or no pair.
-    """
-    records = training_rollouts(folder, world, level, role, codec)
-    pairs = [_in_tokens(pair, codec) for pair in preferred(records, margin)]
-    if not pairs:
-        raise OptionError(
-            f"the run in {folder} kept {len(records)} training rollouts of the {role} at level "
-            f"{level!r} of {world}, and no two of a group differ in return by {margin} or more"
-        )
-    return pairs
 
 
 @dataclass(frozen=True)
@@ -166,9 +115,3 @@ def _measure(
         for name, known in names.items()
     }
     return {"dpo/pairs": len(data) / 2, **found}
-
-
-def _in_tokens(pair: Preference, codec: Codec) -> TokenPair:
-    """Write a pair as its policy read and sampled it."""
-    better, worse = (recorded_turns(one, codec)[pair.reply] for one in (pair.better, pair.worse))
-    return TokenPair(better.observation, better.reply, worse.reply)

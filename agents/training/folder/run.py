@@ -26,7 +26,9 @@ from filelock import FileLock, Timeout
 
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.files import (
+from tokengym.agents.training.folder.monitor import StepLog, StepRow
+from tokengym.agents.training.folder.outcome import Evaluation, Outcome, References
+from tokengym.agents.training.folder.run_files import (
     keep_lines,
     mend_lines,
     read_json,
@@ -34,8 +36,6 @@ from tokengym.agents.training.files import (
     read_result,
     write_json,
 )
-from tokengym.agents.training.monitor import StepLog, StepRow
-from tokengym.agents.training.outcome import Evaluation, Outcome, References
 from tokengym.agents.training.setting_groups import SETTINGS_FILE
 from tokengym.envs.core.errors import OptionError
 

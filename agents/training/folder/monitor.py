@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tokengym.agents.rollouts import RolloutLog
-from tokengym.agents.training.replies import ReplyStatistics, read_reply_statistics
+from tokengym.agents.training.folder.reply_stats import ReplyStatistics, read_reply_statistics
 
 _ONE_REPLY = 0.9
 """Share of the commonest reply from which a policy says one thing to everything."""

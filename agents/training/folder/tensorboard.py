@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tokengym.agents.training.monitor import StepRow
+from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.envs.core.errors import OptionError
 
 

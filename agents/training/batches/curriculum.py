@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
-from tokengym.agents.training.monitor import StepRow
-from tokengym.agents.training.skill_scale import SkillScale
+from tokengym.agents.training.batches.skill_scale import SkillScale
+from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.envs.core.task import Task
 
 STAGE, SKILL = "curriculum/stage", "curriculum/skill"

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import tinker
 
+from tokengym.agents.training.folder.run import Run
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.run import Run
 from tokengym.agents.training.trainer import save_interval
 from tokengym.envs.core.errors import OptionError
 

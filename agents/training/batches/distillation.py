@@ -14,7 +14,7 @@ import numpy as np
 import tinker
 from tinker_cookbook.rl.types import Trajectory
 
-from tokengym.agents.training.datums import numbers, rollout_data, tensor
+from tokengym.agents.training.batches.datums import numbers, rollout_data, tensor
 
 
 @dataclass(frozen=True)

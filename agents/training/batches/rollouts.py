@@ -19,22 +19,28 @@ from tokengym.agents.rollouts import Origin, RolloutRecord, TrainRollouts
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.role_baselines import split_roles
 from tokengym.agents.training.algorithm import Algorithm
-from tokengym.agents.training.credit import TurnTable, advantages, spreads
-from tokengym.agents.training.curriculum import Curriculum
-from tokengym.agents.training.datums import CREDIT, drift, rollout_data, tokens_of, turn_table
-from tokengym.agents.training.distillation import distill
-from tokengym.agents.training.filtering import (
+from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
+from tokengym.agents.training.batches.curriculum import Curriculum
+from tokengym.agents.training.batches.datums import (
+    CREDIT,
+    drift,
+    rollout_data,
+    tokens_of,
+    turn_table,
+)
+from tokengym.agents.training.batches.distillation import distill
+from tokengym.agents.training.batches.filtering import (
     Verdict,
     counts,
     further_groups,
     judge,
     tie_levels,
 )
+from tokengym.agents.training.batches.mixture import Mixture
+from tokengym.agents.training.batches.sampling import PolicySampler, SeededRollouts
 from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.mixture import Mixture
 from tokengym.agents.training.opponents import names
-from tokengym.agents.training.sampling import PolicySampler, SeededRollouts
 from tokengym.agents.training.updates import Loss
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task

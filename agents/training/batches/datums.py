@@ -7,7 +7,7 @@ import numpy.typing as npt
 import tinker
 from tinker_cookbook.rl.types import Trajectory, TrajectoryGroup
 
-from tokengym.agents.training.credit import TurnTable
+from tokengym.agents.training.batches.credit import TurnTable
 from tokengym.rewards.advantages import Floats
 
 CREDIT = "credit"
@@ -79,19 +79,6 @@ def rollout_data(rollout: Trajectory, advantages_T: Sequence[float]) -> list[tin
     if tokens:
         data.append(_datum(tokens, turns))
     return data
-
-
-def without_mask(data: Sequence[tinker.Datum]) -> list[tinker.Datum]:
-    """Return data as a service takes it, without the mask, which is for metrics only."""
-    return [
-        tinker.Datum(
-            model_input=datum.model_input,
-            loss_fn_inputs={
-                name: tensor for name, tensor in datum.loss_fn_inputs.items() if name != "mask"
-            },
-        )
-        for datum in data
-    ]
 
 
 def drift(

@@ -12,8 +12,8 @@ from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.agents.training.monitor import MIXTURE, StepRow
-from tokengym.agents.training.skill_scale import SkillScale
+from tokengym.agents.training.batches.skill_scale import SkillScale
+from tokengym.agents.training.folder.monitor import MIXTURE, StepRow
 from tokengym.envs.core.task import Task
 
 PHASE = 5

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from tokengym.agents.training.collapse import Collapse
+from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.envs.core.seeding import generator
 from tokengym.rewards.estimates import Estimate, mean_estimate
 from tokengym.rewards.skill import Yardstick

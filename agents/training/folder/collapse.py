@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from tokengym.agents.training.monitor import StepRow
+from tokengym.agents.training.folder.monitor import StepRow
 
 _MOSTLY = 0.8
 """Share of groups that tie from which steps with a known cause, or a low return, teach nothing."""
