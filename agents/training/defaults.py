@@ -5,7 +5,8 @@ size, with a limit for rewards.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tinker_cookbook.exceptions import ConfigurationError
@@ -35,6 +36,44 @@ _NARROW_REWARDS = 3e-4
 nothing at 1e-3, and collapses at 5e-4 in the debate. The scaling gives 1.3e-3."""
 
 
+def fill_in(
+    config: TrainConfig,
+    model: str,
+    codec: Codec,
+    worlds: Sequence[tuple[World, Mapping[str, Policy]]],
+    *,
+    local: bool,
+) -> TrainConfig:
+    """Return a configuration with a limit of replies and learning rates.
+
+    Args:
+        config: of the job; what was asked for is kept.
+        model: directory of a local model, or the name of a hosted one.
+        codec: how replies are written.
+        worlds: all that are trained on, the job's own last, each with its policies by name.
+        local: whether the model is served on this machine.
+
+    Raises:
+        OptionError: if replies could be longer than the model's context, or the limit would cut
+            off what supervised steps are to imitate.
+    """
+    limit, imitated = config.max_tokens, config.demonstrations
+    if limit is None:
+        limit = max(longest_reply(*one, codec, imitated) for one in worlds)
+    elif imitated is not None and (config.command == "sft" or config.warm_start):
+        _check_fits(*worlds[-1], codec, imitated, limit)
+    if local:
+        _check_context(model, limit)
+    rate, given = config.learning_rate, config.warm_start_rate or config.learning_rate
+    if rate is None and config.command == "dpo":
+        rate = _PREFERENCE_RATE
+    rate = rate or scaled_learning_rate(model, rewards=config.rolls_out)
+    if config.warm_start and given is None:
+        given = scaled_learning_rate(model, rewards=False)
+    warm = given if config.warm_start else None
+    return replace(config, max_tokens=limit, learning_rate=rate, warm_start_rate=warm)
+
+
 def longest_reply(
     world: World, policies: Mapping[str, Policy], codec: Codec, imitated: str | None = None
 ) -> int:
@@ -47,26 +86,15 @@ def longest_reply(
         imitated: who else's replies have to fit, if it is one of them.
     """
     names = [name for name in policies if name in ("random", "oracle", imitated)]
-    longest = max(_longest(world, policies, codec, name) for name in names)
+    longest = max(_longest(world, policies[name], codec, name) for name in names)
     return max(_LEAST, round(_ROOM * longest))
 
 
-def check_fits(
+def _check_fits(
     world: World, policies: Mapping[str, Policy], codec: Codec, name: str, limit: int
 ) -> None:
-    """Refuse a limit that would cut off what a policy is to imitate.
-
-    Args:
-        world: the world.
-        policies: its scripted policies by name.
-        codec: how replies are written.
-        name: which of them is imitated.
-        limit: tokens of a reply.
-
-    Raises:
-        OptionError: if one of its replies is longer.
-    """
-    longest = _longest(world, policies, codec, name)
+    """Refuse a limit that would cut off what a policy is to imitate, if that is a script."""
+    longest = _longest(world, policies[name], codec, name) if name in policies else 0
     if longest > limit:
         raise OptionError(
             f"--max-tokens {limit} cuts off replies like those of {name!r}, which take up to "
@@ -74,30 +102,13 @@ def check_fits(
         )
 
 
-def _longest(world: World, policies: Mapping[str, Policy], codec: Codec, name: str) -> int:
+def _longest(world: World, policy: Policy, codec: Codec, name: str) -> int:
     longest = 0
     for task in world.first_tasks("train", _TASKS):
         rng = generator("reply length", name, task.fingerprint)
-        record = play(world.fork(), task, policies[name], rng)
+        record = play(world.fork(), task, policy, rng)
         longest = max(longest, *(len(codec.write(reply)) for reply in record.replies))
     return longest
-
-
-def learning_rates(config: TrainConfig, model: str) -> tuple[float, float | None]:
-    """Return the learning rate, and that of the warm start if there is one.
-
-    Args:
-        config: of the job; its rates are kept where it has any.
-        model: directory of a local model, or the name of a hosted one.
-    """
-    rate, rewards = config.learning_rate, config.rolls_out
-    if rate is None and config.command == "dpo":
-        rate = _PREFERENCE_RATE
-    rate = rate or scaled_learning_rate(model, rewards=rewards)
-    if not config.warm_start:
-        return rate, None
-    asked = config.warm_start_rate or config.learning_rate
-    return rate, asked or scaled_learning_rate(model, rewards=False)
 
 
 def scaled_learning_rate(model: str, *, rewards: bool) -> float:
@@ -122,7 +133,7 @@ def scaled_learning_rate(model: str, *, rewards: bool) -> float:
     return float(_UNCALIBRATED * (_WIDTH / found["hidden_size"]) ** _EXPONENTS[family])
 
 
-def check_context(model: str, max_tokens: int) -> None:
+def _check_context(model: str, max_tokens: int) -> None:
     """Refuse replies longer than the context of a local service's model.
 
     Raises:

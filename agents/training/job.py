@@ -18,15 +18,17 @@ from tokengym.agents.training.batches.saved_rollouts import SavedRollouts, Token
 from tokengym.agents.training.batches.skill_scale import SkillScale
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import ServiceTarget
-from tokengym.agents.training.defaults import (
-    check_context,
-    check_fits,
-    learning_rates,
-    longest_reply,
-)
+from tokengym.agents.training.defaults import fill_in
 from tokengym.agents.training.folder.run import is_run
 from tokengym.agents.training.folder.tensorboard import require_tensorboard
-from tokengym.agents.training.opponents import Opponents, SavedModel, resolve_opponent, saved_model
+from tokengym.agents.training.opponents import (
+    MODEL,
+    Opponents,
+    SavedModel,
+    resolve_opponent,
+    resolve_teacher,
+    saved_model,
+)
 from tokengym.agents.training.renderer import renderer_of
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.rollout import Policy
@@ -100,94 +102,55 @@ class Job:
         """
         if config.tensorboard:
             require_tensorboard()
-        try:
-            world = make_world(config.world, config.level, **config.options)
-        except OptionError as error:
-            if config.credit != "exact":
-                raise
-            raise OptionError(f"--credit exact is not known here: {error}") from error
-        row = world.spec
-        roles = row.roles if config.self_play else (config.role or row.roles[0],)
         target = target or ServiceTarget.resolve(config)
+        scripted = _Scripted.of(config)
+        world, row, known = scripted.world, scripted.world.spec, scripted.policies
+        roles = row.roles if config.self_play else (config.role or row.roles[0],)
         if target.trust_remote_code and Path(target.model).is_dir():
             trust_tokenizer(target.model)
-        renderer = renderer_of(config)
-        codec = codec_named(codec_name(renderer, target.model, system=config.system))
-        known = baselines(row.id)
-        evaluated = (
-            make_world(row.id, world.level, **{**config.options, **row.evaluation})
-            if row.evaluation
-            else world
-        )
-        levels = [make_world(row.id, level, **config.options) for level in config.curriculum]
-        mixed = [make_world(one.world, one.level, **one.options) for one in config.others]
-        max_tokens = config.max_tokens or max(
-            longest_reply(one, baselines(one.spec.id), codec, config.demonstrations)
-            for one in (*levels, *mixed, world)
-        )
-        if target.local:
-            check_context(target.model, max_tokens)
-        rate, warm_start_rate = learning_rates(config, target.model)
-        imitated = config.demonstrations
-        recorded: Sequence[Sequence[TurnTokens]] = ()
-        if imitated is not None and imitated not in known:
-            if not is_run(imitated):
-                raise OptionError(
-                    f"--demonstrations must be a run folder or one of {sorted(known)}, "
-                    f"got {imitated!r}"
-                )
-            if config.self_play:
-                raise OptionError(
-                    f"--demonstrations {imitated} are of one role, and --self-play trains all"
-                )
-            rollouts = SavedRollouts.of_run(Path(imitated), world, roles[0], codec)
-            recorded = rollouts.best(config.demonstration_return)
-        supervised = config.command == "sft" or config.warm_start
-        if imitated is not None and imitated in known and config.max_tokens and supervised:
-            check_fits(world, known, codec, imitated, config.max_tokens)
-        if imitated is None or recorded:
-            demonstrations = load(row.demonstrations) if row.demonstrations else known["oracle"]
-        else:
-            demonstrations = known[imitated]
-        own = SavedModel(codec.name, max_tokens, config.temperature, "model")
-        config = replace(
-            config,
-            renderer=renderer,
-            max_tokens=max_tokens,
-            learning_rate=rate,
-            warm_start_rate=warm_start_rate,
-        )
+        config = replace(config, renderer=renderer_of(config))
+        codec = codec_named(codec_name(config.renderer, target.model, system=config.system))
+        config = fill_in(config, target.model, codec, scripted.played, local=target.local)
+        max_tokens = config.max_tokens
+        assert max_tokens is not None
+        own = SavedModel(codec.name, max_tokens, config.temperature, MODEL)
+        opponents = {
+            role: {
+                other: resolve_opponent(other, scripted.named[other], known, own)
+                for other in row.roles
+                if other != role
+            }
+            for role in roles
+        }
+        start = saved_model(config.start, own, "--start must be") if config.start else None
+        teacher = resolve_teacher(config.teacher, own) if config.teacher else None
+        recorded, preferences = [], []
+        if scripted.imitated_run is not None:
+            saved = SavedRollouts.of_run(scripted.imitated_run, world, roles[0], codec)
+            recorded = saved.best(config.demonstration_return)
+        if config.preferences is not None:
+            saved = SavedRollouts.of_run(Path(config.preferences), world, roles[0], codec)
+            preferences = saved.preferences(config.margin)
         return cls(
             config=config,
             world=world,
-            curriculum=tuple(levels),
+            curriculum=scripted.curriculum,
             roles=roles,
             codec=codec,
             target=target,
             algorithm=config.algorithm,
             max_tokens=max_tokens,
-            evaluated_world=evaluated,
+            evaluated_world=scripted.evaluated,
             baselines=known,
-            scripts={role: known[scripted_opponent(row.id, role)] for role in row.roles},
-            blind=load(row.blind) if row.blind else lambda _: {"null": known["null"]},
-            demonstrations=demonstrations,
+            scripts=scripted.scripts,
+            blind=scripted.blind,
+            demonstrations=scripted.demonstrations,
             recorded=recorded,
-            opponents={
-                role: {
-                    other: resolve_opponent(row, other, config.opponents.get(other), own)
-                    for other in row.roles
-                    if other != role
-                }
-                for role in roles
-            },
-            start=saved_model(config.start, own, "--start must be") if config.start else None,
-            preferences=()
-            if config.preferences is None
-            else SavedRollouts.of_run(Path(config.preferences), world, roles[0], codec).preferences(
-                config.margin
-            ),
+            opponents=opponents,
+            start=start,
+            preferences=preferences,
             others=tuple(cls.resolve(config.for_world(one), target) for one in config.others),
-            teacher=None if config.teacher is None else _teacher(config.teacher, own),
+            teacher=teacher,
         )
 
     @property
@@ -314,16 +277,77 @@ class Job:
         return self.config.seed * _TASKS_A_SEED
 
 
-def _teacher(who: str, student: SavedModel) -> SavedModel:
-    """Return the teacher that is named.
+@dataclass(frozen=True)
+class _Scripted:
+    """What the registry knows of a job by name: its worlds and their scripted policies.
 
-    Raises:
-        OptionError: if it is unknown, or reads and writes other tokens than the student.
+    Attributes:
+        world: the world.
+        evaluated: the same with the options that its spec sets for evaluations.
+        curriculum: the world at the levels to pass before.
+        played: every world that is trained on, each with its policies by name.
+        policies: the world's.
+        scripts: by role, the policy that plays it against others.
+        named: by role, who was named for it, by the job or by the world's declaration.
+        blind: from a world to its policies that ignore the Task, by name.
+        demonstrations: the policy to imitate.
+        imitated_run: the folder of a run whose rollouts are imitated instead, if one was named.
     """
-    found = saved_model(who, student, "--teacher must be")
-    if found.codec != student.codec:
-        raise OptionError(
-            f"a teacher needs the student's tokens: {who} reads and writes by {found.codec}, the "
-            f"student by {student.codec}"
+
+    world: World
+    evaluated: World
+    curriculum: tuple[World, ...]
+    played: Sequence[tuple[World, Mapping[str, Policy]]]
+    policies: Mapping[str, Policy]
+    scripts: Mapping[str, Policy]
+    named: Mapping[str, str]
+    blind: Callable[[World], Mapping[str, Policy]]
+    demonstrations: Policy
+    imitated_run: Path | None
+
+    @classmethod
+    def of(cls, config: TrainConfig) -> "_Scripted":
+        """Look a job's names up.
+
+        Raises:
+            UnknownWorldError, OptionError, DataError: if a name is unknown, a value is not
+                allowed, or the world's data cannot be used.
+        """
+        try:
+            world = make_world(config.world, config.level, **config.options)
+        except OptionError as error:
+            if config.credit != "exact":
+                raise
+            raise OptionError(f"--credit exact is not known here: {error}") from error
+        row, evaluated = world.spec, world
+        if row.evaluation:
+            evaluated = make_world(row.id, world.level, **{**config.options, **row.evaluation})
+        known = baselines(row.id)
+        curriculum = tuple(
+            make_world(row.id, level, **config.options) for level in config.curriculum
         )
-    return found
+        mixed = [make_world(one.world, one.level, **one.options) for one in config.others]
+        usual = {role: scripted_opponent(row.id, role) for role in row.roles}
+        imitated = config.demonstrations
+        imitated_run = Path(imitated) if imitated is not None and imitated not in known else None
+        if imitated_run is not None and not is_run(imitated_run):
+            raise OptionError(
+                f"--demonstrations must be a run folder or one of {sorted(known)}, got {imitated!r}"
+            )
+        if imitated_run is not None and config.self_play:
+            raise OptionError(
+                f"--demonstrations {imitated} are of one role, and --self-play trains all"
+            )
+        return cls(
+            world=world,
+            evaluated=evaluated,
+            curriculum=curriculum,
+            played=[(one, baselines(one.spec.id)) for one in (*curriculum, *mixed, world)],
+            policies=known,
+            scripts={role: known[name] for role, name in usual.items()},
+            named={**usual, **row.opponents, **config.opponents},
+            blind=load(row.blind) if row.blind else lambda _: {"null": known["null"]},
+            demonstrations=known.get(imitated or "")
+            or (load(row.demonstrations) if row.demonstrations else known["oracle"]),
+            imitated_run=imitated_run,
+        )

@@ -21,8 +21,7 @@ from tokengym.agents.training.folder.run import Run, is_run
 from tokengym.agents.training.renderer import renderer_of
 from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.registry import baselines, scripted_opponent
+from tokengym.envs.core.rollout import Policy
 
 MODEL = "model"
 """Stands for the job's own model, untrained."""
@@ -113,23 +112,37 @@ async def sampler_of(
 
 
 def resolve_opponent(
-    row: WorldSpec, role: str, who: str | None, own: SavedModel
+    role: str, who: str, known: Mapping[str, Policy], own: SavedModel
 ) -> str | SavedModel:
     """Return who plays a role: a baseline's name, or a model.
 
     Args:
-        row: the world's spec.
         role: the role.
-        who: who was named for it, if anybody.
+        who: who was named for it.
+        known: the world's baselines by name.
         own: the job's own model, untrained.
 
     Raises:
         OptionError: if `who` is unknown.
     """
-    who = who or row.opponents.get(role) or scripted_opponent(row.id, role)
-    if who in baselines(row.id):
+    if who in known:
         return who
     return own if who == MODEL else saved_model(who, own, f"{role} must be a baseline, {MODEL!r},")
+
+
+def resolve_teacher(who: str, student: SavedModel) -> SavedModel:
+    """Return the teacher that is named.
+
+    Raises:
+        OptionError: if it is unknown, or reads and writes other tokens than the student.
+    """
+    teacher = saved_model(who, student, "--teacher must be")
+    if teacher.codec != student.codec:
+        raise OptionError(
+            f"a teacher needs the student's tokens: {who} reads and writes by {teacher.codec}, the "
+            f"student by {student.codec}"
+        )
+    return teacher
 
 
 def saved_model(who: str, own: SavedModel, rule: str) -> SavedModel:

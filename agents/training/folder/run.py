@@ -323,7 +323,7 @@ class Run:
         write_json(self.folder / _OUTCOME, outcome.to_dict())
 
 
-def is_run(name: str) -> bool:
+def is_run(name: str | Path) -> bool:
     """Return whether a name is that of a run's folder."""
     return Run(Path(name)).exists
 
