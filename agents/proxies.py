@@ -3,7 +3,10 @@
 import os
 from ipaddress import ip_address
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment
+from urllib.request import (
+    getproxies_environment,
+    proxy_bypass_environment,  # type: ignore[attr-defined]  # typeshed lacks it
+)
 
 
 def bypass_proxies(url: str | None) -> None:

@@ -94,7 +94,7 @@ class ModelPlayer:
         return replace(record, origin=origin)
 
 
-def _origin(job: Job, policy: str, opponents: Mapping[str, object]) -> Origin:
+def _origin(job: Job, policy: str, opponents: Mapping[str, Any]) -> Origin:
     """Return what the rollouts of a job's weights have in common."""
     return Origin(
         "evaluation",

@@ -30,11 +30,12 @@ def convert(path: Path, directory: Path) -> None:
 
     metadata, tensors = _read(path)
     try:
-        model, loading = AutoModelForCausalLM.from_pretrained(
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
             path.parent, gguf_file=path.name, dtype=torch.float32, output_loading_info=True
         )
     except Exception as error:  # of a damaged file anything may be raised
         raise ModelError(f"{str(path)!r} cannot be converted: {error}") from error
+    model, loading = loaded
     if missing := sorted(loading["missing_keys"]):
         raise ModelError(f"{str(path)!r} has no tensor for {missing[0]!r}")
     places = len(list(model.parameters()))  # tied ones count once, as in the file

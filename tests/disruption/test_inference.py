@@ -156,7 +156,7 @@ def test_at_face_value_a_claim_is_the_event_that_it_holds(
 ) -> None:
     name = CITER_FEATURES[axis]
     value = evidence.private[name] + {">": -1, "<": 1}.get(op, 0)
-    holds = {
+    holds: Callable[[int], bool] = {
         ">=": lambda count: count >= value,
         "<=": lambda count: count <= value,
         "=": lambda count: count == value,

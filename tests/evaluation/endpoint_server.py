@@ -47,8 +47,8 @@ class Endpoint:
             status = self.failures.pop(0)
             return web.json_response({"error": {}}, status=status, headers={"retry-after-ms": "1"})
         if rejected := self.rejects(body):
-            status, message = rejected
-            return web.json_response({"error": {"message": message}}, status=status)
+            status, reason = rejected
+            return web.json_response({"error": {"message": reason}}, status=status)
         if self.refuses in body:
             wrong = f"use 'max_completion_tokens' instead of {self.refuses}"
             return web.json_response({"error": {"message": wrong}}, status=400)

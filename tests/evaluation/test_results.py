@@ -327,7 +327,7 @@ def test_the_report_and_the_tables_show_these_figures(written: Written, tmp_path
         assert row[3:] == (f"{pair['p_corrected']:.3f}", f"{pair['detectable']:.3f}")
     write_tables(tmp_path, written.results)
     table = [line.split(",") for line in (tmp_path / "policies.csv").read_text().splitlines()]
-    row = dict(zip(table[0], table[1], strict=True))
-    assert float(row["mean_return.low"]) == first["mean_return"]["low"]
-    assert float(row["pass_at.4.high"]) == first["pass_at"]["4"]["high"]
-    assert math.isclose(float(row["cost"]), first["cost"])
+    cells = dict(zip(table[0], table[1], strict=True))
+    assert float(cells["mean_return.low"]) == first["mean_return"]["low"]
+    assert float(cells["pass_at.4.high"]) == first["pass_at"]["4"]["high"]
+    assert math.isclose(float(cells["cost"]), first["cost"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tokengym.agents.service.config import ServiceConfig
+from tokengym.agents.service.config import Precision, ServiceConfig
 from tokengym.agents.service.engine.checkpoints import CheckpointStore
 from tokengym.agents.service.generation.sampler import SampleRequest, SampleResult
 from tokengym.agents.service.generation.token_sampling import TokenSampling
@@ -23,7 +23,7 @@ LONG = 30
 """Tokens that most prompts begin with."""
 
 
-def _served(directory: Path, state: Path, precision: str = "float32") -> ServedModel:
+def _served(directory: Path, state: Path, precision: Precision = "float32") -> ServedModel:
     config = ServiceConfig((directory,), state, precision=precision, deterministic=True)
     return ServedModel(directory, config, CheckpointStore(state), lambda: 1)
 

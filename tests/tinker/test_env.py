@@ -11,6 +11,7 @@ import tinker
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs
+from tinker_cookbook.renderers import Message as RenderedMessage
 from tinker_cookbook.rl.data_processing import trajectory_to_data
 from tinker_cookbook.rl.rollouts import do_single_rollout
 from tinker_cookbook.rl.types import (
@@ -160,7 +161,7 @@ def test_a_codec_that_renders_again_shows_the_conversation_and_nothing_else(
     end = list(codec.write(""))[-1:]
     rollout = roll(TinkerEnv(world, task, codec), [[*tokens, *end] for tokens in thought])
     assert [step.logs["reply"] for step in rollout.transitions] == replies
-    talked = []
+    talked: list[RenderedMessage] = []
     for step, text, said in zip(rollout.transitions, task.instance["texts"], replies, strict=True):
         talked.append({"role": "user", "content": text})
         assert step.ob.to_ints() == codec.renderer.build_generation_prompt(talked).to_ints()
@@ -183,13 +184,14 @@ def test_a_reply_without_its_end_is_cut_off_whatever_the_sampler_says(
     codec = codec_named(f"qwen3_instruct@{tokenizer_named('bpe')}")
     whole = list(codec.write("yes"))
     unended = whole[: whole.index(list(codec.write(""))[-1])]
-    for actions, why, cut_off in (
+    cases: list[tuple[list[list[int]], tinker.StopReason | None, float]] = [
         ([whole] * 3, None, 0.0),
         ([whole] * 3, "stop", 0.0),
         ([whole] * 3, "length", 1.0),
         ([unended] * 3, None, 1.0),
         ([unended] * 3, "stop", 1.0),
-    ):
+    ]
+    for actions, why, cut_off in cases:
         rollout = roll(TinkerEnv(*talk(level="three"), codec), actions, why)
         assert [step.metrics["cut_off"] for step in rollout.transitions] == [cut_off] * 3, why
 

@@ -198,7 +198,7 @@ class Joint(Immutable):
             costs = np.moveaxis(np.tensordot(rows, costs, axes=(1, axis)), 0, axis)
         held_S = np.ix_(*on_hand, *[np.zeros(1, np.int64)] * len(units))[: len(units)]
         costs = costs + self.placing
-        free: IntArray = self.room - sum(held_S) - sum(ordered)
+        free = np.asarray(self.room - sum(held_S) - sum(ordered))
         for model, held, order in zip(self.models, held_S, ordered, strict=True):
             costs += model.cost[day][held]
             free = np.minimum(free, model.room - held - order)

@@ -166,7 +166,8 @@ def evaluate_jointly(joint: Joint, choose: Choice) -> Values:
     """Return the expected costs of a policy."""
     model, states = joint.models[0], [np.arange(size) for size in joint.shape]
     fits = np.indices(joint.shape).sum(axis=0) <= joint.room
-    value = sum(np.ix_(*(one.leftover * np.arange(one.room + 1.0) for one in joint.models)))
+    ends = np.ix_(*(one.leftover * np.arange(one.room + 1.0) for one in joint.models))
+    value: FloatArray = np.asarray(sum(ends))
     at_review = np.zeros((model.reviews, *joint.shape))
     next_day = np.zeros_like(at_review)
     for review in reversed(range(model.reviews)):
