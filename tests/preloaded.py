@@ -144,7 +144,6 @@ def _fork(connection: socket.socket) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.path[0] = ""
     _run(arguments)
 
 
@@ -167,6 +166,7 @@ def _run(arguments: list[str]) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it closes its input
+    sys.path[0] = ""  # not this script's folder, where `tinker` is a folder of tests
     for name in (*MODULES, *_OF_TESTS):
         with contextlib.suppress(ImportError):  # an extra that is not installed
             importlib.import_module(name)
