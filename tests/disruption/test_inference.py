@@ -164,8 +164,14 @@ def test_at_face_value_a_claim_is_the_event_that_it_holds(
         "<": lambda count: count < value,
     }[op]
     wanted = posterior_given(evidence, lambda counts: holds(counts[axis]))
-    found = face_value(evidence, [Fact(name, op, float(value))])
-    assert found == pytest.approx(wanted, abs=1e-4)
+    claim = Fact(name, op, float(value))
+    assert face_value(evidence, [claim]) == pytest.approx(wanted, abs=1e-4)
+    # All claims hold at once, in any order.
+    other = (axis + 1) % 3
+    own = evidence.private[CITER_FEATURES[other]]
+    both = posterior_given(evidence, lambda counts: holds(counts[axis]) and counts[other] == own)
+    for claims in itertools.permutations([claim, Fact(CITER_FEATURES[other], "=", float(own))]):
+        assert face_value(evidence, claims) == pytest.approx(both, abs=1e-4)
 
 
 @pytest.mark.parametrize("label", range(3))

@@ -1,0 +1,165 @@
+"""The optimum of days with a genset or a car, against dynamic programming over a fine grid.
+
+It shares no code with the plant or the program. What it finds is a run of its own, so nothing may
+be cheaper than the optimum; and the finer its grid, the nearer it comes.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tokengym.envs.core.task import Task, plain
+from tokengym.envs.energy.generator import draw_house, draw_microgrid
+from tokengym.envs.energy.levels import LEVELS
+from tokengym.envs.energy.microgrid import Microgrid
+from tokengym.envs.energy.oracle import optimum
+from tokengym.envs.energy.plants import Plant, plant_from
+from tokengym.envs.energy.rules import reference
+
+PlantOf = Callable[[str, int], Plant]
+TaskOf = Callable[[str, int], Task]
+Floats = npt.NDArray[np.float64]
+
+TENTH = 0.1
+"""Of a kW: the car charges in hours of so many tenths of a kWh."""
+
+
+def stores(grid: Microgrid) -> Floats:
+    """The energies that a plan may hold at the ends of steps, in kWh."""
+    some = [grid.energy, *grid.schedule, *grid.reserve]
+    # A kilowatt-hour of load that is shed costs 10: with a genset the grid must be fine.
+    return np.union1d(np.linspace(0.0, grid.capacity, 120 if grid.car else 400), some)
+
+
+def moving(grid: Microgrid, step: int, store_E: Floats, car: float) -> Floats:
+    """Least money of a safe step from one energy to another, shape (from, to); else infinity.
+
+    Args:
+        grid: the home.
+        step: the step.
+        store_E: the energies.
+        car: kW that the car takes.
+    """
+    dt, load, pv = grid.dt, grid.load[step], grid.pv[step]
+    imports, exports = (grid.import_cap * grid.up[step], grid.export_cap * grid.up[step])
+    change_EE = store_E[None, :] - (1.0 - grid.leak) * store_E[:, None]
+    charge = np.maximum(change_EE, 0.0) / grid.efficiency / dt
+    discharge = np.maximum(-change_EE, 0.0) * grid.efficiency / dt
+    dark = (1.0 - grid.critical) * load
+    least = np.full(change_EE.shape, np.inf)
+    lacking = load + car + charge - discharge - pv
+    options: list[Floats | float] = [0.0]
+    if grid.rating:
+        # Cost bends in the genset's power only where the grid, the caps or the dark load begin.
+        low, high = 0.05 * grid.rating, 0.9 * grid.rating
+        bends = (lacking, lacking - imports, lacking + exports, lacking - imports - dark)
+        options += [low, high, *(np.clip(bend, low, high) for bend in bends)]
+    for genset in options:
+        net = lacking - genset
+        bought = np.clip(net, 0.0, imports)
+        unserved = np.maximum(net - imports, 0.0)
+        sold = np.clip(-net, 0.0, exports)
+        money = grid.price[step] * bought - grid.resale[step] * sold + 10.0 * unserved
+        money = dt * (money + grid.wear * (charge + discharge) + grid.fuel * genset)
+        possible = (
+            (unserved <= dark + 1e-9)
+            # Neither the car nor the battery is charged while load is shed.
+            & ((unserved <= 1e-9) | ((charge <= 1e-9) & (car == 0.0)))
+            # Sun and genset may be thrown away, the battery's energy may not.
+            & (discharge <= load + car + exports + 1e-9)
+        )
+        least = np.where(possible, np.minimum(least, money), least)
+    allowed = (charge <= grid.power + 1e-9) & (discharge <= grid.power + 1e-9)
+    kept = store_E[None, :] >= grid.reserve[step] - 1e-9
+    return np.where(allowed & kept, least, np.inf)
+
+
+def cheapest(grid: Microgrid) -> float:
+    """The least money of a safe run over the grid's energies and tenths of the car's charge."""
+    store_E = stores(grid)
+    arrives, departs, need, low, high, late = grid.car or (0, 0, 0.0, 0.0, 0.0, 0.0)
+    charge_Q = TENTH * np.arange(round((need + low) / TENTH) + 1 if grid.car else 1)
+    extra_E = store_E - grid.energy
+    closing_E = np.where(
+        extra_E > 0.0, -grid.price_of_extra * extra_E, -grid.price_of_missing * extra_E
+    )
+    cost_EQ = np.repeat(closing_E[:, None], len(charge_Q), axis=1)
+    for step in reversed(range(grid.steps)):
+        if grid.car and step == departs - 1:
+            cost_EQ = cost_EQ + late * np.maximum(need - charge_Q, 0.0)
+        powers = [0]
+        if grid.car and arrives <= step < departs:
+            powers += range(round(low / TENTH), round(high / TENTH) + 1)
+        found = np.full(cost_EQ.shape, np.inf)
+        for power in powers:
+            money_EE = moving(grid, step, store_E, TENTH * power)
+            after = cost_EQ[:, power:]
+            best = (money_EE[:, :, None] + after[None, :, :]).min(axis=1)
+            kept = found[:, : after.shape[1]]
+            np.minimum(kept, best, out=kept)
+        cost_EQ = found
+    start = int(np.flatnonzero(np.isclose(store_E, grid.energy))[0])
+    return float(cost_EQ[start, 0])
+
+
+def home(plant: Plant) -> Microgrid:
+    assert isinstance(plant, Microgrid)
+    return plant
+
+
+@pytest.mark.parametrize("index", range(3))
+@pytest.mark.parametrize("level", ["genset", "ev"])
+def test_no_run_over_a_grid_is_cheaper_than_the_optimum_and_the_cheapest_is_near(
+    level: str, index: int, plant_of: PlantOf, task_of: TaskOf
+) -> None:
+    answer = task_of(level, index).answer
+    found = cheapest(home(plant_of(level, index)))
+    assert found >= answer["optimum"] - 1e-9
+    assert found <= answer["optimum"] + 0.02 * (answer["reference"] - answer["optimum"])
+
+
+DARK = {"up": 24 * (0,), "critical": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("level", "change", "near"),
+    [
+        ("genset", {"up": 12 * (1,) + 6 * (0,) + 6 * (1,)}, 0.12),
+        ("genset", {"resale": 24 * (0.3,), "export_cap": 1.0}, 0.03),
+        # A genset too large for the home, and one too small for it.
+        ("genset", {"fuel": 0.1, "rating": 20.0}, 0.03),
+        ("genset", {"fuel": 0.1, "rating": 1.0}, 0.03),
+        ("genset", DARK, 0.06),
+        # It costs more than the load that is shed for want of it.
+        ("genset", {**DARK, "fuel": 12.0}, 0.6),
+        # Three hours at full power, with prices that speak for any two of them.
+        ("ev", {"car": (3, 6, 11.1, 1.4, 3.7, 2.0)}, 0.03),
+        ("ev", {"car": (3, 6, 11.1, 1.4, 3.7, 0.05)}, 0.03),
+        # A car that needs less than an hour of the least power takes more than it needs.
+        ("ev", {"car": (3, 9, 0.5, 1.4, 3.7, 2.0)}, 0.03),
+        ("ev", {"car": (3, 9, 6.0, 1.4, 3.7, 0.3)}, 0.03),
+    ],
+)
+def test_so_it_is_where_every_limit_of_a_device_binds(
+    level: str, change: dict[str, Any], near: float, plant_of: PlantOf
+) -> None:
+    grid = replace(home(plant_of(level, 0)), **change)
+    best = optimum(grid)
+    assert best is not None
+    assert best.cost - 1e-9 <= cheapest(grid) <= best.cost + near
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_no_instance_is_refused_for_want_of_a_certificate(level: str) -> None:
+    """A program that is wrong now and then would hide behind the next draw."""
+    rng = np.random.default_rng(0)
+    row = LEVELS[level]
+    drawn = (draw_house(rng, row) if row.house else draw_microgrid(rng, row) for _ in range(30))
+    plants = [plant_from(plain(one)) for one in drawn]
+    safe = [plant for plant in plants if not any(reference(plant).safety)]
+    assert len(safe) >= (20 if level == "outages" else 30)
+    assert all(optimum(plant) is not None for plant in safe)
