@@ -9,6 +9,7 @@ from verifiers.v1.dialects.chat import message_to_wire
 
 from tokengym.agents.proxies import bypass_proxies
 from tokengym.envs.adapters.rollouts import Rollouts
+from tokengym.envs.core.errors import OptionError
 
 
 class WorldData(vf.TaskData):
@@ -36,7 +37,7 @@ class WorldTasksetConfig(vf.TasksetConfig):
         role: the role to play, see `Rollouts`.
         opponents: baselines' names of the other roles.
         options: options of the world.
-        split: where the Tasks are from.
+        split: where the Tasks are from; of `test` if `None`, which only evaluations may leave out.
         tasks: number of Tasks; `None` for all, without end where they are drawn.
     """
 
@@ -45,7 +46,7 @@ class WorldTasksetConfig(vf.TasksetConfig):
     role: str | None = None
     opponents: dict[str, str] = {}
     options: dict[str, Any] = {}
-    split: str = "train"
+    split: str | None = None
     tasks: int | None = 512
 
 
@@ -65,13 +66,14 @@ class WorldTaskset(vf.Taskset[WorldTask, WorldTasksetConfig]):
             opponents=config.opponents,
             **config.options,
         )
-        size = self.rollouts.world.size(config.split)
+        self._split = config.split or "test"
+        size = self.rollouts.world.size(self._split)
         self._count = size if config.tasks is None else min(config.tasks, size or config.tasks)
         self._bounded = self._count is not None
 
     def load(self) -> Iterator[WorldTask]:
         """Yield the Tasks in order."""
-        world, split, index = self.rollouts.world, self.config.split, 0
+        world, split, index = self.rollouts.world, self._split, 0
         while self._count is None or index < self._count:
             name = f"{world.spec.short_name}-{world.level}-{split}-{index}"
             task_id = world.task(split, index).fingerprint
@@ -123,9 +125,16 @@ class WorldEnv(vf.Env[WorldEnvConfig]):
     """Each episode has its own world; the reward is the role's return."""
 
     async def run(self, task: vf.Task[WorldData], agents: vf.Agents) -> None:
-        """Play one Task."""
+        """Play one Task.
+
+        Raises:
+            OptionError: if it is to train on, and the taskset names no split.
+        """
         taskset = self.taskset
         assert isinstance(taskset, WorldTaskset)
+        trains = isinstance(agents.player.ctx.client, vf.TrainClientConfig)
+        if trains and taskset.config.split is None:
+            raise OptionError("training needs the taskset's split, such as 'train'; got none")
         rollout = taskset.rollouts.start_at(task.data.split, task.data.index)
         async with agents.player.interaction(task) as interaction:
             trace = interaction.trace

@@ -65,6 +65,13 @@ def test_every_level_has_rows(world: str, level: str) -> None:
     assert row["info"] == {"split": "train", "index": 0, "task_id": task.fingerprint}
 
 
+def test_an_evaluation_plays_no_training_task_whatever_the_training_split() -> None:
+    for split in ("train", "validation"):
+        env = vf.load_environment(ID, world="forecast", split=split, tasks=3, evaluation_tasks=3)
+        assert [row["info"]["split"] for row in env.get_dataset()] == [split] * 3
+        assert [row["info"]["split"] for row in env.get_eval_dataset()] == ["test"] * 3
+
+
 @pytest.mark.parametrize("world", WORLDS)
 def test_retrain_loads_a_world_by_its_id_and_plays_a_group(
     world: str, shows: Callable[[str, str], None]

@@ -16,6 +16,7 @@ from verifiers.v1.utils.loaders import environment_class, load_environment, task
 
 from tests.neighbours.reference import LEVELS, WORLDS, play_own, replies_by_text
 from tests.neighbours.scripted_model import scripted_model
+from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.envs import make_world
 
 ID = "tokengym-verifiers"
@@ -28,9 +29,11 @@ def environment(**settings: Any) -> Any:
     return load_environment(config_class(taskset=taskset))
 
 
-def run(env: Any, url: str, index: int, count: int = 1) -> list[Any]:
+def run(
+    env: Any, url: str, index: int, count: int = 1, client_type: Any = vf.EvalClientConfig
+) -> list[Any]:
     """Run episodes of one task with the model at `url`."""
-    client = vf.EvalClientConfig(base_url=url, api_key_var="UNSET")
+    client = client_type(base_url=url, api_key_var="UNSET")
     context = vf.ModelContext(model="scripted", client=client)
 
     async def play() -> list[Any]:
@@ -74,7 +77,21 @@ def test_a_reply_that_was_cut_off_is_malformed() -> None:
 @pytest.mark.parametrize(("world", "level"), LEVELS)
 def test_every_level_is_a_taskset(world: str, level: str) -> None:
     (task,) = environment(world=world, level=level, tasks=1).taskset
-    assert task.key == make_world(world, level).task("train", 0).fingerprint
+    assert task.key == make_world(world, level).task("test", 0).fingerprint
+
+
+def test_an_evaluation_plays_no_training_task_and_training_names_its_split() -> None:
+    def trainer(**settings: Any) -> Any:
+        return vf.TrainClientConfig(renderer_model_name=str(MODEL_DIR), **settings)
+
+    nowhere = "http://127.0.0.1:9/v1"
+    plain, named = environment(tasks=1), environment(tasks=1, split="train")
+    assert [task.data.split for env in (plain, named) for task in env.taskset] == ["test", "train"]
+    (refused,) = run(plain, nowhere, 0, client_type=trainer)
+    assert "training needs the taskset's split, such as 'train'" in str(refused.errors)
+    (begun,) = run(named, nowhere, 0, client_type=trainer)
+    assert "split" not in str(begun.errors)
+    assert begun.traces
 
 
 def test_a_taskset_without_end_says_so() -> None:
