@@ -159,11 +159,20 @@ def read_settings(kind: type[T], data: Mapping[str, Any]) -> T:
     Raises:
         OptionError: if a field is unknown, missing, of a wrong type or not allowed.
     """
-    from pydantic import TypeAdapter, ValidationError
-
     unknown = sorted(set(data) - {item.name for item in fields(kind)})  # type: ignore[arg-type]
     if unknown:
         raise OptionError(f"unknown settings {unknown}")
+    return read_plain(kind, data)
+
+
+def read_plain(kind: type[T], data: Mapping[str, Any]) -> T:
+    """Return a dataclass from the plain JSON values that `dataclasses.asdict` made of it.
+
+    Raises:
+        OptionError: if a field is missing, of a wrong type or not allowed.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
     try:
         return TypeAdapter(kind).validate_json(json.dumps(data), strict=True)
     except ValidationError as error:

@@ -24,7 +24,7 @@ def finished(folder: Path, config: TrainConfig, before: float, after: float) -> 
     roles = ("predictor", "challenger") if config.self_play else ("predictor",)
 
     def evaluation(mean: float) -> Evaluation:
-        alone = Evaluation([mean - 0.1, mean + 0.1] * 4)
+        alone = Evaluation((mean - 0.1, mean + 0.1) * 4)
         return replace(alone, others=dict.fromkeys(roles[1:], alone))
 
     lines = {"oracle": Estimate(1.05, 1.0, 1.1, 8), "null": Estimate(-0.25, -0.3, -0.2, 8)}

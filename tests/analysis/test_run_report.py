@@ -3,7 +3,7 @@
 import base64
 import json
 import struct
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from tokengym.agents.analysis.forecast_report import forecast_parts
 from tokengym.agents.analysis.report import Gallery, Picture, Report, Table
 from tokengym.agents.analysis.role_report import role_reports
 from tokengym.agents.analysis.run_report import run_report, write_report
+from tokengym.agents.settings import read_plain
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.collapse import Collapse
 from tokengym.agents.training.folder.outcome import Evaluation, Outcome, References
@@ -28,8 +29,8 @@ from tokengym.envs.registry import baselines, load, make_world, spec
 from tokengym.rewards.estimates import Estimate, mean_estimate
 from tokengym.rewards.skill import Yardstick
 
-BEFORE = Evaluation((0.51, 0.71) * 50, {"malformed": 0.25}, [(0.1, 0.4), (0.9, 0.6)])
-AFTER = Evaluation((0.71, 0.91) * 50, {"malformed": 0.0}, [(0.1, 0.2), (0.9, 0.8)])
+BEFORE = Evaluation((0.51, 0.71) * 50, {"malformed": 0.25}, ((0.1, 0.4), (0.9, 0.6)))
+AFTER = Evaluation((0.71, 0.91) * 50, {"malformed": 0.0}, ((0.1, 0.2), (0.9, 0.8)))
 LINES = {"oracle": Estimate(0.9, 0.89, 0.91, 100), "<b>": Estimate(0.1, 0.1, 0.1, 100)}
 YARDSTICK = Yardstick((0.2, 0.4) * 50, (0.9, 1.0) * 50, "best constant")
 REFERENCES = References(LINES, YARDSTICK)
@@ -160,8 +161,8 @@ def test_the_report_shows_the_rule_and_the_policy_before_and_after(tmp_path: Pat
         "mpc": mean_estimate([0.9]),
         "oracle": mean_estimate([1.0]),
     }
-    before = Evaluation((0.1,), replies=["BATTERY 1"] * 12)
-    after = Evaluation((0.2,), replies=["BATTERY 0", ""])
+    before = Evaluation((0.1,), replies=("BATTERY 1",) * 12)
+    after = Evaluation((0.2,), replies=("BATTERY 0", ""))
     one = Yardstick((0.0,), (1.0,), "null")
     outcome = Outcome(before, after, {"operator": References(references, one)}, None, {})
     run = Run(tmp_path)
@@ -175,7 +176,7 @@ def test_the_report_shows_the_rule_and_the_policy_before_and_after(tmp_path: Pat
 
 
 def test_the_report_of_a_world_without_pictures_has_none(tmp_path: Path) -> None:
-    found = Evaluation((0.5,), replies=["Probability: 0.5"])
+    found = Evaluation((0.5,), replies=("Probability: 0.5",))
     one = References({}, Yardstick((0.0,), (1.0,), "null"))
     outcome = Outcome(found, found, {"forecaster": one}, None, {})
     report = run_report(Job.resolve(preset("forecast")), Run(tmp_path), outcome)
@@ -251,4 +252,4 @@ def test_every_metric_that_a_world_declares_is_one_it_reports(world: str) -> Non
 
 def test_an_evaluation_keeps_its_replies_in_a_file() -> None:
     found = Evaluation((0.5,), replies=("BATTERY 1", ""))
-    assert Evaluation.from_dict(found.to_dict()) == found
+    assert read_plain(Evaluation, asdict(found)) == found

@@ -31,13 +31,13 @@ class Evaluation:
         low: the same policy at a low temperature, on the first of the Tasks; `None` if not asked.
     """
 
-    returns_by_task: Sequence[float]
+    returns_by_task: tuple[float, ...]
     figures: Mapping[str, float] = field(default_factory=dict)
-    stated: Sequence[tuple[float, float]] = ()
-    replies: Sequence[str] = ()
-    expected_by_task: Sequence[float] = ()
+    stated: tuple[tuple[float, float], ...] = ()
+    replies: tuple[str, ...] = ()
+    expected_by_task: tuple[float, ...] = ()
     others: Mapping[str, "Evaluation"] = field(default_factory=dict)
-    conditions: Mapping[str, str | float] = field(default_factory=dict)
+    conditions: Mapping[str, str | int | float] = field(default_factory=dict)
     low: "Evaluation | None" = None
 
     @property
@@ -53,33 +53,6 @@ class Evaluation:
     def of(self, name: str) -> "Evaluation":
         """Return the evaluation of a trained role or world; the first one's is this one."""
         return self.others.get(name, self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {
-            "returns_by_task": list(self.returns_by_task),
-            "figures": dict(self.figures),
-            "stated": [list(pair) for pair in self.stated],
-            "replies": list(self.replies),
-            "expected_by_task": list(self.expected_by_task),
-            "others": {role: found.to_dict() for role, found in self.others.items()},
-            "conditions": dict(self.conditions),
-            "low": self.low and self.low.to_dict(),
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Evaluation":
-        """Read what `to_dict` returned."""
-        return cls(
-            tuple(data["returns_by_task"]),
-            data["figures"],
-            tuple((label, stated) for label, stated in data["stated"]),
-            tuple(data["replies"]),
-            tuple(data["expected_by_task"]),
-            {role: cls.from_dict(found) for role, found in data["others"].items()},
-            data["conditions"],
-            data["low"] and cls.from_dict(data["low"]),
-        )
 
 
 @dataclass(frozen=True)
@@ -102,23 +75,6 @@ class References:
         blind = self.yardstick.blind_name
         shown = {"null": "null", "random": "random", blind: "blind", "oracle": "oracle"}
         return {shown[name]: self.lines[name].value for name in shown if name in self.lines}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {
-            "lines": {name: list(value) for name, value in self.lines.items()},
-            "yardstick": asdict(self.yardstick),
-            "expected": self.expected and asdict(self.expected),
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "References":
-        """Read what `to_dict` returned."""
-        return cls(
-            {name: Estimate(*value) for name, value in data["lines"].items()},
-            _yardstick(data["yardstick"]),
-            data["expected"] and _yardstick(data["expected"]),
-        )
 
 
 class Skill(NamedTuple):
@@ -248,31 +204,7 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        return {
-            "state": "completed" if self.collapse is None else "collapsed",
-            "collapse": None if self.collapse is None else asdict(self.collapse),
-            "sampler_paths": dict(self.sampler_paths),
-            "before": self.before.to_dict(),
-            "warm": None if self.warm is None else self.warm.to_dict(),
-            "after": self.after.to_dict(),
-            "references": {role: found.to_dict() for role, found in self.references.items()},
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Outcome":
-        """Read what `to_dict` returned."""
-        return cls(
-            Evaluation.from_dict(data["before"]),
-            Evaluation.from_dict(data["after"]),
-            {role: References.from_dict(found) for role, found in data["references"].items()},
-            data["collapse"] and Collapse(**data["collapse"]),
-            data["sampler_paths"],
-            data["warm"] and Evaluation.from_dict(data["warm"]),
-        )
-
-
-def _yardstick(data: Mapping[str, Any]) -> Yardstick:
-    return Yardstick(tuple(data["blind_T"]), tuple(data["oracle_T"]), data["blind_name"])
+        return {"state": "collapsed" if self.collapse else "completed", **asdict(self)}
 
 
 def _skill(

@@ -279,11 +279,11 @@ class Run:
     @property
     def evaluation_before(self) -> Evaluation | None:
         """The evaluation before the first step; `None` if there is none yet."""
-        return read_result(self.folder / _BEFORE, Evaluation.from_dict)
+        return read_result(self.folder / _BEFORE, Evaluation)
 
     def write_evaluation_before(self, evaluation: Evaluation) -> None:
         """Record the evaluation before the first step."""
-        write_json(self.folder / _BEFORE, evaluation.to_dict())
+        write_json(self.folder / _BEFORE, asdict(evaluation))
 
     @property
     def warm_start(self) -> "Run":
@@ -293,30 +293,26 @@ class Run:
     @property
     def evaluation_warm(self) -> Evaluation | None:
         """The evaluation after the warm start; `None` if there is none yet."""
-        return read_result(self.folder / _WARM, Evaluation.from_dict)
+        return read_result(self.folder / _WARM, Evaluation)
 
     def write_evaluation_warm(self, evaluation: Evaluation) -> None:
         """Record the evaluation after the warm start."""
-        write_json(self.folder / _WARM, evaluation.to_dict())
+        write_json(self.folder / _WARM, asdict(evaluation))
 
     @property
     def references(self) -> Mapping[str, References]:
         """By trained role, scripted policies on the held-out Tasks; empty if not measured yet."""
-
-        def read(found: Mapping[str, Any]) -> dict[str, References]:
-            return {role: References.from_dict(data) for role, data in found.items()}
-
-        return read_result(self.folder / _REFERENCES, read) or {}
+        return read_result(self.folder / _REFERENCES, dict[str, References]) or {}
 
     def write_references(self, references: Mapping[str, References]) -> None:
         """Record what scripted policies earn on the held-out Tasks."""
-        data = {role: found.to_dict() for role, found in references.items()}
+        data = {role: asdict(found) for role, found in references.items()}
         write_json(self.folder / _REFERENCES, data)
 
     @property
     def outcome(self) -> Outcome | None:
         """The outcome of the run; `None` while it is unfinished."""
-        return read_result(self.folder / _OUTCOME, Outcome.from_dict)
+        return read_result(self.folder / _OUTCOME, Outcome)
 
     def write_outcome(self, outcome: Outcome) -> None:
         """Record the outcome of the run."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tokengym.agents.settings import read_plain
 from tokengym.atomic_write import write_whole
 from tokengym.envs.core.errors import OptionError
 
@@ -28,22 +29,22 @@ def read_json(path: Path) -> dict[str, Any]:
     return data
 
 
-def read_result(path: Path, convert: Callable[[dict[str, Any]], T]) -> T | None:
+def read_result(path: Path, kind: type[T]) -> T | None:
     """Read a result from a JSON object; `None` if there is no file.
 
     Raises:
-        OptionError: if the file cannot be read, or nothing can be made of it.
+        OptionError: if the file cannot be read, or holds no such result.
     """
     if not path.exists():
         return None
     remedy = "delete it, and a resumed run makes it again"
     try:
-        return convert(read_json(path))
+        data = read_json(path)
     except OptionError as error:
         raise OptionError(f"{error}; {remedy}") from error
-    except KeyError as error:
-        raise OptionError(f"{path} is damaged: {error} is missing; {remedy}") from error
-    except (TypeError, ValueError, AttributeError, IndexError) as error:
+    try:
+        return read_plain(kind, data)
+    except OptionError as error:
         raise OptionError(f"{path} is damaged: {error}; {remedy}") from error
 
 
