@@ -11,6 +11,7 @@ import typer
 
 from tokengym.agents.analysis.check_tables import BLOCKS
 from tokengym.agents.analysis.markdown import block_names, write_block
+from tokengym.agents.cli.options import WorldOptions
 from tokengym.agents.rollouts import Origin, RolloutLog, record_play
 from tokengym.agents.settings import name_values
 from tokengym.envs.core.errors import OptionError
@@ -36,7 +37,7 @@ def check(
     without: Annotated[
         list[str] | None, typer.Option(help="a baseline to leave out, for example a slow one")
     ] = None,
-    option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
+    option: WorldOptions = None,
     seed: Annotated[int, typer.Option(help="seed of the policies")] = 0,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="also write the results to this file")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tokengym.agents.cli.options import Data, WorldOptions
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.agents.settings import name_texts, name_values
@@ -33,14 +34,14 @@ def evaluate(
             "smollm2, a tinker:// path, or openai:MODEL@URL"
         ),
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="a file of your own data, or a folder")] = None,
+    data: Data = None,
     tasks: Annotated[
         int | None,
         typer.Option(help="Tasks of each world (default: 64, or all in your own data)"),
     ] = None,
     rollouts: Annotated[int, typer.Option(help="rollouts of each Task")] = 1,
     split: Annotated[str, typer.Option(help="train, validation or test")] = "test",
-    option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
+    option: WorldOptions = None,
     role: Annotated[
         str | None, typer.Option(help="the role to evaluate (default: the first)")
     ] = None,

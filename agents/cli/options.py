@@ -10,7 +10,7 @@ import typer
 
 from tokengym.agents.settings import Setting, Settings, settings_of
 
-World = Annotated[str, typer.Argument(help="id or short name, such as forecast")]
+WorldName = Annotated[str, typer.Argument(help="id or short name, such as forecast")]
 Level = Annotated[str | None, typer.Option(help="level of the world")]
 WorldOptions = Annotated[
     list[str] | None, typer.Option("--option", help="name=value, an option of the world")

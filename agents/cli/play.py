@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from tokengym.agents.cli.options import Level, WorldName, WorldOptions
 from tokengym.agents.rollouts import Origin, RolloutLog, record_play
 from tokengym.agents.settings import name_texts, name_values
 from tokengym.envs.core.errors import OptionError
@@ -29,8 +30,8 @@ class _LeftError(Exception):
 
 
 def play(
-    world: Annotated[str, typer.Argument(help="id or short name, such as forecast")],
-    level: Annotated[str | None, typer.Option(help="level of the world")] = None,
+    world: WorldName,
+    level: Level = None,
     who: Annotated[str, typer.Option("--policy", help="a baseline's name, or human")] = HUMAN,
     role: Annotated[str | None, typer.Option(help="the role to play (default: the first)")] = None,
     opponent: Annotated[
@@ -39,7 +40,7 @@ def play(
     ] = None,
     split: Annotated[str, typer.Option(help="train, validation or test")] = "train",
     index: Annotated[int, typer.Option(help="which Task of the split")] = 0,
-    option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
+    option: WorldOptions = None,
     rollouts: Annotated[Path | None, typer.Option(help="a folder to save the episode in")] = None,
     picture: Annotated[
         Path | None,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from tokengym.agents.cli.options import Level
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord, Selection
 from tokengym.agents.rollouts.selection import demonstrations, preferences
 from tokengym.envs.core.errors import OptionError
@@ -24,7 +25,7 @@ def rollouts(
     ] = "rollouts",
     kind: Annotated[str | None, typer.Option(help="train or evaluation")] = None,
     steps: Annotated[str | None, typer.Option(help="training steps, such as 0:9 or 12")] = None,
-    level: Annotated[str | None, typer.Option(help="level of the world")] = None,
+    level: Level = None,
     role: Annotated[str | None, typer.Option(help="rollouts of this role")] = None,
     policy: Annotated[str | None, typer.Option(help="rollouts of this policy")] = None,
     stop: Annotated[str | None, typer.Option(help="reason the episode ended")] = None,

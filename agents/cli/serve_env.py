@@ -6,16 +6,17 @@ from typing import Annotated
 import typer
 
 from tokengym.agents.cli.extras import require_extra
+from tokengym.agents.cli.options import Level, WorldName, WorldOptions
 from tokengym.agents.settings import name_texts, name_values
 from tokengym.envs.adapters.rollouts import Rollouts
 
 
 def serve_env(
-    world: Annotated[str, typer.Argument(help="id or short name, such as forecast")],
-    level: Annotated[str | None, typer.Option(help="level of the world")] = None,
+    world: WorldName,
+    level: Level = None,
     role: Annotated[str | None, typer.Option(help="role to play; others are opponents")] = None,
     opponent: Annotated[list[str] | None, typer.Option(help="role=baseline")] = None,
-    option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
+    option: WorldOptions = None,
     split: Annotated[str, typer.Option(help="where a reset draws Tasks from")] = "train",
     host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="port; 0 for any free one")] = 8000,

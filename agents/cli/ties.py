@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.cli.extras import require_extra
+from tokengym.agents.cli.options import Level, WorldOptions, Yes
 from tokengym.agents.settings import name_values
 from tokengym.agents.training.folder.run import Run, is_run
 from tokengym.agents.training.presets import preset
@@ -27,7 +28,7 @@ def ties(
     world: Annotated[
         str, typer.Argument(help="id or short name, such as energy, or a run folder to read")
     ],
-    level: Annotated[str | None, typer.Option(help="level of the world")] = None,
+    level: Level = None,
     group_size: Annotated[str, typer.Option(help="sizes, such as 4,8,16")] = "4,8,16",
     policy: Annotated[
         str | None,
@@ -38,7 +39,7 @@ def ties(
         float | None,
         typer.Option(help="reward threshold of a correct rollout (default: midpoint of the range)"),
     ] = None,
-    option: Annotated[list[str] | None, typer.Option(help="name=value, a world's option")] = None,
+    option: WorldOptions = None,
     model: Annotated[
         str | None, typer.Option(help="a model directory, a hosted model, or tokengym-start")
     ] = None,
@@ -50,7 +51,7 @@ def ties(
     max_tokens: Annotated[int | None, typer.Option(help="token limit of a reply")] = None,
     renderer: Annotated[str | None, typer.Option(help="name of a cookbook renderer")] = None,
     seed: Annotated[int, typer.Option(help="seed of scripts and intervals")] = 0,
-    yes: Annotated[bool, typer.Option("--yes", help="do not ask before using a key")] = False,
+    yes: Yes = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="also write the result to this file")
     ] = None,

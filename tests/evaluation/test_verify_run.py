@@ -43,7 +43,7 @@ def run(tmp_path: Path) -> Run:
     before = [rollout("evaluation", "test", group) for group in range(4)]
     made.rollouts.append(evaluation_segment("before"), before)
     made.rollouts.append(train_segment(0), [rollout("train", "train", group) for group in range(2)])
-    made.write_evaluation_before(Evaluation([record.total for record in before]))
+    made.write_evaluation_before(Evaluation(tuple(record.total for record in before)))
     return made
 
 

@@ -80,7 +80,7 @@ def test_a_request_gets_the_same_bits_alone_and_among_others_in_any_order(
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_prompts_of_other_lengths_change_no_bit_of_the_starting_policy(
-    tmp_path: Path, precision: str
+    tmp_path: Path, precision: Precision
 ) -> None:
     served = _served(MODEL_DIR, tmp_path, precision)
     # Up to 800 tokens, as in a day of energy: rows of one to seven tiles of keys run together.
