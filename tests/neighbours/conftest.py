@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-PACKAGES = ("openenv", "verifiers", "retrain", "trl", "inspect-ai", "skyrl-gym", "verl")
+PACKAGES = ("openenv", "verifiers", "retrain", "trl", "inspect-ai", "skyrl-gym", "verl", "nemo-gym")
 
 
 @pytest.fixture

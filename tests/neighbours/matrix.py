@@ -22,6 +22,7 @@ TITLES = {
     "test_inspect": ("Inspect", "inspect-ai", ""),
     "test_skyrl": ("SkyRL-gym", "skyrl-gym", ""),
     "test_verl": ("verl", "verl", ""),
+    "test_nemo_gym": ("NeMo Gym, over OpenEnv", "nemo-gym", ""),
 }
 COLUMNS = ("plays", "group", "tokens", "trains")
 
