@@ -1,4 +1,4 @@
-"""Worlds in NeMo Gym: its server for OpenEnv's environments, which constructs them by their name."""
+"""Worlds in NeMo Gym: its server for OpenEnv environments, which constructs them by their name."""
 
 from collections.abc import Callable
 from typing import Any
