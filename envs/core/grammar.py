@@ -10,11 +10,12 @@ Thinking is no part of the answer: `<think>` to `</think>`, everything before a 
 never opened, everything after a `<think>` that is never closed.
 
 Statements are found inside what chat models put around them: Markdown (bold, italics, code,
-bullets, numbering, headings, quotes), quotation marks, `Answer:`, `<answer>` tags, `\boxed{}`,
-no-break and zero-width spaces, U+2212 and other minus signs, several commands on a line, a comment
-after them. What the pattern itself matches always means the same, decorated or not, and no reply
-takes more than linear time as long as the pattern begins with a word and repeats possessively
-(`\s*+`).
+bullets, numbering, headings, quotes), quotation marks, emoji, `Answer:`, `<answer>` tags,
+`\boxed{}`, full-width characters, no-break and zero-width spaces, U+2212 and other minus signs,
+several commands on a line, a comment after them. A tail that qualifies (`or so`, `at most`,
+`percent`, `if it rains`), a range or a ratio makes the statement unreadable. What the pattern
+itself matches always means the same, decorated or not, and no reply takes more than linear time as
+long as the pattern begins with a word and repeats possessively (`[ \t]*+`).
 """
 
 import re
@@ -24,8 +25,18 @@ from functools import lru_cache
 NUMBER = r"[+-]?[ \t]?(?:[0-9]{1,60}(?:\.[0-9]{0,60})?|\.[0-9]{1,60})(?:[eE][+-]?[0-9]{1,3})?"
 """A pattern of a decimal number; its sign may stand apart. `number` reads what it matches."""
 
+SHARE = rf"({NUMBER}|[+-]?(?:nan|inf(?:inity)?))((?:[ \t]*+%)?)"
+"""A pattern of a probability, two groups; `share` reads what they match."""
+
+IS = r"[ \t]*+[:=]?+[ \t]*+"
+"""A pattern of what stands between a word and its value."""
+
+NEXT = r"(?=[ \t,;/|&])[ \t]*+[,;/|&]?+[ \t]*+(?:and\b[ \t]*+)?+"
+"""A pattern of what stands between the values of a list."""
+
 MOST_LINES = 1000
-"""Lines of a reply that are read, from its end: so no reply takes long, whatever it holds."""
+MOST_CHARACTERS = 100_000
+"""Lines of a reply that are read, from its end, and characters: no reply takes long to read."""
 
 SHORT = 256
 """Characters of a reply up to which worlds remember what they read: few different ones occur."""
@@ -37,37 +48,55 @@ _QUOTED_CHARACTERS = 60
 _FLAGS = re.IGNORECASE | re.ASCII
 _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)
 _ENDED_THINKING = re.compile(r"\A.*</think(?:ing)?>", re.IGNORECASE | re.DOTALL)
-_LINE = re.compile(r"\S[^\n]*+")
+_LINE = re.compile(r"\S[^\n\r\v\f\x85\u2028\u2029]*+")
 _CHARACTERS = str.maketrans(
     {
-        **dict.fromkeys("\u00a0\u1680\u2007\u202f\u205f\u3000", " "),
+        **{chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},  # full width
         **{chr(code): " " for code in range(0x2000, 0x200B)},
-        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff"),
-        **dict.fromkeys("\u2212\u2010\u2011\u2012\u2013\ufe63\uff0d", "-"),
+        **dict.fromkeys("\u00a0\u1680\u202f\u205f\u3000", " "),
+        **dict.fromkeys("\u200b\u200c\u200d\u2060\ufe0f\ufeff"),
+        **dict.fromkeys("\u2212\u2010\u2011\u2012\u2013\ufe63", "-"),
         **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb", '"'),
         **dict.fromkeys("\u2018\u2019\u201a\u201b", "'"),
+        **dict.fromkeys("\u3002\uff61", ". "),
+        **{"\u3001": ",", "\ufe6a": "%", "\u2026": "..."},
     }
 )
-_UNUSUAL = re.compile(f"[{''.join(map(chr, _CHARACTERS))}]")
-_TAGS = re.compile(r"</?(?:final[_ ])?answer>|\\(?:boxed|text|mathrm)\{|[}$]", re.IGNORECASE)
+_UNUSUAL = re.compile(f"[{re.escape(''.join(map(chr, _CHARACTERS)))}]")
+_TAGS = re.compile(
+    r"</?(?:(?:final[_ ])?(?:answer|reply|response)|b|strong|i|em|code|p|br)[ ]?/?>"
+    r"|\\(?:boxed|text|textbf|mathbf|mathrm)\{|[}$]|\\(?=%)",
+    re.IGNORECASE,
+)
 _ITALICS = re.compile(r"(?<![A-Za-z0-9_])_++|(?<!_)_++(?![A-Za-z0-9])")
+_SIGNS = "\u2190-\u21ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+"""Arrows, shapes and emoji."""
 _LEAD = re.compile(
-    r"(?:[\s>#|\"'~]++|[-+\u2022\u25e6](?=\s)|[0-9]{1,3}[.)](?=\s)"
-    r"|(?:my |the )?(?:final )?(?:answer|reply|response|output|action)(?: is)?\s*+[:=])*+",
+    rf"(?:[\s>#|\"'~{_SIGNS}]++|[-+=\u2014\u2022\u2023\u25e6]++(?=\s)|[=-]++>"
+    r"|\(?[0-9]{1,3}[.)](?=\s)"
+    r"|(?:so |my |the ){0,2}+(?:final |new |revised |updated |corrected )?"
+    r"(?:answer|reply|response|output|action|decision|forecast|prediction|correction)"
+    r"(?: is)?\s*+[:=])*+",
     re.IGNORECASE,
 )
 _TAIL = " \t\r\n\"'|~"
 _SEPARATOR = re.compile(r"[ \t]*+(?:[,;|&/]|and\b|then\b)?[ \t]*+", re.IGNORECASE)
-# What a bracket must not open with: it would change the number before it, as in `1 (in 10)`.
+# What comes after a command may comment, not qualify: these would change, hedge or withdraw it.
 _QUALIFIER = (
-    r"(?:[-/*^][ \t]*+[0-9]|%|per(?:cent)?\b|or\b|[kMG]?Wh\b|[MG]?W\b"
-    r"|(?:in|of|out of|to|up to)[ \t]++(?:[0-9]|(?:two|three|four|five|ten|a hundred)\b))"
+    r"(?:[-/*^][ \t]*+[A-Z]{0,9}[ \t]?[0-9]|%"
+    r"|(?:per(?:cent)?|or|if|unless|but (?:only|not)|[kMG]?Wh|[MG]?W|watts?|scratch|ignore|cancel"
+    r"|never ?mind|hundred|thousand|million|times)\b"
+    r"|(?:about|approximately|approx|roughly|or so|at (?:most|least)|max|min|maximum|minimum|maybe"
+    r"|perhaps|possibly|no|not sure|wait|sorry|give or take)(?=[ \t]*+(?:[])]|[,.;:!?]|$))"
+    r"|(?:in|of|out of|to|up to|and|plus|minus)[ \t]++"
+    r"(?:[A-Z]{0,9}[ \t]?[0-9]|(?:one|two|three|four|five|six|seven|eight|nine|ten|a hundred)\b))"
 )
 _COMMENT = re.compile(
     rf"(?:[ \t]*+[(\[](?![ \t]*+{_QUALIFIER})"
     r"(?:[^()\[\]]|[(\[][^()\[\]]*+[)\]])*+(?:[)\]]|$))*+"
-    r"[ \t]*+(?:$|[.!][ \t]*+$|(?:#|//)(?![ \t]*+[0-9])"
-    r"|(?:[,;.:]|\u2014|(?<=[ \t])-|--|because\b|since\b|as\b|so\b|to\b|this\b|which\b)[^0-9]*+$)",
+    rf"[ \t{_SIGNS}]*+(?:$|[.!]++[ \t{_SIGNS}]*+$|(?:#|//)(?![ \t]*+(?:[0-9]|{_QUALIFIER}))"
+    rf"|(?:[,;.:]|(?<=\.[ \t])|\u2014|(?<=[ \t])-|--)(?![ \t]*+{_QUALIFIER})[^0-9]*+$"
+    rf"|(?!{_QUALIFIER})(?:because|since|as|so|to|this|which)\b[^0-9]*+$)",
     re.IGNORECASE,
 )
 
@@ -90,12 +119,17 @@ class Grammar:
 
 
 def lines_of(text: str) -> list[str]:
-    r"""Return the lines of `text` that are not blank, split at `\n` only, without indentation."""
+    """Return the lines of `text` that are not blank, without indentation."""
     return _LINE.findall(text)
 
 
-def without_thinking(text: str) -> str:
-    """Return a reply without its thinking; line breaks in it stay, so lines keep their numbers."""
+def answer_of(text: str) -> str:
+    """Return the end of a reply that is read, without thinking; the line breaks in it stay."""
+    if len(text) > MOST_CHARACTERS:
+        cut = text.find("\n", len(text) - MOST_CHARACTERS)
+        cut = len(text) if cut < 0 else cut
+        before = text[:cut].lower()
+        text = "<think>" * (before.rfind("<think") > before.rfind("</think")) + text[cut:]
     if "<" in text:
         for thinking in (_THINKING, _ENDED_THINKING):
             text = thinking.sub(lambda match: "\n" * match[0].count("\n"), text)
@@ -104,10 +138,10 @@ def without_thinking(text: str) -> str:
 
 def undecorated(line: str) -> str:
     """Return a line without the decoration that chat models put around a command."""
-    bare = line.replace("*", "").replace("`", "")
     # Translating is slow, and seldom needed.
-    if not bare.isascii() and _UNUSUAL.search(bare):
-        bare = bare.translate(_CHARACTERS)
+    if not line.isascii() and _UNUSUAL.search(line):
+        line = line.translate(_CHARACTERS)
+    bare = line.replace("*", "").replace("`", "")
     if "<" in bare or "\\" in bare or "$" in bare:
         bare = _TAGS.sub("", bare)
     if "_" in bare:
@@ -126,9 +160,7 @@ def statements(grammar: Grammar, text: str) -> Iterator[tuple[str, list[re.Match
         grammar: of the world.
         text: a whole reply, of any length and content.
     """
-    text = without_thinking(text)
-    lines = reversed(lines_of(text)[-MOST_LINES:]) if "\n" in text else (text,)
-    for line in lines:
+    for line in reversed(lines_of(answer_of(text))[-MOST_LINES:]):
         if match := grammar.command.fullmatch(line):
             yield line, [match]
         elif grammar.words.match(bare := undecorated(line)):
@@ -160,8 +192,6 @@ def last_match(grammar: Grammar, text: str) -> re.Match[str] | None:
         grammar: of the world.
         text: a whole reply, of any length and content.
     """
-    if "\n" not in text and (match := grammar.command.fullmatch(text)):
-        return match
     for _, found in statements(grammar, text):
         same = found and all(match.groups() == found[-1].groups() for match in found)
         return found[-1] if same else None
@@ -176,6 +206,11 @@ def number(matched: str) -> float:
         return float(matched[0] + matched[2:])
 
 
+def share(matched: str, percent: str) -> float:
+    """Return the value of what the groups of `SHARE` matched: `42%` is .42."""
+    return number(matched) / 100.0 if percent else number(matched)
+
+
 def complaint(text: str, expected: str, *, complete: bool = True) -> str:
     """Return one line on what was wrong with a reply and what was expected.
 
@@ -188,12 +223,12 @@ def complaint(text: str, expected: str, *, complete: bool = True) -> str:
     wanted = f"Expected: {expected}"
     if not complete:
         return f"Malformed reply: it was cut off before it ended. {wanted}"
-    answer = without_thinking(text).rstrip()
-    if not answer:
+    answer = answer_of(text)
+    lines = lines_of(answer)
+    if not lines:
         lack = "its thinking holds no answer" if text.strip() else "it was empty"
         return f"Malformed reply: {lack}. {wanted}"
-    last = lines_of(answer[answer.rfind("\n") + 1 :])[0]
-    quoted = last.strip()[:_QUOTED_CHARACTERS].encode("ascii", "backslashreplace").decode()
+    quoted = lines[-1].strip()[:_QUOTED_CHARACTERS].encode("ascii", "backslashreplace").decode()
     shown = "".join(c if c.isprintable() else "?" for c in quoted)
-    place = answer.count("\n") + 1
+    place = text.count("\n") + 1 - answer[len(answer.rstrip()) :].count("\n")
     return f"Malformed reply: no line matched; line {place} reads {shown!r}. {wanted}"

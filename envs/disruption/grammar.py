@@ -8,9 +8,18 @@ replaces: the last few count, and an unreadable one is a false claim. The rest i
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tokengym.envs.core.grammar import NUMBER, SHORT, Grammar, number, remembered, statements
+from tokengym.envs.core.grammar import (
+    IS,
+    NEXT,
+    SHARE,
+    SHORT,
+    Grammar,
+    remembered,
+    share,
+    statements,
+)
 from tokengym.envs.disruption.claims import Claim, Fact, Quote, Unreadable
 from tokengym.envs.disruption.evidence import FEATURES
 from tokengym.envs.disruption.labels import LABELS, Target
@@ -21,8 +30,7 @@ SUM_TOLERANCE = 0.02
 NO_LABEL = "nothing"
 """What a challenger argues for who only asks whether the predictor is sure."""
 
-_GAP = r"\b[ \t]*+[:=]?+[ \t]*+"
-_SEPARATOR = r"(?:[ \t]*+[,;/|][ \t]*+|[ \t]++)"
+_GAP = rf"\b{IS}"
 _CLAIM = (
     rf"CLAIM{_GAP}({'|'.join(FEATURES)})[ \t]*+(>=|<=|==|=|>|<|≥|≤)[ \t]*+"
     r"([+-]?[0-9]{1,7}(?:\.[0-9]{1,4})?)(?![0-9a-z])"
@@ -31,7 +39,6 @@ _CLAIM = (
 _UNREADABLE = re.compile(r"(?:CLAIM|QUOTE)\b[ \t:]*+", re.IGNORECASE)
 _OPERATORS = {"≥": ">=", "≤": "<=", "==": "="}
 _LONGEST_CLAIM = 200
-_Values = tuple[str, ...] | None
 
 
 class Answer(NamedTuple):
@@ -88,14 +95,14 @@ def read_answer(text: str, targets: tuple[Target, ...], *, complete: bool = True
 
 
 def _last_answer(text: str, targets: tuple[Target, ...]) -> Answer | None:
-    words, numbers, claims = _read(text, _answers(targets), MOST_CLAIMS)
-    if words is None or numbers is None:
+    words, shares, claims = _read(text, _answers(targets), len(targets), MOST_CLAIMS)
+    if words is None or shares is None:
         return None
     chosen, reports = [], []
     for k, target in enumerate(targets):
-        a, b, c = map(number, numbers[3 * k : 3 * k + 3])
+        a, b, c = shares[3 * k : 3 * k + 3]
         total = a + b + c
-        if min(a, b, c) < 0.0 or abs(total - 1.0) > SUM_TOLERANCE:
+        if min(a, b, c) < 0.0 or not abs(total - 1.0) <= SUM_TOLERANCE:
             return None
         reports.append((a / total, b / total, c / total))
         chosen.append(LABELS[target].index(words[k].lower()))
@@ -115,7 +122,7 @@ def read_argument(
 
 
 def _last_argument(text: str, targets: tuple[Target, ...]) -> Argument | None:
-    words, _, claims = _read(text, _arguments(targets), MOST_CHALLENGER_CLAIMS)
+    words, _, claims = _read(text, _arguments(targets), 1, MOST_CHALLENGER_CLAIMS)
     if words is None:
         return None
     label = words[0].lower()
@@ -126,36 +133,45 @@ _known_argument = remembered(_last_argument)
 
 
 def _read(
-    text: str, grammar: Grammar, most_claims: int
-) -> tuple[_Values, _Values, tuple[Claim, ...]]:
+    text: str, grammar: Grammar, labels: int, most_claims: int
+) -> tuple[tuple[str, ...] | None, tuple[float, ...] | None, tuple[Claim, ...]]:
     """Return the labels, the probabilities and the last claims that count, in their order.
 
     Labels and probabilities are `None` if their last statement is missing, unreadable, or holds
     different ones.
+
+    Args:
+        text: a whole reply.
+        grammar: whose first groups are that many labels, and the next the probabilities.
+        labels: labels of an answer.
+        most_claims: claims that count.
     """
-    last: dict[str, set[tuple[str, ...]]] = {}
+    last: dict[str, set[tuple[Any, ...]]] = {}
     claims: list[Claim] = []
     for line, found in statements(grammar, text):
-        on_line: dict[str, set[tuple[str, ...]]] = {}
+        on_line: dict[str, set[tuple[Any, ...]]] = {}
         for match in reversed(found):
             *values, feature, op, value, quote = match.groups()
             if feature:
                 claims.append(Fact(feature.lower(), _OPERATORS.get(op, op), float(value)))
             elif quote is not None:
                 claims.append(Quote(quote))
+            elif values[0]:
+                on_line.setdefault("L", set()).add(tuple(map(str.lower, values[:labels])))
             else:
-                kind = match[0][0].upper()
-                on_line.setdefault(kind, set()).add(tuple(v.lower() for v in values if v))
+                shares = tuple(map(share, values[labels::2], values[labels + 1 :: 2]))
+                on_line.setdefault("P", set()).add(shares)
         if not found and (begun := _UNREADABLE.match(line)):
             claims.append(Unreadable(line[begun.end() :][:_LONGEST_CLAIM]))
         elif not found:
-            on_line = {word[0]: set() for word in grammar.words.findall(line.upper())}
+            named = grammar.words.findall(line.upper())
+            on_line = {"L" if word == "ARGUE" else word[0]: set() for word in named}
         last = on_line | last
     del claims[most_claims:]
-    words, numbers = last.get("L", last.get("A", set())), last.get("P", set())
+    words, reports = last.get("L", set()), last.get("P", set())
     return (
         words.pop() if len(words) == 1 else None,
-        numbers.pop() if len(numbers) == 1 else None,
+        reports.pop() if len(reports) == 1 else None,
         tuple(reversed(claims)),
     )
 
@@ -163,10 +179,14 @@ def _read(
 @cache
 def _answers(targets: tuple[Target, ...]) -> Grammar:
     """Return the grammar of a label line, a probability line, or a claim."""
-    words = _SEPARATOR.join(rf"({'|'.join(LABELS[target])})\b" for target in targets)
+    words = NEXT.join(rf"({'|'.join(LABELS[target])})\b" for target in targets)
     names = [name for target in targets for name in LABELS[target]]
-    numbers = _SEPARATOR.join(rf"(?:{name}{_GAP})?+({NUMBER})" for name in names)
-    lines = (rf"LABEL{_GAP}{words}", rf"P(?:robabilities)?{_GAP}[(\[]?+{numbers}[)\]]?+", _CLAIM)
+    numbers = NEXT.join(rf"(?:{name}{_GAP})?+{SHARE}" for name in names)
+    lines = (
+        rf"LABEL{_GAP}{words}",
+        rf"P(?:robabilit(?:y|ies))?{IS}[(\[]?+{numbers}[)\]]?+",
+        _CLAIM,
+    )
     return Grammar("LABEL|P|PROBABILIT(?:Y|IES)|CLAIM|QUOTE", "|".join(lines))
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from functools import cache
 
-from tokengym.envs.core.grammar import NUMBER, SHORT, Grammar, number, remembered, statements
+from tokengym.envs.core.grammar import IS, NUMBER, SHORT, Grammar, number, remembered, statements
 from tokengym.envs.energy.outcome import Commands
 
 
@@ -72,4 +72,4 @@ def _number(power: float, decimals: int) -> str:
 @cache
 def _grammar(devices: tuple[str, ...]) -> Grammar:
     words = "|".join(devices)
-    return Grammar(words, rf"({words})\s*+[:=]?\s*+({NUMBER})(?:[ \t]*+(?:kW|kilowatts?)\b)?")
+    return Grammar(words, rf"({words}){IS}({NUMBER})(?:[ \t]*+(?:kW|kilowatts?)\b)?")

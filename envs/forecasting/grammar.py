@@ -8,22 +8,23 @@ from functools import lru_cache
 
 from tokengym.envs.core.form import nearness
 from tokengym.envs.core.grammar import (
-    NUMBER,
+    IS,
+    NEXT,
+    SHARE,
     SHORT,
     Grammar,
     complaint,
     last_match,
-    number,
     remembered,
+    share,
 )
 from tokengym.rewards.scoring import Forecast
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Names of the outcomes of a question with several."""
 
-_VALUE = rf"({NUMBER}|[+-]?(?:nan|inf(?:inity)?))\s*+(%?)"
 _WORDS = "probability|probabilities"
-_PROBABILITY = Grammar(_WORDS, rf"probability\s*+[:=]\s*+{_VALUE}")
+_PROBABILITY = Grammar(_WORDS, rf"probability{IS}{SHARE}")
 _SUM_TOLERANCE = 0.02
 """Three decimals of up to 26 outcomes sum to 1 within 26 · 0.0005 = 0.013."""
 
@@ -47,12 +48,12 @@ def _read(text: str, options: int) -> Forecast | str:
         return complaint(text, describe_form(options))
     cells = match.groups()
     if not options:
-        value = _value(*cells)
+        value = share(*cells)
         if 0.0 <= value <= 1.0:
             return (1.0 - value, value)
         wrong = f", {cells[0]}{cells[1]} is none"
     else:
-        values = list(map(_value, cells[::2], cells[1::2]))
+        values = list(map(share, cells[::2], cells[1::2]))
         total = sum(values)
         if 0.0 <= min(values) <= max(values) <= 1.0 and abs(total - 1.0) <= _SUM_TOLERANCE:
             return tuple(value / total for value in values)
@@ -110,9 +111,5 @@ def _grammar(options: int) -> Grammar:
     """Return the grammar of an answer: a number and a percent sign or none, each outcome."""
     if not options:
         return _PROBABILITY
-    cells = r"\s*+[,;]?\s*+".join(rf"{name}\s*+[:=]?\s*+{_VALUE}" for name in LETTERS[:options])
-    return Grammar(_WORDS, rf"probabilities\s*+[:=]\s*+{cells}")
-
-
-def _value(digits: str, percent: str) -> float:
-    return number(digits) / 100.0 if percent else number(digits)
+    cells = NEXT.join(rf"{name}{IS}{SHARE}" for name in LETTERS[:options])
+    return Grammar(_WORDS, rf"probabilities{IS}[(\[]?+{cells}[)\]]?+")

@@ -6,30 +6,28 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tokengym.envs.core.form import nearness
-from tokengym.envs.core.grammar import SHORT, Grammar, last_match, remembered, statements
+from tokengym.envs.core.grammar import IS, SHORT, Grammar, last_match, remembered, statements
 from tokengym.envs.warehouse.layout import slot_name
 
 _GAP = r"[ \t]*+"
 _ORDER = r"O\d{1,4}+(?!\d)"
-_NEXT_ORDER = rf"{_GAP}(?:[,;&+]|and\b)?{_GAP}"
+_NEXT_ORDER = rf"{_GAP}[,;&+]?+{_GAP}(?:and\b{_GAP})?+"
 _SLOT = r"A\d{1,3}+-\d{1,3}+(?!\d)"
-_NEXT_SLOT = rf"{_GAP}(?:[,;]|->|>|\u2192|and\b|then\b)?{_GAP}"
+_NEXT_SLOT = rf"{_GAP}(?:[,;]|->|>|\u2192)?+{_GAP}(?:(?:and|then)\b{_GAP})?+"
 _UNIT = r"(?:[ \t]++(?:time[ \t]++)?+units?\b)?+"
 _PICK = Grammar(
     "TRIP|WAIT|DONE",
-    rf"TRIP{_GAP}:?{_GAP}({_ORDER}(?:{_NEXT_ORDER}{_ORDER}){{0,63}}+)"
+    rf"TRIP{IS}({_ORDER}(?:{_NEXT_ORDER}{_ORDER}){{0,63}}+)"
     rf"(?:{_GAP}:{_GAP}({_SLOT}(?:{_NEXT_SLOT}{_SLOT}){{0,63}}+))?+"
-    rf"|WAIT{_GAP}:?{_GAP}(?:for[ \t]++)?+([1-9]\d{{0,2}}+)(?!\d){_UNIT}|DONE\b",
+    rf"|WAIT{IS}(?:for[ \t]++)?+([1-9]\d{{0,2}}+)(?!\d){_UNIT}|DONE\b",
 )
 _NO_ITEM = r"(?!(?:about|around|roughly|approximately|maybe|perhaps|only|another)\b)"
-_ITEM = rf"{_NO_ITEM}[A-Z][A-Z0-9_]{{0,15}}+{_GAP}[:=]?{_GAP}(?<![A-Z0-9_])\d{{1,4}}+(?!\d){_UNIT}"
-_NEXT_ITEM = rf"{_GAP}(?:[,;&]|and\b){_GAP}"
-_REORDER = Grammar(
-    "REORDER", rf"REORDER{_GAP}:?{_GAP}(?:(NONE)\b|({_ITEM}(?:{_NEXT_ITEM}{_ITEM}){{0,63}}+))"
-)
+_ITEM = rf"{_NO_ITEM}[A-Z][A-Z0-9_]{{0,15}}+{IS}(?<![A-Z0-9_])\d{{1,4}}+(?!\d){_UNIT}"
+_NEXT_ITEM = rf"{_GAP}(?:[,;&]{_GAP}(?:and\b)?+|and\b){_GAP}"
+_REORDER = Grammar("REORDER", rf"REORDER{IS}(?:(NONE)\b|({_ITEM}(?:{_NEXT_ITEM}{_ITEM}){{0,63}}+))")
 _QUOTE = Grammar(
     "QUOTE|REFUSE",
-    rf"QUOTE{_GAP}:?{_GAP}\$?{_GAP}([1-9]\d{{0,2}}+)(?!\d)"
+    rf"QUOTE{IS}\$?{_GAP}([1-9]\d{{0,2}}+)(?!\d)"
     r"(?:[ \t]*+\$|[ \t]++(?:USD|dollars?))?+|REFUSE\b",
 )
 _ORDER_NAME = re.compile(r"O\d{1,4}", re.ASCII)

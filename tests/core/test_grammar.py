@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.envs.core.grammar import (
+    MOST_CHARACTERS,
     MOST_LINES,
     NUMBER,
     Grammar,
@@ -142,7 +143,6 @@ UNREADABLE = [
     "BATTERY 2//3",
     "BATTERY 1, EV off",
     "BATTERY 1 and EV as before",
-    "Battery\uff1a 1",
 ]
 
 
@@ -177,6 +177,15 @@ def test_a_line_that_begins_with_another_word_is_no_statement(line: str) -> None
 def test_thinking_holds_no_answer(reply: str, power: float | None) -> None:
     match = last_match(COMMAND, reply)
     assert (match and number(match[2])) == power
+
+
+@pytest.mark.parametrize("line", ["so\n", "<think></think>\n", "Is it?\r"])
+def test_thinking_that_began_long_before_still_holds_no_answer(line: str) -> None:
+    long = line * (3 * MOST_CHARACTERS // len(line))
+    assert last_match(COMMAND, f"{long}\nBATTERY 1") is not None
+    assert last_match(COMMAND, f"<think>\n{long}\n</think>\nBATTERY 1") is not None
+    opened = last_match(COMMAND, f"<think>\n{long.replace('</think>', '')}\nBATTERY 1")
+    assert opened is None
 
 
 def test_a_complaint_quotes_what_stands_outside_the_thinking() -> None:

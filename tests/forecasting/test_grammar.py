@@ -49,7 +49,6 @@ REFUSED = [
     "Probability: 0.5 or so",
     "The Probability: 0.5",
     "Probability: \u0660.\u0665",
-    "Probability\uff1a 0.5",
     "Probability: 0x1",
     "Probability: 1_0",
     "Probability: 0.4 Probability: 0.6",
