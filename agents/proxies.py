@@ -1,12 +1,9 @@
 """Proxies of the environment and services on this machine, which no proxy can reach."""
 
 import os
+import urllib.request
 from ipaddress import ip_address
 from urllib.parse import urlsplit
-from urllib.request import (
-    getproxies_environment,
-    proxy_bypass_environment,  # type: ignore[attr-defined]  # typeshed lacks it
-)
 
 
 def bypass_proxies(url: str | None) -> None:
@@ -19,9 +16,11 @@ def bypass_proxies(url: str | None) -> None:
         url: of a service, hosted or on this machine; `None` for one that is hosted.
     """
     host = urlsplit(url or "").hostname or ""
-    proxies = getproxies_environment()
-    if not proxies or not _is_loopback(host) or proxy_bypass_environment(host, proxies):
+    proxies = urllib.request.getproxies_environment()
+    if not proxies or not _is_loopback(host):
         return
+    if urllib.request.proxy_bypass_environment(host, proxies):  # type: ignore[attr-defined]
+        return  # typeshed lacks the function
     hosts = ",".join(filter(None, (proxies.get("no"), host)))
     os.environ.update(no_proxy=hosts, NO_PROXY=hosts)
 

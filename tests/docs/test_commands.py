@@ -46,7 +46,7 @@ SHARING = {
 }
 """Pages whose jobs share a service; one for every job would take longer than the jobs."""
 HOSTED = re.compile(r"[A-Z]\w*/[\w.-]+")
-SHOWN_ONLY = {"text", "csv", "json", "jsonl", "toml", "diff"}
+SHOWN_ONLY = {"text", "csv", "json", "jsonl", "toml", "yaml", "diff"}
 
 
 class Reader:
@@ -259,8 +259,13 @@ def start(reader: Reader, arguments: list[str]) -> str:
             some = ROOT / "tests" / "docs" / "test_notebooks.py"
             # Workers that only collect would import all that this process has imported, each.
             reader.run(sys.executable, *words, "-n", "0", "--collect-only", "-q", some)
-        else:
+        elif (BIN / path.name).exists():
             reader.run(BIN / path.name, *words, "--help")
+        else:
+            # `check` and `docs` install their tools when they are first typed.
+            groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+            names = [re.split(r"[^\w-]", str(tool))[0] for tool in groups["check"] + groups["docs"]]
+            assert {"lint-imports": "import-linter"}.get(path.name, path.name) in names
     return ""
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from tokengym.envs.core.task import plain
@@ -22,8 +21,7 @@ from tokengym.envs.forecasting.levels import LEVELS
 
 Drawn = dict[str, list[Any]]
 """What a generator returned, by the name of its method, in order; futures take what they use."""
-Numbers = npt.NDArray[Any]
-Future = Callable[[Shown, Drawn, np.random.Generator], Numbers]
+Future = Callable[[Shown, Drawn, np.random.Generator], Any]
 """Draws the numbers, or the outcomes, of many futures of the same hidden law, shape (futures,)."""
 
 QUESTIONS, FUTURES = 1500, 12
@@ -47,11 +45,11 @@ class Watched:
         return draw
 
 
-def frequency(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def frequency(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     return rng.random(FUTURES) < drawn["beta"].pop(0)[shown["asked"]]
 
 
-def contest(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def contest(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     drawn["normal"].pop(0)  # the ratings, which are shown
     a, b = shown["ratings"]
     true = a - b + np.hypot(*shown["errors"]) * drawn["normal"].pop(0)
@@ -67,17 +65,17 @@ def contest(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
     return np.array(wins)
 
 
-def faults(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def faults(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     rate = drawn["gamma"].pop(0)
     return rng.poisson(rate, size=(shown["ahead"], FUTURES)).sum(axis=0)
 
 
-def walk(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def walk(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     ups = rng.random((shown["steps"], FUTURES)) < drawn["beta"].pop(0)
     return np.where(ups, 1, -1).cumsum(axis=0).max(axis=0) >= shown["rise"]
 
 
-def markov(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def markov(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     stated = shown["rows"]
     rows = drawn["dirichlet"].pop(0) if stated is None else np.array(stated) / 100.0
     found = []
@@ -89,7 +87,7 @@ def markov(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
     return np.array(found)
 
 
-def branching(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def branching(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     chances = np.array(shown["hundredths"]) / 100.0
     found = []
     for _ in range(FUTURES):
@@ -102,7 +100,7 @@ def branching(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
     return np.array(found)
 
 
-def readings(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def readings(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     level = np.full(FUTURES, float(shown["series"][-1] - shown["mean"]))
     if shown["known"] is None:
         hidden = ((0.3, 3.0), (0.3, 8.0), (0.8, 3.0), (0.8, 8.0), (0.95, 3.0), (0.95, 8.0))
@@ -114,36 +112,36 @@ def readings(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
     return shown["mean"] + level
 
 
-def votes(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def votes(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     return rng.binomial(shown["voters"], drawn["beta"].pop(0), size=FUTURES)
 
 
-def voter(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def voter(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     shares = drawn["dirichlet"].pop(0)
     return rng.choice(len(shares), p=shares, size=FUTURES)
 
 
-def regimes(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def regimes(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     changed = rng.random(FUTURES) < 0.12
     rate = np.where(changed, rng.gamma(1.0, 9.0, size=FUTURES), drawn["gamma"][-1])
     return rng.poisson(rate)
 
 
-def conditions(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def conditions(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     rate = drawn["gamma"].pop(0) * FACTORS[shown["weather"][-1]]
     return rng.poisson(rate, size=FUTURES)
 
 
-def witnesses(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def witnesses(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     """What is asked has happened or not; there is no chance left."""
     return np.full(FUTURES, drawn["random"].pop(0) < shown["base"] / 100.0)
 
 
-def censored(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def censored(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     return rng.poisson(drawn["choice"].pop(0), size=FUTURES)
 
 
-def ledger(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def ledger(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     return rng.poisson(drawn["gamma"].pop(0)[shown["asked"]], size=FUTURES)
 
 
@@ -159,12 +157,12 @@ def ranges(number: Future) -> Future:
     )
 
 
-def conjunction(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def conjunction(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     first, second = (FUTURE[part["family"]](part["shown"], drawn, rng) for part in shown["parts"])
     return np.logical_and(first, second)
 
 
-def twins(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Numbers:
+def twins(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     first, second = (
         ranges(QUANTITIES[part["quantity"]])(part, drawn, rng) for part in shown["parts"]
     )

@@ -124,8 +124,9 @@ def test_a_class_without_arguments_plays_the_world_that_reset_names() -> None:
     assert environment.reset(split="test", index=0).task_id == task_of("forecast").fingerprint
     settings = {"role": "operator", "prompt": "terse"}
     own = play_own("energy", "small", index=3, prompt="terse")
-    where = {"world": "energy", "level": "small", "settings": settings}
-    observation = environment.reset(split="test", index=3, **where)
+    observation = environment.reset(
+        split="test", index=3, world="energy", level="small", settings=settings
+    )
     assert (observation.text, observation.role) == (own.texts[0], "operator")
     rewards = [environment.step(ReplyAction(text=reply)).reward for reply in own.replies]
     assert rewards == own.rewards

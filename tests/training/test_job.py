@@ -92,7 +92,7 @@ def test_a_job_leaves_a_run_folder_that_holds_it_all(
     figures = outcome.after.figures
     reasons = [share for name, share in figures.items() if name.startswith("stop/")]
     assert sum(reasons) == pytest.approx(1.0)
-    assert Run(tmp_path).config == settings
+    assert Run(tmp_path).config == replace(settings, renderer="qwen3_instruct")
     assert Run(tmp_path).outcome == outcome
     names = {path.name for path in tmp_path.iterdir()}
     assert names >= {"config.json", "metrics.jsonl", "checkpoints.jsonl", "report.html"}

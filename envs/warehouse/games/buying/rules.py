@@ -8,7 +8,7 @@ arrives, then customers ask; what is not there is lost; an order may come late o
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
@@ -86,7 +86,7 @@ class Course(Immutable):
     demand: tuple[int, ...]
     leads: tuple[int | None, ...]
 
-    exact: ClassVar[bool] = False
+    exact = False
 
     def __post_init__(self) -> None:
         """Refuse a course of another length."""

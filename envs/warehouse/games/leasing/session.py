@@ -6,7 +6,7 @@ all to come; so luck pays nothing, the optimal quotes earn 1 on every path and n
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.turn import StopReason
@@ -40,7 +40,7 @@ class Lease:
     kinds: tuple[Kind, ...]
     limits: tuple[int, ...]
 
-    exact: ClassVar[bool] = True
+    exact = True
 
     @property
     def turns(self) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
@@ -32,7 +32,7 @@ class Run(Immutable):
     order_counts: tuple[int, int]
     plan: tuple[Any, ...]
 
-    exact: ClassVar[bool] = False
+    exact = False
 
     @property
     def turns(self) -> int:

@@ -171,10 +171,8 @@ class Joint(Immutable):
         """What placing every order costs, with an axis an item."""
         ordered = np.indices(self.shape) > 0
         fixed = np.array([model.fixed for model in self.models])
-        cost: FloatArray = np.tensordot(fixed, ordered, axes=1) + self.delivery * ordered.any(
-            axis=0
-        )
-        return cost
+        together = self.delivery * ordered.any(axis=0)
+        return np.asarray(np.tensordot(fixed, ordered, axes=1) + together, dtype=np.float64)
 
     def costs(self, day: int, on_hand: Sequence[IntArray], morning: FloatArray) -> FloatArray:
         """Return expected costs by state and order from a day on; infinite without room.

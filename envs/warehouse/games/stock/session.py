@@ -8,7 +8,7 @@ demand drawn, so the optimal policy earns 1 on every path and no policy earns mo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.turn import StopReason
@@ -44,7 +44,7 @@ class Stretch:
     demand: tuple[tuple[int, ...], ...]
     late: tuple[tuple[bool, ...], ...]
 
-    exact: ClassVar[bool] = True
+    exact = True
 
     @property
     def turns(self) -> int:
