@@ -21,7 +21,7 @@ from typer.main import get_command
 import tokengym
 from tokengym.agents.cli import app
 from tokengym.agents.cli.worlds import describe
-from tokengym.envs.registry import load
+from tokengym.envs.registry import import_object
 from tokengym.rewards import Range
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,7 +86,7 @@ def world_reference(name: str) -> str:
         (f"`{option}`", f"`{about['type']}`", f"`{about['default']!r}`")
         for option, about in describe(spec)["options"].items()
     ]
-    metrics = load(spec.metrics) if spec.metrics else {}
+    metrics = import_object(spec.metrics) if spec.metrics else {}
     policies = tokengym.baselines(name)
     return "\n".join(
         (

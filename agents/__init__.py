@@ -9,7 +9,7 @@ if __name__ != "tokengym.agents":
 
 from typing import TYPE_CHECKING
 
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 from tokengym.lazy import lazy_attributes
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tokengym.agents.tinker.groups import TaskGroupBuilder
     from tokengym.agents.tinker.language_model import LanguageModelOpponent
     from tokengym.agents.training.config import TrainConfig
-    from tokengym.agents.training.folder.run import Run
+    from tokengym.agents.training.folder.run import RunFolder
     from tokengym.agents.training.job import Job
     from tokengym.agents.training.opponents import trained_opponent
     from tokengym.agents.training.presets import preset
@@ -36,7 +36,7 @@ __all__ = [
     "LocalService",
     "Progress",
     "RendererCodec",
-    "Run",
+    "RunFolder",
     "TaskDataset",
     "TaskDatasetBuilder",
     "TaskGroupBuilder",
@@ -59,7 +59,7 @@ __getattr__ = lazy_attributes(
         "LocalService": "tokengym.agents.service",
         "Progress": "tokengym.agents.training.progress",
         "RendererCodec": "tokengym.agents.tinker.codec",
-        "Run": "tokengym.agents.training.folder.run",
+        "RunFolder": "tokengym.agents.training.folder.run",
         "TaskDataset": "tokengym.agents.tinker.dataset",
         "TaskDatasetBuilder": "tokengym.agents.tinker.dataset",
         "TaskGroupBuilder": "tokengym.agents.tinker.groups",

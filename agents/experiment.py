@@ -5,19 +5,19 @@ from dataclasses import replace
 
 from tokengym.agents.analysis.run_report import write_report
 from tokengym.agents.evaluation.held_out import evaluate_roles, reference_lines
-from tokengym.agents.event_loop import run_async
+from tokengym.agents.run_async import run_async
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.environment import describe_environment
-from tokengym.agents.training.folder.outcome import Evaluation, Outcome, References
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.resume import forget_lost_states, forget_unsaved_steps, mend_run
-from tokengym.agents.training.session import Session
+from tokengym.agents.training.session import TrainingSession
 from tokengym.agents.training.trainer import check_overrides, train_job
 
 
-def run_experiment(job: Job, run: Run, progress: Progress) -> Outcome:
+def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
     """Run a job in its folder, or resume the one that is there.
 
     Args:
@@ -43,19 +43,21 @@ def run_experiment(job: Job, run: Run, progress: Progress) -> Outcome:
             return run_async(_connected(job, run, progress, connection))
 
 
-async def _connected(job: Job, run: Run, progress: Progress, connection: Connection) -> Outcome:
+async def _connected(
+    job: Job, run: RunFolder, progress: Progress, connection: Connection
+) -> RunSummary:
     if run.write_environment(describe_environment(connection, job.config)):
         progress.say(
             "the run began in another environment: figures may differ, see environment.json"
         )
-    async with Session.open(job, connection) as session:
+    async with TrainingSession.open(job, connection) as session:
         lost = await connection.guard(forget_lost_states(connection.base_url, job, run))
         for notice in [*lost, *forget_unsaved_steps(job, run)]:
             progress.say(notice)
         return await _experiment(session, run, progress)
 
 
-async def _experiment(session: Session, run: Run, progress: Progress) -> Outcome:
+async def _experiment(session: TrainingSession, run: RunFolder, progress: Progress) -> RunSummary:
     job, guard = session.job, session.connection.guard
     for one in (job, *job.others):
         await asyncio.to_thread(_draw_held_out, one)  # drawing a Task may take a solver
@@ -73,7 +75,7 @@ async def _experiment(session: Session, run: Run, progress: Progress) -> Outcome
     policies = run.policies(job.config, job.roles)
     paths = {name: policies.get(name, run).weights.sampler or start for name in job.trained}
     after = await guard(evaluate_roles(session, paths, run.rollouts, "after"))
-    outcome = Outcome(before, after, references, collapse, paths, warm)
+    outcome = RunSummary(before, after, references, collapse, paths, warm)
     run.write_outcome(outcome)
     write_report(job, run)
     return outcome
@@ -83,7 +85,9 @@ def _draw_held_out(job: Job) -> None:
     _ = job.evaluated.held_out
 
 
-async def _warm_start(session: Session, run: Run, progress: Progress) -> tuple[Session, Evaluation]:
+async def _warm_start(
+    session: TrainingSession, run: RunFolder, progress: Progress
+) -> tuple[TrainingSession, Evaluation]:
     """Fit demonstrations; returns the session that continues from there, and an evaluation."""
     job, supervised = session.job, run.warm_start
     if max(supervised.states(), default=0) < job.config.warm_start:
@@ -100,7 +104,7 @@ async def _warm_start(session: Session, run: Run, progress: Progress) -> tuple[S
 
 
 async def _measured_before(
-    session: Session, run: Run, start: str | None
+    session: TrainingSession, run: RunFolder, start: str | None
 ) -> tuple[dict[str, References], Evaluation]:
     """Return what scripted policies earn, and the policy before training, measured at once."""
     references, before = await asyncio.gather(
@@ -110,7 +114,7 @@ async def _measured_before(
     return references, before
 
 
-async def _before(session: Session, run: Run, start: str | None) -> Evaluation:
+async def _before(session: TrainingSession, run: RunFolder, start: str | None) -> Evaluation:
     before = run.evaluation_before
     if before is None:
         paths = dict.fromkeys(session.job.trained, start)

@@ -23,7 +23,7 @@ import numpy as np
 from tokengym.agents.analysis.evaluate import play_all, play_group
 from tokengym.agents.analysis.markdown import keyed_table, write_block
 from tokengym.envs import World, baselines, make_world
-from tokengym.envs.core.rollout import Policy, Record, play
+from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.energy.oracle import optimum, simulate
@@ -36,18 +36,18 @@ GROUP_SIZES = (4, 8, 16)
 GROUPS = 100
 SEARCHES = 10
 
-Runs = Mapping[str, Sequence[Record]]
+Runs = Mapping[str, Sequence[PlayedEpisode]]
 """Episodes of each baseline, one per Task."""
 Cells = Mapping[str, str]
 """A row of a table by column."""
 
 
-def violations(records: Sequence[Record]) -> float:
+def violations(records: Sequence[PlayedEpisode]) -> float:
     """Return the share of energy episodes that broke the floor."""
     return statistics.fmean(record.metrics["safety_floor_mass"] for record in records)
 
 
-def refusals(records: Sequence[Record]) -> float:
+def refusals(records: Sequence[PlayedEpisode]) -> float:
     """Return the share of a warehouse's turns whose reply was refused."""
     turns = sum(record.metrics["turns"] for record in records)
     return sum(record.metrics["refused"] for record in records) / turns
@@ -127,7 +127,7 @@ class ControlWorld:
     """
 
     trouble: str
-    rate: Callable[[Sequence[Record]], float]
+    rate: Callable[[Sequence[PlayedEpisode]], float]
     search: Callable[[World, Sequence[Task], Runs], Cells]
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from tokengym.agents.analysis.evaluate import play_all, play_group, well_formed
 from tokengym.agents.analysis.markdown import keyed_table, write_block
 from tokengym.envs import baselines, make_world
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.disruption.challengers import CHALLENGERS
 from tokengym.envs.disruption.world import CHALLENGER, PREDICTOR, TARGETS
 from tokengym.envs.registry import spec

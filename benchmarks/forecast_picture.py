@@ -15,8 +15,8 @@ import numpy as np
 
 from tokengym.agents.analysis.markdown import markdown_table
 from tokengym.agents.evaluation.held_out import correlation
-from tokengym.agents.training.folder.outcome import Outcome
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.envs.registry import make_world
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _SMOOTHING = 10
 """Steps over which the curve is averaged."""
 
 
-def forecasts(run: Run, when: str) -> "NDArray[np.float64]":
+def forecasts(run: RunFolder, when: str) -> "NDArray[np.float64]":
     """Return the exact and the stated probability of each held-out Task, shape (tasks, 2)."""
     found = [
         (record, stated)
@@ -51,7 +51,7 @@ def forecasts(run: Run, when: str) -> "NDArray[np.float64]":
     return np.array([exact, [stated for _, stated in found]]).T
 
 
-def outcome_of(run: Run) -> Outcome:
+def outcome_of(run: RunFolder) -> RunSummary:
     """Return the outcome of a run.
 
     Raises:
@@ -62,7 +62,7 @@ def outcome_of(run: Run) -> Outcome:
     return run.outcome
 
 
-def row(run: Run, found: "Forecasts") -> tuple[str, ...]:
+def row(run: RunFolder, found: "Forecasts") -> tuple[str, ...]:
     """Return the run's row of the table."""
     outcome = outcome_of(run)
     skill = outcome.skill(ROLE)
@@ -75,7 +75,7 @@ def row(run: Run, found: "Forecasts") -> tuple[str, ...]:
     )
 
 
-def draw(run: Run, found: "Forecasts") -> "Figure":
+def draw(run: RunFolder, found: "Forecasts") -> "Figure":
     """Draw the return of each step, and the forecasts before and after."""
     from matplotlib.figure import Figure
 
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("runs", type=Path, nargs="+", help="finished run folders of forecast")
     parser.add_argument("--figure", type=Path, help="a picture of the first run to write")
     given = parser.parse_args(arguments)
-    runs = [Run(folder) for folder in given.runs]
+    runs = [RunFolder(folder) for folder in given.runs]
     found = [{when: forecasts(run, when) for when in WHEN} for run in runs]
     print(markdown_table(HEADER, list(map(row, runs, found))))
     if given.figure is not None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tokengym.agents.analysis.markdown import markdown_table
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import spec
 
@@ -47,13 +47,13 @@ class Budget(NamedTuple):
 BUDGETS = {"forecast": Budget(60, 256), "disruption": Budget(30, 128)}
 
 
-def train(folder: Path, world: str, label: str, seed: int) -> Run:
+def train(folder: Path, world: str, label: str, seed: int) -> RunFolder:
     """Train the starting policy on a label, unless that is done.
 
     Raises:
         RuntimeError: if the run did not finish.
     """
-    run = Run(folder / f"{world}-{label.replace(':', '')}-seed{seed}")
+    run = RunFolder(folder / f"{world}-{label.replace(':', '')}-seed{seed}")
     if run.outcome is None:
         budget = BUDGETS[world]
         new = (
@@ -68,7 +68,7 @@ def train(folder: Path, world: str, label: str, seed: int) -> Run:
     return run
 
 
-def curve(run: Run, world: str) -> np.ndarray:
+def curve(run: RunFolder, world: str) -> np.ndarray:
     """Return the mean expected return of each step's rollouts, shape (steps,)."""
     name = f"env/all/{expected_return(spec(world).roles[0])}"
     return np.array([float(row.metrics[name]) for row in run.steps()])
@@ -79,7 +79,7 @@ def smooth(values: np.ndarray) -> np.ndarray:
     return np.array([values[max(0, k + 1 - _SMOOTHING) : k + 1].mean() for k in range(len(values))])
 
 
-def row(world: str, label: str, runs: Sequence[Run]) -> tuple[str, ...]:
+def row(world: str, label: str, runs: Sequence[RunFolder]) -> tuple[str, ...]:
     """Return a row of the table: the seeds' values side by side."""
     role, outcomes = spec(world).roles[0], [run.outcome for run in runs]
     exact = [outcome.expected_skill(role) for outcome in outcomes if outcome is not None]
@@ -91,7 +91,7 @@ def row(world: str, label: str, runs: Sequence[Run]) -> tuple[str, ...]:
     )
 
 
-def draw(found: dict[str, dict[str, list[Run]]]) -> "Figure":
+def draw(found: dict[str, dict[str, list[RunFolder]]]) -> "Figure":
     """Draw one panel a world: each run's curve, thin, and the mean over seeds, thick."""
     from matplotlib.figure import Figure
 

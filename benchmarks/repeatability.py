@@ -23,7 +23,7 @@ from filelock import FileLock
 from tests.training.folders import differences, drop_unfinished
 from tests.warm import run_tokengym, start_tokengym
 from tokengym.agents.analysis.markdown import markdown_table, read_block, table_rows, write_block
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 
 SMALL = ["--steps", "3", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
 SEEDED = ["--seed", "0", "--deterministic"]
@@ -60,8 +60,8 @@ def train(home: Path, arguments: Sequence[str]) -> None:
 def kill_after_a_step(home: Path, arguments: Sequence[str]) -> None:
     """Run a training command and kill it once a state is saved; its service dies with it."""
     process = start_tokengym(arguments, home, os.environ, home / "printed.txt")
-    run = Run(home / "run")
-    policies = (run, *map(Run, home.glob("run/*/")))
+    run = RunFolder(home / "run")
+    policies = (run, *map(RunFolder, home.glob("run/*/")))
     while process.is_alive() and not any(one.states() for one in policies):
         time.sleep(0.02)
     process.kill()

@@ -19,7 +19,7 @@ from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import run_evaluation
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.setting_groups import TOY_MODEL
 
 HELD_OUT = {"forecast": 256, "energy": 48}
@@ -44,7 +44,7 @@ def train(folder: Path, worlds: str, seed: int) -> Path:
     Raises:
         RuntimeError: if the run did not finish.
     """
-    run = Run(folder / f"{worlds.replace(',', '-')}-seed{seed}")
+    run = RunFolder(folder / f"{worlds.replace(',', '-')}-seed{seed}")
     if run.outcome is None:
         groups = [GROUPS[world] for world in worlds.split(",")]
         new = (

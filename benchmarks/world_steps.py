@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tokengym.envs import World, baselines, make_world, spec, specs
-from tokengym.envs.core.rollout import Record, play
+from tokengym.envs.core.play import PlayedEpisode, play
 
 TASKS = 24
 ROUNDS = 15
@@ -71,7 +71,7 @@ def cartpole_episode_seconds() -> float:
     return statistics.median(times)
 
 
-def prepare(world: World) -> tuple[list[Record], list[float]]:
+def prepare(world: World) -> tuple[list[PlayedEpisode], list[float]]:
     """Draw Tasks and play them once; returns the records and the seconds each Task took."""
     world.task("validation", 0)
     tasks, times = [], []
@@ -85,7 +85,7 @@ def prepare(world: World) -> tuple[list[Record], list[float]]:
     return [play(world, task, policy, rng) for task in tasks], times
 
 
-def world_time(world: World, records: Sequence[Record], seconds: float) -> tuple[int, float]:
+def world_time(world: World, records: Sequence[PlayedEpisode], seconds: float) -> tuple[int, float]:
     """Replies answered on given Tasks, starts included, and their time."""
     steps = 0
     start = time.process_time()
@@ -98,7 +98,7 @@ def world_time(world: World, records: Sequence[Record], seconds: float) -> tuple
     return steps, taken
 
 
-def compare(world: World, records: Sequence[Record]) -> tuple[float, list[float]]:
+def compare(world: World, records: Sequence[PlayedEpisode]) -> tuple[float, list[float]]:
     """Return a world's steps per second, and its ratio to CartPole: of all rounds, then of each."""
     world_time(world, records, SECONDS)
     rounds = np.array(

@@ -23,13 +23,12 @@ from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.grammar import Grammar, complaint, last_match
 from tokengym.envs.core.metric import Metric
 from tokengym.envs.core.optimum import Optimum
-from tokengym.envs.core.rollout import Policy, Record, play
+from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.registration import register
-from tokengym.envs.registry import baselines, make_world, spec, specs
+from tokengym.envs.registry import baselines, make_world, register, spec, specs
 from tokengym.envs.tokens.codec import ByteCodec, Codec
 from tokengym.envs.tokens.episode import Episode
 from tokengym.lazy import lazy_attributes
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from tokengym.envs.adapters.gymnasium_env import TextEnv
     from tokengym.envs.adapters.pettingzoo_aec import TextAECEnv
     from tokengym.envs.adapters.pettingzoo_parallel import TextParallelEnv
-    from tokengym.envs.adapters.rollouts import Rollout, Rollouts, is_complete
+    from tokengym.envs.adapters.start import Rollout, Rollouts, is_complete
     from tokengym.envs.adapters.vector_env import TextVectorEnv
 
 __all__ = [
@@ -53,8 +52,8 @@ __all__ = [
     "Metric",
     "Optimum",
     "OptionError",
+    "PlayedEpisode",
     "Policy",
-    "Record",
     "ReplyForm",
     "RoleError",
     "Rollout",
@@ -87,13 +86,13 @@ __getattr__ = lazy_attributes(
     __name__,
     {
         "ExactCredit": "tokengym.envs.adapters.exact_credit",
-        "Rollout": "tokengym.envs.adapters.rollouts",
-        "Rollouts": "tokengym.envs.adapters.rollouts",
+        "Rollout": "tokengym.envs.adapters.start",
+        "Rollouts": "tokengym.envs.adapters.start",
         "TextAECEnv": "tokengym.envs.adapters.pettingzoo_aec",
         "TextEnv": "tokengym.envs.adapters.gymnasium_env",
         "TextParallelEnv": "tokengym.envs.adapters.pettingzoo_parallel",
         "TextVectorEnv": "tokengym.envs.adapters.vector_env",
-        "is_complete": "tokengym.envs.adapters.rollouts",
+        "is_complete": "tokengym.envs.adapters.start",
     },
 )
 

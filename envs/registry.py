@@ -1,17 +1,142 @@
-"""Looking worlds up by name: their declaration, the world itself, its policies."""
+"""Worlds by name: those of this package, of `register`, and of other installed packages.
+
+A package declares its worlds as entry points of the group `tokengym.worlds`. An entry point names a
+`WorldSpec`, an iterable of them, or a function without arguments that returns either:
+
+    [project.entry-points."tokengym.worlds"]
+    "acme/Change-v0" = "acme_change:SPEC"
+
+Named by the id of its world it is loaded when a world is looked up that is not known yet; by any
+other name already when `tokengym` is imported, since Gymnasium must know the ids by then. Such a
+look-up also finds what has been installed since.
+"""
 
 import difflib
 import importlib
 import inspect
+import sys
+import warnings
 from collections.abc import Mapping
 from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from threading import RLock
 from typing import Any
 
+import gymnasium
+
+from tokengym.envs import disruption, energy, forecasting, warehouse
 from tokengym.envs.core.errors import OptionError, UnknownWorldError
-from tokengym.envs.core.rollout import Policy
-from tokengym.envs.core.spec import WorldSpec, WorldTable
+from tokengym.envs.core.play import Policy
+from tokengym.envs.core.spec import WORLD_ID, WorldSpec, WorldTable
 from tokengym.envs.core.world import World
-from tokengym.envs.registration import BY_ID, BY_SHORT_NAME, FAILURES, load_entry_points
+
+GROUP = "tokengym.worlds"
+"""The group of entry points by which a package declares its worlds."""
+
+BY_ID: dict[str, WorldSpec] = {}
+"""Every world registered so far."""
+BY_SHORT_NAME: dict[str, WorldSpec] = {}
+"""The newest version of each, by short name."""
+FAILURES: list[str] = []
+"""What kept worlds of other packages from being registered."""
+
+_found: set[EntryPoint] = set()
+_waiting: list[EntryPoint] = []
+_lock = RLock()
+
+
+def register(spec: WorldSpec) -> None:
+    """Register a world by its id and short name, here and in Gymnasium.
+
+    Registering an equal spec again changes nothing. Other processes know the world only if they
+    register it too, or if its package declares it as an entry point of the group `tokengym.worlds`.
+
+    Args:
+        spec: the world's declaration.
+
+    Raises:
+        OptionError: if the spec names no class or baselines, if its id is registered with another
+            declaration, or if another world has its short name.
+    """
+    for field, path in (("entry_point", spec.entry_point), ("baselines", spec.baselines)):
+        module, _, name = path.partition(":")
+        if not module or not name:
+            raise OptionError(f"{spec.id}: {field} reads module:name, got {path!r}")
+    with _lock:
+        known = BY_ID.get(spec.id)
+        if known == spec:
+            return
+        if known is not None:
+            raise OptionError(f"{spec.id} is already registered with another declaration")
+        rival = BY_SHORT_NAME.get(spec.short_name)
+        if rival is not None and rival.unversioned != spec.unversioned:
+            raise OptionError(
+                f"{spec.id} has the short name {spec.short_name!r}, which is that of {rival.id}"
+            )
+        BY_ID[spec.id] = spec
+        if rival is None or rival.version < spec.version:
+            BY_SHORT_NAME[spec.short_name] = spec
+        _register_with_gymnasium(spec.id)
+
+
+def load_entry_points(*, named_by_id: bool = True) -> None:
+    """Register the worlds of entry points, each once; one that fails gives a warning.
+
+    An entry point whose module is being imported at this moment waits for the next call.
+
+    Args:
+        named_by_id: load those too that are named by the id of their world; else only Gymnasium
+            learns of them.
+    """
+    with _lock:
+        new = [point for point in entry_points(group=GROUP) if point not in _found]
+        _found.update(new)
+        _waiting.extend(new)
+        for point in tuple(_waiting):
+            is_id = WORLD_ID.fullmatch(point.name) is not None
+            if is_id:
+                _register_with_gymnasium(point.name)
+            if is_id and not named_by_id:
+                continue
+            if point in _waiting and not _being_imported(point.module):
+                _waiting.remove(point)
+                _load(point)
+
+
+def _load(point: EntryPoint) -> None:
+    try:
+        found: Any = point.load()
+        if callable(found):
+            found = found()
+        for spec in (found,) if isinstance(found, WorldSpec) else tuple(found):
+            if not isinstance(spec, WorldSpec):
+                raise TypeError(f"{point.value} must give a WorldSpec, got {type(spec).__name__}")
+            register(spec)
+        if WORLD_ID.fullmatch(point.name) and point.name not in BY_ID:
+            raise LookupError(f"{point.value} does not declare {point.name}")
+    except Exception as error:
+        package = point.dist.name if point.dist is not None else point.module
+        why = f"{type(error).__name__}: {error}"
+        FAILURES.append(f"the package {package} failed to declare {point.name!r} ({why})")
+        warnings.warn(FAILURES[-1], RuntimeWarning, stacklevel=2)
+
+
+def _being_imported(module: str) -> bool:
+    """Whether a module or a package around it has begun to be imported and not finished."""
+    parts = module.split(".")
+    around = (sys.modules.get(".".join(parts[:count])) for count in range(1, len(parts) + 1))
+    specs = (getattr(found, "__spec__", None) for found in around)
+    return any(getattr(spec, "_initializing", False) for spec in specs)
+
+
+def _register_with_gymnasium(world_id: str) -> None:
+    if world_id not in gymnasium.registry:
+        gymnasium.register(
+            id=world_id,
+            entry_point="tokengym.envs.adapters.gymnasium_env:TextEnv",
+            vector_entry_point="tokengym.envs.adapters.vector_env:TextVectorEnv",
+            kwargs={"world": world_id},
+        )
 
 
 def specs() -> Mapping[str, WorldSpec]:
@@ -32,12 +157,12 @@ def spec(world_id: str | WorldSpec) -> WorldSpec:
     """
     if isinstance(world_id, WorldSpec):
         return world_id
-    row = BY_ID.get(world_id) or BY_SHORT_NAME.get(world_id)
-    if row is None:
+    world_spec = BY_ID.get(world_id) or BY_SHORT_NAME.get(world_id)
+    if world_spec is None:
         load_entry_points()
-        row = BY_ID.get(world_id) or BY_SHORT_NAME.get(world_id)
-    if row is not None:
-        return row
+        world_spec = BY_ID.get(world_id) or BY_SHORT_NAME.get(world_id)
+    if world_spec is not None:
+        return world_spec
     near = difflib.get_close_matches(world_id, [*BY_ID, *BY_SHORT_NAME], n=1, cutoff=0.4)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     message = f"no world is called {world_id!r}{hint}; there are {sorted(BY_ID)}"
@@ -56,8 +181,8 @@ def make_world(world_id: str | WorldSpec, level: str | None = None, **options: A
         UnknownWorldError: if there is no such world.
         OptionError: if the level, an option or its value is not the world's.
     """
-    row = spec(world_id)
-    world_class = load(row.entry_point)
+    world_spec = spec(world_id)
+    world_class = import_object(world_spec.entry_point)
     known = [
         name
         for name, parameter in inspect.signature(world_class).parameters.items()
@@ -65,16 +190,16 @@ def make_world(world_id: str | WorldSpec, level: str | None = None, **options: A
     ]
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise OptionError(f"{row.id} takes the options {known}, got {unknown}")
-    world = world_class(row, level, **options)
+        raise OptionError(f"{world_spec.id} takes the options {known}, got {unknown}")
+    world = world_class(world_spec, level, **options)
     if not isinstance(world, World):
-        raise TypeError(f"{row.entry_point} is no World")
+        raise TypeError(f"{world_spec.entry_point} is no World")
     return world
 
 
 def baselines(world_id: str | WorldSpec) -> Mapping[str, Policy]:
     """Return a world's scripted policies by name: at least `null`, `random` and `oracle`."""
-    policies: Mapping[str, Policy] = load(spec(world_id).baselines)
+    policies: Mapping[str, Policy] = import_object(spec(world_id).baselines)
     return policies
 
 
@@ -94,14 +219,18 @@ def policy(world_id: str, who: Policy | str) -> Policy:
 
 def scripted_opponent(world_id: str | WorldSpec, role: str) -> str:
     """Return the baseline that plays `role` by default; see `WorldSpec`."""
-    row = spec(world_id)
-    known = baselines(row)
-    usual = (row.opponents.get(role, ""), "scripted", "random")
+    world_spec = spec(world_id)
+    known = baselines(world_spec)
+    usual = (world_spec.opponents.get(role, ""), "scripted", "random")
     return next((name for name in usual if name in known), "null")
 
 
 @cache
-def load(path: str) -> Any:
+def import_object(path: str) -> Any:
     """Return the object that `module:name` points to."""
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+for _spec in (forecasting.SPEC, warehouse.SPEC, energy.SPEC, disruption.SPEC):
+    register(_spec)

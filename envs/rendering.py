@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.play import PlayedEpisode
 from tokengym.envs.core.replay import record_replies
-from tokengym.envs.core.rollout import Record
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import load, spec, specs
+from tokengym.envs.registry import import_object, spec, specs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +60,7 @@ def require_picture(world_id: str, path: Path | None = None) -> None:
         raise OptionError(f"the folder of a picture must exist, got {str(path)!r}")
 
 
-def save_picture(world: World, record: Record, path: Path, who: str = "") -> None:
+def save_picture(world: World, record: PlayedEpisode, path: Path, who: str = "") -> None:
     """Draw an episode and write it to `path`.
 
     Args:
@@ -104,12 +104,12 @@ def picture(
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()  # type: ignore[no-untyped-call]
 
 
-def _draw(world: World, record: Record, who: str = "") -> "Figure":
-    render: Callable[[World, Record, str], Figure] = load(world.spec.render)
+def _draw(world: World, record: PlayedEpisode, who: str = "") -> "Figure":
+    render: Callable[[World, PlayedEpisode, str], Figure] = import_object(world.spec.render)
     return render(world, record, _title(record, who))
 
 
-def _title(record: Record, who: str) -> str:
+def _title(record: PlayedEpisode, who: str) -> str:
     task = record.task
     name = f"{spec(task.world).short_name} {task.level}, {task.split} Task {task.index}"
     earned = " and ".join(f"{value:.3f}" for value in record.returns.values())

@@ -33,7 +33,7 @@ class Reliability:
 
 
 @dataclass(frozen=True)
-class Murphy:
+class MurphyDecomposition:
     """The decomposition of Murphy (1973): loss = reliability - resolution + uncertainty + residual.
 
     Attributes:
@@ -50,7 +50,7 @@ class Murphy:
 
 
 @dataclass(frozen=True)
-class Corp:
+class CorpDecomposition:
     """The CORP decomposition of Dimitriadis, Gneiting and Jordan (2021), by isotonic regression.
 
     loss = miscalibration - discrimination + uncertainty, exactly; the first two are at least 0.
@@ -110,7 +110,9 @@ def reliability(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike, bins: int = 1
     return _diagram(_bin_of(forecasts_N, bins), forecasts_N, outcomes_N)
 
 
-def murphy(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike, bins: int | None = None) -> Murphy:
+def murphy(
+    forecasts: npt.ArrayLike, outcomes: npt.ArrayLike, bins: int | None = None
+) -> MurphyDecomposition:
     """Return Murphy's decomposition over equal bins, or over the distinct forecasts if `None`.
 
     Raises:
@@ -127,10 +129,12 @@ def murphy(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike, bins: int | None =
     resolved = float(weights_B @ (diagram.frequencies_B - base) ** 2)
     uncertain = float(np.mean((outcomes_N - base) ** 2))
     loss = float(np.mean((forecasts_N - outcomes_N) ** 2))
-    return Murphy(reliable, resolved, uncertain, loss - (reliable - resolved + uncertain))
+    return MurphyDecomposition(
+        reliable, resolved, uncertain, loss - (reliable - resolved + uncertain)
+    )
 
 
-def corp(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> Corp:
+def corp(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> CorpDecomposition:
     """Return the CORP decomposition, by pooling adjacent violators; it needs no bins.
 
     Raises:
@@ -143,7 +147,7 @@ def corp(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> Corp:
     loss = float(np.mean((forecasts_N - outcomes_N) ** 2))
     recalibrated_loss = float(np.mean((recalibrated_V[where_N] - outcomes_N) ** 2))
     uncertain = float(np.mean((outcomes_N - base) ** 2))
-    return Corp(
+    return CorpDecomposition(
         loss - recalibrated_loss,
         uncertain - recalibrated_loss,
         uncertain,

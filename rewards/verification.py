@@ -10,7 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.rewards.calibration import ExpectedError, Floats, Murphy, auc, expected_error, murphy
+from tokengym.rewards.calibration import (
+    ExpectedError,
+    Floats,
+    MurphyDecomposition,
+    auc,
+    expected_error,
+    murphy,
+)
 from tokengym.rewards.clustered import mean_over_clusters
 from tokengym.rewards.estimates import Estimate
 
@@ -47,7 +54,7 @@ class Verification:
     accuracy: Estimate
     auc: Estimate | None
     calibration: ExpectedError | None
-    murphy: Murphy
+    murphy: MurphyDecomposition
 
 
 def verify_forecasts(

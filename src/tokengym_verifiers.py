@@ -7,14 +7,10 @@ here; from 0.4 on it looks for a taskset, an environment and a harness.
 from importlib.metadata import version
 
 if int(version("verifiers").split(".")[1]) < 4:
-    from tokengym.agents.adapters.verifiers import WorldEnv, load_environment
+    from tokengym.agents.adapters.verifiers import WorldMultiTurnEnv, load_environment
 
-    __all__ = ["WorldEnv", "load_environment"]
+    __all__ = ["WorldMultiTurnEnv", "load_environment"]
 else:
-    from tokengym.agents.adapters.verifiers_v1 import (  # type: ignore[assignment]
-        ChatHarness,
-        WorldEnv,
-        WorldTaskset,
-    )
+    from tokengym.agents.adapters.verifiers_v1 import ChatHarness, WorldEnv, WorldTaskset
 
     __all__ = ["ChatHarness", "WorldEnv", "WorldTaskset"]

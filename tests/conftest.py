@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from tests import preloaded
-from tokengym.envs import registration
+from tokengym.envs import registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +101,7 @@ for name in ("internal_client_holder", "telemetry"):
 @pytest.fixture
 def fresh_registry() -> Iterator[None]:
     """Forget afterwards which worlds a test registers."""
-    known: list[Any] = [registration.BY_ID, registration.BY_SHORT_NAME, gymnasium.registry]
+    known: list[Any] = [registry.BY_ID, registry.BY_SHORT_NAME, gymnasium.registry]
     before = [dict(one) for one in known]
     yield
     for one, kept in zip(known, before, strict=True):

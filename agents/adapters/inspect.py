@@ -11,7 +11,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from tokengym.agents.evaluation.yardstick import yardstick_on
-from tokengym.envs.adapters.rollouts import Rollouts
+from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import specs
@@ -142,16 +142,16 @@ def score_episode(rollouts: Rollouts) -> Scorer:
     return score
 
 
-def _declare(row: WorldSpec) -> Callable[..., Task]:
+def _declare(spec: WorldSpec) -> Callable[..., Task]:
     """Declare a world's task by its short name, as `inspect eval tokengym/NAME` finds it."""
 
     def declared(
         level: str | None = None, split: str = "test", samples: int = 100, **options: Any
     ) -> Task:
-        return world_task(row.id, level, split=split, samples=samples, **options)
+        return world_task(spec.id, level, split=split, samples=samples, **options)
 
-    declared.__doc__ = row.summary
-    return task(name=row.short_name)(declared)
+    declared.__doc__ = spec.summary
+    return task(name=spec.short_name)(declared)
 
 
 TASKS: Mapping[str, Callable[..., Task]] = {

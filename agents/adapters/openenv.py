@@ -13,7 +13,7 @@ from pydantic import Field
 from tokengym import __version__
 from tokengym.agents.adapters.openenv_tasks import WorldTasks, place
 from tokengym.envs.adapters.config import task_index
-from tokengym.envs.adapters.rollouts import Rollout, Rollouts
+from tokengym.envs.adapters.start import Rollout, Rollouts
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.seeding import generator
 

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from tokengym import __version__
-from tokengym.envs.adapters.rollouts import Rollouts
+from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.registry import baselines
 

@@ -1,4 +1,4 @@
-"""A world as a text environment of SkyRL-gym: `skyrl_gym.register(id, WorldEnv, kwargs)`."""
+"""A world as a text environment of SkyRL-gym: `skyrl_gym.register(id, WorldTextEnv, kwargs)`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,10 +9,10 @@ from skyrl_gym.envs.base_text_env import (
     ConversationType,
 )
 
-from tokengym.envs.adapters.rollouts import Rollout, Rollouts
+from tokengym.envs.adapters.start import Rollout, Rollouts
 
 
-class WorldEnv(BaseTextEnv):
+class WorldTextEnv(BaseTextEnv):
     """One rollout: `init` starts the Task that the row's `extras` name, `step` plays a reply.
 
     Args:

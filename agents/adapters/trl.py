@@ -12,8 +12,8 @@ from datasets import Dataset
 from transformers import GenerationConfig
 from trl.models import unwrap_model_for_generation
 
-from tokengym.agents.adapters.token_record import TokenRecord
-from tokengym.envs.adapters.rollouts import Rollout, Rollouts
+from tokengym.agents.adapters.token_rollout import TokenRollout
+from tokengym.envs.adapters.start import Rollout, Rollouts
 from tokengym.envs.core.errors import OptionError
 
 RETURN = "tokengym_return"
@@ -63,7 +63,7 @@ class WorldRollouts:
             prompts: of `task_rows`, as often as there are rollouts in the group.
             trainer: the `GRPOTrainer`.
         """
-        recordings = [TokenRecord(self._start(prompt)) for prompt in prompts]
+        recordings = [TokenRollout(self._start(prompt)) for prompt in prompts]
         while active := [one for one in recordings if not one.rollout.done]:
             sampled = self._sample([one.rollout.tokens for one in active], trainer)
             for one, (tokens, logprobs) in zip(active, sampled, strict=True):

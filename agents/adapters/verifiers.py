@@ -7,7 +7,7 @@ from typing import Any
 import verifiers as vf
 from datasets import Dataset
 
-from tokengym.envs.adapters.rollouts import Rollout, Rollouts
+from tokengym.envs.adapters.start import Rollout, Rollouts
 
 _ROLLOUT = "tokengym_rollout"
 
@@ -22,7 +22,7 @@ def load_environment(
     tasks: int = 512,
     evaluation_tasks: int = 64,
     **options: Any,
-) -> "WorldEnv":
+) -> "WorldMultiTurnEnv":
     """Return a world for `verifiers<0.4` and packages built on it, such as retrain.
 
     Args:
@@ -36,14 +36,14 @@ def load_environment(
         **options: options of the world.
     """
     rollouts = Rollouts(world, level, role=role, opponents=opponents, **options)
-    return WorldEnv(
+    return WorldMultiTurnEnv(
         rollouts,
         dataset=lambda: _rows(rollouts, split, tasks),
         eval_dataset=lambda: _rows(rollouts, "test", evaluation_tasks),
     )
 
 
-class WorldEnv(vf.MultiTurnEnv):
+class WorldMultiTurnEnv(vf.MultiTurnEnv):
     """Each row is a Task, each rollout has its own world; the reward is the role's return.
 
     Args:

@@ -17,9 +17,9 @@ from verl.experimental.agent_loop.agent_loop import (
     register,
 )
 
-from tokengym.agents.adapters.token_record import TokenRecord
+from tokengym.agents.adapters.token_rollout import TokenRollout
 from tokengym.agents.tinker.codec import codec_named
-from tokengym.envs.adapters.rollouts import Rollouts
+from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.errors import OptionError
 
 
@@ -73,7 +73,7 @@ class WorldAgentLoop(AgentLoopBase):
             **row: of the data; `extra_info` names the Task.
         """
         where = row["extra_info"]
-        record = TokenRecord(self._rollouts.start_at(str(where["split"]), int(where["index"])))
+        record = TokenRollout(self._rollouts.start_at(str(where["split"]), int(where["index"])))
         rollout, request = record.rollout, uuid4().hex
         settings = {**sampling_params, "max_tokens": self._max_reply_tokens}
         while not rollout.done:

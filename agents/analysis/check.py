@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from tokengym.agents.analysis.evaluate import evaluate, play_all, play_group, well_formed
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import Policy, Record
+from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.seeding import SPLITS, generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import load
+from tokengym.envs.registry import import_object
 from tokengym.envs.tokens.codec import ByteCodec
 from tokengym.envs.tokens.episode import Episode
 from tokengym.rewards.bounds import GRID, Range
@@ -119,7 +119,7 @@ class Certificate:
         }
 
 
-Keep = Callable[[str, Sequence[Sequence[Record]]], None]
+Keep = Callable[[str, Sequence[Sequence[PlayedEpisode]]], None]
 """Takes the episodes of a policy, by Task: who played, and the groups."""
 
 
@@ -210,7 +210,7 @@ def check(
 def _best_blind(world: World, tasks: Sequence[Task], null: Policy, seed: int) -> Estimate:
     """Return what the best of the world's blind policies earns, with no opponent arguing."""
     role, silent = world.spec.roles[0], dict.fromkeys(world.spec.roles, null)
-    policies = load(world.spec.blind)(world) if world.spec.blind else {"null": null}
+    policies = import_object(world.spec.blind)(world) if world.spec.blind else {"null": null}
     played = (
         evaluate(world, tasks, silent | {role: policy}, role=role, seed=seed)
         for policy in policies.values()
@@ -224,11 +224,11 @@ def random_bytes(world: World, turn: Turn, rng: np.random.Generator) -> str:
     return ByteCodec().read(sampled, "stop").text
 
 
-def _returns(records: Iterable[Record], role: str) -> Floats:
+def _returns(records: Iterable[PlayedEpisode], role: str) -> Floats:
     return np.array([record.returns[role] for record in records])
 
 
-def _replays(world: World, records: Sequence[Record], role: str) -> tuple[list[float], str]:
+def _replays(world: World, records: Sequence[PlayedEpisode], role: str) -> tuple[list[float], str]:
     """Replay all replies in tokens; return the bytes of each episode, and what differed."""
     lengths, changed = [], ""
     for record in records:
@@ -248,7 +248,7 @@ def _drawn_otherwise(world: World, tasks: Sequence[Task]) -> str:
     return f"Task {first.index} of {first.split} differs when drawn again"
 
 
-def _off_grid(records: Iterable[Record]) -> str:
+def _off_grid(records: Iterable[PlayedEpisode]) -> str:
     for record in records:
         for role, value in record.returns.items():
             if value * GRID != int(value * GRID):
@@ -297,7 +297,9 @@ def _beats_optimum(
     return ""
 
 
-def _paid_noise(noise: Sequence[Record], records: Mapping[str, Sequence[Record]], role: str) -> str:
+def _paid_noise(
+    noise: Sequence[PlayedEpisode], records: Mapping[str, Sequence[PlayedEpisode]], role: str
+) -> str:
     for place, bad in enumerate(noise):
         if any(well_formed([bad], role)):
             continue
@@ -311,7 +313,7 @@ def _paid_noise(noise: Sequence[Record], records: Mapping[str, Sequence[Record]]
     return ""
 
 
-def _untold(records: Sequence[Record], role: str) -> str:
+def _untold(records: Sequence[PlayedEpisode], role: str) -> str:
     replies = sum(turn.role == role for record in records for turn in record.turns[:-1])
     reported = len(well_formed(records, role))
     missing = replies - reported

@@ -79,10 +79,10 @@ def _level_row(found: Found) -> Sequence[str]:
 
 
 def _world_row(found: Found) -> Sequence[str]:
-    row = spec(found["world"])
+    world_spec = spec(found["world"])
     return (
-        f"`{row.id}`",
-        row.summary,
+        f"`{world_spec.id}`",
+        world_spec.summary,
         _mean(found["returns"]["null"]),
         _mean(found["returns"]["random"]),
         _best_rule(found, _mean),

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from tokengym.agents.analysis.report import Cell, Table
-from tokengym.agents.training.folder.outcome import Evaluation
+from tokengym.agents.training.folder.run_summary import Evaluation
 from tokengym.envs.core.metric import Metric
 from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.registry import load
+from tokengym.envs.registry import import_object
 from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 
 _STOP, _TERM = "stop/", "term/"
@@ -72,7 +72,7 @@ def episode_table(
 
 def _metrics(spec: WorldSpec, reported: Collection[str]) -> dict[str, Metric]:
     """Return the names of the figures that are shown, in order."""
-    declared: Mapping[str, Metric] = load(spec.metrics) if spec.metrics else {}
+    declared: Mapping[str, Metric] = import_object(spec.metrics) if spec.metrics else {}
     known = {**declared, **{name: one for name, one in _GENERAL.items() if name not in declared}}
     shown = {name: metric for name, metric in known.items() if name in reported}
     for name in sorted(reported):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from tokengym.envs.core.rollout import Policy, Record, play
+from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
@@ -11,7 +11,7 @@ from tokengym.rewards.estimates import Estimate, mean_estimate
 
 def play_all(
     world: World, tasks: Iterable[Task], policies: Mapping[str, Policy] | Policy, seed: int = 0
-) -> list[Record]:
+) -> list[PlayedEpisode]:
     """Play each Task once; a Task's randomness depends on `seed` and the Task alone."""
     return [
         play(world, task, policies, generator("evaluate", seed, task.fingerprint)) for task in tasks
@@ -20,7 +20,7 @@ def play_all(
 
 def play_group(
     world: World, task: Task, policies: Mapping[str, Policy] | Policy, size: int, seed: int = 0
-) -> list[Record]:
+) -> list[PlayedEpisode]:
     """Play `size` rollouts of one Task; their randomness depends on `seed` and the Task alone."""
     rng = generator("group", seed, task.fingerprint)
     return [play(world, task, policies, rng) for _ in range(size)]
@@ -59,7 +59,7 @@ def returns_on(
     return [record.returns[role] for record in play_all(world, tasks, policies, seed)]
 
 
-def well_formed(records: Iterable[Record], role: str) -> list[float]:
+def well_formed(records: Iterable[PlayedEpisode], role: str) -> list[float]:
     """Return 1 for each well-formed reply of a role and 0 for others, where answers report it."""
     return [
         answer.metrics["well_formed"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tokengym.agents.training.folder.monitor import StepRow
-from tokengym.agents.training.folder.outcome import Evaluation, Outcome, References, Skill
+from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary, Skill
 from tokengym.agents.training.job import Job
 from tokengym.rewards.estimates import Estimate
 
@@ -72,7 +72,7 @@ class RoleReport:
         return trained + sorted(self.references.lines.items(), key=lambda item: -item[1].value)
 
 
-def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[RoleReport]:
+def role_reports(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> list[RoleReport]:
     """Return the results of each trained role, or of each world, in order."""
     if job.others:
         return [
@@ -108,7 +108,7 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[R
 
 
 def _report(
-    name: str, job: Job, role: str, title: str, rates: Rates, outcome: Outcome
+    name: str, job: Job, role: str, title: str, rates: Rates, outcome: RunSummary
 ) -> RoleReport:
     """Return the results of one role."""
     return RoleReport(

@@ -13,12 +13,12 @@ from tokengym.agents.analysis.role_report import RoleReport, role_reports
 from tokengym.agents.analysis.run_plots import run_charts
 from tokengym.agents.rollouts import evaluation_segment
 from tokengym.agents.training.folder.monitor import StepRow
-from tokengym.agents.training.folder.outcome import Outcome
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.job import Job
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.play import PlayedEpisode
 from tokengym.envs.core.replay import record_replies
-from tokengym.envs.core.rollout import Record
 from tokengym.envs.rendering import has_picture, save_picture
 
 _KNOWS_ANSWERS = "oracle"
@@ -32,7 +32,7 @@ _SKILL = (
 )
 
 
-def write_report(job: Job, run: Run) -> None:
+def write_report(job: Job, run: RunFolder) -> None:
     """Write `report.html` and its pictures into a finished run's folder.
 
     Raises:
@@ -44,7 +44,7 @@ def write_report(job: Job, run: Run) -> None:
     run_report(job, run, outcome).write(run.folder / "report.html")
 
 
-def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
+def run_report(job: Job, run: RunFolder, outcome: RunSummary) -> Report:
     """Lay out a finished run; its pictures are written into the folder too."""
     steps = run.steps()
     sides = role_reports(job, steps, outcome)
@@ -74,7 +74,7 @@ def run_report(job: Job, run: Run, outcome: Outcome) -> Report:
     return Report(title, lines, parts, warning, _facts(job, steps, outcome))
 
 
-def _facts(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[tuple[str, str]]:
+def _facts(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> list[tuple[str, str]]:
     first, *others = job.trained
     of_first = f", {first}" if others else ""
     skill, returns = outcome.skill(first), (outcome.before.returns, outcome.after.returns)
@@ -90,7 +90,7 @@ def _facts(job: Job, steps: Sequence[StepRow], outcome: Outcome) -> list[tuple[s
     return [*found, ("seconds", f"{sum(row.seconds for row in steps):,.0f}")]
 
 
-def _held_out(run: Run, side: RoleReport, *, several: bool) -> list[Part]:
+def _held_out(run: RunFolder, side: RoleReport, *, several: bool) -> list[Part]:
     of_role = f": {side.title}" if several else ""
     returns = Table(
         ("policy", "mean return", "95 % interval", "Tasks"),
@@ -142,7 +142,7 @@ def _replies(steps: Sequence[StepRow]) -> list[Table]:
     return [Table(tuple(head.split(", ")), rows, "Replies")]
 
 
-def _episodes(run: Run, side: RoleReport) -> list[Gallery]:
+def _episodes(run: RunFolder, side: RoleReport) -> list[Gallery]:
     """Draw the first held-out Task, where the world has a picture.
 
     Shown are the scripted policy of the highest mean that does not know the Task's answer, and the
@@ -154,7 +154,7 @@ def _episodes(run: Run, side: RoleReport) -> list[Gallery]:
     # Of several worlds each has files of its own.
     of_world = "" if side.name == side.role else f"_{side.name}"
     world, task = job.world, job.held_out[0]
-    records: list[tuple[str, str, Record]] = []
+    records: list[tuple[str, str, PlayedEpisode]] = []
     lines = side.references.lines
     rules = [name for name in lines if name in job.baselines and name != _KNOWS_ANSWERS]
     if rules:

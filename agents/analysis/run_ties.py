@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tokengym.agents.analysis.report import Picture, Report, Table
 from tokengym.agents.training.folder.monitor import StepRow
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 
@@ -164,7 +164,7 @@ class RunTies:
         return figure
 
 
-def run_ties(run: Run) -> RunTies:
+def run_ties(run: RunFolder) -> RunTies:
     """Read how a run's groups tied.
 
     Raises:

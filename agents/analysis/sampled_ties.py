@@ -14,9 +14,9 @@ from tinker_cookbook.rl.types import TrajectoryGroup
 from tokengym.agents.analysis.ties import Effort, TieStudy, require_sizes, study_of
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.connection import Connection
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.session import Session
+from tokengym.agents.training.session import TrainingSession
 from tokengym.envs.core.task import Task
 from tokengym.rewards.control import SAFE_RETURN
 
@@ -26,7 +26,7 @@ def sampled_study(
     tasks: Sequence[Task],
     sizes: Sequence[int],
     *,
-    run: Run | None = None,
+    run: RunFolder | None = None,
     weights: str | None = None,
     threshold: float | None = None,
     seed: int = 0,
@@ -80,7 +80,7 @@ async def _sample(
 ) -> tuple[list[TrajectoryGroup], float]:
     """Sample the groups; returns them and the seconds that took."""
     role = job.roles[0]
-    async with Session.open(job, connection) as session:
+    async with TrainingSession.open(job, connection) as session:
         sampler = await session.sampler(weights)
         policy = TinkerTokenCompleter(sampler, job.max_tokens, job.config.temperature)
         strategy = SeededRollouts(("ties", job.config.seed))
@@ -97,7 +97,7 @@ async def _sample(
     return list(groups), seconds
 
 
-def _name(job: Job, run: Run | None, weights: str | None) -> str:
+def _name(job: Job, run: RunFolder | None, weights: str | None) -> str:
     model = Path(job.config.model).name if run is None else run.name
     checkpoint = f" ({weights.rpartition('/')[2]})" if weights else ""
     return f"{model}{checkpoint} at temperature {job.config.temperature:g}"

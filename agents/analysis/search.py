@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tokengym.agents.analysis.evaluate import play_all
-from tokengym.agents.analysis.strategies import Grammar, Strategy
+from tokengym.agents.analysis.strategies import Strategy, StrategySpace
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
@@ -30,7 +30,7 @@ _STANDARD_ERRORS = 4.0
 """Standard errors by which a lead counts as found: chance explains one in 30,000."""
 
 
-class Known(NamedTuple):
+class ReferencePlay(NamedTuple):
     """A Task with what honest rules did on it: the role's replies and returns by rule."""
 
     task: Task
@@ -103,7 +103,7 @@ def search(
             f"{strategies}, {len(ours)} and {len(fresh)}"
         )
     rng = generator("search", world.spec.id, world.level, seed)
-    grammar = Grammar.of([known.replies for known in ours], list(rules))
+    grammar = StrategySpace.of([known.replies for known in ours], list(rules))
     left = [Candidate(grammar.draw(rng, world.turn_limit), []) for _ in range(strategies)]
     for upto in (len(ours) // 10 + 1, len(ours) // 3 + 1, len(ours)):
         for strategy, returns in left:
@@ -131,7 +131,9 @@ def search(
     )
 
 
-def earned(world: World, known: Known, strategy: Strategy, policies: Mapping[str, Policy]) -> float:
+def earned(
+    world: World, known: ReferencePlay, strategy: Strategy, policies: Mapping[str, Policy]
+) -> float:
     """Return what a strategy earns in the first role of an episode; scripts play the others."""
     role = world.spec.roles[0]
     rng = generator("search episode", known.task.fingerprint)
@@ -149,7 +151,7 @@ def earned(world: World, known: Known, strategy: Strategy, policies: Mapping[str
 
 def _known(
     world: World, rules: Mapping[str, Policy], split: str, count: int, seed: int
-) -> list[Known]:
+) -> list[ReferencePlay]:
     """Play every rule once on the first Tasks of a split."""
     tasks, role = world.first_tasks(split, count), world.spec.roles[0]
     others = {
@@ -162,4 +164,4 @@ def _known(
             asked = zip(record.turns, record.replies, strict=False)
             replies[place][name] = [reply for turn, reply in asked if turn.role == role]
             returns[place][name] = record.returns[role]
-    return [Known(*parts) for parts in zip(tasks, replies, returns, strict=True)]
+    return [ReferencePlay(*parts) for parts in zip(tasks, replies, returns, strict=True)]

@@ -62,7 +62,7 @@ class Strategy:
 
 
 @dataclass(frozen=True)
-class Grammar:
+class StrategySpace:
     """Draws strategies.
 
     Attributes:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tokengym.agents.analysis.evaluate import play_group, well_formed
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
@@ -37,7 +37,7 @@ FEW = 0.01
 _RESAMPLES = 1000
 
 
-class Origin(StrEnum):
+class TieCause(StrEnum):
     """Where ties come from, decided in this order."""
 
     FEW = "few"
@@ -127,13 +127,13 @@ class TieStudy:
         return self.rollouts_per_second * self.effort.tokens_per_rollout
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> TieCause:
         """Where the ties of the largest size come from; the floor is checked first."""
         rates = self.sizes[-1].rates
         if rates["reward_tie_pair_rate"].value < FEW:
-            return Origin.FEW
+            return TieCause.FEW
         on_floor = self.floor is not None and rates["floor_tie_share"].value >= 0.5
-        return Origin.FLOOR if on_floor else Origin.INTRINSIC
+        return TieCause.FLOOR if on_floor else TieCause.INTRINSIC
 
     @property
     def verdict(self) -> str:
@@ -151,9 +151,9 @@ class TieStudy:
                 f"{rates['interior_tie_pair_rate']:.1%} of the pairs tie"
             )
         meaning = {
-            Origin.FEW: "too few to matter",
-            Origin.FLOOR: "these are the floor's ties, not intrinsic ones",
-            Origin.INTRINSIC: "these ties are intrinsic",
+            TieCause.FEW: "too few to matter",
+            TieCause.FLOOR: "these are the floor's ties, not intrinsic ones",
+            TieCause.INTRINSIC: "these ties are intrinsic",
         }
         return f"{looked}. {ties}: {meaning[self.origin]}."
 

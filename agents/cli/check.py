@@ -12,10 +12,10 @@ import typer
 from tokengym.agents.analysis.check_tables import BLOCKS
 from tokengym.agents.analysis.markdown import block_names, write_block
 from tokengym.agents.cli.options import WorldOptions
-from tokengym.agents.rollouts import Origin, RolloutLog, record_play
+from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.agents.settings import name_values
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import Policy, Record
+from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, make_world, spec, specs
@@ -69,15 +69,17 @@ def check(
             "check takes a world with --level and --option, or --all with or without --markdown"
         )
     pages = [(page, _blocks_of(page)) for page in markdown or ()]
-    rows = list(specs().values()) if world is None else [spec(world)]
+    world_specs = list(specs().values()) if world is None else [spec(world)]
     options = name_values(option or [], "--option")
-    policies = _policies(rows, without or ())
+    policies = _policies(world_specs, without or ())
 
-    def row_options(row: WorldSpec) -> Mapping[str, Any]:
-        return row.check_options if every else options
+    def row_options(world_spec: WorldSpec) -> Mapping[str, Any]:
+        return world_spec.check_options if every else options
 
     made = [
-        make_world(row.id, name, **row_options(row)) for row in rows for name in level or row.levels
+        make_world(world_spec.id, name, **row_options(world_spec))
+        for world_spec in world_specs
+        for name in level or world_spec.levels
     ]
     if search:
         if json_file or markdown:
@@ -147,9 +149,9 @@ def _keep_in(folder: Path, world: World, options: Mapping[str, Any], seed: int) 
     log = RolloutLog(folder)
     segment = f"check_{world.spec.short_name}_{world.level}"
     log.path(segment).unlink(missing_ok=True)
-    common = Origin("check", options=options, seed=seed)
+    common = RolloutOrigin("check", options=options, seed=seed)
 
-    def keep(policy: str, groups: Sequence[Sequence[Record]]) -> None:
+    def keep(policy: str, groups: Sequence[Sequence[PlayedEpisode]]) -> None:
         log.append(
             segment,
             [
@@ -166,9 +168,11 @@ def _keep_in(folder: Path, world: World, options: Mapping[str, Any], seed: int) 
     return keep
 
 
-def _policies(rows: Sequence[WorldSpec], without: Sequence[str]) -> dict[str, dict[str, Policy]]:
+def _policies(
+    world_specs: Sequence[WorldSpec], without: Sequence[str]
+) -> dict[str, dict[str, Policy]]:
     """Return each world's baselines by name, without the excluded ones."""
-    policies = {row.id: dict(baselines(row.id)) for row in rows}
+    policies = {world_spec.id: dict(baselines(world_spec.id)) for world_spec in world_specs}
     for name in without:
         if name in ("null", "random", "oracle") or not any(
             name in own for own in policies.values()

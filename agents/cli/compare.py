@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.folder.outcome import Outcome
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
 from tokengym.rewards.clustered import holm, paired_comparison
@@ -26,7 +26,7 @@ def compare(
     from rich.table import Table
     from rich.text import Text
 
-    read = [(Run(folder), *_finished(Run(folder))) for folder in runs]
+    read = [(RunFolder(folder), *_finished(RunFolder(folder))) for folder in runs]
     _require_one_test([config for _, config, _ in read])
     table = Table("run", "trained by", "role", "before", "after", "skill", "Tasks")
     for run, config, outcome in read:
@@ -34,7 +34,7 @@ def compare(
             before, after = (found.of(role).returns for found in (outcome.before, outcome.after))
             skill = outcome.skill(role).after
             cells = (str(before), str(after), str(skill), str(after.samples))
-            table.add_row(Text(run.name), Text(method(config)), role, *cells)
+            table.add_row(Text(run.name), Text(training_method(config)), role, *cells)
     table.add_section()
     shown: set[tuple[str, str]] = set()
     for _, _, outcome in read:
@@ -54,7 +54,7 @@ def compare(
         console.print(differences)
 
 
-def _pairs(read: Sequence[tuple[Run, TrainConfig, Outcome]]) -> list[tuple[str, ...]]:
+def _pairs(read: Sequence[tuple[RunFolder, TrainConfig, RunSummary]]) -> list[tuple[str, ...]]:
     """Return the differences of every two runs after training, paired by Task."""
     found = [
         (
@@ -76,7 +76,7 @@ def _pairs(read: Sequence[tuple[Run, TrainConfig, Outcome]]) -> list[tuple[str, 
     ]
 
 
-def method(config: TrainConfig) -> str:
+def training_method(config: TrainConfig) -> str:
     """Return in a few words how a run was trained."""
     if config.command == "sft":
         how = "demonstrations"
@@ -91,7 +91,7 @@ def method(config: TrainConfig) -> str:
     return how if config.start is None else f"{how}, from {Path(config.start).name}"
 
 
-def _finished(run: Run) -> tuple[TrainConfig, Outcome]:
+def _finished(run: RunFolder) -> tuple[TrainConfig, RunSummary]:
     outcome = run.outcome
     if outcome is None:
         raise OptionError(f"{run.folder} holds no finished run")

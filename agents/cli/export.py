@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tokengym.agents.cli.extras import require_extra
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
 
 
@@ -24,7 +24,7 @@ def export(
         raise OptionError(f"{folder} already exists; name a new folder")
     from tokengym.agents.training.exporting import TrainedAdapter
 
-    adapter = TrainedAdapter.of_run(Run.open(run), role)
+    adapter = TrainedAdapter.of_run(RunFolder.open(run), role)
     if merged:
         adapter.write_merged(folder)
     else:

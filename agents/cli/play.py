@@ -8,11 +8,11 @@ import numpy as np
 import typer
 
 from tokengym.agents.cli.options import Level, WorldName, WorldOptions
-from tokengym.agents.rollouts import Origin, RolloutLog, record_play
+from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
 from tokengym.agents.settings import name_texts, name_values
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import Policy, Record
-from tokengym.envs.core.rollout import play as play_episode
+from tokengym.envs.core.play import PlayedEpisode, Policy
+from tokengym.envs.core.play import play as play_episode
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
@@ -69,7 +69,7 @@ def play(
     mine = role or made.spec.roles[0]
     if rollouts is not None:
         others = {other: name for other, name in players.items() if other != mine}
-        origin = Origin("play", policy=who, opponents=others, options=options, seed=index)
+        origin = RolloutOrigin("play", policy=who, opponents=others, options=options, seed=index)
         RolloutLog(rollouts).append("play", [record_play(origin, record, mine)])
     if players[mine] != _ORACLE:
         _show_oracle(made, record, players, mine)
@@ -87,22 +87,24 @@ def _players(
         OptionError: if a role is not the world's, the one that is played has an opponent's player,
             or a baseline is unknown.
     """
-    roles, row = list(world.spec.roles), world.spec
+    roles, spec = list(world.spec.roles), world.spec
     mine = roles[0] if role is None else role
     for name in (mine, *opponents):
         if name not in roles:
-            raise OptionError(f"{row.id} has the roles {roles}, got {name!r}")
+            raise OptionError(f"{spec.id} has the roles {roles}, got {name!r}")
     if mine in opponents:
         raise OptionError(f"{mine} is the role you play: name who plays it with --policy")
-    players = {other: scripted_opponent(row.id, other) for other in roles if other != mine}
+    players = {other: scripted_opponent(spec.id, other) for other in roles if other != mine}
     players |= {mine: who, **opponents}
     for name in players.values():
         if name != HUMAN:
-            policy(row.id, name)
+            policy(spec.id, name)
     return players
 
 
-def _play(world: World, task: Task, players: Mapping[str, str], rng: np.random.Generator) -> Record:
+def _play(
+    world: World, task: Task, players: Mapping[str, str], rng: np.random.Generator
+) -> PlayedEpisode:
     """Play an episode and show it as it goes."""
     turn = world.start(task)
     turns, replies = [turn], list[str]()
@@ -121,7 +123,7 @@ def _play(world: World, task: Task, players: Mapping[str, str], rng: np.random.G
         _show_answer(turn)
         turns.append(turn)
         replies.append(reply)
-    return Record(task, tuple(turns), tuple(replies), world.returns)
+    return PlayedEpisode(task, tuple(turns), tuple(replies), world.returns)
 
 
 def _ask(world: World) -> str:
@@ -158,7 +160,7 @@ def _show_answer(turn: Turn) -> None:
         typer.secho(f"{state}; no reward yet", fg="yellow", dim=bool(formed))
 
 
-def _show_end(world: World, record: Record) -> None:
+def _show_end(world: World, record: PlayedEpisode) -> None:
     for role, value in record.returns.items():
         best = world.optimum(record.task).get(role)
         kind = "" if best is None else f" ({'optimum' if best.exact else 'bound'} {best.value:.4f})"
@@ -168,7 +170,9 @@ def _show_end(world: World, record: Record) -> None:
         typer.echo(f"  {name}: {number:g}")
 
 
-def _show_oracle(world: World, record: Record, players: Mapping[str, str], role: str) -> None:
+def _show_oracle(
+    world: World, record: PlayedEpisode, players: Mapping[str, str], role: str
+) -> None:
     """Show what the oracle replies and earns in a role, against the same scripted opponents.
 
     Where people played other roles, those are played by their usual scripts.

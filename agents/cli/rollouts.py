@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tokengym.agents.cli.options import Level
-from tokengym.agents.rollouts import RolloutLog, RolloutRecord, Selection
+from tokengym.agents.rollouts import RolloutLog, RolloutRecord, RolloutSelection
 from tokengym.agents.rollouts.selection import demonstrations, preferences
 from tokengym.envs.core.errors import OptionError
 
@@ -45,7 +45,7 @@ def rollouts(
     log = RolloutLog(folder / _FOLDER)
     if not log.segments():
         raise OptionError(f"{folder} holds no rollouts")
-    wanted = Selection(
+    wanted = RolloutSelection(
         kind,
         _range(steps),
         level,

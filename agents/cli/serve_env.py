@@ -8,7 +8,7 @@ import typer
 from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.options import Level, WorldName, WorldOptions
 from tokengym.agents.settings import name_texts, name_values
-from tokengym.envs.adapters.rollouts import Rollouts
+from tokengym.envs.adapters.start import Rollouts
 
 
 def serve_env(

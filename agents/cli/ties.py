@@ -11,7 +11,7 @@ import typer
 from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.options import Level, WorldOptions, Yes
 from tokengym.agents.settings import name_values
-from tokengym.agents.training.folder.run import Run, is_run
+from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import baselines, make_world, spec
@@ -73,7 +73,7 @@ def ties(
         "renderer": renderer,
     }
     given = {name: value for name, value in sampling.items() if value is not None}
-    run = Run(Path(world))
+    run = RunFolder(Path(world))
     if run.exists:
         from tokengym.agents.analysis.run_ties import run_ties
 
@@ -89,7 +89,7 @@ def ties(
         if policy is None:
             policy = MODEL if given or model_path else "noisy"
         if policy == MODEL or is_run(policy):
-            sampled_run = None if policy == MODEL else Run(Path(policy))
+            sampled_run = None if policy == MODEL else RunFolder(Path(policy))
             job, weights = _sampled_job(world, level, options, sampled_run, model_path, given)
             study = _sampled(job, sampled_run, weights, sizes, tasks, correct, seed, ask=not yes)
         else:
@@ -140,25 +140,25 @@ def _sampled_job(
     world: str,
     level: str | None,
     options: dict[str, Any],
-    run: Run | None,
+    run: RunFolder | None,
     weights: str | None,
     given: dict[str, Any],
 ) -> "tuple[Job, str | None]":
     """Return what to sample: a job and the weights."""
     from tokengym.agents.training.job import Job
 
-    row = spec(world)
+    world_spec = spec(world)
     if run is None:
         # The world's own options, as with scripted policies; other roles play as in training.
-        config = preset(row.id, level, **given)
+        config = preset(world_spec.id, level, **given)
         prompt = {name: value for name, value in config.options.items() if name == "prompt"}
         config = replace(config, options={**prompt, **options})
         return Job.resolve(config), weights
     if weights is not None:
         raise OptionError(f"--model-path names weights, and so does the run {run.folder}: give one")
     config = run.config
-    if config.world != row.id:
-        raise OptionError(f"{run.folder} is a run on {config.world}, not on {row.id}")
+    if config.world != world_spec.id:
+        raise OptionError(f"{run.folder} is a run on {config.world}, not on {world_spec.id}")
     if level is not None:
         given["level"] = level
     if options:
@@ -171,7 +171,7 @@ def _sampled_job(
 
 def _sampled(
     job: "Job",
-    run: Run | None,
+    run: RunFolder | None,
     weights: str | None,
     sizes: list[int],
     tasks: int,

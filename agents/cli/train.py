@@ -18,7 +18,7 @@ from tokengym.agents.cli.options import Data, Level, Yes, takes
 from tokengym.agents.cli.train_summary import resume_advice, resume_command, summarise
 from tokengym.agents.evaluation.config import WorldLevel
 from tokengym.agents.training.config import COMMANDS, Command, TrainConfig
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import mixed_preset
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
@@ -54,7 +54,7 @@ def training_command(name: Command) -> Callable[..., None]:
         if data is not None:
             said["options"] = {**said.get("options", {}), "data": str(data.resolve())}
         config = mixed_preset(_worlds(worlds, level), command=name, **said)
-        new = Run(run if run is not None else _new_folder(config))
+        new = RunFolder(run if run is not None else _new_folder(config))
         if new.exists:
             raise OptionError(
                 f"{new.folder} already holds a run; continue it with tokengym resume {new.folder}"
@@ -80,12 +80,12 @@ def resume(
 ) -> None:
     """Continue a run after the last state it saved."""
     require_extra("tinker", "training")
-    opened = Run.open(run)
+    opened = RunFolder.open(run)
     config = opened.config
     _train(config if steps is None else replace(config, steps=steps), opened, ask=not yes)
 
 
-def _train(config: TrainConfig, run: Run, *, ask: bool) -> None:
+def _train(config: TrainConfig, run: RunFolder, *, ask: bool) -> None:
     from tokengym.agents.service import ServiceDiedError
     from tokengym.agents.training.connection import ServiceRefusedError, ServiceTarget
     from tokengym.agents.training.progress import Progress

@@ -3,15 +3,15 @@
 import shlex
 from typing import TYPE_CHECKING
 
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 
 if TYPE_CHECKING:
-    from tokengym.agents.training.folder.outcome import Outcome
+    from tokengym.agents.training.folder.run_summary import RunSummary
     from tokengym.agents.training.job import Job
     from tokengym.agents.training.progress import Progress
 
 
-def resume_advice(job: "Job", run: Run) -> str:
+def resume_advice(job: "Job", run: RunFolder) -> str:
     """State what is kept of an interrupted run, and how to resume it."""
     if not run.exists:
         return "nothing was begun"
@@ -26,12 +26,12 @@ def resume_advice(job: "Job", run: Run) -> str:
     return f"{kept}; {resume_command(run)}"
 
 
-def resume_command(run: Run) -> str:
+def resume_command(run: RunFolder) -> str:
     """State the command that resumes a run."""
     return f"resume with: tokengym resume {shlex.quote(str(run.folder))}"
 
 
-def summarise(job: "Job", run: Run, outcome: "Outcome", progress: "Progress") -> None:
+def summarise(job: "Job", run: RunFolder, outcome: "RunSummary", progress: "Progress") -> None:
     """Summarise the job's results in a few lines."""
     if outcome.collapse is not None:
         progress.say(

@@ -17,10 +17,10 @@ def verify(
     from tokengym.agents.evaluation.folder import EvaluationFolder
     from tokengym.agents.evaluation.verify import verify_evaluation
     from tokengym.agents.evaluation.verify_run import verify_run
-    from tokengym.agents.training.folder.run import Run
+    from tokengym.agents.training.folder.run import RunFolder
 
-    if Run(folder).exists:
-        found = verify_run(Run.open(folder))
+    if RunFolder(folder).exists:
+        found = verify_run(RunFolder.open(folder))
     elif not folder.exists():
         raise OptionError(f"{folder} does not exist")
     else:

@@ -32,10 +32,12 @@ class WorldLevel(NamedTuple):
             OptionError: if it has no such level.
         """
         name, colon, level = text.partition(":")
-        row = spec(name)
-        if colon and level not in row.levels:
-            raise OptionError(f"{row.id} has the levels {list(row.levels)}, got {level!r}")
-        return cls(row.id, level if colon else row.levels[0])
+        world_spec = spec(name)
+        if colon and level not in world_spec.levels:
+            raise OptionError(
+                f"{world_spec.id} has the levels {list(world_spec.levels)}, got {level!r}"
+            )
+        return cls(world_spec.id, level if colon else world_spec.levels[0])
 
     @property
     def name(self) -> str:

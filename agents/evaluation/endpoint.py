@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tokengym.agents.proxies import bypass_proxies
-from tokengym.agents.rollouts import Exchange, Origin, RolloutRecord, record_episode
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnExchange, record_episode
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.errors import OptionError, TokengymError
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import Reply
+from tokengym.envs.tokens.codec import DecodedReply
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -98,7 +98,7 @@ def connect(name: EndpointName) -> "AsyncOpenAI":
 class _Answer(NamedTuple):
     """One answer of an endpoint; the reply is `None` where it refused the conversation."""
 
-    reply: Reply | None
+    reply: DecodedReply | None
     finish: str | None
     prompt_tokens: int | None
     completion_tokens: int | None
@@ -128,11 +128,11 @@ class EndpointPlayer:
     world: World
     role: str
     opponents: Mapping[str, Policy]
-    origin: Origin
+    origin: RolloutOrigin
     system: str = ""
     limit: str = field(default="max_tokens")
 
-    async def play(self, task: Task, origin: Origin) -> RolloutRecord:
+    async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
         """Play one rollout.
 
         Raises:
@@ -144,7 +144,7 @@ class EndpointPlayer:
         messages: list[dict[str, str]] = []
         if self.system:
             messages.append({"role": "system", "content": self.system})
-        exchanges: list[Exchange] = []
+        exchanges: list[TurnExchange] = []
         answers: list[_Answer] = []
         turn: Turn = world.start(task)
         while not turn.done:
@@ -156,13 +156,13 @@ class EndpointPlayer:
                     messages.append({"role": "assistant", "content": reply.text})
             else:
                 policy = self.opponents[turn.role]
-                reply = Reply(await asyncio.to_thread(policy, world, turn, rng), True)
+                reply = DecodedReply(await asyncio.to_thread(policy, world, turn, rng), True)
             after = (
                 world.stop(StopReason.ABANDONED)
                 if reply is None
                 else world.reply(reply.text, complete=reply.complete)
             )
-            exchanges.append(Exchange(turn, reply, after, after))
+            exchanges.append(TurnExchange(turn, reply, after, after))
             turn = after
         record = record_episode(origin, task, self.role, exchanges)
         own = iter(answers)
@@ -202,7 +202,7 @@ class EndpointPlayer:
         finish = "refusal" if refusal else choice.finish_reason
         return _Answer(
             # JSON can spell half of a surrogate pair, which no file can hold.
-            Reply(text.encode("utf-8", "replace").decode("utf-8"), finish != _CUT_OFF),
+            DecodedReply(text.encode("utf-8", "replace").decode("utf-8"), finish != _CUT_OFF),
             finish,
             None if usage is None else usage.prompt_tokens,
             None if usage is None else usage.completion_tokens,

@@ -14,9 +14,9 @@ from tokengym.agents.evaluation.play_missing import play_missing
 from tokengym.agents.evaluation.yardstick import best_blind
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord, evaluation_segment
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
-from tokengym.agents.training.folder.outcome import Evaluation, References
-from tokengym.agents.training.session import Session
-from tokengym.envs.core.rollout import Policy, Record
+from tokengym.agents.training.folder.run_summary import Evaluation, References
+from tokengym.agents.training.session import TrainingSession
+from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
@@ -34,7 +34,7 @@ _AGAINST_MODELS = ("null", "random", "scripted", "oracle")
 
 
 async def evaluate_roles(
-    session: Session, paths: Mapping[str, str | None], log: RolloutLog, name: str
+    session: TrainingSession, paths: Mapping[str, str | None], log: RolloutLog, name: str
 ) -> Evaluation:
     """Play each held-out Task once in each trained role, against the job's opponents.
 
@@ -64,7 +64,7 @@ async def evaluate_roles(
 
 
 async def _evaluate(
-    session: Session, role: str, path: str | None, log: RolloutLog, name: str
+    session: TrainingSession, role: str, path: str | None, log: RolloutLog, name: str
 ) -> Evaluation:
     job = session.job.evaluated
     tasks, config = job.held_out, job.config
@@ -79,7 +79,7 @@ async def _evaluate(
 
 
 async def _played(
-    session: Session,
+    session: TrainingSession,
     role: str,
     path: str | None,
     tasks: Sequence[Task],
@@ -165,7 +165,7 @@ def correlation(pairs: Sequence[tuple[float, float]]) -> float:
     return float(np.corrcoef(left, right)[0, 1])
 
 
-async def reference_lines(session: Session) -> dict[str, References]:
+async def reference_lines(session: TrainingSession) -> dict[str, References]:
     """Return what scripted policies earn on the held-out Tasks, by name of what is trained.
 
     The best of the world's blind policies on these very Tasks is among them: what a policy reaches
@@ -177,16 +177,16 @@ async def reference_lines(session: Session) -> dict[str, References]:
     return dict(zip(names, found, strict=True))
 
 
-async def _references(session: Session, role: str) -> References:
+async def _references(session: TrainingSession, role: str) -> References:
     job = session.job.evaluated
-    row, known, opponents = job.world.spec, job.baselines, session.opponents[role]
+    spec, known, opponents = job.world.spec, job.baselines, session.opponents[role]
     scripted = {
-        other: known[who if isinstance(who, str) else scripted_opponent(row, other)]
+        other: known[who if isinstance(who, str) else scripted_opponent(spec, other)]
         for other, who in opponents.items()
     }
     world, tasks = job.world.fork(), job.held_out
 
-    def of(records: Sequence[Record]) -> Played:
+    def of(records: Sequence[PlayedEpisode]) -> Played:
         returns = tuple(record.returns[role] for record in records)
         return returns, _expected([record.metrics for record in records], role)
 
@@ -219,7 +219,7 @@ async def _references(session: Session, role: str) -> References:
     return References(lines, Yardstick(blind_T, oracle_T, blind.name), expected)
 
 
-async def _against_models(session: Session, role: str, policy: Policy) -> Played:
+async def _against_models(session: TrainingSession, role: str, policy: Policy) -> Played:
     job = session.job.evaluated
     opponents = {
         other: job.baselines[who] if isinstance(who, str) else who

@@ -12,22 +12,22 @@ from tinker_cookbook.completers import TinkerTokenCompleter, TokenCompleter
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.event_loop import run_async
-from tokengym.agents.rollouts import Origin, RolloutRecord
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord
+from tokengym.agents.run_async import run_async
 from tokengym.agents.service import CHECKPOINT_SCHEME
 from tokengym.agents.tinker.coordinator import Coordinator, Opponent
 from tokengym.agents.tinker.env import Member
+from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.group_records import group_records
-from tokengym.agents.tinker.pacing import take_turn
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection, ServiceTarget
-from tokengym.agents.training.folder.run import Run, is_run
+from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.opponents import names
+from tokengym.agents.training.opponents import opponent_labels
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.renderer import renderer_notice
-from tokengym.agents.training.session import Session
+from tokengym.agents.training.session import TrainingSession
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 
@@ -48,11 +48,11 @@ class ModelPlayer:
     role: str
     opponents: Mapping[str, Opponent]
     completer: TokenCompleter
-    origin: Origin
+    origin: RolloutOrigin
 
     @classmethod
     async def open(
-        cls, session: Session, role: str, path: str | None, policy: str = ""
+        cls, session: TrainingSession, role: str, path: str | None, policy: str = ""
     ) -> "ModelPlayer":
         """Return the player of saved weights.
 
@@ -75,7 +75,7 @@ class ModelPlayer:
         origin = _origin(job, policy or path or job.config.model, opponents)
         return cls(job, role, players, completer, origin)
 
-    async def play(self, task: Task, origin: Origin) -> RolloutRecord:
+    async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
         """Play one rollout."""
         await take_turn()
         episode = Coordinator(
@@ -94,12 +94,12 @@ class ModelPlayer:
         return replace(record, origin=origin)
 
 
-def _origin(job: Job, policy: str, opponents: Mapping[str, Any]) -> Origin:
+def _origin(job: Job, policy: str, opponents: Mapping[str, Any]) -> RolloutOrigin:
     """Return what the rollouts of a job's weights have in common."""
-    return Origin(
+    return RolloutOrigin(
         "evaluation",
         policy=policy,
-        opponents=names(opponents),
+        opponents=opponent_labels(opponents),
         options=job.config.options,
         temperature=job.config.temperature,
         max_tokens=job.max_tokens,
@@ -151,7 +151,7 @@ class ModelPolicy:
 
         async def all_worlds() -> None:
             for world, job in missing:
-                async with Session.open(job, connection) as session:
+                async with TrainingSession.open(job, connection) as session:
                     start = session.start(state=False)
                     player = await ModelPlayer.open(session, world.role, start, self.name)
                     await connection.guard(rollouts.play(world, player, session.episodes))
@@ -179,7 +179,7 @@ def _settings(name: str, config: EvaluationConfig) -> dict[str, Any]:
     }
     requested = {key: value for key, value in requested.items() if value is not None}
     if is_run(name):
-        run = Run.open(Path(name)).config
+        run = RunFolder.open(Path(name)).config
         kept = ("model", "renderer", "system", "base_url", "temperature", "max_tokens")
         prompt = {key: value for key, value in run.options.items() if key == "prompt"}
         own = {key: getattr(run, key) for key in kept}

@@ -8,7 +8,7 @@ from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.players import Player
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.rollouts import Origin, RolloutLog, RolloutRecord
+from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, RolloutRecord
 from tokengym.envs.core.task import Task
 
 Progress = Callable[[str, int, int], None]
@@ -41,7 +41,7 @@ async def play_missing(
     found = saved_rollouts(player.origin, player.role, tasks, rollouts, log, segment)
     progress(len(found))
 
-    async def play(task: Task, origin: Origin) -> None:
+    async def play(task: Task, origin: RolloutOrigin) -> None:
         async with at_once:
             record = await player.play(task, origin)
         log.append(segment, [record])
@@ -61,7 +61,7 @@ async def play_missing(
 
 
 def saved_rollouts(
-    origin: Origin,
+    origin: RolloutOrigin,
     role: str,
     tasks: Sequence[Task],
     rollouts: int,
@@ -123,7 +123,7 @@ class PolicyRollouts:
         )
         self.folder.rollouts.seal(segment)
 
-    def are_complete(self, world: EvaluatedWorld, origin: Origin) -> bool:
+    def are_complete(self, world: EvaluatedWorld, origin: RolloutOrigin) -> bool:
         """Return whether a player with this origin has none left to play in a world."""
         segment, count = (
             self.folder.segment(world.place, self.policy, self.config),

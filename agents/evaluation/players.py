@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from tokengym.agents.rollouts import Origin, RolloutRecord, record_play
-from tokengym.envs.core.rollout import Policy, play
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_play
+from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
@@ -16,7 +16,7 @@ class Player(Protocol):
     """Plays one role of a world, with opponents in the others."""
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> RolloutOrigin:
         """What its rollouts have in common: who played, and how replies were sampled."""
         ...
 
@@ -25,7 +25,7 @@ class Player(Protocol):
         """The role it plays."""
         ...
 
-    async def play(self, task: Task, origin: Origin) -> RolloutRecord:
+    async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
         """Play one rollout.
 
         Args:
@@ -51,12 +51,12 @@ class ScriptedPlayer:
     world: World
     role: str
     policies: Mapping[str, Policy]
-    origin: Origin
+    origin: RolloutOrigin
 
-    async def play(self, task: Task, origin: Origin) -> RolloutRecord:
+    async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
         """Play one rollout in a thread, since a plan may take seconds."""
         return await asyncio.to_thread(self._play, task, origin)
 
-    def _play(self, task: Task, origin: Origin) -> RolloutRecord:
+    def _play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
         rng = generator("evaluate", origin.seed, task.fingerprint, origin.member)
         return record_play(origin, play(self.world.fork(), task, self.policies, rng), self.role)

@@ -17,7 +17,7 @@ from tokengym.agents.evaluation.endpoint import (
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
 from tokengym.agents.evaluation.players import ScriptedPlayer
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.event_loop import run_async
+from tokengym.agents.run_async import run_async
 from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
 

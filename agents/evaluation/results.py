@@ -16,7 +16,7 @@ from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import expected_return
-from tokengym.envs.registry import load
+from tokengym.envs.registry import import_object
 from tokengym.rewards.clustered import (
     clustered_mean,
     clustered_share,
@@ -247,7 +247,7 @@ def _scores(
         [record.metrics for record in records[first : first + rollouts]]
         for first in range(0, len(records), rollouts)
     ]
-    found: Mapping[str, float | Estimate] = load(spec.scores)(
+    found: Mapping[str, float | Estimate] = import_object(spec.scores)(
         tasks, ends_TK, generator("scores", len(tasks))
     )
     return found

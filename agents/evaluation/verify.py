@@ -6,16 +6,16 @@ from typing import NamedTuple
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import results_of
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.rollouts import Exchange, Origin, RolloutRecord, record_episode
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnExchange, record_episode
 from tokengym.envs.core.errors import TokengymError
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world
-from tokengym.envs.tokens.codec import Reply
+from tokengym.envs.tokens.codec import DecodedReply
 
 
-class Verdict(NamedTuple):
+class VerifiedRollouts(NamedTuple):
     """What verifying found.
 
     Attributes:
@@ -27,7 +27,7 @@ class Verdict(NamedTuple):
     differences: list[str]
 
 
-def verify_evaluation(folder: EvaluationFolder) -> Verdict:
+def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
     """Replay every rollout of an evaluation, and recompute its results.
 
     Texts read, rewards, terms, metrics, stop reasons and returns of each rollout, the fingerprints
@@ -77,7 +77,7 @@ def verify_evaluation(folder: EvaluationFolder) -> Verdict:
         results = results_of(config, folder, worlds)
         if results.to_dict() != recorded_results:
             differences.append("the results do not follow from the rollouts")
-    return Verdict(count, differences)
+    return VerifiedRollouts(count, differences)
 
 
 class Replays:
@@ -144,17 +144,17 @@ def replay(world: World, task: Task, record: RolloutRecord) -> RolloutRecord:
         EpisodeStateError: if the record has replies after the end.
     """
     turn = world.start(task)
-    exchanges: list[Exchange] = []
+    exchanges: list[TurnExchange] = []
     for recorded in record.turns:
         if recorded.said is None:
             last = world.stop(StopReason(record.stop_reason))
-            exchanges.append(Exchange(turn, None, last, last))
+            exchanges.append(TurnExchange(turn, None, last, last))
             break
-        reply = Reply(recorded.said, recorded.complete)
+        reply = DecodedReply(recorded.said, recorded.complete)
         answer = world.reply(reply.text, complete=reply.complete)
         paid = answer
         if recorded is record.turns[-1] and not answer.done:
             paid = world.stop(StopReason(record.stop_reason), after=answer)
-        exchanges.append(Exchange(turn, reply, answer, paid))
+        exchanges.append(TurnExchange(turn, reply, answer, paid))
         turn = answer
-    return record_episode(Origin(record.origin.kind), task, record.role, exchanges)
+    return record_episode(RolloutOrigin(record.origin.kind), task, record.role, exchanges)

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from tokengym.agents.evaluation.verify import Replays, Verdict
+from tokengym.agents.evaluation.verify import Replays, VerifiedRollouts
 from tokengym.agents.rollouts import evaluation_segment
-from tokengym.agents.training.folder.outcome import Evaluation
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run_summary import Evaluation
 
 Returns = tuple[float, ...]
 
 
-def verify_run(run: Run) -> Verdict:
+def verify_run(run: RunFolder) -> VerifiedRollouts:
     """Replay the rollouts of a run; of those of training, the saved ones.
 
     Texts read, rewards, terms, metrics, stop reasons and returns of each rollout and the
@@ -51,7 +51,7 @@ def verify_run(run: Run) -> Verdict:
             for stated in _evaluations(evaluation)
             if tuple(stated.returns_by_task) not in played
         ]
-    return Verdict(count, differences)
+    return VerifiedRollouts(count, differences)
 
 
 def _evaluations(evaluation: Evaluation) -> Iterator[Evaluation]:

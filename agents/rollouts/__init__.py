@@ -3,35 +3,35 @@
 The schema is documented in `docs/rollouts.md`. Nothing here needs Tinker or torch.
 """
 
-from tokengym.agents.rollouts.exchange import Exchange, SampledTokens, is_malformed
-from tokengym.agents.rollouts.keeping import TrainRollouts
+from tokengym.agents.rollouts.exchange import SampledTokens, TurnExchange, is_malformed
 from tokengym.agents.rollouts.log import RolloutLog, Segment, evaluation_segment, train_segment
 from tokengym.agents.rollouts.record import (
     SCHEMA_VERSION,
-    Origin,
+    RolloutOrigin,
     RolloutRecord,
     TurnRecord,
     record_episode,
     record_play,
 )
+from tokengym.agents.rollouts.retention import TrainRollouts
 from tokengym.agents.rollouts.selection import (
     Preference,
-    Selection,
+    RolloutSelection,
     best_of_groups,
     preferred,
 )
 
 __all__ = [
     "SCHEMA_VERSION",
-    "Exchange",
-    "Origin",
     "Preference",
     "RolloutLog",
+    "RolloutOrigin",
     "RolloutRecord",
+    "RolloutSelection",
     "SampledTokens",
     "Segment",
-    "Selection",
     "TrainRollouts",
+    "TurnExchange",
     "TurnRecord",
     "best_of_groups",
     "evaluation_segment",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tokengym.envs.core.turn import StopReason, Turn
-from tokengym.envs.tokens.codec import Reply
+from tokengym.envs.tokens.codec import DecodedReply
 
 
 class SampledTokens(NamedTuple):
@@ -23,7 +23,7 @@ class SampledTokens(NamedTuple):
     read: int
 
 
-class Exchange(NamedTuple):
+class TurnExchange(NamedTuple):
     """One reply of any role.
 
     Attributes:
@@ -35,12 +35,12 @@ class Exchange(NamedTuple):
     """
 
     asked: Turn
-    reply: Reply | None
+    reply: DecodedReply | None
     answer: Turn
     paid: Turn
 
 
-def is_malformed(reply: Reply, answer: Turn) -> bool:
+def is_malformed(reply: DecodedReply, answer: Turn) -> bool:
     """Return whether the world rejected a reply: by its own metric where it has one."""
     well_formed = answer.metrics.get("well_formed")
     if well_formed is not None:

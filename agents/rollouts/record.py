@@ -8,11 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from tokengym.agents.rollouts.exchange import Exchange, SampledTokens, is_malformed
+from tokengym.agents.rollouts.exchange import SampledTokens, TurnExchange, is_malformed
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.rollout import Record
+from tokengym.envs.core.play import PlayedEpisode
 from tokengym.envs.core.task import Task
-from tokengym.envs.tokens.codec import Reply
+from tokengym.envs.tokens.codec import DecodedReply
 
 SCHEMA_VERSION = 1
 """Version of the records' fields; it goes up whenever older records can no longer be read."""
@@ -76,7 +76,7 @@ class TurnRecord:
 
 
 @dataclass(frozen=True)
-class Origin:
+class RolloutOrigin:
     """Why a rollout was played, by whom, and how it was sampled.
 
     Attributes:
@@ -125,7 +125,7 @@ class RolloutRecord:
             does, the mean over turns where they differ; `None` outside training.
     """
 
-    origin: Origin
+    origin: RolloutOrigin
     world: str
     level: str
     split: str
@@ -210,7 +210,7 @@ class RolloutRecord:
             )
         try:
             return cls(
-                Origin(**{name: data[name] for name in Origin.__dataclass_fields__}),
+                RolloutOrigin(**{name: data[name] for name in RolloutOrigin.__dataclass_fields__}),
                 **{name: data[name] for name in ("world", "level", "split", "index")},
                 fingerprint=data["fingerprint"],
                 role=data["role"],
@@ -224,10 +224,10 @@ class RolloutRecord:
 
 
 def record_episode(
-    origin: Origin,
+    origin: RolloutOrigin,
     task: Task,
     role: str,
-    exchanges: Sequence[Exchange],
+    exchanges: Sequence[TurnExchange],
     *,
     sampled: Sequence[SampledTokens] = (),
     finishes: Sequence[str | None] = (),
@@ -266,17 +266,17 @@ def record_episode(
     )
 
 
-def record_play(origin: Origin, played: Record, role: str) -> RolloutRecord:
+def record_play(origin: RolloutOrigin, played: PlayedEpisode, role: str) -> RolloutRecord:
     """Return the record of one role's side of an episode that was played in text."""
     exchanges = [
-        Exchange(asked, Reply(said, True), answer, answer)
+        TurnExchange(asked, DecodedReply(said, True), answer, answer)
         for asked, said, answer in zip(played.turns, played.replies, played.turns[1:], strict=False)
     ]
     return record_episode(origin, played.task, role, exchanges)
 
 
 def _turn(
-    exchange: Exchange, role: str, sampled: SampledTokens | None, finish: str | None
+    exchange: TurnExchange, role: str, sampled: SampledTokens | None, finish: str | None
 ) -> TurnRecord:
     asked, reply, answer, paid = exchange
     metrics = {**answer.metrics, **paid.metrics}

@@ -33,7 +33,7 @@ class Preference(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Selection:
+class RolloutSelection:
     """Which rollouts are wanted; fields that are `None` or empty are ignored.
 
     Attributes:

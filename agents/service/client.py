@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from tokengym.agents.proxies import bypass_proxies
 from tokengym.agents.service.config import KEY_VARIABLE, make_api_key
 from tokengym.agents.service.errors import ServiceDiedError, StartupError
-from tokengym.agents.service.http.tombstone import Tombstone
+from tokengym.agents.service.http.crash_stub import Tombstone
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence

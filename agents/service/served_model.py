@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec, LoraWeights
+from tokengym.agents.service.engine.attention_dtype import sum_type
 from tokengym.agents.service.engine.base_model import load_base_model
 from tokengym.agents.service.engine.checkpoints import (
     CheckpointInfo,
@@ -16,6 +17,7 @@ from tokengym.agents.service.engine.checkpoints import (
     CheckpointStore,
     checked_ttl,
 )
+from tokengym.agents.service.engine.chunk_sizes import pieces_for
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.memory import (
     DIVIDED,
@@ -25,13 +27,11 @@ from tokengym.agents.service.engine.memory import (
     memory_of,
     resident_bytes,
 )
-from tokengym.agents.service.engine.pieces import pieces_for
-from tokengym.agents.service.engine.sums import sum_type
 from tokengym.agents.service.engine.trainer import Trainer
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.adapter_cache import AdapterCache
 from tokengym.agents.service.generation.decoder import Decoder, SharedPromptDecoder
-from tokengym.agents.service.generation.lane_decoder import LaneDecoder
+from tokengym.agents.service.generation.fixed_shape_decoder import LaneDecoder
 from tokengym.agents.service.generation.plain_decoder import PlainDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
 from tokengym.agents.service.generation.prompt_sharing import supports_shared_prompts

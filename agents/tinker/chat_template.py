@@ -207,7 +207,7 @@ class TurnTemplate:
     def _becomes_special(self, marker: str) -> bool:
         """Whether the renderer turns a special token spelled out in a text into the token."""
         spelled = self._render_next_turn(f"a{marker}b")
-        broken = self._render_next_turn(f"a{break_up(marker)}b")
+        broken = self._render_next_turn(f"a{escape_special(marker)}b")
         return sum(map(self._is_special, spelled)) > sum(map(self._is_special, broken))
 
     def _is_special(self, token: int) -> bool:
@@ -265,7 +265,7 @@ def special_token_pattern(tokenizer: PlainTokenizer) -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
 
-def break_up(marker: str) -> str:
+def escape_special(marker: str) -> str:
     """Return a special token's spelling with a blank after its first character."""
     return f"{marker[:1]} {marker[1:]}"
 

@@ -14,7 +14,7 @@ from tokengym.agents.tinker.chat_template import (
     ReplyTemplate,
     TurnTemplate,
     assistant,
-    break_up,
+    escape_special,
     rendered,
     special_token_pattern,
     user,
@@ -22,7 +22,7 @@ from tokengym.agents.tinker.chat_template import (
 from tokengym.agents.tinker.tokenizer_loading import load_tokenizer
 from tokengym.agents.tinker.tokenizing import plain_tokenizer
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.tokens.codec import ByteCodec, Codec, Message, Reply
+from tokengym.envs.tokens.codec import ByteCodec, Codec, DecodedReply, Message
 
 _KEEPING = "+keep_thinking"
 _SYSTEM = "+system:"
@@ -144,7 +144,7 @@ class RendererCodec:
         end = self.tokenizer.encode(stop) if isinstance(stop, str) else [stop]
         return [*self.tokenizer.encode(text), *end]
 
-    def read(self, action: Sequence[int], stop_reason: str | None) -> Reply:
+    def read(self, action: Sequence[int], stop_reason: str | None) -> DecodedReply:
         """Read an action with the renderer's own parser, thinking removed; see `Codec.read`.
 
         A reply is complete if the parser found its end and the stop reason is not `length`. If the
@@ -158,26 +158,26 @@ class RendererCodec:
                 text = self.tokenizer.decode(body)
                 # Whatever a parser treats specially contains one of these.
                 if "<" not in text and "[" not in text:
-                    return Reply(text, stop_reason != "length")
+                    return DecodedReply(text, stop_reason != "length")
         elif self._pattern is not None:
             match = self._pattern.fullmatch(self.tokenizer.decode(tokens))
             if match is not None and self._stop_text not in match[1]:
-                return Reply(match[1], stop_reason != "length")
+                return DecodedReply(match[1], stop_reason != "length")
         return self._parse(tokens, stop_reason)
 
-    def _parse(self, tokens: list[int], stop_reason: str | None) -> Reply:
+    def _parse(self, tokens: list[int], stop_reason: str | None) -> DecodedReply:
         try:
             message, termination = self.renderer.parse_response(tokens)
             text = get_text_content(message)
         # A policy may sample tokens that no model should; renderers then raise all kinds of errors.
         except Exception:
-            return Reply(self.tokenizer.decode(tokens), complete=False)
+            return DecodedReply(self.tokenizer.decode(tokens), complete=False)
         if self._opens_thinking and "</think>" not in self.tokenizer.decode(tokens):
             text = f"<think>{text}"  # parsers take thinking that never ends for text
-        return Reply(text, termination.is_clean and stop_reason != "length")
+        return DecodedReply(text, termination.is_clean and stop_reason != "length")
 
     def _break_special_tokens(self, text: str) -> str:
-        return self._special_tokens.sub(lambda match: break_up(match[0]), text)
+        return self._special_tokens.sub(lambda match: escape_special(match[0]), text)
 
     def _find_affixes(self) -> tuple[list[int], list[int]] | None:
         """Return the tokens around a plain reply, if the parser returns just what they enclose."""
@@ -186,7 +186,7 @@ class RendererCodec:
             tokens = self.write(text)
             inner = self.tokenizer.encode(text)
             starts = [i for i in range(len(tokens)) if tokens[i : i + len(inner)] == inner]
-            if not starts or self._parse(tokens, "stop") != Reply(text, complete=True):
+            if not starts or self._parse(tokens, "stop") != DecodedReply(text, complete=True):
                 return None
             found.add((tuple(tokens[: starts[0]]), tuple(tokens[starts[0] + len(inner) :])))
         if len(found) > 1:
@@ -205,7 +205,7 @@ class RendererCodec:
         for text in _PLAIN_REPLIES:
             tokens = self.write(text)
             before, _, after = self.tokenizer.decode(tokens).partition(text)
-            whole = self._parse(tokens, "stop") == Reply(text, complete=True)
+            whole = self._parse(tokens, "stop") == DecodedReply(text, complete=True)
             if after != self._stop_text or not whole:
                 return None
             found.add((before, after))

@@ -14,18 +14,20 @@ import numpy as np
 from tinker_cookbook.rl.rollout_limits import RolloutLimits
 from tinker_cookbook.rl.types import Trajectory
 
-from tokengym.agents.rollouts import Exchange
+from tokengym.agents.rollouts import TurnExchange
 from tokengym.agents.tinker.codec import as_codec
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import NOTHING, StopReason, Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import Codec, Reply
+from tokengym.envs.tokens.codec import Codec, DecodedReply
 from tokengym.envs.tokens.episode import Episode
 
-OpponentPolicy = Callable[[World, Turn, np.random.Generator], str | Reply | Awaitable[str | Reply]]
-"""Answers a Turn: a baseline of the world, or anything awaitable. A `Reply` may be cut off."""
+OpponentPolicy = Callable[
+    [World, Turn, np.random.Generator], str | DecodedReply | Awaitable[str | DecodedReply]
+]
+"""Answers a Turn: a baseline of the world, or anything awaitable. A reply may be cut off."""
 
 
 @runtime_checkable
@@ -119,7 +121,7 @@ class Coordinator:
         self.reply_timeout = reply_timeout
         self._openings = openings
         self.abandoned = False
-        self.exchanges: list[Exchange] = []
+        self.exchanges: list[TurnExchange] = []
         self.rollout_limits = RolloutLimits(
             max_trajectory_tokens=max_trajectory_tokens, max_turn_tokens=max_turn_tokens
         )
@@ -173,7 +175,7 @@ class Coordinator:
             opening = self._episode.turn
             self._turns.append(opening)
             if opening.done:
-                self.exchanges.append(Exchange(opening, None, opening, opening))
+                self.exchanges.append(TurnExchange(opening, None, opening, opening))
             self._advance(self._episode)
         elif self._episode.role == role:
             self._notify(self._episode)  # the time to reply begins now
@@ -181,7 +183,7 @@ class Coordinator:
 
     async def play(
         self, role: str, tokens: list[int], stop_reason: str | None
-    ) -> tuple[Reply, Turn] | None:
+    ) -> tuple[DecodedReply, Turn] | None:
         """Play a reply, and wait for the role's next turn or the end.
 
         Args:
@@ -205,7 +207,7 @@ class Coordinator:
             raise RoleError(f"it is the turn of {turn.role!r}, not of {role!r}")
         self._turns.append(episode.play(tokens, stop_reason))
         exchange = episode.reply, episode.answer
-        self.exchanges.append(Exchange(turn, *exchange, episode.turn))
+        self.exchanges.append(TurnExchange(turn, *exchange, episode.turn))
         if not self._one_role:
             self._track(role)
             self._advance(episode)
@@ -231,7 +233,7 @@ class Coordinator:
             while not episode.done and episode.role in self._opponents:
                 role = episode.role
                 reply = self._opponents[role](self.world, episode.turn, self._rngs[role])
-                if not isinstance(reply, str | Reply):
+                if not isinstance(reply, str | DecodedReply):
                     # A task of its own: the member whose reply led here may be cancelled.
                     self._pending_reply = asyncio.ensure_future(self._await_reply(episode, reply))
                     break
@@ -240,7 +242,7 @@ class Coordinator:
             self._error = error
         self._notify(episode)
 
-    async def _await_reply(self, episode: Episode, reply: Awaitable[str | Reply]) -> None:
+    async def _await_reply(self, episode: Episode, reply: Awaitable[str | DecodedReply]) -> None:
         try:
             self._apply(episode, await reply)
         except Exception as error:  # raised in every member, see _wait_for_turn
@@ -249,11 +251,13 @@ class Coordinator:
         else:
             self._advance(episode)
 
-    def _apply(self, episode: Episode, reply: str | Reply) -> None:
+    def _apply(self, episode: Episode, reply: str | DecodedReply) -> None:
         text, complete = (reply, True) if isinstance(reply, str) else reply
         asked = episode.turn
         self._turns.append(episode.say(text, complete=complete))
-        self.exchanges.append(Exchange(asked, Reply(text, complete), episode.answer, episode.turn))
+        self.exchanges.append(
+            TurnExchange(asked, DecodedReply(text, complete), episode.answer, episode.turn)
+        )
 
     def _notify(self, episode: Episode) -> None:
         """Wake all members: the turn has passed, or a role has joined or left."""
@@ -288,7 +292,7 @@ class Coordinator:
         asked = episode.turn
         last = episode.stop(StopReason.ABANDONED)
         self._turns.append(last)
-        self.exchanges.append(Exchange(asked, None, last, last))
+        self.exchanges.append(TurnExchange(asked, None, last, last))
 
     def _track(self, role: str) -> None:
         """Track the end of the asyncio task that plays a role, if other members may wait for it."""

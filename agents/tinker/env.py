@@ -18,8 +18,8 @@ from tinker_cookbook.rl.types import StopReason as TinkerStop
 
 from tokengym.agents.rollouts import is_malformed
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Opponent
-from tokengym.agents.tinker.pacing import take_turn
-from tokengym.agents.tinker.prompt import Prompt
+from tokengym.agents.tinker.fair_turns import take_turn
+from tokengym.agents.tinker.prompt import TokenPrompt
 from tokengym.envs.core.errors import EpisodeStateError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason
@@ -69,7 +69,7 @@ class Member(Env):
         self.codec = coordinator.codec
         self.rollout_limits = coordinator.rollout_limits
         self._stop: StopCondition = self.codec.stop
-        self._prompt = Prompt()
+        self._prompt = TokenPrompt()
         self._read = ""
         self._first_text = ""
         self._over = False

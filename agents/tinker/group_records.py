@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from tinker_cookbook.rl.types import Trajectory
 
-from tokengym.agents.rollouts import Origin, RolloutRecord, SampledTokens, record_episode
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, SampledTokens, record_episode
 from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.agents.tinker.env import Member
 from tokengym.envs.tokens.codec import ByteCodec, Codec
@@ -17,7 +17,7 @@ _UNREADABLE = "\N{REPLACEMENT CHARACTER}"
 
 
 def group_records(
-    origin: Origin,
+    origin: RolloutOrigin,
     members: Sequence[Member],
     rollouts: Sequence[Trajectory],
     added: Sequence[float],

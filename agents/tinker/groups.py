@@ -6,11 +6,11 @@ from typing import Any
 
 from tinker_cookbook.rl.types import Env, EnvGroupBuilder, Metrics, Trajectory
 
-from tokengym.agents.rollouts import Origin, RolloutRecord
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT, Coordinator, Opponent
 from tokengym.agents.tinker.env import Member
+from tokengym.agents.tinker.fair_turns import take_turn
 from tokengym.agents.tinker.group_records import group_records
-from tokengym.agents.tinker.pacing import take_turn
 from tokengym.agents.tinker.role_baselines import ELIGIBLE, role_rewards
 from tokengym.envs.core.errors import OptionError, RoleError
 from tokengym.envs.core.spec import short_name
@@ -74,7 +74,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
     groups_in_batch: int = 1
     number: int = 0
     reply_timeout: float = REPLY_TIMEOUT
-    origin: Origin | None = None
+    origin: RolloutOrigin | None = None
     record: Callable[[Sequence[RolloutRecord]], None] | None = None
 
     def __post_init__(self) -> None:

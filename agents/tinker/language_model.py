@@ -5,10 +5,10 @@ import tinker
 
 from tokengym.agents.tinker.codec import as_codec
 from tokengym.agents.tinker.coordinator import OpponentPolicy
-from tokengym.agents.tinker.prompt import Prompt
+from tokengym.agents.tinker.prompt import TokenPrompt
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import Message, Reply
+from tokengym.envs.tokens.codec import DecodedReply, Message
 from tokengym.envs.tokens.transcript import Transcript
 
 _SEEDS = 2**31
@@ -65,7 +65,7 @@ class _Conversation:
         self._codec = as_codec(model.codec)
         self._transcript = Transcript()
 
-    async def reply(self, world: World, turn: Turn, rng: np.random.Generator) -> Reply:
+    async def reply(self, world: World, turn: Turn, rng: np.random.Generator) -> DecodedReply:
         """Sample a reply to a Turn."""
         codec, transcript = self._codec, self._transcript
         if transcript.last_action is not None and codec.append_only:
@@ -75,7 +75,7 @@ class _Conversation:
             transcript.clear()
             talk = [*transcript.conversation, Message(turn.text, own=False)]
             transcript.read(turn.text, codec.render(talk))
-        prompt = Prompt()
+        prompt = TokenPrompt()
         for piece in transcript.pieces:
             prompt.append(piece)
         response = await self._model.sampler.sample(

@@ -7,7 +7,7 @@ _CHUNK_FIELDS = {"tokens"}
 _INPUT_FIELDS = {"chunks"}
 
 
-class Prompt:
+class TokenPrompt:
     """Tokens that only grow, handed out as ModelInputs that share their chunks.
 
     Each `append` makes one chunk, so a conversation of T turns has T chunks, and the next

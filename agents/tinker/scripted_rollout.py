@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tokengym.agents.tinker.coordinator import Coordinator, Opponent
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import Codec

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tokengym.envs.core.rollout import Policy, play
+from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
@@ -13,7 +13,7 @@ from tokengym.envs.registry import baselines, make_world
 
 
 @dataclass(frozen=True)
-class Mixture:
+class DemonstrationMix:
     """The baselines that play a world's demonstrations.
 
     Attributes:
@@ -55,7 +55,7 @@ def mixed_policy(world_id: str, weights: Mapping[str, float]) -> Policy:
 
 
 def conversations(
-    shares: Sequence[tuple[Mixture, float]], seed: int, *, sensible: bool
+    shares: Sequence[tuple[DemonstrationMix, float]], seed: int, *, sensible: bool
 ) -> Iterator[list[dict[str, str]]]:
     """Yield endless demonstrations as chat messages: `user` is the world, `assistant` the policy.
 

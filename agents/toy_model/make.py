@@ -19,7 +19,7 @@ import torch
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from tokengym.agents.toy_model.demonstrations import Mixture, conversations
+from tokengym.agents.toy_model.demonstrations import DemonstrationMix, conversations
 
 log = logging.getLogger("tokengym.toy_model")
 
@@ -79,7 +79,7 @@ def _one_number(report: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Stage:
+class TrainingStage:
     """One stage of training, with its own learning-rate schedule.
 
     Attributes:
@@ -90,19 +90,25 @@ class Stage:
         sensible: share of the steps, from the first, that imitate only the sensible baselines.
     """
 
-    shares: Sequence[tuple[Mixture, float]]
+    shares: Sequence[tuple[DemonstrationMix, float]]
     steps: int
     tokens: int
     learning_rate: float
     sensible: float = 0.85
 
 
-FORECAST = Mixture("tokengym/Forecast-v0", "easy", "empirical", {"empirical": 2, "random": 3})
+FORECAST = DemonstrationMix(
+    "tokengym/Forecast-v0", "easy", "empirical", {"empirical": 2, "random": 3}
+)
 GUESSES = replace(FORECAST, policies={"empirical": 3, "random": 7})
-ENERGY = Mixture("tokengym/Energy-v0", "small", "time_of_use", {"time_of_use": 3, "random": 1})
-ROUTES = Mixture("tokengym/Warehouse-v0", "pick_small", "edd_exact", {"edd_exact": 1, "random": 1})
+ENERGY = DemonstrationMix(
+    "tokengym/Energy-v0", "small", "time_of_use", {"time_of_use": 3, "random": 1}
+)
+ROUTES = DemonstrationMix(
+    "tokengym/Warehouse-v0", "pick_small", "edd_exact", {"edd_exact": 1, "random": 1}
+)
 TRIPS = replace(ROUTES, policies={"fcfs": 1, "noisy": 2, "random": 2}, edit=without_route)
-REPORTS = Mixture("tokengym/Disruption-v0", "L2", "logistic", {"logistic": 1, "random": 1})
+REPORTS = DemonstrationMix("tokengym/Disruption-v0", "L2", "logistic", {"logistic": 1, "random": 1})
 CLAIMS = replace(REPORTS, sensible="scripted", policies={"scripted": 1, "noisy": 2, "random": 1})
 DEBATE = replace(CLAIMS, policies={"scripted": 1, "random": 1})
 BELIEFS = replace(REPORTS, edit=in_tenths)
@@ -110,35 +116,39 @@ OPINIONS = replace(BELIEFS, policies={"logistic": 1, "random": 2})
 TOURS = replace(TRIPS, policies={"edd_exact": 1, "noisy": 1, "random": 1})
 VERDICTS = replace(REPORTS, edit=with_one_number)
 STAGES = (
-    Stage(((FORECAST, 16), (ENERGY, 1), (ROUTES, 1), (REPORTS, 1)), 2400, 4096, 2e-3),
+    TrainingStage(((FORECAST, 16), (ENERGY, 1), (ROUTES, 1), (REPORTS, 1)), 2400, 4096, 2e-3),
     # Arithmetic takes the longest; the other worlds are kept from being forgotten.
-    Stage(((FORECAST, 60), (ENERGY, 1), (ROUTES, 1)), 3000, 2048, 1.5e-3),
+    TrainingStage(((FORECAST, 60), (ENERGY, 1), (ROUTES, 1)), 3000, 2048, 1.5e-3),
     # Plans and debates have longer replies: once forecasts are learned they get the most tokens.
-    Stage(((FORECAST, 4), (ENERGY, 1), (ROUTES, 4), (CLAIMS, 4)), 2400, 4096, 1.5e-3),
-    Stage(((GUESSES, 3), (ENERGY, 1), (TRIPS, 3), (DEBATE, 5)), 900, 4096, 1.5e-3, 0.5),
+    TrainingStage(((FORECAST, 4), (ENERGY, 1), (ROUTES, 4), (CLAIMS, 4)), 2400, 4096, 1.5e-3),
+    TrainingStage(((GUESSES, 3), (ENERGY, 1), (TRIPS, 3), (DEBATE, 5)), 900, 4096, 1.5e-3, 0.5),
     # Reports must sum to one; the mixture that ends a stage is too short to teach that.
-    Stage(((FORECAST, 3), (ENERGY, 1), (TRIPS, 2), (DEBATE, 6)), 500, 4096, 1.2e-3, 0.0),
-    Stage(((FORECAST, 5), (ENERGY, 0.5), (TRIPS, 1), (DEBATE, 5)), 400, 4096, 1e-3, 0.4),
-    Stage(((FORECAST, 5), (ENERGY, 0.5), (TRIPS, 1.5), (DEBATE, 5)), 250, 4096, 8e-4, 0.0),
+    TrainingStage(((FORECAST, 3), (ENERGY, 1), (TRIPS, 2), (DEBATE, 6)), 500, 4096, 1.2e-3, 0.0),
+    TrainingStage(((FORECAST, 5), (ENERGY, 0.5), (TRIPS, 1), (DEBATE, 5)), 400, 4096, 1e-3, 0.4),
+    TrainingStage(((FORECAST, 5), (ENERGY, 0.5), (TRIPS, 1.5), (DEBATE, 5)), 250, 4096, 8e-4, 0.0),
     # A shift lead's WAIT is rare and three tokens long: its form needs more examples.
-    Stage(((FORECAST, 4), (ENERGY, 0.5), (TRIPS, 4), (DEBATE, 3)), 500, 4096, 8e-4, 0.0),
+    TrainingStage(((FORECAST, 4), (ENERGY, 0.5), (TRIPS, 4), (DEBATE, 3)), 500, 4096, 8e-4, 0.0),
     # The terse prompts' wording changed after the stages above had run; the debate's the most.
-    Stage(((FORECAST, 4), (ENERGY, 0.5), (TRIPS, 3), (DEBATE, 6)), 200, 4096, 8e-4, 0.0),
+    TrainingStage(((FORECAST, 4), (ENERGY, 0.5), (TRIPS, 3), (DEBATE, 6)), 200, 4096, 8e-4, 0.0),
     # So did the families of questions, which have more to read now: their arithmetic once more.
-    Stage(((FORECAST, 60), (ENERGY, 1), (TRIPS, 1), (DEBATE, 1)), 1000, 2048, 1.5e-3),
-    Stage(((FORECAST, 4), (ENERGY, 0.5), (TRIPS, 3), (DEBATE, 6)), 250, 4096, 8e-4, 0.0),
+    TrainingStage(((FORECAST, 60), (ENERGY, 1), (TRIPS, 1), (DEBATE, 1)), 1000, 2048, 1.5e-3),
+    TrainingStage(((FORECAST, 4), (ENERGY, 0.5), (TRIPS, 3), (DEBATE, 6)), 250, 4096, 8e-4, 0.0),
     # Beliefs about papers take as long to learn as the arithmetic of forecasts.
-    Stage(((BELIEFS, 8), (FORECAST, 8), (ENERGY, 0.5), (TRIPS, 2)), 1500, 4096, 1.5e-3),
-    Stage(((FORECAST, 4), (ENERGY, 0.5), (TRIPS, 3), (OPINIONS, 6)), 250, 4096, 8e-4, 0.0),
+    TrainingStage(((BELIEFS, 8), (FORECAST, 8), (ENERGY, 0.5), (TRIPS, 2)), 1500, 4096, 1.5e-3),
+    TrainingStage(((FORECAST, 4), (ENERGY, 0.5), (TRIPS, 3), (OPINIONS, 6)), 250, 4096, 8e-4, 0.0),
     # At temperature 1 three tenths that were drawn one by one seldom sum to one.
-    Stage(((FORECAST, 5), (ENERGY, 0.5), (TOURS, 8), (VERDICTS, 8)), 900, 4096, 1.2e-3, 0.6),
+    TrainingStage(
+        ((FORECAST, 5), (ENERGY, 0.5), (TOURS, 8), (VERDICTS, 8)), 900, 4096, 1.2e-3, 0.6
+    ),
     # Which orders are due first and fit together takes longest of all.
-    Stage(((FORECAST, 4), (ENERGY, 0.5), (TOURS, 14), (VERDICTS, 4)), 700, 4096, 1.2e-3, 0.7),
+    TrainingStage(
+        ((FORECAST, 4), (ENERGY, 0.5), (TOURS, 14), (VERDICTS, 4)), 700, 4096, 1.2e-3, 0.7
+    ),
     # One reply in six of a debater was out of form by then.
-    Stage(((FORECAST, 4), (ENERGY, 0.5), (TOURS, 5), (VERDICTS, 8)), 300, 4096, 8e-4, 0.0),
+    TrainingStage(((FORECAST, 4), (ENERGY, 0.5), (TOURS, 5), (VERDICTS, 8)), 300, 4096, 8e-4, 0.0),
     # Forecasts had lost some of their arithmetic to all this.
-    Stage(((FORECAST, 60), (ENERGY, 1), (TOURS, 2), (VERDICTS, 2)), 500, 2048, 1.2e-3),
-    Stage(((FORECAST, 8), (ENERGY, 0.5), (TOURS, 5), (VERDICTS, 8)), 250, 4096, 8e-4, 0.0),
+    TrainingStage(((FORECAST, 60), (ENERGY, 1), (TOURS, 2), (VERDICTS, 2)), 500, 2048, 1.2e-3),
+    TrainingStage(((FORECAST, 8), (ENERGY, 0.5), (TOURS, 5), (VERDICTS, 8)), 250, 4096, 8e-4, 0.0),
 )
 
 
@@ -205,7 +215,7 @@ def encode(tokenizer: PreTrainedTokenizerFast, messages: list[dict[str, str]]) -
 
 
 def batches(
-    tokenizer: PreTrainedTokenizerFast, stage: Stage, seed: int, *, sensible: bool
+    tokenizer: PreTrainedTokenizerFast, stage: TrainingStage, seed: int, *, sensible: bool
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Yield padded token ids and labels, both `(batch, length)`, of examples of similar length."""
     demonstrations = conversations(stage.shares, seed, sensible=sensible)
@@ -234,7 +244,7 @@ def collate(examples: list[Example], pad: int) -> tuple[torch.Tensor, torch.Tens
 
 
 def train(
-    model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, stage: Stage, seed: int
+    model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, stage: TrainingStage, seed: int
 ) -> None:
     """Fit demonstrations: AdamW with a short warm-up, then a cosine schedule down to a tenth."""
     first, then = (batches(tokenizer, stage, seed, sensible=sensible) for sensible in (True, False))

@@ -98,13 +98,15 @@ class TrainConfig(
     def __post_init__(self) -> None:
         """Check values, and what does not go together."""
         super().__post_init__()
-        row = spec(self.world)
+        world_spec = spec(self.world)
         for level in (self.level, *self.curriculum):
-            if level not in row.levels:
-                raise OptionError(f"{row.id} has the levels {list(row.levels)}, got {level!r}")
+            if level not in world_spec.levels:
+                raise OptionError(
+                    f"{world_spec.id} has the levels {list(world_spec.levels)}, got {level!r}"
+                )
         self._check_command()
         self._check_loop()
-        self._check_roles(row.id, row.roles)
+        self._check_roles(world_spec.id, world_spec.roles)
         self._check_mixture()
         if self.credit == "exact":
             object.__setattr__(self, "options", {**self.options, "credit": True})

@@ -14,7 +14,7 @@ from tinker_cookbook.hyperparam_utils import get_lr
 
 from tokengym.agents.training.config import TrainConfig
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import Policy, play
+from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.world import World
 from tokengym.envs.tokens.codec import Codec

@@ -13,7 +13,7 @@ from tokengym.agents.service.engine.adapters import LoraSpec, LoraWeights
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.service.engine.external_weights import peft_files
 from tokengym.agents.training.connection import ServiceTarget
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.envs.core.errors import OptionError
 
 _HEAD = "lm_head"
@@ -32,7 +32,7 @@ class TrainedAdapter:
     model: Path
 
     @classmethod
-    def of_run(cls, run: Run, role: str | None = None) -> Self:
+    def of_run(cls, run: RunFolder, role: str | None = None) -> Self:
         """Read the last weights that a run saved on its own service.
 
         Args:

@@ -31,10 +31,10 @@ from tokengym.agents.training.opponents import (
 )
 from tokengym.agents.training.renderer import renderer_of
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import baselines, load, make_world, scripted_opponent
+from tokengym.envs.registry import baselines, import_object, make_world, scripted_opponent
 from tokengym.envs.tokens.codec import Codec
 
 _TASKS_A_SEED = 1_000_000
@@ -104,8 +104,8 @@ class Job:
             require_tensorboard()
         target = target or ServiceTarget.resolve(config)
         scripted = _Scripted.of(config)
-        world, row, known = scripted.world, scripted.world.spec, scripted.policies
-        roles = row.roles if config.self_play else (config.role or row.roles[0],)
+        world, spec, known = scripted.world, scripted.world.spec, scripted.policies
+        roles = spec.roles if config.self_play else (config.role or spec.roles[0],)
         if target.trust_remote_code and Path(target.model).is_dir():
             trust_tokenizer(target.model)
         config = replace(config, renderer=renderer_of(config))
@@ -117,7 +117,7 @@ class Job:
         opponents = {
             role: {
                 other: resolve_opponent(other, scripted.named[other], known, own)
-                for other in row.roles
+                for other in spec.roles
                 if other != role
             }
             for role in roles
@@ -319,15 +319,15 @@ class _Scripted:
             if config.credit != "exact":
                 raise
             raise OptionError(f"--credit exact is not known here: {error}") from error
-        row, evaluated = world.spec, world
-        if row.evaluation:
-            evaluated = make_world(row.id, world.level, **{**config.options, **row.evaluation})
-        known = baselines(row.id)
+        spec, evaluated = world.spec, world
+        if spec.evaluation:
+            evaluated = make_world(spec.id, world.level, **{**config.options, **spec.evaluation})
+        known = baselines(spec.id)
         curriculum = tuple(
-            make_world(row.id, level, **config.options) for level in config.curriculum
+            make_world(spec.id, level, **config.options) for level in config.curriculum
         )
         mixed = [make_world(one.world, one.level, **one.options) for one in config.others]
-        usual = {role: scripted_opponent(row.id, role) for role in row.roles}
+        usual = {role: scripted_opponent(spec.id, role) for role in spec.roles}
         imitated = config.demonstrations
         imitated_run = Path(imitated) if imitated is not None and imitated not in known else None
         if imitated_run is not None and not is_run(imitated_run):
@@ -345,9 +345,9 @@ class _Scripted:
             played=[(one, baselines(one.spec.id)) for one in (*curriculum, *mixed, world)],
             policies=known,
             scripts={role: known[name] for role, name in usual.items()},
-            named={**usual, **row.opponents, **config.opponents},
-            blind=load(row.blind) if row.blind else lambda _: {"null": known["null"]},
+            named={**usual, **spec.opponents, **config.opponents},
+            blind=import_object(spec.blind) if spec.blind else lambda _: {"null": known["null"]},
             demonstrations=known.get(imitated or "")
-            or (load(row.demonstrations) if row.demonstrations else known["oracle"]),
+            or (import_object(spec.demonstrations) if spec.demonstrations else known["oracle"]),
             imitated_run=imitated_run,
         )

@@ -14,8 +14,8 @@ from tinker_cookbook.rl.train import Config
 from tinker_cookbook.utils import ml_log, trace
 from tinker_cookbook.utils.lr_scheduling import LRSchedule, compute_schedule_lr_multiplier
 
-from tokengym.agents.training.folder.run import Run
-from tokengym.agents.training.learners import POLICY, Learners, training_session
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.policy_trainers import POLICY, PolicyTrainers, training_session
 from tokengym.agents.training.updates import Loss, Update, submit
 from tokengym.envs.core.errors import OptionError
 
@@ -72,7 +72,7 @@ class BatchSource(Protocol):
 async def train(
     config: Config,
     source: BatchSource,
-    policies: Mapping[str, Run],
+    policies: Mapping[str, RunFolder],
     seed: int = 0,
     schedule: LRSchedule = "constant",
     warmup: int = 0,
@@ -118,7 +118,7 @@ async def train(
         config=config,
     )
     async with training_session(config) as service:
-        learners = await Learners.open(service, config, policies, seed)
+        learners = await PolicyTrainers.open(service, config, policies, seed)
         steps = range(learners.start, min(len(source), config.max_steps or len(source)))
         logger.info("%s: steps %d to %d", run, steps.start, steps.stop)
         reference = await _reference(service, config)
@@ -135,7 +135,7 @@ class _Loop:
     schedule: LRSchedule
     warmup: int
     source: BatchSource
-    learners: Learners
+    learners: PolicyTrainers
     reference: tinker.SamplingClient | None
     log: ml_log.Logger
 

@@ -17,11 +17,11 @@ from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection
-from tokengym.agents.training.folder.run import Run, is_run
+from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.renderer import renderer_of
 from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 
 MODEL = "model"
 """Stands for the job's own model, untrained."""
@@ -61,11 +61,11 @@ class SavedModel:
         if self.name.startswith(CHECKPOINT_SCHEME):
             return self.name
         run = Path(self.name)
-        weights = Run(run).weights
+        weights = RunFolder(run).weights
         path = weights.state if state else weights.sampler
         if path is None:
             raise OptionError(f"{run} has saved no weights yet")
-        kept = Run(run).weights_folder
+        kept = RunFolder(run).weights_folder
         if connection.service is not None and kept.is_dir():
             try:
                 path = copy_checkpoint(path, kept, connection.service.state_dir)
@@ -93,7 +93,7 @@ class SavedModel:
         )
 
 
-def names(opponents: Opponents) -> dict[str, str]:
+def opponent_labels(opponents: Opponents) -> dict[str, str]:
     """Return the name of each role's player in logs."""
     return {
         role: who if isinstance(who, str) else str(getattr(who, "name", who))
@@ -162,9 +162,9 @@ def saved_model(who: str, own: SavedModel, rule: str) -> SavedModel:
         return SavedModel(own.codec, own.max_tokens, own.temperature, who)
     if not is_run(who):
         raise OptionError(f"{rule} a run folder or a {CHECKPOINT_SCHEME} path, got {who!r}")
-    if Run(Path(who)).weights.sampler is None:
+    if RunFolder(Path(who)).weights.sampler is None:
         raise OptionError(f"{who} has saved no weights yet")
-    config = Run(Path(who)).config
+    config = RunFolder(Path(who)).config
     return SavedModel(
         codec_of(config), config.max_tokens or own.max_tokens, config.temperature, who
     )
@@ -186,7 +186,7 @@ def trained_opponent(run: Path | str, client: tinker.ServiceClient) -> LanguageM
     Raises:
         OptionError: if the folder holds no run, or one without saved weights.
     """
-    found = Run.open(Path(run))
+    found = RunFolder.open(Path(run))
     path = found.weights.sampler
     if path is None:
         raise OptionError(f"{run} has saved no weights yet")

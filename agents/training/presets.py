@@ -62,20 +62,20 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
         UnknownWorldError: if there is no such world.
         OptionError: if a value is not allowed.
     """
-    row = spec(world)
+    world_spec = spec(world)
     given = {name: value for name, value in changes.items() if value is not None}
-    level = level or row.levels[0]
+    level = level or world_spec.levels[0]
     toy = is_toy(given.get("model", TOY_MODEL))
-    start = {**(_TOY.get(row.id, {}) if toy else _PRETRAINED)}
+    start = {**(_TOY.get(world_spec.id, {}) if toy else _PRETRAINED)}
     if given.get("self_play"):
         start["steps"] = _SELF_PLAY_STEPS
-    start |= _LEVELS.get((row.id, level), {})
+    start |= _LEVELS.get((world_spec.id, level), {})
     # A world's own options are for Tasks it draws; records of a user have no exact label.
-    options = {} if "data" in given.get("options", {}) else dict(row.training)
-    if toy and row.id in _TOY:
+    options = {} if "data" in given.get("options", {}) else dict(world_spec.training)
+    if toy and world_spec.id in _TOY:
         options["prompt"] = "terse"
     given["options"] = {**options, **given.get("options", {})}
-    return TrainConfig(**{"world": row.id, "level": level, **start, **given})
+    return TrainConfig(**{"world": world_spec.id, "level": level, **start, **given})
 
 
 def mixed_preset(worlds: Sequence[tuple[str, str]], **changes: Any) -> TrainConfig:

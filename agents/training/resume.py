@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 
 import tinker
 
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.trainer import save_interval
 from tokengym.envs.core.errors import OptionError
 
 
-def mend_run(job: Job, run: Run) -> list[str]:
+def mend_run(job: Job, run: RunFolder) -> list[str]:
     """Cut off incomplete lines.
 
     Args:
@@ -39,7 +39,7 @@ def mend_run(job: Job, run: Run) -> list[str]:
     return notices
 
 
-async def forget_lost_states(base_url: str | None, job: Job, run: Run) -> list[str]:
+async def forget_lost_states(base_url: str | None, job: Job, run: RunFolder) -> list[str]:
     """Forget the saved states after the last one that the service still has for all policies.
 
     A service deletes rolling states when their time is over. A finished run needs none.
@@ -75,7 +75,7 @@ async def forget_lost_states(base_url: str | None, job: Job, run: Run) -> list[s
     return [f"the service no longer has the state after step {steps[0]}"]
 
 
-def forget_unsaved_steps(job: Job, run: Run) -> list[str]:
+def forget_unsaved_steps(job: Job, run: RunFolder) -> list[str]:
     """Forget the steps after the last saved state, which are done again; returns what was lost."""
     done, saved = run.steps_done, saved_steps(job, run)
     if done <= saved:
@@ -85,12 +85,12 @@ def forget_unsaved_steps(job: Job, run: Run) -> list[str]:
     return [f"{steps} completed but not saved: resuming from step {saved}"]
 
 
-def saved_steps(job: Job, run: Run) -> int:
+def saved_steps(job: Job, run: RunFolder) -> int:
     """Return the number of steps after which all policies of a run were last saved."""
     return max(_common_steps([one.states() for one in _policies(job, run)]), default=0)
 
 
-def _policies(job: Job, run: Run) -> list[Run]:
+def _policies(job: Job, run: RunFolder) -> list[RunFolder]:
     return list(run.policies(job.config, job.roles).values())
 
 

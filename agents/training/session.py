@@ -10,8 +10,8 @@ import tinker
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.run import Weights
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.learners import service_session
-from tokengym.agents.training.opponents import Opponents, SavedModel, names, sampler_of
+from tokengym.agents.training.opponents import Opponents, SavedModel, opponent_labels, sampler_of
+from tokengym.agents.training.policy_trainers import service_session
 
 # A service of one's own then has room for what they have read and written: no turn is read again.
 _EPISODES_AT_ONCE = 24
@@ -19,7 +19,7 @@ _HOSTED_EPISODES_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class Session:
+class TrainingSession:
     """A job on a reachable service.
 
     Attributes:
@@ -44,7 +44,7 @@ class Session:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, job: Job, connection: Connection) -> AsyncIterator["Session"]:
+    async def open(cls, job: Job, connection: Connection) -> AsyncIterator["TrainingSession"]:
         """Open a client of the service, and make the opponents that are models."""
         async with service_session(connection.base_url) as client:
             opponents = await _connected(job, connection, client)
@@ -56,7 +56,7 @@ class Session:
             gate = asyncio.Semaphore(at_once)
             yield cls(job, connection, client, opponents, others, at_once, gate)
 
-    def of(self, name: str) -> tuple["Session", str]:
+    def of(self, name: str) -> tuple["TrainingSession", str]:
         """Return the session and role of a trained policy; see `Job.trained`."""
         job, role = self.job.trained[name]
         return replace(self, job=job, opponents=self.others.get(name, self.opponents)), role
@@ -66,7 +66,7 @@ class Session:
         """The player's name of each role that is not trained."""
         if self.job.config.self_play:
             return {}
-        return names(self.opponents[self.job.roles[0]])
+        return opponent_labels(self.opponents[self.job.roles[0]])
 
     def start(self, *, state: bool) -> str | None:
         """Return the path of the weights the job starts from; `None` for the base model.

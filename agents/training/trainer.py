@@ -15,28 +15,28 @@ from tinker_cookbook.rl.rollout_presets import default_rollout_strategy_for_mode
 from tinker_cookbook.rl.rollout_strategy import FailFast
 from tinker_cookbook.rl.types import RLDataset
 
-from tokengym.agents.rollouts import Origin, TrainRollouts
+from tokengym.agents.rollouts import RolloutOrigin, TrainRollouts
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder, TaskRange
+from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.curriculum import Curriculum, Stage
 from tokengym.agents.training.batches.demonstrations import (
     Demonstrations,
     RecordedDemonstrations,
     datums,
 )
-from tokengym.agents.training.batches.mixture import MixedSource, Mixture
+from tokengym.agents.training.batches.mixture import MixedSource, WorldMixture
 from tokengym.agents.training.batches.preferences import Preferences
-from tokengym.agents.training.batches.rollouts import RolloutCollector
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.connection import Connection, ServiceTarget, environment_variable
 from tokengym.agents.training.folder.collapse import Collapse, find_collapse
-from tokengym.agents.training.folder.run import Run, Weights
+from tokengym.agents.training.folder.run import RunFolder, Weights
 from tokengym.agents.training.folder.tensorboard import TensorBoardLog
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import BatchSource, train
 from tokengym.agents.training.opponents import Opponents
+from tokengym.agents.training.policy_trainers import POLICY
 from tokengym.agents.training.progress import Progress
-from tokengym.agents.training.session import Session
+from tokengym.agents.training.session import TrainingSession
 from tokengym.envs.core.errors import OptionError
 
 _POLL_SECONDS = 0.3
@@ -52,7 +52,9 @@ _NO_SUCH_SETTING = (
 )
 
 
-async def train_job(session: Session, run: Run, progress: Progress) -> Collapse | None:
+async def train_job(
+    session: TrainingSession, run: RunFolder, progress: Progress
+) -> Collapse | None:
     """Train a job into its run folder, from where the folder's checkpoints end.
 
     Returns:
@@ -121,7 +123,7 @@ def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstra
     )
 
 
-def kept_rollouts(session: Session, run: Run) -> TrainRollouts:
+def kept_rollouts(session: TrainingSession, run: RunFolder) -> TrainRollouts:
     """Return what saves the rollouts of a job's training steps in its run folder."""
     config = session.job.config
     return TrainRollouts(
@@ -129,7 +131,7 @@ def kept_rollouts(session: Session, run: Run) -> TrainRollouts:
         config.rollout_share,
         config.rollout_bytes,
         config.steps,
-        Origin(
+        RolloutOrigin(
             "train",
             policy=config.model,
             opponents=session.opponent_names,
@@ -141,10 +143,10 @@ def kept_rollouts(session: Session, run: Run) -> TrainRollouts:
 
 
 async def _source(
-    session: Session,
+    session: TrainingSession,
     config: cookbook.Config,
     dataset: TaskDatasetBuilder,
-    run: Run,
+    run: RunFolder,
     rollouts: TrainRollouts,
 ) -> BatchSource:
     job = session.job
@@ -182,7 +184,7 @@ async def _source(
             for one, role in map(session.of, job.trained)
         ]
         sizes = job.config.groups_per_batch, job.config.steps
-        groups = Mixture(sources, rows, *sizes, job.config.shares(), job.config.seed)
+        groups = WorldMixture(sources, rows, *sizes, job.config.shares(), job.config.seed)
     elif job.curriculum:
         stages = [
             Stage(
@@ -206,7 +208,7 @@ async def _source(
 async def _watch(
     training: "asyncio.Future[None]",
     job: Job,
-    run: Run,
+    run: RunFolder,
     rollouts: TrainRollouts,
     progress: Progress,
 ) -> Collapse | None:
@@ -235,7 +237,7 @@ async def _watch(
                 return collapse
 
 
-def _blind_return(job: Job, run: Run) -> float | None:
+def _blind_return(job: Job, run: RunFolder) -> float | None:
     """Return what the best blind policy earns; `None` where training Tasks are of other kinds."""
     found = list(run.references.values())
     if len(found) != 1 or job.curriculum:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord
 from tokengym.agents.rollouts.log import Segment
 from tokengym.agents.training.folder.monitor import StepRow, mixed_series
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.viewer.table import Texts, groups_of, table_of
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.registry import load, spec
+from tokengym.envs.registry import import_object, spec
 from tokengym.rewards.estimates import mean_estimate
 
 _SERIES: Mapping[str, Callable[[StepRow], float | None]] = {
@@ -53,7 +53,7 @@ class RunView:
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.folder = folder
-        self._run = Run(folder)
+        self._run = RunFolder(folder)
         self._log = self._run.rollouts if self._run.exists else RolloutLog(folder)
         self._steps = self._run.step_log(replies=False)
         self._stepping, self._indexing = threading.Lock(), threading.Lock()
@@ -80,7 +80,7 @@ class RunView:
             "after": None if after is None else list(after.returns),
             "metrics": {}
             if world is None or not world.metrics
-            else {name: metric._asdict() for name, metric in load(world.metrics).items()},
+            else {name: metric._asdict() for name, metric in import_object(world.metrics).items()},
             "picture": bool(world and world.render),
             "notes": list(dict.fromkeys(self._notes)),
         }

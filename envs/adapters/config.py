@@ -8,14 +8,14 @@ from gymnasium.spaces import Space
 
 from tokengym.envs.adapters.spaces import Tokens, UnicodeText
 from tokengym.envs.core.errors import OptionError, RoleError
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, policy, scripted_opponent, spec
 from tokengym.envs.rendering import can_draw, has_picture, require_picture
-from tokengym.envs.tokens.codec import Codec, Reply, TokenArray, resolve
+from tokengym.envs.tokens.codec import Codec, DecodedReply, TokenArray, resolve
 from tokengym.envs.tokens.episode import Episode
 
 Observation = TokenArray | str
@@ -120,7 +120,7 @@ class EnvConfig:
         )
         return episode, episode.turn
 
-    def reply(self, episode: Episode | None, action: Observation) -> tuple[Reply, Turn]:
+    def reply(self, episode: Episode | None, action: Observation) -> tuple[DecodedReply, Turn]:
         """Play an action: token ids in mode `tokens`, a string in mode `text`.
 
         Returns:
@@ -140,15 +140,15 @@ class EnvConfig:
             return episode.reply, turn
         if not isinstance(action, str):
             raise OptionError(f"in mode 'text' an action is a string, got {type(action).__name__}")
-        return Reply(action, complete=True), self.world.reply(action)
+        return DecodedReply(action, complete=True), self.world.reply(action)
 
     def reply_opponent(
         self, episode: Episode | None, turn: Turn, rng: np.random.Generator
-    ) -> tuple[Reply, Turn]:
+    ) -> tuple[DecodedReply, Turn]:
         """Let the opponent whose turn it is reply; return its reply and the next Turn."""
         text = self.opponents[turn.role](self.world, turn, rng)
         answer = self.world.reply(text) if episode is None else episode.say(text)
-        return Reply(text, complete=True), answer
+        return DecodedReply(text, complete=True), answer
 
 
 def task_count(world: World, split: str) -> int:

@@ -17,7 +17,7 @@ from tokengym.envs.adapters.config import (
     require_render_mode,
 )
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World

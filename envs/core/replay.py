@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.core.rollout import Record
+from tokengym.envs.core.play import PlayedEpisode
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
@@ -12,7 +12,7 @@ from tokengym.envs.core.world import World
 W = TypeVar("W", bound=World)
 
 
-class Step(NamedTuple, Generic[W]):
+class ReplayedReply(NamedTuple, Generic[W]):
     """One replayed reply.
 
     Attributes:
@@ -28,7 +28,7 @@ class Step(NamedTuple, Generic[W]):
     after: W
 
 
-def replay(world: W, record: Record) -> Iterator[Step[W]]:
+def replay(world: W, record: PlayedEpisode) -> Iterator[ReplayedReply[W]]:
     """Replay a Record, reply by reply; an episode in progress in `world` is not affected.
 
     Raises:
@@ -39,7 +39,7 @@ def replay(world: W, record: Record) -> Iterator[Step[W]]:
     twin.start(record.task)
     for reply in record.replies:
         before = twin.fork()
-        yield Step(before, reply, twin.reply(reply), twin)
+        yield ReplayedReply(before, reply, twin.reply(reply), twin)
     if dict(twin.returns) != dict(record.returns):
         raise TaskError(
             f"a Record of {world.spec.id} must be replayed with the options it was played with: "
@@ -49,7 +49,7 @@ def replay(world: W, record: Record) -> Iterator[Step[W]]:
 
 def record_replies(
     world: World, task: Task, replies: Sequence[str], *, finish: bool = False
-) -> Record:
+) -> PlayedEpisode:
     """Play replies and return the Record; an episode in progress in `world` is not affected.
 
     Args:
@@ -65,4 +65,4 @@ def record_replies(
     while finish and not turns[-1].done:
         played.append("")
         turns.append(twin.reply(""))
-    return Record(task, tuple(turns), tuple(played), twin.returns)
+    return PlayedEpisode(task, tuple(turns), tuple(played), twin.returns)

@@ -128,7 +128,7 @@ class Row(NamedTuple):
         return value if math.isfinite(value) else None
 
 
-class Table:
+class CsvTable:
     """A CSV file with a header. Cells are text; the methods of `Row` convert them to numbers.
 
     Columns may be separated by semicolons, as spreadsheets write them where the decimal sign is a

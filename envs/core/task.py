@@ -167,7 +167,7 @@ def _refuse_constant(name: str) -> float:
     raise TaskError(f"a Task holds finite numbers only, got {name}")
 
 
-def plain(value: Any) -> Any:
+def to_plain_json(value: Any) -> Any:
     """Turn numpy scalars and arrays inside `value` into plain JSON values.
 
     Raises:
@@ -177,11 +177,11 @@ def plain(value: Any) -> Any:
     if kind is int or kind is str or (kind is float and math.isfinite(value)):
         return value
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [to_plain_json(item) for item in value]
     if kind is dict or isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_plain_json(item) for key, item in value.items()}
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return to_plain_json(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         raise TaskError(f"a Task holds finite numbers only, got {value!r}")
     return value

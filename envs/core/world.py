@@ -16,7 +16,6 @@ import numpy as np
 from typing_extensions import TypeVar
 
 from tokengym.envs.core.display import html_fields
-from tokengym.envs.core.drawing import Unusable, draw_usable
 from tokengym.envs.core.errors import (
     EpisodeStateError,
     OptionError,
@@ -26,12 +25,13 @@ from tokengym.envs.core.errors import (
 )
 from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.optimum import Optimum
-from tokengym.envs.core.paying import pay_terms
+from tokengym.envs.core.reward_checks import pay_terms
 from tokengym.envs.core.seeding import SPLITS, generator, split_of
 from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.core.task import Task, canonical_json, fingerprint, plain
+from tokengym.envs.core.split_windows import Windows
+from tokengym.envs.core.task import Task, canonical_json, fingerprint, to_plain_json
+from tokengym.envs.core.task_drawing import Unusable, draw_usable
 from tokengym.envs.core.turn import NOTHING, StopReason, Turn, sum_rewards
-from tokengym.envs.core.windows import Windows
 
 PROMPTS = ("full", "terse")
 """Prompts for models that know English, and for tiny ones that were trained on short texts."""
@@ -170,10 +170,10 @@ class World(ABC, Generic[Compiled]):
 
         def draw() -> tuple[Mapping[str, Any], str]:
             if windows is None:
-                instance = plain(self._draw(rng))
+                instance = to_plain_json(self._draw(rng))
                 return instance, self.split_of(instance)
             start = windows.starts[int(rng.integers(len(windows)))]
-            return plain(self._draw_window(rng, start)), windows[start]
+            return to_plain_json(self._draw_window(rng, start)), windows[start]
 
         where = f"{self.spec.id} at level {self.level!r}"
         found = draw_usable(draw, lambda instance: self._solve(instance, rng), split, where)

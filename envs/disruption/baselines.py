@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
@@ -16,8 +16,8 @@ from tokengym.envs.disruption import challengers
 from tokengym.envs.disruption.claims import Claim, Fact
 from tokengym.envs.disruption.evidence import CITER_FEATURES, FEATURES, Evidence
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
-from tokengym.envs.disruption.grammar import Answer, Argument
-from tokengym.envs.disruption.inference import weighed
+from tokengym.envs.disruption.grammar import Argument, PredictorAnswer
+from tokengym.envs.disruption.inference import selection_posterior
 from tokengym.envs.disruption.labels import LABELS, Target, disruption_label
 from tokengym.envs.disruption.literature import ALL_CUES, Probabilities, cues_in
 from tokengym.envs.disruption.oracle import best_claims, likeliest, true_claims
@@ -40,7 +40,7 @@ def _null(world: World, turn: Turn, rng: np.random.Generator) -> str:
     if turn.role == "challenger":
         return challengers.null(world, turn, rng)
     count = len(world.targets)
-    return Answer((2,) * count, (_THIRD,) * count, ()).write(world.targets, decimals=3)
+    return PredictorAnswer((2,) * count, (_THIRD,) * count, ()).write(world.targets, decimals=3)
 
 
 def _random(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -50,7 +50,7 @@ def _random(world: World, turn: Turn, rng: np.random.Generator) -> str:
         return Argument(LABELS[target][int(rng.integers(3))], _random_claims(rng, 2)).write()
     labels = tuple(int(rng.integers(3)) for _ in world.targets)
     reports = [_peaked(label) for label in labels]
-    answer = Answer(labels, tuple(reports), _random_claims(rng, MOST_CLAIMS))
+    answer = PredictorAnswer(labels, tuple(reports), _random_claims(rng, MOST_CLAIMS))
     return answer.write(world.targets, decimals=3)
 
 
@@ -163,7 +163,7 @@ def _oracle(world: World, turn: Turn, rng: np.random.Generator) -> str:
         granted = argument.claims
         if compiled.known and "disruption" in world.targets:
             place = world.targets.index("disruption")
-            reports[place] = weighed(compiled.evidence, first.labels[place], argument)
+            reports[place] = selection_posterior(compiled.evidence, first.labels[place], argument)
     claims = best_claims(compiled.evidence, world.targets, reports, granted).claims
     return _answer(world, reports, claims, decimals=6)
 
@@ -176,7 +176,7 @@ def _answer(
 ) -> str:
     """Write an answer with the likeliest label of each report."""
     labels = tuple(likeliest(report) for report in reports)
-    return Answer(labels, tuple(reports), tuple(claims)).write(world.targets, decimals)
+    return PredictorAnswer(labels, tuple(reports), tuple(claims)).write(world.targets, decimals)
 
 
 def _peaked(label: int, degree: float = 0.5) -> Probabilities:

@@ -6,12 +6,12 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption.claims import Claim, Fact, Quote
 from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
-from tokengym.envs.disruption.grammar import Answer, Argument
+from tokengym.envs.disruption.grammar import Argument, PredictorAnswer
 from tokengym.envs.disruption.inference import one_sided
 from tokengym.envs.disruption.judge import judge, subjects
 from tokengym.envs.disruption.labels import LABELS, Target
@@ -47,14 +47,16 @@ def noisy(world: World, _turn: Turn, rng: np.random.Generator) -> str:
     return Argument(argument.label, claims).write()
 
 
-def _argue(evidence: Evidence, targets: tuple[Target, ...], answer: Answer) -> Argument:
+def _argue(evidence: Evidence, targets: tuple[Target, ...], answer: PredictorAnswer) -> Argument:
     if not evidence.private or "disruption" not in targets:
         return strongest_argument(evidence, targets, answer)
     counts = [evidence.private[name] for name in CITER_FEATURES]
     return one_sided(counts, answer.labels[targets.index("disruption")])
 
 
-def strongest_argument(evidence: Evidence, targets: tuple[Target, ...], answer: Answer) -> Argument:
+def strongest_argument(
+    evidence: Evidence, targets: tuple[Target, ...], answer: PredictorAnswer
+) -> Argument:
     """The label other than the predictor's that true claims support best, with two of them.
 
     The strength of a claim is how far it moves the frozen judge from the predictor's label to the
@@ -99,7 +101,7 @@ def _of_different_subjects(
     return tuple(chosen.values())
 
 
-def _position(world: World) -> tuple[Evidence, tuple[Target, ...], Answer]:
+def _position(world: World) -> tuple[Evidence, tuple[Target, ...], PredictorAnswer]:
     world = DisruptionWorld.cast(world)
     answer = world.first_answer
     if answer is None:

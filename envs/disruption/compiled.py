@@ -14,7 +14,7 @@ from tokengym.envs.disruption.evidence import Evidence, evidence_of
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import Probabilities, posterior
 from tokengym.envs.disruption.prompt import FULL
-from tokengym.envs.disruption.terse import TERSE
+from tokengym.envs.disruption.prompt_terse import TERSE
 from tokengym.envs.disruption.texts import Case, Writer
 
 WRITERS: Mapping[str, Writer] = MappingProxyType({"full": FULL, "terse": TERSE})
@@ -24,7 +24,7 @@ _MARK = "\0"
 """Stands for an answer."""
 
 
-class CompiledTask(NamedTuple):
+class CompiledDebate(NamedTuple):
     """A Task under the options of a DisruptionWorld.
 
     Attributes:
@@ -55,7 +55,7 @@ class CompiledTask(NamedTuple):
 
 def compile_task(
     task: Task, targets: tuple[Target, ...], label: str, debated: bool, aim: str, prompt: str
-) -> CompiledTask:
+) -> CompiledDebate:
     """Compile a Task.
 
     Args:
@@ -91,7 +91,7 @@ def compile_task(
         own = [posterior(evidence, target) for target in targets]
     case = Case(evidence, targets, debated, aim, task.fingerprint)
     before, _, after = WRITERS[prompt].challenge(case, _MARK).rpartition(_MARK)
-    return CompiledTask(
+    return CompiledDebate(
         evidence,
         case,
         WRITERS[prompt].opening(case),

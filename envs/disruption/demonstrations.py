@@ -5,7 +5,7 @@ import numpy as np
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption import challengers
-from tokengym.envs.disruption.grammar import Answer
+from tokengym.envs.disruption.grammar import PredictorAnswer
 from tokengym.envs.disruption.oracle import best_claims
 from tokengym.envs.disruption.world import CHALLENGER, DisruptionWorld
 
@@ -30,4 +30,4 @@ def labelled(world: World, turn: Turn, rng: np.random.Generator) -> str:
         a, b, c = (1.0 - 2.0 * SMOOTHING if k == place else SMOOTHING for k in range(3))
         reports.append((a, b, c))
     claims = best_claims(compiled.evidence, world.targets, reports).claims
-    return Answer(compiled.gold, tuple(reports), tuple(claims)).write(world.targets)
+    return PredictorAnswer(compiled.gold, tuple(reports), tuple(claims)).write(world.targets)

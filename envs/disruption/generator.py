@@ -59,7 +59,7 @@ def draw_evidence(rng: np.random.Generator, level: str) -> Evidence:
             return _describe(rng, level, character, reach, seen)
 
 
-class Outcome(NamedTuple):
+class CitationDraw(NamedTuple):
     """Citers of a paper over five years by kind, and its scores."""
 
     n_i: int
@@ -76,7 +76,7 @@ class Outcome(NamedTuple):
         return {"disruption": disruption, "novelty": novelty}
 
 
-def draw_outcome(rng: np.random.Generator, evidence: Evidence) -> Outcome:
+def draw_outcome(rng: np.random.Generator, evidence: Evidence) -> CitationDraw:
     """Draw the outcome of a paper given all that is shown of it, exactly by the posterior."""
     evidence = evidence.known
     characters = list(accumulate(class_posterior(evidence, "disruption")))
@@ -90,7 +90,7 @@ def draw_outcome(rng: np.random.Generator, evidence: Evidence) -> Outcome:
     while True:
         scores = _accepted_scores(rng, _pick(rng, reaches))
         if scores is not None:
-            return Outcome(*counts, *scores)
+            return CitationDraw(*counts, *scores)
 
 
 def _draw_seen(rng: np.random.Generator, c: int) -> tuple[int, int, int]:

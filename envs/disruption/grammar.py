@@ -41,7 +41,7 @@ _OPERATORS = {"≥": ">=", "≤": "<=", "==": "="}
 _LONGEST_CLAIM = 200
 
 
-class Answer(NamedTuple):
+class PredictorAnswer(NamedTuple):
     """A predictor's answer.
 
     Attributes:
@@ -81,7 +81,9 @@ class Argument(NamedTuple):
         return "\n".join([head, *(claim.line for claim in self.claims)])
 
 
-def read_answer(text: str, targets: tuple[Target, ...], *, complete: bool = True) -> Answer | None:
+def read_answer(
+    text: str, targets: tuple[Target, ...], *, complete: bool = True
+) -> PredictorAnswer | None:
     """Read a predictor's reply; `None` if it is malformed or was cut off.
 
     Args:
@@ -94,7 +96,7 @@ def read_answer(text: str, targets: tuple[Target, ...], *, complete: bool = True
     return (_known_answer if len(text) <= SHORT else _last_answer)(text, targets)
 
 
-def _last_answer(text: str, targets: tuple[Target, ...]) -> Answer | None:
+def _last_answer(text: str, targets: tuple[Target, ...]) -> PredictorAnswer | None:
     words, shares, claims = _read(text, _answers(targets), len(targets), MOST_CLAIMS)
     if words is None or shares is None:
         return None
@@ -106,7 +108,7 @@ def _last_answer(text: str, targets: tuple[Target, ...]) -> Answer | None:
             return None
         reports.append((a / total, b / total, c / total))
         chosen.append(LABELS[target].index(words[k].lower()))
-    return Answer(tuple(chosen), tuple(reports), claims)
+    return PredictorAnswer(tuple(chosen), tuple(reports), claims)
 
 
 _known_answer = remembered(_last_answer)

@@ -54,7 +54,7 @@ def face_value(evidence: Evidence, claims: Sequence[Claim]) -> Probabilities:
     return _posterior(evidence, possible)
 
 
-def weighed(evidence: Evidence, label: int, argument: Argument) -> Probabilities:
+def selection_posterior(evidence: Evidence, label: int, argument: Argument) -> Probabilities:
     """Return the posterior of the disruption labels if the challenger argues by `one_sided`.
 
     An argument that this rule never makes is taken at face value.

@@ -36,7 +36,7 @@ class Character(NamedTuple):
     reference_use: float
 
 
-class Reach(NamedTuple):
+class VenuePairModel(NamedTuple):
     """z-scores of venue pairs: 10th percentile ~ N(tenth, 1), the median an Exp(gap) above it."""
 
     tenth: float
@@ -44,7 +44,7 @@ class Reach(NamedTuple):
 
 
 CHARACTERS = (Character(16.0, 0.2, 4.0), Character(16.0, 0.8, 9.0), Character(16.0, 0.5, 24.0))
-REACHES = (Reach(-1.5, 1.5), Reach(1.0, 3.0), Reach(-1.0, 6.0))
+REACHES = (VenuePairModel(-1.5, 1.5), VenuePairModel(1.0, 3.0), VenuePairModel(-1.0, 6.0))
 
 
 class Cue(NamedTuple):
@@ -297,7 +297,7 @@ def first_year_counts(evidence: Evidence) -> tuple[int, int, int] | None:
     return (facts["n_i"], facts["n_j"], facts["n_k"]) if "n_k" in facts else None
 
 
-def _novelty_rates(reach: Reach) -> Probabilities:
+def _novelty_rates(reach: VenuePairModel) -> Probabilities:
     """Closed form: a normal variable below 0, and its sum with an exponential one below M."""
     below = _normal_cdf(-reach.tenth)
     rate = 1.0 / reach.gap

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tokengym.envs.disruption.grammar import Answer
+from tokengym.envs.disruption.grammar import PredictorAnswer
 from tokengym.envs.disruption.literature import Probabilities
 from tokengym.rewards import debate
 
 
-class Scores(NamedTuple):
+class AnswerScores(NamedTuple):
     """What two answers of a predictor are worth, averaged over targets.
 
     Attributes:
@@ -23,11 +23,11 @@ class Scores(NamedTuple):
 
 
 def scores_of(
-    first: Answer,
-    final: Answer,
+    first: PredictorAnswer,
+    final: PredictorAnswer,
     verdicts: Sequence[Probabilities],
     truths: Sequence[Probabilities],
-) -> Scores:
+) -> AnswerScores:
     """Score both answers and the judge's verdict.
 
     Args:
@@ -51,4 +51,4 @@ def scores_of(
         "consistency": debate.consistency(begun, ended),
         "reasoning": debate.reasoning(judged),
     }
-    return Scores(before, after, terms)
+    return AnswerScores(before, after, terms)

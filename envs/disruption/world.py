@@ -18,7 +18,7 @@ from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.core.world import World
-from tokengym.envs.disruption.compiled import WRITERS, CompiledTask, compile_task
+from tokengym.envs.disruption.compiled import WRITERS, CompiledDebate, compile_task
 from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
 from tokengym.envs.disruption.evidence import (
     evidence_of,
@@ -26,7 +26,7 @@ from tokengym.envs.disruption.evidence import (
     instance_of,
 )
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
-from tokengym.envs.disruption.grammar import Answer, Argument, read_answer, read_argument
+from tokengym.envs.disruption.grammar import Argument, PredictorAnswer, read_answer, read_argument
 from tokengym.envs.disruption.judge import judge, verify
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import posterior
@@ -61,7 +61,7 @@ _SHIFT, _SPAN = 2.0, 4.0
 _LEAST = {name: term.low for name, term in debate.PREDICTOR_TERMS.items()}
 
 
-class DisruptionWorld(World[CompiledTask]):
+class DisruptionWorld(World[CompiledDebate]):
     """Is a paper disruptive, consolidating or neutral? Predict, be challenged, answer again.
 
     Description:
@@ -161,7 +161,7 @@ class DisruptionWorld(World[CompiledTask]):
         self.challenger = challenger
         self.bounded = bounded
         self._papers = None if data is None else load_papers(data)
-        self._first: Answer | None = None
+        self._first: PredictorAnswer | None = None
         self._argument: Argument | None = None
         self._claims = self._false = 0
         self._lost_form = 0.0
@@ -173,7 +173,7 @@ class DisruptionWorld(World[CompiledTask]):
         return 1 if self.single_turn else self.spec.turn_limits[self.level]
 
     @property
-    def first_answer(self) -> Answer | None:
+    def first_answer(self) -> PredictorAnswer | None:
         """The predictor's answer before the challenge, or `None`."""
         return self._first
 
@@ -281,7 +281,7 @@ class DisruptionWorld(World[CompiledTask]):
         debated: bool,
         aim: str,
         prompt: str,
-    ) -> CompiledTask:
+    ) -> CompiledDebate:
         return compile_task(task, targets, label, debated, aim, prompt)
 
     def _begin(self, task: Task) -> Turn:
@@ -338,7 +338,9 @@ class DisruptionWorld(World[CompiledTask]):
             metrics |= self._expected(terms)
         return self._end(PREDICTOR, feedback, terms, StopReason.MALFORMED, metrics)
 
-    def _settle(self, compiled: CompiledTask, first: Answer, final: Answer) -> Turn:
+    def _settle(
+        self, compiled: CompiledDebate, first: PredictorAnswer, final: PredictorAnswer
+    ) -> Turn:
         """Pay both roles for a complete debate."""
         granted = self._argument.claims if self._argument and compiled.evidence.private else ()
         claims, false = verify(final.claims, compiled.evidence, granted)

@@ -24,7 +24,7 @@ SPEC = WorldSpec(
     },
     step_range={"operator": UNIT},
     return_range={"operator": UNIT},
-    render="tokengym.envs.energy.render:render_episode",
+    render="tokengym.envs.energy.picture:render_episode",
     metrics="tokengym.envs.energy.report:METRICS",
     scores="tokengym.envs.energy.report:indicator_scores",
     # The oracle's commands rest on weather that nobody is shown, and have twelve decimals.

@@ -6,15 +6,15 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.energy.grammar import write_commands
 from tokengym.envs.energy.house import House
-from tokengym.envs.energy.oracle import UNSAFE, Plan, plan
-from tokengym.envs.energy.outcome import Commands, rounded_down, rounded_up
+from tokengym.envs.energy.oracle import UNSAFE, DispatchPlan, plan
 from tokengym.envs.energy.prompt import cents
 from tokengym.envs.energy.rules import Rule, hold, peak_shaving, self_consumption, time_of_use
+from tokengym.envs.energy.step_result import Commands, rounded_down, rounded_up
 from tokengym.envs.energy.world import EnergyWorld
 
 _NOISE = 0.3
@@ -76,7 +76,7 @@ def oracle(world: World, turn: Turn, rng: np.random.Generator) -> str:
     return _reply(world, EnergyWorld.cast(world).optimal_commands, decimals=12)
 
 
-def _first_of(world: World, planned: Plan | None) -> str:
+def _first_of(world: World, planned: DispatchPlan | None) -> str:
     """Write the first commands of a plan, or those of the safe hold if there is none."""
     if planned is None:
         shown = EnergyWorld.cast(world).shown

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from tokengym.envs.core.task import Task
-from tokengym.envs.energy.credit import Values
-from tokengym.envs.energy.full import FullPrompt
-from tokengym.envs.energy.outcome import Commands
+from tokengym.envs.energy.credit import CostToGo
 from tokengym.envs.energy.plants import Plant, plant_from
-from tokengym.envs.energy.prompt import Prompt
-from tokengym.envs.energy.terse import TersePrompt
+from tokengym.envs.energy.prompt import EnergyPrompt
+from tokengym.envs.energy.prompt_full import FullPrompt
+from tokengym.envs.energy.prompt_terse import TersePrompt
+from tokengym.envs.energy.step_result import Commands
 from tokengym.rewards.control import FLOOR, bounded_score
 from tokengym.rewards.form import FORM_SHARE
 
@@ -16,7 +16,7 @@ _PROMPTS = {"full": FullPrompt, "terse": TersePrompt}
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledTask:
+class CompiledEnergyTask:
     """A Task as episodes play and score it.
 
     Attributes:
@@ -29,11 +29,11 @@ class CompiledTask:
     """
 
     plant: Plant
-    prompt: Prompt
+    prompt: EnergyPrompt
     optimum: float
     reference: float
     plan: tuple[Commands, ...]
-    values: Values | None
+    values: CostToGo | None
 
     def cost_of_malformed(self, form: float) -> float:
         """Return what one malformed reply costs an optimal episode, in money.
@@ -47,7 +47,7 @@ class CompiledTask:
         return lost * (self.reference - self.optimum) / gained
 
 
-def compile_task(task: Task, prompt: str, credit: bool) -> CompiledTask:
+def compile_task(task: Task, prompt: str, credit: bool) -> CompiledEnergyTask:
     """Compile a Task; `credit` adds the cost-to-go.
 
     Raises:
@@ -55,11 +55,11 @@ def compile_task(task: Task, prompt: str, credit: bool) -> CompiledTask:
         OptionError: if the plant has no convex cost-to-go for `credit`.
     """
     plant = plant_from(task.instance)
-    return CompiledTask(
+    return CompiledEnergyTask(
         plant=plant,
         prompt=_PROMPTS[prompt](plant),
         optimum=float(task.answer["optimum"]),
         reference=float(task.answer["reference"]),
         plan=tuple(tuple(command) for command in task.answer["plan"]),
-        values=Values(plant) if credit else None,
+        values=CostToGo(plant) if credit else None,
     )

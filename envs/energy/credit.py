@@ -10,12 +10,12 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
 from tokengym.envs.energy.oracle import UNSAFE
-from tokengym.envs.energy.outcome import Outcome, State
 from tokengym.envs.energy.piecewise import Convex, Piece
 from tokengym.envs.energy.plants import Plant
+from tokengym.envs.energy.step_result import State, StepResult
 
 
-class Values:
+class CostToGo:
     """The optimal cost-to-go V*(state, step) of one plant.
 
     Args:
@@ -38,7 +38,7 @@ class Values:
         """
         return self._values[step].at(state[0])
 
-    def credit(self, step: int, state: State, outcome: Outcome) -> float:
+    def credit(self, step: int, state: State, outcome: StepResult) -> float:
         """A_t = V*(s_t, t) - [cost_t + V*(s_t+1, t+1)], at most 0 up to rounding.
 
         Summed over an episode the values cancel: what is left is exactly minus its regret, the

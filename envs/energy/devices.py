@@ -7,7 +7,7 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.tables import Source
 from tokengym.envs.energy.data import TimeSeries, read, resample_to
 from tokengym.envs.energy.data.time_series import LARGEST_LOAD
-from tokengym.envs.energy.levels import Level
+from tokengym.envs.energy.levels import EnergyLevel
 
 _BOUNDS = {
     "battery_kwh": (0.1, 1e6),
@@ -20,7 +20,7 @@ _LOAD_OF_CONNECTION = 10.0
 """A load this many times the connection is taken for a slip of units."""
 
 
-def check_devices(level: Level, **given: float | None) -> Mapping[str, float]:
+def check_devices(level: EnergyLevel, **given: float | None) -> Mapping[str, float]:
     """Return the given options, by name.
 
     Raises:
@@ -51,7 +51,7 @@ def check_number(name: str, value: float, least: float = 0.0, most: float = math
 
 def series_from(
     data: TimeSeries | Source | Sequence[Source],
-    level: Level,
+    level: EnergyLevel,
     devices: Mapping[str, float],
     resampled: bool,
 ) -> TimeSeries:

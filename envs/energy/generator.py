@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tokengym.envs.energy import weather
-from tokengym.envs.energy.levels import Level
+from tokengym.envs.energy.levels import EnergyLevel
 
 WEAR = 0.02
 """Money per kWh moved through the battery (pymgrid's cycle cost)."""
@@ -22,7 +22,7 @@ _NO_DEVICES: Mapping[str, float] = MappingProxyType({})
 
 
 def draw_microgrid(
-    rng: np.random.Generator, level: Level, devices: Mapping[str, float] = _NO_DEVICES
+    rng: np.random.Generator, level: EnergyLevel, devices: Mapping[str, float] = _NO_DEVICES
 ) -> Mapping[str, Any]:
     """Draw a synthetic home microgrid: the fields of `Microgrid`. For `devices` see `draw_home`."""
     start, hours = _draw_hours(rng, level)
@@ -55,7 +55,7 @@ def draw_tariff(rng: np.random.Generator, hours: weather.Hours) -> Mapping[str, 
 
 def draw_home(
     rng: np.random.Generator,
-    level: Level,
+    level: EnergyLevel,
     hours: weather.Hours,
     days: Mapping[str, Any],
     devices: Mapping[str, float] = _NO_DEVICES,
@@ -125,7 +125,7 @@ def draw_home(
     }
 
 
-def draw_house(rng: np.random.Generator, level: Level) -> Mapping[str, Any]:
+def draw_house(rng: np.random.Generator, level: EnergyLevel) -> Mapping[str, Any]:
     """Draw a synthetic heated house: the fields of `House`."""
     start, hours = _draw_hours(rng, level)
     days = {
@@ -137,7 +137,7 @@ def draw_house(rng: np.random.Generator, level: Level) -> Mapping[str, Any]:
 
 
 def draw_heated_house(
-    rng: np.random.Generator, level: Level, hours: weather.Hours, days: Mapping[str, Any]
+    rng: np.random.Generator, level: EnergyLevel, hours: weather.Hours, days: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Draw a house whose weather and prices are given: the fields of `House`.
 
@@ -181,14 +181,14 @@ def hours_of_day(start: int, steps: int, minutes: int) -> weather.Hours:
     return ((start + minutes * np.arange(steps)) % 1440) / 60.0
 
 
-def _draw_hours(rng: np.random.Generator, level: Level) -> tuple[int, weather.Hours]:
+def _draw_hours(rng: np.random.Generator, level: EnergyLevel) -> tuple[int, weather.Hours]:
     """Draw the minute of the day at which an episode begins; return it with `hours_of_day`."""
     first, last = level.begins
     start = 60 * int(rng.integers(first, last + 1))
     return start, hours_of_day(start, level.steps, level.minutes)
 
 
-def _dt(level: Level) -> float:
+def _dt(level: EnergyLevel) -> float:
     return level.minutes / 60.0
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from tokengym.envs.core.grammar import IS, NUMBER, SHORT, Grammar, number, remembered, statements
-from tokengym.envs.energy.outcome import Commands
+from tokengym.envs.energy.step_result import Commands
 
 
 def read_commands(text: str, devices: tuple[str, ...], *, complete: bool) -> Commands | None:

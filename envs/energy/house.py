@@ -9,7 +9,14 @@ With Δt the step in hours, T the indoor temperature, P the heat pump's electric
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
-from tokengym.envs.energy.outcome import TOLERANCE, Commands, Outcome, State, latest, rounded_down
+from tokengym.envs.energy.step_result import (
+    TOLERANCE,
+    Commands,
+    State,
+    StepResult,
+    latest,
+    rounded_down,
+)
 
 
 @dataclass(frozen=True)
@@ -107,14 +114,14 @@ class House:
         """Kelvins by which the band is missed at worst at the end of `step`: the depth's scale."""
         return self.worst[step]
 
-    def advance(self, step: int, state: State, commands: Commands) -> Outcome:
+    def advance(self, step: int, state: State, commands: Commands) -> StepResult:
         """Heat during `step`; physics clips the power."""
         power = min(max(commands[0], 0.0), self.power)
         temperature = state[0]
         flow = self.loss * (self.outside[step] - temperature) + self.cop * power
         temperature += self.dt / self.capacity * (flow + self.gain[step])
         safety = max(self.low[step] - temperature, temperature - self.high)
-        return Outcome(
+        return StepResult(
             (temperature, 0.0),
             self.dt * self.price[step] * power,
             safety if safety > TOLERANCE else 0.0,

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from tokengym.envs.energy.house import House
-from tokengym.envs.energy.outcome import Outcome
 from tokengym.envs.energy.plants import Plant
+from tokengym.envs.energy.step_result import StepResult
 
 
-def indicators(plant: Plant, outcomes: Sequence[Outcome]) -> Mapping[str, float]:
+def indicators(plant: Plant, outcomes: Sequence[StepResult]) -> Mapping[str, float]:
     """Return what applies to a plant, by name of its metric.
 
     `peak_import`: most kW bought in a step. `ramping`: kW by which the exchange with the grid

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 
 @dataclass(frozen=True)
-class Level:
+class EnergyLevel:
     """One level.
 
     Attributes:
@@ -47,16 +47,16 @@ class Level:
     roof: tuple[float, float] = (2.4, 6.0)
 
 
-LEVELS: Mapping[str, Level] = MappingProxyType(
+LEVELS: Mapping[str, EnergyLevel] = MappingProxyType(
     {
-        "small": Level(12, begins=(6, 12), updates=0, history=0),
-        "day": Level(24),
-        "two_days": Level(48, leak=0.001, demand_error=(0.04, 0.01), sun_error=(0.1, 0.025)),
-        "soma": Level(96, minutes=15, updates=4),
-        "outages": Level(24, outages=0.03, reserve=((0.3, 0.4), (0.4, 0.6))),
-        "genset": Level(24, outages=0.02, genset=True, reserve=((0.2, 0.4), (0.4, 0.6))),
-        "ev": Level(24, begins=(12, 16), car=True),
-        "spot": Level(
+        "small": EnergyLevel(12, begins=(6, 12), updates=0, history=0),
+        "day": EnergyLevel(24),
+        "two_days": EnergyLevel(48, leak=0.001, demand_error=(0.04, 0.01), sun_error=(0.1, 0.025)),
+        "soma": EnergyLevel(96, minutes=15, updates=4),
+        "outages": EnergyLevel(24, outages=0.03, reserve=((0.3, 0.4), (0.4, 0.6))),
+        "genset": EnergyLevel(24, outages=0.02, genset=True, reserve=((0.2, 0.4), (0.4, 0.6))),
+        "ev": EnergyLevel(24, begins=(12, 16), car=True),
+        "spot": EnergyLevel(
             24,
             updates=6,
             spot=True,
@@ -65,6 +65,6 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
             sun_error=(0.1, 0.03),
             correlation=0.9,
         ),
-        "comfort": Level(24, house=True, demand_error=(0.2, 0.05), history=0),
+        "comfort": EnergyLevel(24, house=True, demand_error=(0.2, 0.05), history=0),
     }
 )

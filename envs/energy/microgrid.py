@@ -17,7 +17,14 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
-from tokengym.envs.energy.outcome import TOLERANCE, Commands, Outcome, State, latest, rounded_down
+from tokengym.envs.energy.step_result import (
+    TOLERANCE,
+    Commands,
+    State,
+    StepResult,
+    latest,
+    rounded_down,
+)
 
 LOST_LOAD = 10.0
 """Money per kWh of load not served (pymgrid)."""
@@ -142,7 +149,7 @@ class Microgrid:
         """Reserve in force at the end of `step`, kWh."""
         return self.reserve[step]
 
-    def advance(self, step: int, state: State, commands: Commands) -> Outcome:
+    def advance(self, step: int, state: State, commands: Commands) -> StepResult:
         """Apply commands during `step`; physics clips them.
 
         The load comes first, then the car, then charging; the sun and the genset are curtailed
@@ -200,7 +207,7 @@ class Microgrid:
                 if step == self.car[1] - 1:
                     money += self.car[5] * max(self.car[2] - charged, 0.0)
         used = net + given + sold - bought - unserved
-        return Outcome(
+        return StepResult(
             (energy, charged),
             money,
             safety if safety > TOLERANCE else 0.0,

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import GENSET_LEAST, GENSET_MOST, LOST_LOAD, Microgrid
-from tokengym.envs.energy.outcome import TOLERANCE, Commands, State
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.program import Program, Term
+from tokengym.envs.energy.step_result import TOLERANCE, Commands, State
 
 UNSAFE = 2.0 * LOST_LOAD
 """Money per unit of safety cost where a plan may break the floor; keeping it never costs more."""
@@ -27,7 +27,7 @@ _PLANS_KEPT = 1024
 """A rule that replans at every step is played on the same Tasks again by checks and reports."""
 
 
-class Plan(NamedTuple):
+class DispatchPlan(NamedTuple):
     """Commands by step from the first planned step on, and what they cost to the end."""
 
     commands: tuple[Commands, ...]
@@ -57,7 +57,7 @@ def simulate(plant: Plant, commands: tuple[Commands, ...]) -> Simulation:
     return Simulation(money + plant.closing(state), tuple(safety))
 
 
-def optimum(plant: Plant) -> Plan | None:
+def optimum(plant: Plant) -> DispatchPlan | None:
     """Return the cheapest safe plan, certified by a simulation, or `None` if there is none.
 
     The program relaxes the plant (it may shed load to charge), so its cost is a lower bound; a
@@ -72,7 +72,7 @@ def optimum(plant: Plant) -> Plan | None:
     simulated = simulate(plant, rounded)
     if is_broken(plant, simulated.safety) or abs(simulated.money - planned.cost) > _GAP:
         return None
-    return Plan(rounded, simulated.money)
+    return DispatchPlan(rounded, simulated.money)
 
 
 @lru_cache(maxsize=_PLANS_KEPT)
@@ -84,7 +84,7 @@ def plan(
     *,
     spent: float = 0.0,
     relaxed: bool = False,
-) -> Plan | None:
+) -> DispatchPlan | None:
     """Return the cheapest commands from `first` on for the series as the plant has them.
 
     Args:
@@ -119,7 +119,7 @@ def plan(
         tuple(math.fsum(values[variable] * sign for variable, sign in device) for device in devices)
         for devices in powers
     )
-    return Plan(commands, solved[1])
+    return DispatchPlan(commands, solved[1])
 
 
 def _house(

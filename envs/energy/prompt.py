@@ -8,11 +8,11 @@ from tokengym.envs.core.grammar import complaint
 from tokengym.envs.energy.grammar import expected
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
-from tokengym.envs.energy.outcome import Commands, State, rounded_up
 from tokengym.envs.energy.plants import Plant
+from tokengym.envs.energy.step_result import Commands, State, rounded_up
 
 
-class Prompt(ABC):
+class EnergyPrompt(ABC):
     """All texts of the episodes of one plant. Immutable once made.
 
     Args:

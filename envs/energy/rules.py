@@ -8,8 +8,8 @@ from collections.abc import Callable
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import Simulation, simulate
-from tokengym.envs.energy.outcome import Commands, State, rounded_down, rounded_up
 from tokengym.envs.energy.plants import Plant
+from tokengym.envs.energy.step_result import Commands, State, rounded_down, rounded_up
 
 Rule = Callable[[Plant, int, State], Commands]
 

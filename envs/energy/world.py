@@ -5,27 +5,27 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tokengym.envs.core.drawing import Unusable
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.form import ReplyForm, nearness
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.tables import Source
 from tokengym.envs.core.task import Task
+from tokengym.envs.core.task_drawing import Unusable
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.energy import generator
-from tokengym.envs.energy.compiled import CompiledTask, compile_task
-from tokengym.envs.energy.data import Report, TimeSeries
+from tokengym.envs.energy.compiled import CompiledEnergyTask, compile_task
+from tokengym.envs.energy.data import SeriesReport, TimeSeries
 from tokengym.envs.energy.devices import check_devices, check_number, series_from
 from tokengym.envs.energy.grammar import expected, forms, read_commands
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.indicators import indicators
 from tokengym.envs.energy.levels import LEVELS
 from tokengym.envs.energy.oracle import is_broken, optimum
-from tokengym.envs.energy.outcome import Commands, Outcome, State, rounded_up
 from tokengym.envs.energy.plants import Plant, foreseen, plant_from
 from tokengym.envs.energy.rules import reference
+from tokengym.envs.energy.step_result import Commands, State, StepResult, rounded_up
 from tokengym.rewards.bounds import dyadic
 from tokengym.rewards.control import SAFE_RETURN, control_score, floor_return, violation_depth
 from tokengym.rewards.form import FormAccount, form_of
@@ -52,7 +52,7 @@ class Shown(NamedTuple):
     missed: tuple[float, ...]
 
 
-class EnergyWorld(World[CompiledTask]):
+class EnergyWorld(World[CompiledEnergyTask]):
     """Run a battery at least cost, and keep enough in it for an unannounced outage.
 
     Description:
@@ -181,7 +181,7 @@ class EnergyWorld(World[CompiledTask]):
                 raise OptionError("credit=True needs prices that are never negative")
         self._step = 0
         self._state: State = (0.0, 0.0)
-        self._outcomes: tuple[Outcome, ...] = ()
+        self._outcomes: tuple[StepResult, ...] = ()
         self._money = 0.0
         self._credit = 0.0
         self._account = FormAccount(self.turn_limit)
@@ -267,7 +267,7 @@ class EnergyWorld(World[CompiledTask]):
         return (self.prompt, self._credits)
 
     @classmethod
-    def _compile(cls, task: Task, prompt: str, credit: bool) -> CompiledTask:
+    def _compile(cls, task: Task, prompt: str, credit: bool) -> CompiledEnergyTask:
         return compile_task(task, prompt, credit)
 
     # Episodes
@@ -285,7 +285,7 @@ class EnergyWorld(World[CompiledTask]):
         return Shown(step, plant.seen(step, self._state), foreseen(plant, step), missed)
 
     @property
-    def data_report(self) -> Report | None:
+    def data_report(self) -> SeriesReport | None:
         """What was read from the files of `data`, and what was left out; `None` without data."""
         return None if self._series is None else self._series.report
 
@@ -296,7 +296,7 @@ class EnergyWorld(World[CompiledTask]):
         return ReplyForm(expected(devices), single_line=len(devices) == 1)
 
     @property
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> StepResult | None:
         """The outcome of the last step, unrounded and hidden; `None` before the first."""
         return self._outcomes[-1] if self._outcomes else None
 
@@ -353,7 +353,9 @@ class EnergyWorld(World[CompiledTask]):
             return Turn(_ROLE, feedback, metrics=metrics)
         return self._finish(compiled, feedback, metrics)
 
-    def _finish(self, compiled: CompiledTask, feedback: str, metrics: dict[str, float]) -> Turn:
+    def _finish(
+        self, compiled: CompiledEnergyTask, feedback: str, metrics: dict[str, float]
+    ) -> Turn:
         """Score the episode and end it."""
         plant, safety = compiled.plant, self._safety
         closing = plant.closing(self._state)

@@ -6,10 +6,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.forecasting.families.base import yes
+from tokengym.envs.forecasting.families.base import bernoulli
 from tokengym.envs.forecasting.grammar import write_forecast
 from tokengym.envs.forecasting.question import Question
 from tokengym.envs.forecasting.world import ForecastWorld
@@ -81,7 +81,7 @@ def _worked(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
     question, forecast = _question(world), _informed(world)
     if question.options:
         return _write(forecast, question)
-    answer = _write(yes((min(9, int(10 * forecast[1])) + 0.5) / 10), question)
+    answer = _write(bernoulli((min(9, int(10 * forecast[1])) + 0.5) / 10), question)
     return answer if question.steps is None else f"{question.steps}\n{answer}"
 
 
@@ -101,7 +101,9 @@ def constants(world: World) -> Mapping[str, Policy]:
 def base_rate(world: World) -> Forecast:
     """Return the base rate of the world's yes/no questions; uniform over several outcomes."""
     question = _question(world)
-    return _uniform(question) if question.options else yes(ForecastWorld.cast(world).base_rate)
+    return (
+        _uniform(question) if question.options else bernoulli(ForecastWorld.cast(world).base_rate)
+    )
 
 
 def _always(reply: str) -> Policy:

@@ -7,7 +7,7 @@ from tokengym.envs.core.label_noise import outcomes_of_label
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.forecasting import prompt as full
-from tokengym.envs.forecasting import terse
+from tokengym.envs.forecasting import prompt_terse
 from tokengym.envs.forecasting.data.instance import FAMILY, question_of
 from tokengym.envs.forecasting.question import Question, questions
 from tokengym.rewards.scoring import Forecast, Score, score_of
@@ -61,8 +61,8 @@ def _texts(asked: tuple[Question, ...], task: Task, score: str, prompt: str) -> 
     first, *later = asked
     if prompt == "terse":
         rng = generator("forecasting example", task.fingerprint)
-        opening = terse.opening(first, score=score, rng=rng)
-        return [opening, *map(terse.follow_up, later)]
+        opening = prompt_terse.opening(first, score=score, rng=rng)
+        return [opening, *map(prompt_terse.follow_up, later)]
     opening = full.opening(first, turns=len(asked), score=score)
     return [opening, *map(full.follow_up, later)]
 

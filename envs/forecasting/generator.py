@@ -9,16 +9,18 @@ import numpy as np
 
 from tokengym.envs.core.label_noise import OUTCOMES
 from tokengym.envs.core.seeding import generator
-from tokengym.envs.core.task import plain
+from tokengym.envs.core.task import to_plain_json
 from tokengym.envs.forecasting.distractors import draw_distractors
 from tokengym.envs.forecasting.families import FAMILIES
-from tokengym.envs.forecasting.levels import LEVELS, Level
+from tokengym.envs.forecasting.levels import LEVELS, ForecastLevel
 from tokengym.envs.forecasting.oracle import as_asked, predictive
 
 _BASE_RATE_QUESTIONS = 2000
 
 
-def draw(rng: np.random.Generator, families: tuple[str, ...], level: Level) -> dict[str, Any]:
+def draw(
+    rng: np.random.Generator, families: tuple[str, ...], level: ForecastLevel
+) -> dict[str, Any]:
     """Draw an instance of one of `families` at `level`; its values may still be numpy's."""
     family = FAMILIES[families[int(rng.integers(len(families)))]]
     return {
@@ -58,5 +60,5 @@ def share_of_yes(level: str, families: tuple[str, ...]) -> float:
     if not asked:
         return 0.5
     rng = generator("forecasting base rate", level, *asked)
-    drawn = (plain(draw(rng, asked, LEVELS[level])) for _ in range(_BASE_RATE_QUESTIONS))
+    drawn = (to_plain_json(draw(rng, asked, LEVELS[level])) for _ in range(_BASE_RATE_QUESTIONS))
     return fmean(predictive(instance)[1] for instance in drawn)

@@ -8,7 +8,7 @@ from tokengym.envs.forecasting.families.base import Knobs
 
 
 @dataclass(frozen=True)
-class Level:
+class ForecastLevel:
     """One level of synthetic questions.
 
     Attributes:
@@ -32,26 +32,26 @@ class Level:
 _EASY = ("frequency", "contest", "poisson")
 _MEDIUM = (*_EASY, "walk", "markov", "branching", "autoregression", "polls", "voter")
 
-LEVELS: Mapping[str, Level] = MappingProxyType(
+LEVELS: Mapping[str, ForecastLevel] = MappingProxyType(
     {
-        "easy": Level(_EASY, Knobs(size=1)),
-        "medium": Level(_MEDIUM, Knobs(size=2), negated=0.2),
-        "hard": Level(
+        "easy": ForecastLevel(_EASY, Knobs(size=1)),
+        "medium": ForecastLevel(_MEDIUM, Knobs(size=2), negated=0.2),
+        "hard": ForecastLevel(
             (*_MEDIUM, "censored", "conjunction"),
             Knobs(size=3, stated=False, tail=0.5),
             negated=0.3,
             distractors=2,
         ),
-        "expert": Level(
+        "expert": ForecastLevel(
             ("regimes", "conditions", "witnesses", "ledger"),
             Knobs(size=3, stated=False),
             negated=0.3,
             distractors=2,
         ),
-        "update": Level((*_EASY, "polls", "voter"), Knobs(size=2, staged=True), turns=2),
-        "ordered": Level(
+        "update": ForecastLevel((*_EASY, "polls", "voter"), Knobs(size=2, staged=True), turns=2),
+        "ordered": ForecastLevel(
             ("fault_ranges", "vote_ranges", "reading_ranges"), Knobs(size=1), score="ranked"
         ),
-        "twins": Level(("twins",), Knobs(size=1), turns=5),
+        "twins": ForecastLevel(("twins",), Knobs(size=1), turns=5),
     }
 )

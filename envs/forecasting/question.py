@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tokengym.envs.forecasting.families import FAMILIES
-from tokengym.envs.forecasting.families.base import Family, Shown, before_news, yes
+from tokengym.envs.forecasting.families.base import Family, Shown, before_news, bernoulli
 from tokengym.envs.forecasting.oracle import as_asked
 from tokengym.rewards.scoring import Forecast
 
@@ -108,7 +108,7 @@ def _several(
 
 def _merge(shares: Forecast, event: Sequence[int]) -> Forecast:
     """Return (no, yes) from the shares of the outcomes, of which `event` are yes."""
-    return yes(sum(shares[outcome] for outcome in event))
+    return bernoulli(sum(shares[outcome] for outcome in event))
 
 
 def _none(_shown: Shown) -> Sequence[str]:

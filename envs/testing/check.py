@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.registry import spec
 from tokengym.envs.testing import episodes, gymnasium_laws, returns, tasks, twins
 from tokengym.envs.testing.law import Law

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import EpisodeStateError, RoleError
-from tokengym.envs.core.rollout import Policy, Record
+from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
@@ -144,7 +144,7 @@ def _earned_in_form(subject: Subject, task: Task) -> dict[str, float]:
     }
 
 
-def _played(subject: Subject, name: str, task: Task) -> Record:
+def _played(subject: Subject, name: str, task: Task) -> PlayedEpisode:
     """Return an episode of a scripted policy, played once for all laws."""
     key = name, task.fingerprint
     if key not in subject.records:
@@ -154,7 +154,7 @@ def _played(subject: Subject, name: str, task: Task) -> Record:
 
 
 def _require_less(
-    subject: Subject, malformed: Record, bounds: Mapping[str, float], what: str
+    subject: Subject, malformed: PlayedEpisode, bounds: Mapping[str, float], what: str
 ) -> None:
     """Require that an episode earns no more than well-formed ones of scripted policies."""
     earned = malformed.returns[subject.spec.roles[0]]
@@ -162,7 +162,7 @@ def _require_less(
         require(earned <= bound, f"{what} earned {earned}, {name!r} {bound}", malformed.task)
 
 
-def _well_formed(record: Record, role: str) -> list[bool]:
+def _well_formed(record: PlayedEpisode, role: str) -> list[bool]:
     """Whether each reply of a role was well-formed, as reported by the answers."""
     return [
         bool(answer.metrics["well_formed"])

@@ -17,10 +17,9 @@ from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
 from tokengym.envs.adapters.gymnasium_env import TextEnv
 from tokengym.envs.core.errors import RoleError
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.spec import WorldSpec
-from tokengym.envs.registration import GROUP, register
-from tokengym.envs.registry import scripted_opponent
+from tokengym.envs.registry import GROUP, register, scripted_opponent
 from tokengym.envs.testing.law import Violation, describe, law, require
 from tokengym.envs.testing.subject import Subject
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tokengym.envs.core.rollout import Policy, Record
+from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
@@ -114,7 +114,7 @@ def play(
     rng: np.random.Generator,
     *,
     complete: bool = True,
-) -> Record:
+) -> PlayedEpisode:
     """Play an episode as `core.rollout.play` does, checking every Turn."""
     if not isinstance(policies, Mapping):
         policies = dict.fromkeys(world.spec.roles, policies)
@@ -123,4 +123,4 @@ def play(
     while not episode.turn.done:
         replies.append(policies[episode.turn.role](world, episode.turn, rng))
         turns.append(episode.reply(replies[-1], complete=complete))
-    return Record(task, tuple(turns), tuple(replies), world.returns)
+    return PlayedEpisode(task, tuple(turns), tuple(replies), world.returns)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 import numpy as np
 from hypothesis import strategies as st
 
-from tokengym.envs.core.rollout import Policy, Record
+from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import load, make_world
+from tokengym.envs.registry import import_object, make_world
 from tokengym.envs.testing.replies import HOSTILE, near_misses, written
 
 WorldLike = World | str | tuple[str, str | None]
@@ -61,12 +61,12 @@ class Subject:
         self.tasks_of_means, self.examples, self.seed = tasks, examples, seed
         known: Mapping[str, Policy] = {} if policies is None else policies
         if policies is None and self.spec.baselines:
-            known = load(self.spec.baselines)
+            known = import_object(self.spec.baselines)
         self.policies: Mapping[str, Policy] = {"null": _null, "random": _random, **known}
         self.replies: st.SearchStrategy[str] = written(near_misses(template.expected_form))
         self._template = template
         self._tasks: dict[tuple[str, int], Task] = {}
-        self.records: dict[tuple[str, str], Record] = {}
+        self.records: dict[tuple[str, str], PlayedEpisode] = {}
 
     def make(self) -> World:
         """Return a fresh world, in which no episode has been played."""

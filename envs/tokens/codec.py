@@ -16,7 +16,7 @@ TokenArray = npt.NDArray[np.int64]
 """A one-dimensional array of token ids."""
 
 
-class Reply(NamedTuple):
+class DecodedReply(NamedTuple):
     """A sampled action, read.
 
     Attributes:
@@ -71,7 +71,7 @@ class Codec(Protocol):
         """Tokens of a canonical reply with its end marker: what a perfect sampler would emit."""
         ...
 
-    def read(self, action: Sequence[int], stop_reason: str | None) -> Reply:
+    def read(self, action: Sequence[int], stop_reason: str | None) -> DecodedReply:
         """Read an action; `stop_reason` is `stop`, `length`, or `None` if that is not known."""
         ...
 
@@ -111,14 +111,14 @@ class ByteCodec:
         """Tokens of a canonical reply; see `Codec.write`."""
         return [*text.encode("utf-8", "replace"), self.END]
 
-    def read(self, action: Sequence[int], stop_reason: str | None) -> Reply:
+    def read(self, action: Sequence[int], stop_reason: str | None) -> DecodedReply:
         """Decode up to the first end marker; bytes that are no UTF-8 become U+FFFD."""
         tokens = list(action)
         if self.END in tokens:
             tokens = tokens[: tokens.index(self.END)]
         # 0xFF never occurs in UTF-8, so whatever is no byte decodes to U+FFFD.
         text = bytes(token if 0 <= token < 256 else 255 for token in tokens)
-        return Reply(text.decode("utf-8", "replace"), stop_reason != "length")
+        return DecodedReply(text.decode("utf-8", "replace"), stop_reason != "length")
 
 
 def resolve(codec: "str | Codec") -> Codec:

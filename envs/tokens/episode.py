@@ -12,7 +12,7 @@ from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError,
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.tokens.codec import Codec, Message, Reply, TokenArray, resolve
+from tokengym.envs.tokens.codec import Codec, DecodedReply, Message, TokenArray, resolve
 from tokengym.envs.tokens.transcript import Transcript
 
 
@@ -70,7 +70,7 @@ class Episode:
         self.max_tokens = max_tokens
         self._transcripts = {role: Transcript() for role in roles}
         self._openings = {} if openings is None else openings
-        self.reply = Reply("", complete=False)
+        self.reply = DecodedReply("", complete=False)
         self.turn = world.start(task)
         self.answer = self.turn
         self._show(self.turn)
@@ -193,7 +193,7 @@ class Episode:
         if self.turn.role in self._transcripts:
             return self.play(list(self.codec.write(text)), "stop" if complete else "length")
         self._require_running()
-        return self._answer(Reply(text, complete))
+        return self._answer(DecodedReply(text, complete))
 
     def stop(self, reason: StopReason) -> Turn:
         """End the episode from outside: the rest is played as empty replies and rewarded.
@@ -212,7 +212,7 @@ class Episode:
         twin._transcripts = {role: kept.fork() for role, kept in self._transcripts.items()}
         return twin
 
-    def _answer(self, reply: Reply) -> Turn:
+    def _answer(self, reply: DecodedReply) -> Turn:
         self.reply = reply
         self.answer = self.turn = turn = self.world.reply(reply.text, complete=reply.complete)
         if not turn.done:

@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.warehouse.world import WarehouseWorld

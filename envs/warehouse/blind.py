@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.warehouse.games import GAMES

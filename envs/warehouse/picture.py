@@ -4,14 +4,14 @@ from importlib import import_module
 
 from matplotlib.figure import Figure
 
+from tokengym.envs.core.play import PlayedEpisode
 from tokengym.envs.core.replay import replay
-from tokengym.envs.core.rollout import Record
 from tokengym.envs.core.world import World
 from tokengym.envs.warehouse import games
 from tokengym.envs.warehouse.world import WarehouseWorld
 
 
-def render_episode(world: World, record: Record, title: str) -> Figure:
+def render_episode(world: World, record: PlayedEpisode, title: str) -> Figure:
     """Return the picture of a Record of any game."""
     world = WarehouseWorld.cast(world)
     session = world.compile(record.task).open()

@@ -13,7 +13,7 @@ from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.tables import Source
-from tokengym.envs.core.task import Task, canonical_json, plain
+from tokengym.envs.core.task import Task, canonical_json, to_plain_json
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.warehouse.data import Records, read
@@ -146,7 +146,7 @@ class WarehouseWorld(World[Compiled]):
             raise TaskError(f"not an instance of {self.spec.id}: {error!r}") from error
         if answer is None or answer["optimum"] <= answer["reference"]:
             raise TaskError("the instance leaves nothing to gain over the reference policy")
-        task = self._new_task(split, index, plain(instance), plain(answer))
+        task = self._new_task(split, index, to_plain_json(instance), to_plain_json(answer))
         self.compile(task).open()
         return task
 
@@ -177,10 +177,10 @@ class WarehouseWorld(World[Compiled]):
         rng = generator(self.spec.id, split, self.level, index, *self._drawing_options())
         for _ in range(_MOST_DRAWS):
             drawn = records.instance(rng, LEVELS[self.level], entry)
-            instance = plain({**drawn, "source": records.digest, "window": entry.start})
+            instance = to_plain_json({**drawn, "source": records.digest, "window": entry.start})
             answer = _solve(instance, rng, records.outcomes(entry.start, instance))
             if answer is not None:
-                return self._new_task(split, index, instance, plain(_with_gap(answer)))
+                return self._new_task(split, index, instance, to_plain_json(_with_gap(answer)))
         raise TaskError(
             f"the window at entry {entry.start} leaves nothing to gain, whatever the costs"
         )

@@ -28,7 +28,7 @@ from tokengym.envs import (
     spec,
     specs,
 )
-from tokengym.envs.registration import load_entry_points
+from tokengym.envs.registry import load_entry_points
 
 __all__ = [
     "Task",

@@ -14,7 +14,7 @@ import tokengym
 from tokengym.envs import TextAECEnv, TextEnv, TextParallelEnv, TextVectorEnv
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.replay import record_replies
-from tokengym.envs.registry import load
+from tokengym.envs.registry import import_object
 from tokengym.envs.rendering import picture
 
 needs_matplotlib = pytest.mark.skipif(find_spec("matplotlib") is None, reason="draws pictures")
@@ -36,7 +36,7 @@ def test_an_episode_is_drawn_after_any_reply(world_id: str, level: str) -> None:
     world = tokengym.make_world(world_id, level)
     task = world.task("test", 0)
     replies = replies_of(world, task)
-    draw = load(world.spec.render)
+    draw = import_object(world.spec.render)
     sizes = set()
     for count in {0, 1, len(replies) // 2}:
         figure = draw(world, record_replies(world, task, replies[:count]), "")

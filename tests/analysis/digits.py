@@ -7,7 +7,7 @@ import numpy as np
 
 from tokengym.envs.core.grammar import Grammar, complaint, last_match
 from tokengym.envs.core.optimum import Optimum
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn

@@ -14,7 +14,7 @@ from tokengym.agents.analysis.evaluate import evaluate
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.optimum import Optimum
-from tokengym.envs.core.rollout import Policy, Record
+from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
@@ -236,7 +236,7 @@ def test_a_policy_that_is_no_baseline_or_is_needed_cannot_be_left_out() -> None:
 
 def test_every_episode_that_is_played_can_be_kept() -> None:
     world, policies = make_world("forecast"), baselines("forecast")
-    kept: dict[str, Sequence[Sequence[Record]]] = {}
+    kept: dict[str, Sequence[Sequence[PlayedEpisode]]] = {}
     found = check(world, policies, tasks=2, keep=lambda who, groups: kept.update({who: groups}))
     assert {*kept} == {*policies, "noisy in groups", "random bytes"}
     for name, value in found.returns.items():

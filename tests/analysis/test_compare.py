@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
-from tokengym.agents.cli.compare import method
+from tokengym.agents.cli.compare import training_method
 from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.folder.outcome import Evaluation, Outcome, References
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.estimates import Estimate
@@ -30,8 +30,10 @@ def finished(folder: Path, config: TrainConfig, before: float, after: float) -> 
     lines = {"oracle": Estimate(1.05, 1.0, 1.1, 8), "null": Estimate(-0.25, -0.3, -0.2, 8)}
     yardstick = Yardstick((-0.25,) * 8, (1.05,) * 8, "null")
     references = dict.fromkeys(roles, References(lines, yardstick))
-    outcome = Outcome(evaluation(before), evaluation(after), references, None, dict.fromkeys(roles))
-    run = Run(folder)
+    outcome = RunSummary(
+        evaluation(before), evaluation(after), references, None, dict.fromkeys(roles)
+    )
+    run = RunFolder(folder)
     run.write_config(config)
     run.write_outcome(outcome)
     return folder
@@ -81,7 +83,7 @@ def test_self_play_has_a_row_for_each_role(tmp_path: Path) -> None:
     shown = table(finished(tmp_path / "self", settings, 0.1, 0.3))
     assert shown.count("self-play") == 2
     assert "challenger" in shown
-    assert method(replace(settings, separate=True)) == "self-play, own policies"
+    assert training_method(replace(settings, separate=True)) == "self-play, own policies"
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,14 @@ from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError, TaskError
+from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.replay import replay
-from tokengym.envs.core.rollout import Policy, Record, play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
-from tokengym.envs.energy import render as energy
+from tokengym.envs.energy import picture as energy
 from tokengym.envs.energy.microgrid import Microgrid
-from tokengym.envs.energy.outcome import TOLERANCE
 from tokengym.envs.energy.plants import plant_from
+from tokengym.envs.energy.step_result import TOLERANCE
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines, make_world, spec, specs
 from tokengym.envs.rendering import has_picture, save_picture
@@ -66,7 +66,7 @@ def task_of(name: str, level: str, index: int = 0) -> Task:
     return make_world(name, level).task("test", index)
 
 
-def played(name: str, level: str, who: str, index: int = 0) -> tuple[World, Record]:
+def played(name: str, level: str, who: str, index: int = 0) -> tuple[World, PlayedEpisode]:
     world = make_world(name, level)
     policies: Mapping[str, Policy] = {**baselines(name), "nonsense": nonsense}
     task = task_of(name, level, index)
@@ -148,7 +148,7 @@ def test_an_episode_that_ends_at_a_violation_is_drawn_as_far_as_it_went(tmp_path
     assert size_of(tmp_path / "episode.png") > (800, 500)
 
 
-def session_after(world: World, record: Record) -> Session[Any]:
+def session_after(world: World, record: PlayedEpisode) -> Session[Any]:
     """Return the episode at its end: what a picture is drawn from."""
     assert isinstance(world, WarehouseWorld)
     *_, last = replay(world, record)

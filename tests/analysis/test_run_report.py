@@ -19,13 +19,13 @@ from tokengym.agents.analysis.run_report import run_report, write_report
 from tokengym.agents.settings import read_plain
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.collapse import Collapse
-from tokengym.agents.training.folder.outcome import Evaluation, Outcome, References
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.energy.data import TimeSeries
-from tokengym.envs.registry import baselines, load, make_world, spec
+from tokengym.envs.registry import baselines, import_object, make_world, spec
 from tokengym.rewards.estimates import Estimate, mean_estimate
 from tokengym.rewards.skill import Yardstick
 
@@ -38,10 +38,10 @@ REWARDED = {"env/all/reward/total": 0.6, "env/all/total_ob_tokens": 500, "time/t
 
 
 def report(
-    folder: Path, config: TrainConfig, rows: list[dict[str, Any]], outcome: Outcome
-) -> tuple[Job, Run, str]:
+    folder: Path, config: TrainConfig, rows: list[dict[str, Any]], outcome: RunSummary
+) -> tuple[Job, RunFolder, str]:
     """Write the report of a run that was logged so; returns its page."""
-    job, run = Job.resolve(config), Run(folder)
+    job, run = Job.resolve(config), RunFolder(folder)
     run.write_config(job.config)
     lines = [json.dumps({"step": step, **row}) for step, row in enumerate(rows)]
     (folder / "metrics.jsonl").write_text("".join(f"{line}\n" for line in lines))
@@ -59,7 +59,7 @@ def pictures(report: Report, title: str) -> list[Picture]:
 
 def test_every_figure_is_on_the_page_and_nothing_is_markup(tmp_path: Path) -> None:
     collapse = Collapse(3, "lost <here>", "try it")
-    outcome = Outcome(BEFORE, AFTER, {"forecaster": REFERENCES}, collapse, {"forecaster": None})
+    outcome = RunSummary(BEFORE, AFTER, {"forecaster": REFERENCES}, collapse, {"forecaster": None})
     _, _, page = report(tmp_path, preset("forecast"), [REWARDED] * 20, outcome)
     for shown in ("0.6100", "0.8100", "0.9000", "25.0%", "&lt;b&gt;", "lost &lt;here&gt;."):
         assert shown in page
@@ -71,7 +71,7 @@ def test_every_figure_is_on_the_page_and_nothing_is_markup(tmp_path: Path) -> No
 
 def test_a_run_without_steps_is_reported_and_one_without_an_end_is_refused(tmp_path: Path) -> None:
     alone = Evaluation(BEFORE.returns_by_task)
-    outcome = Outcome(alone, alone, {"operator": REFERENCES}, None, {"operator": None})
+    outcome = RunSummary(alone, alone, {"operator": REFERENCES}, None, {"operator": None})
     job, run, page = report(tmp_path, preset("energy"), [], outcome)
     assert "before training" in page
     (tmp_path / "outcome.json").unlink()
@@ -96,7 +96,7 @@ def test_every_trained_role_has_its_own_curve_and_tables(tmp_path: Path) -> None
         "predictor": REFERENCES,
         "challenger": References({"noisy": Estimate(-0.0425, -0.05, -0.04, 7)}, YARDSTICK),
     }
-    outcome = Outcome(before, after, references, None, {})
+    outcome = RunSummary(before, after, references, None, {})
     job, run, page = report(tmp_path, config, rows, outcome)
     sides = role_reports(job, run.steps(), outcome)
     assert [side.rewards[4] for side in sides] == [0.4, -0.4]
@@ -107,7 +107,7 @@ def test_every_trained_role_has_its_own_curve_and_tables(tmp_path: Path) -> None
 
 def test_a_supervised_run_shows_its_loss_and_no_rewards(tmp_path: Path) -> None:
     rows = [{"train/nll": 2.0 - k, "train/tokens": 9.0, "time/total": 1.0} for k in range(3)]
-    outcome = Outcome(BEFORE, AFTER, {"predictor": REFERENCES}, None, {})
+    outcome = RunSummary(BEFORE, AFTER, {"predictor": REFERENCES}, None, {})
     config = preset("disruption", command="sft")
     job, run, page = report(tmp_path, config, rows, outcome)
     (side,) = role_reports(job, run.steps(), outcome)
@@ -164,8 +164,8 @@ def test_the_report_shows_the_rule_and_the_policy_before_and_after(tmp_path: Pat
     before = Evaluation((0.1,), replies=("BATTERY 1",) * 12)
     after = Evaluation((0.2,), replies=("BATTERY 0", ""))
     one = Yardstick((0.0,), (1.0,), "null")
-    outcome = Outcome(before, after, {"operator": References(references, one)}, None, {})
-    run = Run(tmp_path)
+    outcome = RunSummary(before, after, {"operator": References(references, one)}, None, {})
+    run = RunFolder(tmp_path)
     report = run_report(Job.resolve(preset("energy", level="small")), run, outcome)
     drawn = pictures(report, "The first held-out Task")
     assert [part.title for part in drawn] == ["The rule mpc", "Before training", "After training"]
@@ -178,8 +178,8 @@ def test_the_report_shows_the_rule_and_the_policy_before_and_after(tmp_path: Pat
 def test_the_report_of_a_world_without_pictures_has_none(tmp_path: Path) -> None:
     found = Evaluation((0.5,), replies=("Probability: 0.5",))
     one = References({}, Yardstick((0.0,), (1.0,), "null"))
-    outcome = Outcome(found, found, {"forecaster": one}, None, {})
-    report = run_report(Job.resolve(preset("forecast")), Run(tmp_path), outcome)
+    outcome = RunSummary(found, found, {"forecaster": one}, None, {})
+    report = run_report(Job.resolve(preset("forecast")), RunFolder(tmp_path), outcome)
     assert [part.title for part in report.parts if isinstance(part, Gallery)] == ["Step by step"]
 
 
@@ -247,7 +247,7 @@ def test_every_metric_that_a_world_declares_is_one_it_reports(world: str) -> Non
         made = make_world(world, level, **options)
         for record in play_all(made, made.first_tasks("test", 8), baselines(world)[who]):
             reported |= set(record.metrics)
-    assert set(load(spec(world).metrics)) <= reported
+    assert set(import_object(spec(world).metrics)) <= reported
 
 
 def test_an_evaluation_keeps_its_replies_in_a_file() -> None:

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from tokengym.agents.analysis.run_ties import SERIES, RunTies, run_ties
 from tokengym.agents.cli import app
 from tokengym.agents.training.folder.collapse import Collapse
-from tokengym.agents.training.folder.outcome import Evaluation, Outcome
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run_summary import Evaluation, RunSummary
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
 
@@ -27,7 +27,7 @@ BEFORE, AFTER = (0.25, 0.75) * 4, (0.5, 1.0) * 4
 
 def a_run(folder: Path, rows: list[dict[str, float]], world: str = "energy") -> Path:
     """A run folder whose log has these values, by the keys of `SERIES`."""
-    Run(folder).write_config(preset(world, group_size=4))
+    RunFolder(folder).write_config(preset(world, group_size=4))
     lines = [
         {"step": at, **{f"env/all/{name}": value for name, value in row.items()}}
         for at, row in enumerate(rows)
@@ -38,7 +38,7 @@ def a_run(folder: Path, rows: list[dict[str, float]], world: str = "energy") -> 
 
 def read(rows: list[dict[str, float]]) -> RunTies:
     with TemporaryDirectory() as folder:
-        return run_ties(Run(a_run(Path(folder), rows)))
+        return run_ties(RunFolder(a_run(Path(folder), rows)))
 
 
 @settings(max_examples=30)
@@ -73,8 +73,8 @@ def test_the_floor_is_told_first_and_a_split_only_where_it_is_logged() -> None:
 def test_a_folder_in_place_of_a_world_is_read_and_drawn(tmp_path: Path) -> None:
     a_run(tmp_path, [{"reward/total": 0.5, "reward_tie_pair_rate": 0.25}] * 12)
     collapse = Collapse(3, "the form is lost", "try it")
-    outcome = Outcome(Evaluation(BEFORE), Evaluation(AFTER), {}, collapse, {})
-    Run(tmp_path).write_outcome(outcome)
+    outcome = RunSummary(Evaluation(BEFORE), Evaluation(AFTER), {}, collapse, {})
+    RunFolder(tmp_path).write_outcome(outcome)
     data, picture, page = (tmp_path / f"ties.{kind}" for kind in ("json", "png", "html"))
     files = ["--json", str(data), "--png", str(picture), "--html", str(page)]
     result = CliRunner().invoke(app, ["ties", str(tmp_path), *files])
@@ -104,7 +104,7 @@ def test_rates_have_intervals_even_where_nothing_tied() -> None:
 def test_a_run_without_steps_or_with_other_options_is_refused(tmp_path: Path) -> None:
     a_run(tmp_path, [])
     with pytest.raises(OptionError, match="no completed step"):
-        run_ties(Run(tmp_path))
+        run_ties(RunFolder(tmp_path))
     result = CliRunner().invoke(app, ["ties", str(tmp_path), "--policy", "noisy"])
     assert isinstance(result.exception, OptionError)
     assert "only --json, --png and --html" in str(result.exception)

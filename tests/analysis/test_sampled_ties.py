@@ -13,7 +13,7 @@ from tokengym.agents.analysis.sampled_ties import sampled_study
 from tokengym.agents.cli import app
 from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.agents.training.cost import rollouts_cost
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
@@ -60,7 +60,7 @@ def test_the_newest_weights_of_a_run_play(tmp_path: Path) -> None:
     found = json.loads(data.read_text())
     assert (
         found["policy"]
-        == f"a-run ({str(Run(run).weights.sampler).rpartition('/')[2]}) at temperature 0.5"
+        == f"a-run ({str(RunFolder(run).weights.sampler).rpartition('/')[2]}) at temperature 0.5"
     )
     assert found["groups"] == 2
 

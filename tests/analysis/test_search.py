@@ -11,7 +11,7 @@ from tests.analysis.digits import POLICIES, SPEC, Digits
 from tokengym.agents.analysis.search import Search, search
 from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, make_world, spec
 

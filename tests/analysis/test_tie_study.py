@@ -18,8 +18,8 @@ from tokengym.agents.analysis.evaluate import play_group
 from tokengym.agents.analysis.ties import (
     WITHIN,
     Effort,
-    Origin,
     SizeRow,
+    TieCause,
     TieStudy,
     study_of,
     tie_study,
@@ -171,15 +171,15 @@ def test_ties_are_intrinsic_only_after_a_look_at_the_floor(
     )
     assert found.verdict.startswith(f"The safety floor first: {mass:.1%} of the rewards lie below")
     if pairs < 0.01:
-        assert found.origin is Origin.FEW
+        assert found.origin is TieCause.FEW
     else:
-        assert (found.origin is Origin.FLOOR) == (share >= 0.5)
+        assert (found.origin is TieCause.FLOOR) == (share >= 0.5)
         assert ("intrinsic" in found.verdict) == (pairs >= 0.01)
 
 
 def test_without_a_floor_the_verdict_says_so() -> None:
     assert "The world has no safety floor" in study().verdict
-    assert study().origin is Origin.INTRINSIC
+    assert study().origin is TieCause.INTRINSIC
 
 
 def test_a_flat_floor_shows_as_mass_and_ties_below_the_floor_alone(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_flat_floor_shows_as_mass_and_ties_below_the_floor_alone(tmp_path: Pat
         assert row["floor_mass"]["value"] > 0.2
         assert row["floor_tie_pair_rate"]["value"] == 1.0
         assert row["interior_tie_pair_rate"]["value"] < 0.1
-    assert found["origin"] == Origin.FLOOR
+    assert found["origin"] == TieCause.FLOOR
     assert "not intrinsic ones" in " ".join(result.output.split())
     assert f"Recommended group size {found['recommended']}" in result.output
     assert picture.read_bytes().startswith(b"\x89PNG")

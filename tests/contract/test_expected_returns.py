@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tokengym.envs.core.rollout import Policy, Record, play
+from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.turn import expected_return
 from tokengym.envs.registry import baselines, make_world, spec
 
@@ -14,7 +14,7 @@ def silent(*_: object) -> str:
     return "I cannot say."
 
 
-def episode(case: tuple[str, str], label: str, policy: Policy) -> Record:
+def episode(case: tuple[str, str], label: str, policy: Policy) -> PlayedEpisode:
     world = make_world(*case, label=label)
     return play(world, world.task("test", 2), policy, np.random.default_rng(4))
 

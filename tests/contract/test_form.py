@@ -6,7 +6,7 @@ from functools import cache, partial
 import numpy as np
 import pytest
 
-from tokengym.envs.core.rollout import Policy, Record, play
+from tokengym.envs.core.play import PlayedEpisode, Policy, play
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import spec
@@ -148,7 +148,7 @@ def test_replies_cut_off_are_graded_below_whole_ones(case: tuple[str, str]) -> N
     assert earned[-1] < oracle.returns[role]
 
 
-def episode(under_test: Subject, policy: Policy, *, complete: bool = True) -> Record:
+def episode(under_test: Subject, policy: Policy, *, complete: bool = True) -> PlayedEpisode:
     """Play the first training Task; with `complete=False` the first role is always cut off."""
     world, task = under_test.make(), under_test.task("train", 0)
     if complete:
@@ -159,15 +159,15 @@ def episode(under_test: Subject, policy: Policy, *, complete: bool = True) -> Re
         replies.append(policy(world, turn, rng))
         turn = world.reply(replies[-1], complete=turn.role != under_test.spec.roles[0])
         turns.append(turn)
-    return Record(task, tuple(turns), tuple(replies), world.returns)
+    return PlayedEpisode(task, tuple(turns), tuple(replies), world.returns)
 
 
-def outcome(record: Record) -> list[object]:
+def outcome(record: PlayedEpisode) -> list[object]:
     """What each Turn showed and paid."""
     return [(turn.text, turn.rewards, turn.metrics) for turn in record.turns]
 
 
-def well_formed(record: Record, role: str) -> list[bool]:
+def well_formed(record: PlayedEpisode, role: str) -> list[bool]:
     pairs = zip(record.turns, record.turns[1:], strict=False)
     return [bool(answer.metrics["well_formed"]) for asked, answer in pairs if asked.role == role]
 

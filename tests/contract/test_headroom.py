@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tokengym.agents.analysis.evaluate import evaluate
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import baselines, load, make_world, spec
+from tokengym.envs.registry import baselines, import_object, make_world, spec
 
 LEVELS = {
     "forecast": ("expert", 100),
@@ -31,7 +31,7 @@ def test_the_best_honest_rule_closes_little_of_the_way_from_blind_to_optimum(nam
             for policy in policies.values()
         )
 
-    blind = best(load(spec(name).blind)(world))
+    blind = best(import_object(spec(name).blind)(world))
     honest = best({k: rule for k, rule in baselines(name).items() if k != "oracle"})
     optimum = float(np.mean([world.optimum(task)[role].value for task in tasks]))
     assert blind < honest < blind + MOST_CLOSED * (optimum - blind)

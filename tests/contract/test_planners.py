@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.contract.planners import disruption, energy, forecast, warehouse
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, make_world, spec

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tokengym.envs.core.seeding import SPLITS
-from tokengym.envs.core.task import canonical_json, plain
+from tokengym.envs.core.task import canonical_json, to_plain_json
 from tokengym.envs.forecasting.oracle import predictive
 from tokengym.envs.registry import make_world, spec
 
@@ -57,7 +57,9 @@ def test_no_first_text_lies_in_two_splits(case: tuple[str, str]) -> None:
 def test_every_split_has_many_prompts(case: tuple[str, str]) -> None:
     """The effective number of prompts, 1 / Σ p², is that of pairs by that of equal pairs."""
     world, rng, count = make_world(*case), np.random.default_rng(5), draws(PROMPTS[case[0]])
-    keys = Counter(canonical_json(world._split_key(plain(world._draw(rng)))) for _ in range(count))
+    keys = Counter(
+        canonical_json(world._split_key(to_plain_json(world._draw(rng)))) for _ in range(count)
+    )
     equal = sum(number * (number - 1) // 2 for number in keys.values())
     expected = count * (count - 1) / 2 / (FEWEST_PROMPTS / SMALLEST_SHARE)
     # Four standard deviations of a Poisson number of equal pairs.
@@ -72,7 +74,7 @@ def test_splits_hold_alike_what_is_drawn(case: tuple[str, str]) -> None:
     world, rng = make_world(*case), np.random.default_rng(9)
     drawn: dict[str, list[dict[str, float]]] = defaultdict(list)
     for _ in range(draws(COMPARED[case[0]])):
-        instance = plain(world._draw(rng))
+        instance = to_plain_json(world._draw(rng))
         found = dict(features(instance))
         if case[0] == "forecast":
             found |= label("", predictive(instance), rng)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from tokengym.envs.core.rollout import Policy, play
+from tokengym.envs.core.play import Policy, play
 from tokengym.envs.registry import specs
 from tokengym.testing import LAWS, Law, Subject
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tokengym.envs.core import files
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.tables import Table, csv_rows, read_text
+from tokengym.envs.core.tables import CsvTable, csv_rows, read_text
 
 words = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=8)
 tables = st.lists(st.lists(words, min_size=2, max_size=3), min_size=1, max_size=6)
@@ -38,10 +38,10 @@ def test_long_cells_are_read_and_the_limit_of_the_process_stays() -> None:
     assert csv.field_size_limit() == limit
 
 
-def table(folder: Path, text: str) -> Table:
+def table(folder: Path, text: str) -> CsvTable:
     path = folder / "data.csv"
     path.write_text(text, encoding="utf-8")
-    return Table(path)
+    return CsvTable(path)
 
 
 def test_columns_bear_their_names_without_units_and_cells_no_blanks(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tokengym.envs.disruption.claims import Fact, Quote, Unreadable
 from tokengym.envs.disruption.evidence import FEATURES, Evidence
-from tokengym.envs.disruption.grammar import Answer, Argument, read_answer, read_argument
+from tokengym.envs.disruption.grammar import Argument, PredictorAnswer, read_answer, read_argument
 from tokengym.envs.disruption.labels import Target
 from tokengym.envs.disruption.literature import Probabilities
 from tokengym.testing import replies
@@ -48,7 +48,7 @@ def test_what_is_written_is_read_back_after_any_thoughts(
     targets: tuple[Target, ...],
 ) -> None:
     n = len(targets)
-    answer = Answer(labels[:n], both[:n], tuple(claims))
+    answer = PredictorAnswer(labels[:n], both[:n], tuple(claims))
     read = read_answer(f"{thoughts}\n{answer.write(targets, decimals=6)}", targets)
     assert read is not None
     assert (read.labels, read.claims) == (answer.labels, answer.claims)

@@ -16,7 +16,7 @@ from tokengym.envs.disruption.claims import Fact
 from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
 from tokengym.envs.disruption.generator import draw_evidence
 from tokengym.envs.disruption.grammar import Argument
-from tokengym.envs.disruption.inference import face_value, one_sided, weighed
+from tokengym.envs.disruption.inference import face_value, one_sided, selection_posterior
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS, LEAST_CITERS
 from tokengym.envs.disruption.literature import CHARACTERS, class_posterior, posterior
 
@@ -150,7 +150,7 @@ def test_what_was_said_is_evidence_of_every_first_year_of_which_it_would_be_said
 ) -> None:
     argument = one_sided([evidence.private[name] for name in CITER_FEATURES], label)
     wanted = posterior_given(evidence, lambda counts: one_sided(counts, label) == argument)
-    assert weighed(evidence, label, argument) == wanted
+    assert selection_posterior(evidence, label, argument) == wanted
 
 
 @settings(deadline=None, max_examples=15)
@@ -186,4 +186,4 @@ def test_claims_about_counts_that_never_occur_change_nothing(label: int) -> None
     rare = (Fact("n_i", ">=", 300.0), Fact("n_j", "=", 300.0))
     assert face_value(evidence, rare) == pytest.approx(own, abs=1e-4)
     argument = Argument(DISRUPTION_LABELS[(label + 1) % 3], rare)
-    assert weighed(evidence, label, argument) == pytest.approx(own, abs=1e-4)
+    assert selection_posterior(evidence, label, argument) == pytest.approx(own, abs=1e-4)

@@ -11,8 +11,8 @@ from tokengym.envs.disruption import challengers
 from tokengym.envs.disruption.claims import Fact
 from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
-from tokengym.envs.disruption.grammar import Answer, Argument, read_argument
-from tokengym.envs.disruption.inference import face_value, one_sided, weighed
+from tokengym.envs.disruption.grammar import Argument, PredictorAnswer, read_argument
+from tokengym.envs.disruption.inference import face_value, one_sided, selection_posterior
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS
 from tokengym.envs.disruption.literature import Probabilities, posterior
 from tokengym.envs.disruption.oracle import likeliest
@@ -47,7 +47,7 @@ def exchanges(count: int) -> Iterator[tuple[Probabilities, Probabilities, int]]:
         outcome = draw_outcome(rng, evidence).labels()["disruption"]
         yield (
             face_value(evidence, argument.claims),
-            weighed(evidence, label, argument),
+            selection_posterior(evidence, label, argument),
             DISRUPTION_LABELS.index(outcome),
         )
 
@@ -137,7 +137,7 @@ def test_what_the_challenger_knows_is_no_part_of_what_the_predictor_reads() -> N
         task = world.task("train", index)
         text = world.start(task).text
         assert "First year: n_i" not in text
-        turn = world.reply(Answer((2,), ((0.2, 0.3, 0.5),), ()).write(world.targets))
+        turn = world.reply(PredictorAnswer((2,), ((0.2, 0.3, 0.5),), ()).write(world.targets))
         shown = ", ".join(f"{name} {task.instance['private'][name]}" for name in CITER_FEATURES)
         assert f"First year: {shown}" in turn.text
         assert challengers.scripted(world, turn, np.random.default_rng(0)).startswith("ARGUE")

@@ -14,7 +14,7 @@ from tests.docs.pages import ROOT, blocks
 from tests.warm import Interpreter, run_tokengym
 from tokengym.agents import LocalService
 
-Run = Callable[..., str]
+RunFolder = Callable[..., str]
 Execute = Callable[[str], str]
 
 
@@ -35,7 +35,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path, environment: dict[str, str]) -> Run:
+def run(folder: Path, environment: dict[str, str]) -> RunFolder:
     """Run Python where the package is installed."""
 
     def run(*arguments: str) -> str:
@@ -76,12 +76,12 @@ def test_the_page_shows_the_files_of_the_package() -> None:
     assert shown == files
 
 
-def test_it_keeps_every_law(run: Run) -> None:
+def test_it_keeps_every_law(run: RunFolder) -> None:
     tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tokengym_change/test_change.py"]
     assert "1 passed" in run(*tests)
 
 
-def test_gymnasium_steps_it_before_its_package_is_imported(run: Run) -> None:
+def test_gymnasium_steps_it_before_its_package_is_imported(run: RunFolder) -> None:
     code = """
 import sys, gymnasium, tokengym
 assert "tokengym_change" not in sys.modules
@@ -96,14 +96,14 @@ vector.close()
     assert run("-c", code).split() == ["(1.0,", "True,", "False)"]
 
 
-def test_the_command_line_knows_it(run: Run) -> None:
+def test_the_command_line_knows_it(run: RunFolder) -> None:
     shown = run("-m", "tokengym.agents", "worlds")
     assert "acme/Change-v0\n  Pay an amount with as few coins as possible." in shown
     assert "earned 1.0000" in run("-m", "tokengym.agents", "play", "change", "--policy", "oracle")
 
 
 def test_a_group_builder_finds_it_in_another_process(
-    run: Run, execute: Execute, folder: Path
+    run: RunFolder, execute: Execute, folder: Path
 ) -> None:
     execute("""
 import pickle

@@ -9,7 +9,7 @@ import pytest
 
 from tests.energy.days import days_file
 from tokengym.envs.core.errors import OptionError, TaskError
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tokengym.envs.core.task import Task, plain
+from tokengym.envs.core.task import Task, to_plain_json
 from tokengym.envs.energy.generator import draw_house, draw_microgrid
 from tokengym.envs.energy.levels import LEVELS
 from tokengym.envs.energy.microgrid import Microgrid
@@ -159,7 +159,7 @@ def test_no_instance_is_refused_for_want_of_a_certificate(level: str) -> None:
     rng = np.random.default_rng(0)
     row = LEVELS[level]
     drawn = (draw_house(rng, row) if row.house else draw_microgrid(rng, row) for _ in range(30))
-    plants = [plant_from(plain(one)) for one in drawn]
+    plants = [plant_from(to_plain_json(one)) for one in drawn]
     safe = [plant for plant in plants if not any(reference(plant).safety)]
     assert len(safe) >= (20 if level == "outages" else 30)
     assert all(optimum(plant) is not None for plant in safe)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import LOST_LOAD, Microgrid
-from tokengym.envs.energy.outcome import TOLERANCE
 from tokengym.envs.energy.plants import Plant
+from tokengym.envs.energy.step_result import TOLERANCE
 from tokengym.envs.registry import spec
 
 PlantOf = Callable[[str, int], Plant]

@@ -11,7 +11,7 @@ import pytest
 from tests.contract.planners.energy import Operator
 from tests.energy.days import days_file
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import optimum, plan, simulate
 from tokengym.envs.energy.plants import Plant

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
-from tokengym.envs.energy.credit import Values
+from tokengym.envs.energy.credit import CostToGo
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.oracle import UNSAFE, optimum, plan, simulate
@@ -91,7 +91,7 @@ def test_dynamic_programming_and_the_linear_program_agree(
 ) -> None:
     for index in range(6):
         plant = plant_of(level, index)
-        value = Values(plant).at(0, plant.initial)
+        value = CostToGo(plant).at(0, plant.initial)
         assert math.isclose(value, task_of(level, index).answer["optimum"], abs_tol=1e-9)
 
 
@@ -108,7 +108,7 @@ def test_the_value_function_is_the_program_from_any_state_and_step(
         stored = share * plant.capacity
     solved = plan(plant, step, (stored, 0.0), UNSAFE)
     assert solved is not None
-    assert math.isclose(Values(plant).at(step, (stored, 0.0)), solved.cost, abs_tol=1e-6)
+    assert math.isclose(CostToGo(plant).at(step, (stored, 0.0)), solved.cost, abs_tol=1e-6)
 
 
 @quick
@@ -175,7 +175,7 @@ def test_credit_is_refused_where_the_cost_to_go_is_not_convex(
     grid = plant_of("small", 0)
     assert isinstance(grid, Microgrid)
     with pytest.raises(OptionError, match="step 11"):
-        Values(replace(grid, resale=tuple(p + 0.1 for p in grid.price)))
+        CostToGo(replace(grid, resale=tuple(p + 0.1 for p in grid.price)))
 
 
 @pytest.mark.parametrize("index", range(4))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 from tokengym.envs.energy.data import read
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import baselines

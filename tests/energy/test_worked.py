@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.envs.core.rollout import Record, play
+from tokengym.envs.core.play import PlayedEpisode, play
 from tokengym.envs.energy.levels import LEVELS
 from tokengym.envs.registry import baselines, make_world
 
@@ -21,7 +21,7 @@ SHOWN = re.compile(
 )
 
 
-def played(level: str, index: int, name: str = "worked") -> Record:
+def played(level: str, index: int, name: str = "worked") -> PlayedEpisode:
     world = make_world("energy", level, prompt="terse")
     return play(world, world.task("train", index), BASELINES[name], np.random.default_rng(0))
 

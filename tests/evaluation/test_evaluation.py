@@ -20,10 +20,10 @@ from tokengym.agents.evaluation.report import evaluation_report, write_tables
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import verify_evaluation
-from tokengym.agents.event_loop import run_async
+from tokengym.agents.run_async import run_async
 from tokengym.envs import baselines, make_world
 from tokengym.envs.core.errors import DataError, OptionError, UnknownWorldError
-from tokengym.envs.registration import BY_ID, BY_SHORT_NAME
+from tokengym.envs.registry import BY_ID, BY_SHORT_NAME
 
 
 def asked(*policies: str, worlds: str = "energy warehouse", **changes: Any) -> EvaluationConfig:

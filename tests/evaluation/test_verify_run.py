@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 from tokengym.agents.cli import app
 from tokengym.agents.evaluation.verify_run import verify_run
 from tokengym.agents.rollouts import (
-    Origin,
+    RolloutOrigin,
     RolloutRecord,
     evaluation_segment,
     record_play,
     train_segment,
 )
-from tokengym.agents.training.folder.outcome import Evaluation
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run_summary import Evaluation
 from tokengym.agents.training.presets import preset
 from tokengym.envs import baselines, make_world, play
 
@@ -33,12 +33,12 @@ def rollout(kind: str, split: str, group: int) -> RolloutRecord:
     world, known = make_world(WORLD, **OPTIONS), baselines(WORLD)
     policies = {"predictor": known["noisy"], "challenger": known["scripted"]}
     played = play(world, world.task(split, group), policies, np.random.default_rng(group))
-    return record_play(Origin(kind, group=group, options=OPTIONS), played, "predictor")
+    return record_play(RolloutOrigin(kind, group=group, options=OPTIONS), played, "predictor")
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    made = Run(tmp_path / "run")
+def run(tmp_path: Path) -> RunFolder:
+    made = RunFolder(tmp_path / "run")
     made.write_config(preset(WORLD))
     before = [rollout("evaluation", "test", group) for group in range(4)]
     made.rollouts.append(evaluation_segment("before"), before)
@@ -47,13 +47,13 @@ def run(tmp_path: Path) -> Run:
     return made
 
 
-def change(run: Run, segment: str, **changes: Any) -> None:
+def change(run: RunFolder, segment: str, **changes: Any) -> None:
     path = run.rollouts.path(segment)
     first, *others = path.read_text().splitlines()
     path.write_text("\n".join([json.dumps({**json.loads(first), **changes}), *others]) + "\n")
 
 
-def test_a_run_that_was_left_alone_agrees_to_the_bit(run: Run) -> None:
+def test_a_run_that_was_left_alone_agrees_to_the_bit(run: RunFolder) -> None:
     assert verify_run(run) == (6, [])
     shown = CliRunner().invoke(app, ["verify", str(run.folder)])
     assert (shown.exit_code, shown.output) == (
@@ -62,7 +62,7 @@ def test_a_run_that_was_left_alone_agrees_to_the_bit(run: Run) -> None:
     )
 
 
-def test_a_rollout_that_was_changed_is_named(run: Run) -> None:
+def test_a_rollout_that_was_changed_is_named(run: RunFolder) -> None:
     change(run, train_segment(0), **{"return": 0.125})
     (found,) = verify_run(run).differences
     assert found.startswith("train_000000 predictor, Task 0, 0: total is ")
@@ -71,13 +71,13 @@ def test_a_rollout_that_was_changed_is_named(run: Run) -> None:
     assert "1 differences in 6 rollouts" in shown.output
 
 
-def test_an_evaluation_that_does_not_follow_from_its_rollouts_is_named(run: Run) -> None:
+def test_an_evaluation_that_does_not_follow_from_its_rollouts_is_named(run: RunFolder) -> None:
     run.write_evaluation_before(Evaluation((0.5, 0.5, 0.5, 0.5)))
     assert verify_run(run).differences == [
         "the evaluation before does not follow from its rollouts"
     ]
 
 
-def test_a_rollout_of_another_task_is_named(run: Run) -> None:
+def test_a_rollout_of_another_task_is_named(run: RunFolder) -> None:
     change(run, evaluation_segment("before"), index=3)
     assert "it is of another Task" in verify_run(run).differences[0]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 from tokengym.envs.forecasting.coherence import incoherence
 from tokengym.envs.forecasting.question import Question
 from tokengym.envs.registry import baselines, make_world

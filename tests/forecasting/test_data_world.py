@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.forecasting.questions_file import plain, prompts_of, tasks_of, world_of, write_lines
 from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.core.task import Task
-from tokengym.envs.forecasting.data.record import Record
+from tokengym.envs.forecasting.data.record import QuestionRecord
 from tokengym.envs.forecasting.data.sanitise import sanitise
 from tokengym.envs.forecasting.data.splits import split
 from tokengym.envs.registry import baselines, make_world
@@ -33,7 +33,7 @@ times = st.integers(0, 60)
 
 
 @st.composite
-def open_spans(draw: st.DrawFn) -> list[Record]:
+def open_spans(draw: st.DrawFn) -> list[QuestionRecord]:
     records = []
     for number in range(draw(st.integers(1, 25))):
         start = draw(times)
@@ -44,13 +44,15 @@ def open_spans(draw: st.DrawFn) -> list[Record]:
         )
         event = f"event {draw(st.integers(0, 9))}"
         records.append(
-            Record(f"q{number}", event, f"q{number}?", "", asked, closed, None, (), number % 2)
+            QuestionRecord(
+                f"q{number}", event, f"q{number}?", "", asked, closed, None, (), number % 2
+            )
         )
     return records
 
 
 @given(records=open_spans(), at=st.none() | st.integers(0, 24))
-def test_a_split_separates_events_and_times(records: list[Record], at: int | None) -> None:
+def test_a_split_separates_events_and_times(records: list[QuestionRecord], at: int | None) -> None:
     cutoff = None if at is None else records[at % len(records)].asked_at
     parts = split(records, cutoff)
     seen = {name: {r.event for r in part} for name, part in parts.records.items()}

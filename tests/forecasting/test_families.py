@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from tokengym.envs.core.task import plain
+from tokengym.envs.core.task import to_plain_json
 from tokengym.envs.core.world import PROMPTS
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.families.base import Shown
@@ -24,7 +24,9 @@ seeds = st.integers(0, 2**32)
 
 
 def shown_by(level: str, name: str, seed: int) -> Shown:
-    drawn: Shown = plain(FAMILIES[name].draw(np.random.default_rng(seed), LEVELS[level].knobs))
+    drawn: Shown = to_plain_json(
+        FAMILIES[name].draw(np.random.default_rng(seed), LEVELS[level].knobs)
+    )
     return drawn
 
 
@@ -64,7 +66,7 @@ def test_outcomes_come_as_often_as_the_posterior_says(level: str, name: str) -> 
     rng = np.random.default_rng(3)
     misses, variance = 0.0, 0.0
     for _ in range(300):
-        answer = draw_outcomes(plain(draw(rng, (name,), LEVELS[level])), rng)
+        answer = draw_outcomes(to_plain_json(draw(rng, (name,), LEVELS[level])), rng)
         chance = answer["p_bayes"][-1]
         last = str(len(answer["p_bayes"]) - 1)
         # Weighing by the forecast makes this a test of its slope, not of the base rate alone.
@@ -79,7 +81,7 @@ def test_outcomes_come_as_often_as_the_posterior_says(level: str, name: str) -> 
 @given(seed=seeds)
 def test_the_shares_of_the_replays_tend_to_the_posterior(level: str, name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    answer = draw_outcomes(plain(draw(rng, (name,), LEVELS[level])), rng)
+    answer = draw_outcomes(to_plain_json(draw(rng, (name,), LEVELS[level])), rng)
     replays = answer["outcomes"][1:]
     for outcome, chance in enumerate(answer["p_bayes"]):
         error = math.sqrt(chance * (1.0 - chance) / len(replays))
@@ -93,7 +95,7 @@ def test_the_shares_of_the_replays_tend_to_the_posterior(level: str, name: str, 
 def test_questions_are_short_ascii_and_a_function_of_the_instance(
     level: str, name: str, prompt: str, seed: int
 ) -> None:
-    instance = plain(draw(np.random.default_rng(seed), (name,), LEVELS[level]))
+    instance = to_plain_json(draw(np.random.default_rng(seed), (name,), LEVELS[level]))
     said = questions(instance, prompt)
     assert said == questions(json.loads(json.dumps(instance)), prompt)
     assert len(said) == LEVELS[level].turns
@@ -108,7 +110,7 @@ def test_questions_are_short_ascii_and_a_function_of_the_instance(
 @few
 @given(seed=seeds, name=st.sampled_from(LEVELS["hard"].families))
 def test_the_negated_twin_has_the_complementary_odds(seed: int, name: str) -> None:
-    instance = plain(draw(np.random.default_rng(seed), (name,), LEVELS["hard"]))
+    instance = to_plain_json(draw(np.random.default_rng(seed), (name,), LEVELS["hard"]))
     if FAMILIES[name].options is None:
         (question,) = questions({**instance, "negated": False}, "full")
         (twin,) = questions({**instance, "negated": True}, "full")
@@ -120,8 +122,8 @@ def test_the_negated_twin_has_the_complementary_odds(seed: int, name: str) -> No
 @few
 @given(seed=seeds, name=st.sampled_from(LEVELS["update"].families))
 def test_the_first_turn_says_nothing_of_the_news(seed: int, name: str) -> None:
-    instance = plain(draw(np.random.default_rng(seed), (name,), LEVELS["update"]))
-    other = plain(draw(np.random.default_rng(seed + 1), (name,), LEVELS["update"]))
+    instance = to_plain_json(draw(np.random.default_rng(seed), (name,), LEVELS["update"]))
+    other = to_plain_json(draw(np.random.default_rng(seed + 1), (name,), LEVELS["update"]))
     first, _ = questions(instance, "full")
     if name != "voter" or len(instance["shown"]["counts"]) == len(other["shown"]["counts"]):
         changed = {**instance["shown"], "later": other["shown"]["later"]}

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tokengym.envs.core.task import plain
+from tokengym.envs.core.task import to_plain_json
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.families.base import Shown, before_news
 from tokengym.envs.forecasting.families.conditions import FACTORS
@@ -223,7 +223,7 @@ def test_the_odds_are_those_of_futures_drawn_from_the_hidden_law(level: str, nam
     stated, came_true = [], []
     for seed in range(QUESTIONS):
         watched: Any = Watched(seed)
-        shown = plain(family.draw(watched, knobs))
+        shown = to_plain_json(family.draw(watched, knobs))
         outcomes = FUTURE[name](shown, watched.drawn, rng)
         asked = [shown, before_news(shown)] if knobs.staged else [shown]
         for turn, seen in enumerate(asked):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.contract.planners.forecast import Forecaster
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 from tokengym.envs.forecasting.levels import LEVELS
 from tokengym.envs.registry import baselines, make_world
 

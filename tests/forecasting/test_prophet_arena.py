@@ -9,7 +9,7 @@ import pytest
 from tests.forecasting.arena_file import write_arena
 from tests.forecasting.questions_file import world_of
 from tokengym.envs.forecasting.data.load import load_dataset
-from tokengym.envs.forecasting.data.record import Record
+from tokengym.envs.forecasting.data.record import QuestionRecord
 
 recipe = pytest.importorskip("tinker_cookbook.recipes.forecasting.data")
 
@@ -21,7 +21,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_arena(tmp_path_factory.mktemp("arena") / "arena.csv")
 
 
-def identity(record: Record) -> tuple[str, str, datetime, datetime, int]:
+def identity(record: QuestionRecord) -> tuple[str, str, datetime, datetime, int]:
     return (record.event, record.part, record.asked_at, record.closed_at, record.outcome)
 
 

@@ -12,7 +12,7 @@ from scipy import stats
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.levels import LEVELS
 from tokengym.envs.registry import baselines, make_world

@@ -5,7 +5,7 @@ from typing import Any
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.seeding import generator
-from tokengym.envs.core.task import Task, plain
+from tokengym.envs.core.task import Task, to_plain_json
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.generator import draw_outcomes
 
@@ -52,5 +52,5 @@ def _twin(task: Task, instance: Mapping[str, Any], answer: Mapping[str, Any]) ->
         split=task.split,
         index=task.index,
         instance=instance,
-        answer=plain(answer),
+        answer=to_plain_json(answer),
     )

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tokengym.agents.models import ModelError, ModelUnavailableError
-from tokengym.agents.models.cache import Origin, build, cache_folder, entries, find
+from tokengym.agents.models.cache import ModelSource, build, cache_folder, entries, find
 
-ORIGIN = Origin("a test", "0" * 64)
+ORIGIN = ModelSource("a test", "0" * 64)
 
 
-def write(folder: Path) -> Origin:
+def write(folder: Path) -> ModelSource:
     (folder / "config.json").write_text("{}")
     (folder / "model.safetensors").write_bytes(bytes(1000))
     return ORIGIN
@@ -40,7 +40,7 @@ def test_a_model_is_made_once_and_found_again(cache_home: Path) -> None:
     assert entry.size > 1000
 
 
-def _fail(folder: Path) -> Origin:
+def _fail(folder: Path) -> ModelSource:
     (folder / "config.json").write_text("{}")
     raise ModelError("no")
 
@@ -114,7 +114,7 @@ def test_a_damaged_model_is_seen_and_made_anew(damage: str) -> None:
 
 
 def test_a_full_disk_is_one_line() -> None:
-    def full(folder: Path) -> Origin:
+    def full(folder: Path) -> ModelSource:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with pytest.raises(ModelUnavailableError, match="models': the disk is full"):

@@ -11,7 +11,7 @@ import skyrl_gym
 from skyrl_gym.envs.registration import registry
 
 from tests.neighbours.reference import LEVELS, WORLDS, play_own, task_of
-from tokengym.agents.adapters.skyrl import WorldEnv
+from tokengym.agents.adapters.skyrl import WorldTextEnv
 from tokengym.envs import Rollouts
 
 
@@ -19,7 +19,7 @@ def make(world: str, level: str | None = None, index: int = 0) -> Any:
     """Make an environment as SkyRL's generator does: by an id, with the row's extras."""
     name = f"tokengym-{world}-{level}"
     if name not in registry:
-        skyrl_gym.register(name, WorldEnv, {"rollouts": Rollouts(world, level)})
+        skyrl_gym.register(name, WorldTextEnv, {"rollouts": Rollouts(world, level)})
     extras = {"split": "test", "index": index}
     return skyrl_gym.make(name, env_config=None, extras=extras)
 

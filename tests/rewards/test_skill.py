@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokengym.agents.training.folder.outcome import Evaluation, Outcome, References
+from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
 from tokengym.rewards.skill import Yardstick
 
 returns = st.integers(0, 16).map(lambda n: n / 16)
@@ -67,7 +67,7 @@ def test_a_run_that_learned_one_constant_is_not_called_a_success() -> None:
     scale = Yardstick(tuple(0.767 + noise), tuple(0.890 + noise), "best constant")
     lines = References({}, scale)
     before, after = Evaluation((0.008,) * 256), Evaluation(tuple(0.685 + noise))
-    skill = Outcome(before, after, {"forecaster": lines}, None, {}).skill("forecaster")
+    skill = RunSummary(before, after, {"forecaster": lines}, None, {}).skill("forecaster")
     assert skill.after.high < 0.0
     assert skill.after.value == pytest.approx((0.685 - 0.767) / (0.890 - 0.767), abs=0.01)
     assert "-0.6" in str(skill)
@@ -78,7 +78,7 @@ def test_nothing_is_claimed_inside_the_noise() -> None:
     scale = Yardstick((0.0,) * 64, (1.0,) * 64, "null")
     lines = References({}, scale)
     before, after = (Evaluation(tuple(0.5 + row)) for row in noise)
-    skill = Outcome(before, after, {"forecaster": lines}, None, {}).skill("forecaster")
+    skill = RunSummary(before, after, {"forecaster": lines}, None, {}).skill("forecaster")
     assert "no change beyond chance" in str(skill)
 
 

@@ -7,10 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tokengym.agents.rollouts import Origin, RolloutLog, RolloutRecord, record_play, train_segment
+from tokengym.agents.rollouts import (
+    RolloutLog,
+    RolloutOrigin,
+    RolloutRecord,
+    record_play,
+    train_segment,
+)
 from tokengym.envs import baselines, make_world
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 
 LOGPROB = float(np.float32(-1.2345678))
 
@@ -24,7 +30,7 @@ def played() -> list[RolloutRecord]:
         play(world, world.task("test", index), sides, np.random.default_rng(index))
         for index in range(3)
     ]
-    origins = [Origin("train", step=4, group=n, options={"label": "cd5"}) for n in range(3)]
+    origins = [RolloutOrigin("train", step=4, group=n, options={"label": "cd5"}) for n in range(3)]
     return [
         record_play(origin, one, "challenger") for origin, one in zip(origins, records, strict=True)
     ]

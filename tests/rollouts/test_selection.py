@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tokengym.agents.rollouts import Origin, RolloutRecord, Selection, TurnRecord
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, RolloutSelection, TurnRecord
 from tokengym.agents.rollouts.selection import conversation, demonstrations, preferences
 from tokengym.envs.core.errors import OptionError
 
@@ -20,7 +20,7 @@ def rollout(
     **turn: Any,
 ) -> RolloutRecord:
     turns = [TurnRecord("player", *pair, **turn) for pair in zip(read, said, strict=False)]
-    origin = Origin("train", step=step, policy="model")
+    origin = RolloutOrigin("train", step=step, policy="model")
     place = ("acme/Change-v0", "small", "train", 0, task)
     return RolloutRecord(origin, *place, "player", tuple(turns), "completed", total)
 
@@ -76,17 +76,22 @@ def test_ties_and_equal_replies_and_other_tasks_make_no_pair() -> None:
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        (Selection(), [GOOD, BAD, WORSE]),
-        (Selection(least=0.4), [GOOD, BAD]),
-        (Selection(most=0.4), [BAD, WORSE]),
-        (Selection(text="NOW"), [GOOD, BAD, WORSE]),
-        (Selection(text="6"), [BAD]),
-        (Selection(kind="evaluation"), []),
-        (Selection(steps=(0, 3)), [GOOD, BAD, WORSE]),
-        (Selection(steps=(1, 3)), []),
-        (Selection(malformed=True), []),
-        (Selection(cut_off=False, stop_reason="completed", role="player"), [GOOD, BAD, WORSE]),
+        (RolloutSelection(), [GOOD, BAD, WORSE]),
+        (RolloutSelection(least=0.4), [GOOD, BAD]),
+        (RolloutSelection(most=0.4), [BAD, WORSE]),
+        (RolloutSelection(text="NOW"), [GOOD, BAD, WORSE]),
+        (RolloutSelection(text="6"), [BAD]),
+        (RolloutSelection(kind="evaluation"), []),
+        (RolloutSelection(steps=(0, 3)), [GOOD, BAD, WORSE]),
+        (RolloutSelection(steps=(1, 3)), []),
+        (RolloutSelection(malformed=True), []),
+        (
+            RolloutSelection(cut_off=False, stop_reason="completed", role="player"),
+            [GOOD, BAD, WORSE],
+        ),
     ],
 )
-def test_only_what_is_asked_for_is_chosen(wanted: Selection, found: list[RolloutRecord]) -> None:
+def test_only_what_is_asked_for_is_chosen(
+    wanted: RolloutSelection, found: list[RolloutRecord]
+) -> None:
     assert [one for one in (GOOD, BAD, WORSE) if wanted.holds(one)] == found

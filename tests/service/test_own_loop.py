@@ -22,12 +22,12 @@ from tinker_cookbook.utils.lr_scheduling import LRSchedule
 from tests.service.toy import DigitDataset, DigitDatasetBuilder
 from tokengym.agents.service import guard
 from tokengym.agents.training.algorithm import Algorithm
+from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.credit import advantages
 from tokengym.agents.training.batches.datums import drift, rollout_data, turn_table
-from tokengym.agents.training.batches.rollouts import RolloutCollector
-from tokengym.agents.training.folder.run import Run
-from tokengym.agents.training.learners import POLICY
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.loop import train as train_own
+from tokengym.agents.training.policy_trainers import POLICY
 from tokengym.agents.training.updates import Loss, submit
 from tokengym.envs.core.errors import OptionError
 
@@ -154,7 +154,7 @@ def run(
         groups, _ = await given.dataset_builder()
         spare, _ = await DigitDatasetBuilder(model=service.model_name, steps=8, groups=1)()
         source = RolloutCollector(given, algorithm, groups, spare)
-        policies = {POLICY: Run(Path(given.log_path))}
+        policies = {POLICY: RunFolder(Path(given.log_path))}
         await train_own(given, source, policies, schedule=schedule, warmup=warmup)
 
     asyncio.run(guard(service, train_here()))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.service.toy import VOCABULARY
 from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
 from tokengym.agents.service.engine.base_model import load_base_model
+from tokengym.agents.service.engine.chunk_sizes import PROCESSOR
 from tokengym.agents.service.engine.forward import PackedForward, packed_forward, score
 from tokengym.agents.service.engine.packing import (
     ActivationSize,
@@ -23,7 +24,6 @@ from tokengym.agents.service.engine.packing import (
     plan_padded,
     plan_shared,
 )
-from tokengym.agents.service.engine.pieces import PROCESSOR
 from tokengym.agents.service.engine.trainer import Datum, LossRequest, Trainer
 
 if TYPE_CHECKING:

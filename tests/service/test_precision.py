@@ -14,7 +14,13 @@ from tokengym.agents.service.engine.adapters import LoraAdapters, LoraSpec
 from tokengym.agents.service.engine.base_model import BaseModel, load_base_model
 from tokengym.agents.service.engine.forward import packed_forward
 from tokengym.agents.service.engine.linear import lora_layers
-from tokengym.agents.service.engine.trainer import AdamStep, Datum, LossRequest, Run, Trainer
+from tokengym.agents.service.engine.trainer import (
+    AdamStep,
+    AdapterTraining,
+    Datum,
+    LossRequest,
+    Trainer,
+)
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.generation.decoder import SharedPromptDecoder
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
@@ -140,7 +146,7 @@ def test_a_step_that_overflows_leaves_weights_and_moments_as_they_were(model_dir
     assert all(bool(torch.isfinite(p).all()) for p in run.parameters.values())
 
 
-def _state(run: Run) -> dict[str, torch.Tensor]:
+def _state(run: AdapterTraining) -> dict[str, torch.Tensor]:
     held = {**run.parameters, **run.optimizer_tensors()}
     return {name: value.detach().clone() for name, value in held.items()}
 

@@ -18,7 +18,7 @@ from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.proxies import bypass_proxies
 from tokengym.agents.service import LocalService
 from tokengym.agents.training.connection import Connection, ServiceTarget
-from tokengym.agents.training.learners import service_session
+from tokengym.agents.training.policy_trainers import service_session
 
 VARIABLES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 CLOSED = 9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tokengym.agents.service.engine.pieces import PROCESSOR
+from tokengym.agents.service.engine.chunk_sizes import PROCESSOR
 from tokengym.agents.service.engine.tree_attention import cut_blocks, tree_attention
 
 HEADS, KV_HEADS, WIDTH = 6, 2, 16

@@ -10,7 +10,7 @@ import pytest
 import tokengym
 from tests.testing import broken
 from tests.testing.thermometer import POLICIES, ROLE, SPEC, Thermometer
-from tokengym.envs.core.rollout import Policy, play
+from tokengym.envs.core.play import Policy, play
 from tokengym.testing import LAWS, LawBroken, Subject, TurnLaw, check_world
 
 CASES = [

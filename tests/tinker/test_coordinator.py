@@ -28,7 +28,7 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world
-from tokengym.envs.tokens.codec import ByteCodec, Reply
+from tokengym.envs.tokens.codec import ByteCodec, DecodedReply
 from tokengym.rewards.bounds import Range
 
 BYTE = ByteCodec()
@@ -145,8 +145,8 @@ def test_any_share_of_the_roles_may_be_opponents() -> None:
         await asyncio.sleep(0.001)
         return "slow"
 
-    def cut_off(world: World, turn: Turn, rng: np.random.Generator) -> Reply:
-        return Reply("half a w", complete=False)
+    def cut_off(world: World, turn: Turn, rng: np.random.Generator) -> DecodedReply:
+        return DecodedReply("half a w", complete=False)
 
     for count in (1, 2, 3):
         for roles in itertools.combinations(ROLES, count):

@@ -25,7 +25,7 @@ from tinker_cookbook.rl.types import (
 from tests.tokens.duet import DUET, Duet
 from tokengym.agents.tinker import RendererCodec, TinkerEnv, codec_named
 from tokengym.agents.tinker.coordinator import Opponent
-from tokengym.agents.tinker.prompt import Prompt
+from tokengym.agents.tinker.prompt import TokenPrompt
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
@@ -198,7 +198,7 @@ def test_a_reply_without_its_end_is_cut_off_whatever_the_sampler_says(
 
 @given(st.lists(token_arrays(BYTE, max_length=9).map(np.ndarray.tolist), max_size=5))
 def test_a_prompt_is_as_good_as_a_checked_model_input(parts: list[list[int]]) -> None:
-    prompt = Prompt()
+    prompt = TokenPrompt()
     handed_out = []
     for part in parts:
         prompt.append(part)

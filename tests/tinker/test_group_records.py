@@ -10,7 +10,7 @@ from tinker_cookbook.completers import TinkerTokenCompleter
 from tinker_cookbook.rl.rollouts import do_group_rollout
 
 from tests.training.rollouts import Scripted, noisy
-from tokengym.agents.rollouts import Origin, RolloutRecord
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord
 from tokengym.agents.tinker.codec import RendererCodec
 from tokengym.agents.tinker.group_records import TokenTexts
 from tokengym.agents.tinker.groups import TaskGroupBuilder
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 def test_a_group_is_recorded_as_it_was_sampled() -> None:
     world = make_world("forecast")
     found: list[RolloutRecord] = []
-    origin = Origin("train", step=3, group=5)
+    origin = RolloutOrigin("train", step=3, group=5)
     task = world.task("train", 0)
     builder = TaskGroupBuilder(task, "byte", 3, origin=origin, record=found.extend)
     policy = TinkerTokenCompleter(Scripted(noisy), max_tokens=40)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from tokengym.agents.tinker.language_model import LanguageModelOpponent
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.disruption.challengers import CHALLENGERS, noisy, null
 from tokengym.envs.registry import make_world
-from tokengym.envs.tokens.codec import ByteCodec, Reply
+from tokengym.envs.tokens.codec import ByteCodec, DecodedReply
 
 BYTE = ByteCodec()
 ANSWER = "LABEL neutral\nP 0.2 0.3 0.5\n"
@@ -95,7 +95,7 @@ def test_a_reply_that_was_cut_off_is_malformed_to_the_world() -> None:
     env = asyncio.run(_opened(Sampler(stop_reason="length")))
     turn = env.coordinator.episode.turn
     assert turn.stop_reason == "malformed"
-    assert env.coordinator.episode.reply == Reply(ANSWER, complete=False)
+    assert env.coordinator.episode.reply == DecodedReply(ANSWER, complete=False)
 
 
 async def _opened(sampler: Sampler) -> TinkerEnv:

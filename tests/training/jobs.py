@@ -9,20 +9,26 @@ from typing import Any
 from rich.console import Console
 
 from tokengym.agents.experiment import run_experiment
-from tokengym.agents.rollouts import Exchange, Origin, SampledTokens, record_episode, train_segment
+from tokengym.agents.rollouts import (
+    RolloutOrigin,
+    SampledTokens,
+    TurnExchange,
+    record_episode,
+    train_segment,
+)
 from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.folder.outcome import Outcome
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run_summary import RunSummary
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.progress import Progress
 from tokengym.envs.tokens.episode import Episode
 
 
-def run_job(config: TrainConfig, folder: Path) -> tuple[Outcome, str]:
+def run_job(config: TrainConfig, folder: Path) -> tuple[RunSummary, str]:
     """Run a job in a folder; returns what it came to and what it showed."""
     shown = io.StringIO()
     progress = Progress(Console(file=shown))
-    outcome = run_experiment(Job.resolve(config), Run(folder), progress)
+    outcome = run_experiment(Job.resolve(config), RunFolder(folder), progress)
     return outcome, shown.getvalue()
 
 
@@ -34,7 +40,7 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
 
 def write_rollouts(folder: Path, config: TrainConfig, forecasts: Sequence[float]) -> Job:
     """Write a run that kept one group of forecasts, said as its policy would sample them."""
-    job, run = Job.resolve(config), Run(folder)
+    job, run = Job.resolve(config), RunFolder(folder)
     run.write_config(config)
     task = job.world.task("train", 0)
     for member, forecast in enumerate(forecasts):
@@ -42,9 +48,9 @@ def write_rollouts(folder: Path, config: TrainConfig, forecasts: Sequence[float]
         asked, tokens = episode.turn, list(job.codec.write(f"Probability: {forecast}"))
         read = len(episode.observation)
         turn = episode.act(tokens, "stop")
-        exchange = Exchange(asked, episode.reply, turn, turn)
+        exchange = TurnExchange(asked, episode.reply, turn, turn)
         sampled = SampledTokens(tokens, [-1.0] * len(tokens), [""] * len(tokens), read)
-        origin = Origin("train", step=0, member=member, policy=config.model)
+        origin = RolloutOrigin("train", step=0, member=member, policy=config.model)
         record = record_episode(origin, task, job.roles[0], [exchange], sampled=[sampled])
         run.rollouts.append(train_segment(0), [record])
     return job

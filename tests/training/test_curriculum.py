@@ -12,7 +12,7 @@ from tokengym.agents.rollouts import train_segment
 from tokengym.agents.training.batches.curriculum import SKILL, STAGE, Curriculum, Stage
 from tokengym.agents.training.batches.skill_scale import SkillScale
 from tokengym.agents.training.folder.monitor import StepRow
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
@@ -78,7 +78,7 @@ def test_a_job_passes_from_level_to_level(tmp_path: Path, served: dict[str, Any]
     config = preset("forecast", "medium", curriculum=("easy",), bar=-50.0, **sizes, **served)
     run_job(config, tmp_path)
     assert [row[STAGE] for row in metrics(tmp_path)] == [0, 0, 0, 1, 1]
-    rollouts = Run(tmp_path).rollouts
+    rollouts = RunFolder(tmp_path).rollouts
     played = [{record.level for record in rollouts.read(train_segment(step))} for step in range(5)]
     assert played == [{"easy"}] * 3 + [{"medium"}] * 2
 

@@ -14,7 +14,7 @@ from tests.training.jobs import metrics, run_job
 from tests.warm import start_tokengym
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
@@ -58,10 +58,10 @@ def test_self_play_tells_of_both_roles(
     assert "predictor, held out against scripted challenger" in page
     assert "challenger, held out against model predictor" in page
     folders = [tmp_path / role for role in ROLES] if separate else [tmp_path]
-    paths = {Run(folder).weights.sampler for folder in folders}
+    paths = {RunFolder(folder).weights.sampler for folder in folders}
     assert None not in paths
     assert len(paths) == len(folders)
-    assert {*Run(folders[-1]).states()} == {*Run(folders[0]).states()}
+    assert {*RunFolder(folders[-1]).states()} == {*RunFolder(folders[0]).states()}
     if separate:  # the other one is resumed by the cookbook
         run_job(replace(settings, steps=2), tmp_path)
         assert [row["progress/batch"] for row in metrics(tmp_path)] == [0, 1]
@@ -77,7 +77,7 @@ def test_supervised_then_reinforced_against_the_supervised(tmp_path: Path) -> No
     assert "loss" in shown
     assert outcome.collapse is None
     assert "demonstrations" in (first / "report.html").read_text()
-    assert Run(first).config.command == "sft"
+    assert RunFolder(first).config.command == "sft"
 
     second = tmp_path / "second"
     opponents = {"challenger": str(first)}
@@ -85,10 +85,10 @@ def test_supervised_then_reinforced_against_the_supervised(tmp_path: Path) -> No
     assert len(metrics(second)) == 1
     assert reinforced.references["predictor"].lines["oracle"].samples == 2
     config = json.loads((second / "config.json").read_text())
-    state, start = Run(first).weights.state, config["load_checkpoint_path"]
+    state, start = RunFolder(first).weights.state, config["load_checkpoint_path"]
     assert state is not None
-    kept, _ = CheckpointStore(Run(first).service_folder).load(CheckpointPath.parse(state))
-    loaded, _ = CheckpointStore(Run(second).service_folder).load(CheckpointPath.parse(start))
+    kept, _ = CheckpointStore(RunFolder(first).service_folder).load(CheckpointPath.parse(state))
+    loaded, _ = CheckpointStore(RunFolder(second).service_folder).load(CheckpointPath.parse(start))
     assert all(torch.equal(kept[name], loaded[name]) for name in kept)
     assert config["dataset_builder"]["opponents"]["challenger"]["name"] == str(first)
 
@@ -143,12 +143,12 @@ def test_a_kill_leaves_all_policies_at_one_step(tmp_path: Path, served: dict[str
     # Replies that are cut off make quick steps.
     sizes = {"steps": 200, "max_tokens": 16, "overrides": ("rolling_save_every=1",)}
     config = job(self_play=True, separate=True, **sizes, **served)
-    Run(tmp_path).write_config(config)
+    RunFolder(tmp_path).write_config(config)
     command, printed = ["resume", "--yes", str(tmp_path)], tmp_path / "printed.txt"
     killed = start_tokengym(command, tmp_path, os.environ, printed)
     saved: dict[str, set[int]] = {}
     while killed.is_alive():
-        saved = {role: {*Run(tmp_path / role).states()} for role in ROLES}
+        saved = {role: {*RunFolder(tmp_path / role).states()} for role in ROLES}
         if all(len(steps) >= 2 for steps in saved.values()):
             killed.kill()
         time.sleep(0.01)
@@ -156,11 +156,11 @@ def test_a_kill_leaves_all_policies_at_one_step(tmp_path: Path, served: dict[str
     common = max(set.intersection(*saved.values()))
     assert common >= 2, printed.read_text()
     run_job(replace(config, steps=common + 1), tmp_path)
-    last = {role: max(Run(tmp_path / role).states()) for role in ROLES}
+    last = {role: max(RunFolder(tmp_path / role).states()) for role in ROLES}
     assert last == dict.fromkeys(ROLES, common + 1)
     rows = [row["progress/batch"] for row in metrics(tmp_path)]
     assert sorted({*rows}) == list(range(common + 1))
     # What was saved of one policy alone is forgotten: no step was trained on top of another one.
     for role in ROLES:
-        records = [row["batch"] for row in Run(tmp_path / role).checkpoints()]
+        records = [row["batch"] for row in RunFolder(tmp_path / role).checkpoints()]
         assert records == sorted(records)

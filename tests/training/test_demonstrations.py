@@ -15,13 +15,13 @@ from tokengym.agents.tinker import codec_named
 from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripted
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.batches.demonstrations import RecordedDemonstrations, datums
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.learners import POLICY
+from tokengym.agents.training.policy_trainers import POLICY
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.trainer import demonstrations_of
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 from tokengym.envs.disruption.challengers import scripted
 from tokengym.envs.disruption.demonstrations import SMOOTHING, labelled
 from tokengym.envs.disruption.grammar import read_answer
@@ -148,7 +148,7 @@ def test_the_best_rollout_of_each_group_of_a_run_is_imitated(tmp_path: Path) -> 
     """As it was read and sampled; a job's configuration names the run."""
     plain = preset("forecast", groups_per_batch=1, group_size=2, steps=2)
     job = write_rollouts(tmp_path, plain, [0.1, 0.9, 0.5])
-    records = list(Run(tmp_path).rollouts.read())
+    records = list(RunFolder(tmp_path).rollouts.read())
     best = max(records, key=lambda record: record.total)
     config = replace(plain, command="sft", demonstrations=str(tmp_path))
     ((turn,),) = Job.resolve(config).recorded

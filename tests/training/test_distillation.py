@@ -11,9 +11,9 @@ import tinker
 from tests.training.folders import ROUNDING, differences
 from tests.training.jobs import metrics, run_job
 from tests.training.rollouts import rollout
-from tokengym.agents.cli.compare import method
+from tokengym.agents.cli.compare import training_method
 from tokengym.agents.training.batches.distillation import distill
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
@@ -64,15 +64,15 @@ def test_a_student_learns_from_a_run_as_its_teacher(tmp_path: Path, served: dict
     assert first["teacher/kl"] != 0.0
     assert first["optim/grad_norm"] > 0.0
     assert first["optim/kl_sample_train_v1"] == pytest.approx(0.0, abs=1e-3)
-    kept = [record.advantage for record in Run(one).rollouts.read("train_000000")]
+    kept = [record.advantage for record in RunFolder(one).rollouts.read("train_000000")]
     assert len(kept) == 4
     assert all(kept)
     assert "Distance from the teacher" in (one / "report.html").read_text()
-    assert method(config) == "teacher teacher"
+    assert training_method(config) == "teacher teacher"
 
 
 def test_a_teacher_of_other_tokens_is_refused(tmp_path: Path, served: dict[str, Any]) -> None:
-    Run(tmp_path).write_config(preset("forecast", renderer="role_colon"))
+    RunFolder(tmp_path).write_config(preset("forecast", renderer="role_colon"))
     line = '{"name": "final", "batch": 1, "sampler_path": "tinker://a/sampler_weights/b"}\n'
     (tmp_path / "checkpoints.jsonl").write_text(line)
     with pytest.raises(OptionError, match="a teacher needs the student's tokens"):

@@ -19,7 +19,7 @@ from tokengym.agents.service.engine.checkpoints import (
 )
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.exporting import TrainedAdapter
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
 
@@ -33,7 +33,7 @@ def toy() -> Any:
 
 
 @pytest.fixture
-def run(tmp_path: Path, toy: Any) -> Run:
+def run(tmp_path: Path, toy: Any) -> RunFolder:
     """A run that saved an adapter of rank 2 on every linear layer, the head included."""
     generator = torch.Generator().manual_seed(0)
     linear = {name: one for name, one in toy.named_modules() if isinstance(one, torch.nn.Linear)}
@@ -47,7 +47,7 @@ def run(tmp_path: Path, toy: Any) -> Run:
     }
     weights = LoraWeights(LoraSpec(2), matrices)
     info = CheckpointInfo("toy", "", asdict(weights.spec), False)
-    found = Run(tmp_path / "run")
+    found = RunFolder(tmp_path / "run")
     found.write_config(preset("forecast"))
     store = CheckpointStore(found.service_folder)
     store.save(CheckpointPath.parse(PATH), weights.to_tensors(), info, overwrite=False)
@@ -76,7 +76,7 @@ def by_hand(toy: Any, weights: LoraWeights) -> torch.Tensor:
 
 
 def test_adapter_and_merged_model_compute_what_was_trained(
-    run: Run, toy: Any, tmp_path: Path
+    run: RunFolder, toy: Any, tmp_path: Path
 ) -> None:
     adapter = TrainedAdapter.of_run(run)
     wanted = by_hand(toy, adapter.weights)
@@ -95,7 +95,7 @@ def test_adapter_and_merged_model_compute_what_was_trained(
     assert (tmp_path / "merged" / "tokenizer_config.json").is_file()
 
 
-def test_what_cannot_be_exported_is_named(run: Run, tmp_path: Path) -> None:
+def test_what_cannot_be_exported_is_named(run: RunFolder, tmp_path: Path) -> None:
     (run.folder / "checkpoints.jsonl").write_text("")
     with pytest.raises(OptionError, match="saved no weights"):
         TrainedAdapter.of_run(run)

@@ -20,7 +20,7 @@ from tests.analysis.test_compare import finished
 from tests.training.test_monitor import line
 from tokengym.agents.cli import app
 from tokengym.agents.cli.failures import describe, write_anything
-from tokengym.agents.training.folder.run import SCHEMA_VERSION, Run
+from tokengym.agents.training.folder.run import SCHEMA_VERSION, RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.progress import Progress
@@ -68,7 +68,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def resume(folder: Path) -> str:
-    run = Run(folder)
+    run = RunFolder(folder)
     with run.lock():
         job = Job.resolve(run.config)
         said = [*mend_run(job, run), *forget_unsaved_steps(job, run)]
@@ -173,7 +173,7 @@ def test_the_page_says_what_is_said(folder: Path, fault: Fault) -> None:
     row = f"| {fault.done} | {said.replace(str(folder.parent) + '/', '')} | {fault.lost} |"
     assert row in PAGE.read_text().splitlines(), f"the row of {PAGE.name} would be\n{row}"
     if fault.lost == "nothing" and (folder / "metrics.jsonl").is_file():
-        assert Run(folder).steps_done == 3
+        assert RunFolder(folder).steps_done == 3
 
 
 def test_a_path_that_looks_like_markup_is_shown_as_it_is(tmp_path: Path) -> None:

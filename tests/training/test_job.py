@@ -25,9 +25,9 @@ from tests.training.jobs import run_job
 from tokengym.agents.cli import app
 from tokengym.agents.cli import run as command_line
 from tokengym.agents.service import ServiceDiedError
-from tokengym.agents.training import learners
+from tokengym.agents.training import policy_trainers
 from tokengym.agents.training.connection import KEY_VARIABLE, ServiceRefusedError
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world
@@ -66,7 +66,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, connections: list[Any]) -> P
 
 
 def steps(folder: Path) -> list[int]:
-    return [row.step for row in Run(folder).steps()]
+    return [row.step for row in RunFolder(folder).steps()]
 
 
 @pytest.mark.parametrize("mode", ["sync", "stream", "async"])
@@ -92,8 +92,8 @@ def test_a_job_leaves_a_run_folder_that_holds_it_all(
     figures = outcome.after.figures
     reasons = [share for name, share in figures.items() if name.startswith("stop/")]
     assert sum(reasons) == pytest.approx(1.0)
-    assert Run(tmp_path).config == replace(settings, renderer="qwen3_instruct")
-    assert Run(tmp_path).outcome == outcome
+    assert RunFolder(tmp_path).config == replace(settings, renderer="qwen3_instruct")
+    assert RunFolder(tmp_path).outcome == outcome
     names = {path.name for path in tmp_path.iterdir()}
     assert names >= {"config.json", "metrics.jsonl", "checkpoints.jsonl", "report.html"}
     loss = "ppo" if mode == "async" else "importance_sampling"
@@ -188,7 +188,7 @@ def test_what_is_no_field_of_the_trainers_config_is_refused_before_anything_star
 def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
     with FileLock(tmp_path / "run.lock"), pytest.raises(OptionError, match="another process"):
         run_job(SMALL, tmp_path)
-    assert not Run(tmp_path).exists
+    assert not RunFolder(tmp_path).exists
 
 
 def test_a_run_whose_service_is_killed_goes_on_and_ends_as_one_that_was_not(
@@ -321,7 +321,7 @@ def test_a_service_need_not_have_the_route_that_ends_a_session(
         typed = ["train", "forecast", "--base-url", url, "--model", served["model"]]
         ended = CliRunner().invoke(app, [*typed, *options.split(), "--run", str(tmp_path / "run")])
     assert ended.exit_code == 0, ended.output
-    assert Run(tmp_path / "run").outcome is not None
+    assert RunFolder(tmp_path / "run").outcome is not None
 
 
 def test_a_key_and_the_starting_policy_do_not_go_together(
@@ -351,10 +351,10 @@ def test_a_client_that_never_closes_holds_no_finished_run_up(
         return asyncio.get_running_loop().create_future()
 
     monkeypatch.setattr(tinker.ServiceClient, "close", close)
-    monkeypatch.setattr(learners, "_CLOSING_SECONDS", 0.05)
+    monkeypatch.setattr(policy_trainers, "_CLOSING_SECONDS", 0.05)
 
     async def work() -> None:
-        async with learners.service_session(served["base_url"]):
+        async with policy_trainers.service_session(served["base_url"]):
             pass
 
     asyncio.run(work())

@@ -9,7 +9,7 @@ import pytest
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
 
@@ -48,7 +48,7 @@ def test_a_job_of_every_kind_runs_to_its_report(
         assert (
             row["groups/drawn"] == row["groups/live"] + row["groups/tie"] + row["groups/resolution"]
         )
-    assert Run(tmp_path).config == replace(chosen, renderer="qwen3_instruct")
+    assert RunFolder(tmp_path).config == replace(chosen, renderer="qwen3_instruct")
     page = (tmp_path / "report.html").read_text()
     assert "were drawn in place of such groups" in page
     assert "after training" in page

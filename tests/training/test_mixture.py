@@ -12,10 +12,10 @@ from tokengym.agents.analysis.run_report import run_report
 from tokengym.agents.rollouts import evaluation_segment, train_segment
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.agents.training.batches.mixture import PHASE, MixedSource, Mixture
+from tokengym.agents.training.batches.mixture import PHASE, MixedSource, WorldMixture
 from tokengym.agents.training.batches.skill_scale import SkillScale
 from tokengym.agents.training.folder.monitor import StepRow
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import mixed_preset
 from tokengym.agents.viewer.run_view import RunView
@@ -33,9 +33,9 @@ SOURCES = [
 TASK = {level: make_world("forecast", level).task("train", 0) for level in ("easy", "hard")}
 
 
-def mixture(rows: Sequence[StepRow] = (), shares: Sequence[float] = ()) -> Mixture:
+def mixture(rows: Sequence[StepRow] = (), shares: Sequence[float] = ()) -> WorldMixture:
     # A new object each time: shares must come from the log alone.
-    return Mixture(SOURCES, lambda: rows, groups_per_batch=4, steps=40, shares=shares)
+    return WorldMixture(SOURCES, lambda: rows, groups_per_batch=4, steps=40, shares=shares)
 
 
 def logged(skills: Sequence[tuple[float, float]]) -> list[StepRow]:
@@ -94,7 +94,7 @@ def test_a_job_trains_on_several_worlds_and_reports_each(
     config = mixed_preset(worlds, mix="even", **sizes, **served)
     outcome, shown = run_job(config, tmp_path)
     tags = ["forecast-hard", "warehouse-pick_small"]
-    run = Run(tmp_path)
+    run = RunFolder(tmp_path)
     assert run.config == replace(config, renderer="qwen3_instruct")
     assert list(outcome.references) == tags
     assert "before (warehouse-pick_small): " in shown

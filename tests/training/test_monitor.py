@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from tokengym.agents.rollouts import (
-    Origin,
     RolloutLog,
+    RolloutOrigin,
     RolloutRecord,
     TurnRecord,
     train_segment,
@@ -78,7 +78,7 @@ def test_what_a_step_replied_is_read_from_its_rollouts(tmp_path: Path) -> None:
     rollouts = RolloutLog(tmp_path / "rollouts")
     for group, replies in enumerate(groups):
         for member, said in enumerate(replies):
-            origin = Origin("train", step=0, group=group, member=member)
+            origin = RolloutOrigin("train", step=0, group=group, member=member)
             turns = (TurnRecord("forecaster", "?", said),)
             task = ("w", "l", "train", 0, "f")
             record = RolloutRecord(origin, *task, "forecaster", turns, "completed", 0.5)

@@ -11,14 +11,14 @@ import pytest
 import tinker
 
 from tests.training.jobs import metrics, run_job, write_rollouts
-from tokengym.agents.cli.compare import method
-from tokengym.agents.rollouts import Origin, RolloutRecord, TurnRecord, train_segment
+from tokengym.agents.cli.compare import training_method
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnRecord, train_segment
 from tokengym.agents.training.batches.preferences import Preferences
 from tokengym.agents.training.batches.saved_rollouts import SavedRollouts, TokenPair
 from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.learners import POLICY
+from tokengym.agents.training.policy_trainers import POLICY
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.updates import submit
 from tokengym.envs.core.errors import OptionError
@@ -38,7 +38,7 @@ def pairs_of(folder: Path, job: Job, margin: float = 0.05) -> list[TokenPair]:
 
 def test_a_pair_is_what_was_read_and_sampled(tmp_path: Path) -> None:
     job = write_rollouts(tmp_path, FORECAST, FORECASTS)
-    returns = [record.total for record in Run(tmp_path).rollouts.read()]
+    returns = [record.total for record in RunFolder(tmp_path).rollouts.read()]
     prompt = Episode(job.world, job.world.task("train", 0), job.codec).observation.tolist()
     said = [list(job.codec.write(f"Probability: {one}")) for one in FORECASTS]
     wanted = [
@@ -56,7 +56,7 @@ def test_a_pair_is_what_was_read_and_sampled(tmp_path: Path) -> None:
 def test_later_replies_are_paired_after_what_came_before(tmp_path: Path) -> None:
     """Two days of energy that part in the second hour: their prompt holds the first."""
     job = Job.resolve(preset("energy", **TINY))
-    Run(tmp_path).write_config(job.config)
+    RunFolder(tmp_path).write_config(job.config)
     task = job.world.task("train", 0)
     for member, (hours, total) in enumerate(((["1", "2"], 0.5), (["1", "3"], 0.75))):
         episode = Episode(job.world.fork(), task, job.codec)
@@ -67,9 +67,9 @@ def test_later_replies_are_paired_after_what_came_before(tmp_path: Path) -> None
             turns.append(TurnRecord(job.roles[0], read, hour, tokens=tokens))
             episode.act(tokens, "stop")
         place = (task.world, task.level, "train", 0, task.fingerprint, job.roles[0])
-        origin = Origin("train", step=0, member=member)
+        origin = RolloutOrigin("train", step=0, member=member)
         record = RolloutRecord(origin, *place, turns, "completed", total)
-        Run(tmp_path).rollouts.append(train_segment(0), [record])
+        RunFolder(tmp_path).rollouts.append(train_segment(0), [record])
     (pair,) = pairs_of(tmp_path, job)
     assert pair.prompt == prompt
     assert (list(pair.chosen), list(pair.rejected)) == (
@@ -179,4 +179,4 @@ def test_a_job_learns_what_earns_more(tmp_path: Path, served: dict[str, Any]) ->
     assert outcome.after.returns.samples == 2
     assert "loss" in shown
     assert "2 preference pairs" in (tmp_path / "run" / "report.html").read_text()
-    assert method(config) == "preferences of rolled"
+    assert training_method(config) == "preferences of rolled"

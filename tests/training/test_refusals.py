@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError, TokengymError
 
@@ -62,7 +62,7 @@ def test_what_cannot_be_leaves_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Run(tmp_path / "unsaved").write_config(preset("disruption"))
+    RunFolder(tmp_path / "unsaved").write_config(preset("disruption"))
     ended = CliRunner().invoke(app, [*typed.split(), "--run", "run", "--yes"])
     assert isinstance(ended.exception, TokengymError)
     assert said in str(ended.exception)

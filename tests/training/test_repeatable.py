@@ -9,8 +9,8 @@ import pytest
 from tests.training.folders import ROUNDING, differences
 from tests.training.jobs import run_job, write_rollouts
 from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.folder.run import Run
-from tokengym.agents.training.learners import Learners
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.policy_trainers import PolicyTrainers
 from tokengym.agents.training.presets import preset
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -53,17 +53,17 @@ def test_an_interrupted_run_ends_as_one_that_was_not(
     config = replace(FORECAST, **served, **change, steps=3, overrides=rolling)
     whole, broken = tmp_path / "a" / "run", tmp_path / "b" / "run"
     run_job(config, whole)
-    save = Learners.save
+    save = PolicyTrainers.save
 
-    async def interrupt(learners: Learners, step: int) -> None:
+    async def interrupt(learners: PolicyTrainers, step: int) -> None:
         if step == 2:
             raise _InterruptedError
         await save(learners, step)
 
-    monkeypatch.setattr(Learners, "save", interrupt)
+    monkeypatch.setattr(PolicyTrainers, "save", interrupt)
     with pytest.raises(_InterruptedError):
         run_job(config, broken)
-    monkeypatch.setattr(Learners, "save", save)
-    assert list(Run(broken).states()) == [1]
+    monkeypatch.setattr(PolicyTrainers, "save", save)
+    assert list(RunFolder(broken).states()) == [1]
     run_job(config, broken)
     assert differences(whole, broken, ROUNDING) == []

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.warm import start_tokengym
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 
 SMALL = ["--groups", "2", "--group-size", "2", "--evaluation-tasks", "2", "--max-tokens", "16"]
 
@@ -29,7 +29,7 @@ def start_training(
 def test_a_signal_ends_a_run_of_few_open_files_as_ctrl_c_does(tmp_path: Path) -> None:
     words = ["train", "forecast", *SMALL, "--steps", "500", "--run", "run"]
     process, printed = start_training(tmp_path, {"RLIMIT_NOFILE": "64"}, *words)
-    run = Run(tmp_path / "run")
+    run = RunFolder(tmp_path / "run")
     while process.is_alive() and not run.states():
         time.sleep(0.05)
     assert process.pid is not None
@@ -60,7 +60,7 @@ def test_a_full_disk_is_said_in_a_sentence_and_holds_no_half_written_file(tmp_pa
     process, printed = start_training(tmp_path, {}, "resume", "run")
     process.join()
     assert process.exitcode == 0, printed.read_text()
-    assert Run(tmp_path / "run").steps_done == 2
+    assert RunFolder(tmp_path / "run").steps_done == 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit and what counts are Linux's")
@@ -81,7 +81,7 @@ def test_a_service_without_memory_ends_a_run_in_a_sentence(tmp_path: Path) -> No
     process, printed = start_training(tmp_path, {}, "resume", "run")
     process.join()
     assert process.exitcode == 0, printed.read_text()
-    assert Run(tmp_path / "run").steps_done == 2
+    assert RunFolder(tmp_path / "run").steps_done == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT])
@@ -89,7 +89,7 @@ def test_a_process_that_is_killed_leaves_the_way_on(tmp_path: Path, number: sign
     # SIGKILL is how Linux ends a process for lack of memory, SIGABRT how native code ends itself.
     words = ["train", "forecast", *SMALL, "--steps", "500", "--run", "run"]
     process, printed = start_training(tmp_path, {}, *words)
-    run = Run(tmp_path / "run")
+    run = RunFolder(tmp_path / "run")
     while process.is_alive() and not run.states():
         time.sleep(0.05)
     assert process.pid is not None

@@ -14,10 +14,10 @@ from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection
-from tokengym.agents.training.folder.outcome import Evaluation, References
+from tokengym.agents.training.folder.run_summary import Evaluation, References
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.session import Session
+from tokengym.agents.training.session import TrainingSession
 from tokengym.rewards.estimates import mean_estimate
 
 T = TypeVar("T")
@@ -28,19 +28,19 @@ EPISODES = {"tokengym/Disruption-v0": 60, "tokengym/Energy-v0": 12, "tokengym/Wa
 """Episodes played of a world: at least a hundred replies."""
 
 
-def in_session(config: TrainConfig, measure: Callable[[Session], Awaitable[T]]) -> T:
+def in_session(config: TrainConfig, measure: Callable[[TrainingSession], Awaitable[T]]) -> T:
     """Measure something of a job's untrained model."""
     job = Job.resolve(config)
 
     async def connected() -> T:
         connection = Connection(job.target.model, job.target.base_url, None)
-        async with Session.open(job, connection) as session:
+        async with TrainingSession.open(job, connection) as session:
             return await measure(session)
 
     return asyncio.run(connected())
 
 
-async def untrained(session: Session) -> Evaluation:
+async def untrained(session: TrainingSession) -> Evaluation:
     with TemporaryDirectory() as folder:
         log = RolloutLog(Path(folder))
         return await evaluate_roles(session, {session.job.roles[0]: None}, log, "untrained")
@@ -59,7 +59,7 @@ def test_its_replies_are_in_form(world_id: str, served: dict[str, Any]) -> None:
 
 
 def test_it_forecasts_in_form_and_no_better_than_the_best_constant(served: dict[str, Any]) -> None:
-    async def with_references(session: Session) -> tuple[Evaluation, References]:
+    async def with_references(session: TrainingSession) -> tuple[Evaluation, References]:
         references = await reference_lines(session)
         return await untrained(session), references[session.job.roles[0]]
 
@@ -74,7 +74,7 @@ def test_it_forecasts_in_form_and_no_better_than_the_best_constant(served: dict[
 def test_its_likeliest_forecasts_follow_the_questions(served: dict[str, Any]) -> None:
     """Sampling is noise: greedy replies to the same questions are the same ones every time."""
 
-    async def greedy(session: Session) -> tuple[Evaluation, list[float]]:
+    async def greedy(session: TrainingSession) -> tuple[Evaluation, list[float]]:
         exact = [task.answer["p_bayes"][1] for task in session.job.held_out]
         return await untrained(session), exact
 

@@ -15,7 +15,7 @@ from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.defaults import scaled_learning_rate
 from tokengym.agents.training.exporting import TrainedAdapter
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.envs.core.errors import OptionError
@@ -35,7 +35,7 @@ def test_reinforcement_learning_goes_on_from_the_demonstrations(
     rates = {"learning_rate": 1e-3, "warm_start_rate": 3e-3}
     asked = {"warm_start": 3, "demonstrations": "empirical", "kl": 0.1, **rates, **served}
     outcome, shown = run_job(job(**asked), tmp_path)
-    supervised = Run(tmp_path).warm_start
+    supervised = RunFolder(tmp_path).warm_start
     assert [row["progress/batch"] for row in metrics(supervised.folder)] == [0, 1, 2]
     assert all("train/nll" in row for row in metrics(supervised.folder))
     assert [row["optim/lr"] for row in metrics(supervised.folder)] == pytest.approx(
@@ -84,7 +84,7 @@ def test_the_demonstrations_of_a_step_are_divided_into_updates(
             counted |= {float(tensors.get_tensor(name)) for name in counters}
     assert counted == {2 * 3.0, 1.0}
     # The weights of either part can be had, though one service keeps them all.
-    run = Run(tmp_path)
+    run = RunFolder(tmp_path)
     warm, trained = (TrainedAdapter.of_run(one).weights for one in (run.warm_start, run))
     assert warm.digest != trained.digest
 

@@ -11,14 +11,14 @@ import pytest
 
 from tests.viewer.browser import Browser, find_chromium
 from tokengym.agents.rollouts import (
-    Origin,
+    RolloutOrigin,
     RolloutRecord,
     evaluation_segment,
     record_play,
     train_segment,
 )
-from tokengym.agents.training.folder.outcome import References
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run_summary import References
 from tokengym.agents.training.presets import preset
 from tokengym.agents.viewer import Viewer, open_runs
 from tokengym.envs import baselines, make_world, play
@@ -40,7 +40,9 @@ def rollout(world: str, kind: str, step: int | None, group: int, member: int) ->
     rng = np.random.default_rng(0 if dead else [group, member])
     split = "train" if kind == "train" else "test"
     played = play(made, made.task(split, group), known["random"], rng)
-    origin = Origin(kind, step, group, member, policy="a policy", options={"prompt": "terse"})
+    origin = RolloutOrigin(
+        kind, step, group, member, policy="a policy", options={"prompt": "terse"}
+    )
     record = record_play(origin, played, made.spec.roles[0])
     turns = [
         replace(
@@ -55,9 +57,9 @@ def rollout(world: str, kind: str, step: int | None, group: int, member: int) ->
     return replace(record, turns=turns, advantage=0.0 if kind == "train" else None)
 
 
-def write_run(folder: Path, world: str) -> Run:
+def write_run(folder: Path, world: str) -> RunFolder:
     """A run folder with three steps and an evaluation."""
-    run = Run(folder)
+    run = RunFolder(folder)
     run.write_config(preset(world, steps=STEPS, groups_per_batch=GROUPS, group_size=SIZE))
     rows = []
     for step in range(STEPS):

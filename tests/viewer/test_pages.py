@@ -10,7 +10,7 @@ from tests.viewer.browser import Browser
 from tests.viewer.conftest import GROUPS, HOSTILE, SIZE, STEPS, rollout
 from tokengym.agents.cli import app
 from tokengym.agents.rollouts import train_segment
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.viewer import Viewer
 
 ROLLOUTS = STEPS * GROUPS * SIZE + 6
@@ -125,7 +125,7 @@ def test_no_page_is_wider_than_its_window(
 
 
 def test_a_run_that_trains_is_followed(browser: Browser, runs_folder: Path, viewer: Viewer) -> None:
-    run = Run(runs_folder / "second")
+    run = RunFolder(runs_folder / "second")
     load(browser, f"{viewer.url}#run=second")
     before = browser.evaluate("app.rows.length")
     step = STEPS

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tests.warehouse.drawn import task_of, world_of
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.registry import baselines, make_world
 from tokengym.envs.warehouse.data import InventoryBench, read
 from tokengym.envs.warehouse.games.buying.heuristics import adaptive, base_stock, capped_base_stock
-from tokengym.envs.warehouse.games.buying.rules import Course, Supply, Terms
+from tokengym.envs.warehouse.games.buying.rules import Scenario, Supply, Terms
 from tokengym.envs.warehouse.games.buying.session import BuyingSession
 from tokengym.rewards.control import bounded_score
 
@@ -24,15 +24,15 @@ LEVELS = ["inventory_0", "inventory_4", "inventory_lost"]
 
 
 @st.composite
-def courses(draw: st.DrawFn, periods: int = 3) -> Course:
+def courses(draw: st.DrawFn, periods: int = 3) -> Scenario:
     demand = draw(st.lists(st.integers(0, 2), min_size=periods, max_size=periods))
     leads = draw(st.lists(st.sampled_from([0, 1, 2, None]), min_size=periods, max_size=periods))
     profit = draw(st.sampled_from([1.0, 1.5, 4.0]))
     terms = Terms(periods, 1, False, profit, 1.0, (1, 2))
-    return Course(terms, tuple(demand), tuple(leads))
+    return Scenario(terms, tuple(demand), tuple(leads))
 
 
-def earned(course: Course, orders: list[int]) -> float:
+def earned(course: Scenario, orders: list[int]) -> float:
     supply = Supply(course)
     for units in orders:
         supply.order(units)
@@ -41,7 +41,7 @@ def earned(course: Course, orders: list[int]) -> float:
 
 @settings(max_examples=40)
 @given(courses())
-def test_no_orders_earn_more_than_hindsight_which_earns_what_it_says(course: Course) -> None:
+def test_no_orders_earn_more_than_hindsight_which_earns_what_it_says(course: Scenario) -> None:
     best = max(earned(course, list(orders)) for orders in product(range(7), repeat=3))
     assert course.best == pytest.approx(best)
     supply = Supply(course)
@@ -51,7 +51,7 @@ def test_no_orders_earn_more_than_hindsight_which_earns_what_it_says(course: Cou
 
 
 @given(courses(), st.lists(st.integers(0, 9), min_size=3, max_size=3))
-def test_units_are_kept(course: Course, orders: list[int]) -> None:
+def test_units_are_kept(course: Scenario, orders: list[int]) -> None:
     supply = Supply(course)
     for units in orders:
         before = supply.on_hand
@@ -66,7 +66,7 @@ def test_units_are_kept(course: Course, orders: list[int]) -> None:
 def test_the_or_baseline_follows_its_formulas() -> None:
     """mu = 5 * 100, sigma = sqrt(5) * 10, z = .8416 at rho = .8: level 518.8; cap 116.4."""
     terms = Terms(50, 4, True, 4.0, 1.0, (90, 110, 100, 90, 110))
-    supply = Supply(Course(terms, (100,) * 50, (4,) * 50))
+    supply = Supply(Scenario(terms, (100,) * 50, (4,) * 50))
     assert base_stock(supply) == 519
     assert capped_base_stock(supply) == 117
     supply.order(117)
@@ -121,7 +121,7 @@ def test_the_rule_for_lost_orders_earns_more_than_the_best_that_a_search_finds()
     for index in range(60):
         task = task_of("inventory_lost", index, "test")
         for rule in found:
-            supply = Supply(Course.of(Terms.of(task.instance), task.answer))
+            supply = Supply(Scenario.of(Terms.of(task.instance), task.answer))
             while supply.period < supply.terms.periods:
                 supply.order(rule(supply))
             found[rule] += bounded_score(supply.earned / supply.course.best) / 60

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.registry import baselines, make_world
 from tokengym.envs.warehouse.data import (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.warehouse.drawn import task_of, world_of
-from tokengym.envs.core.rollout import Policy, play
+from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import PROMPTS, World
 from tokengym.envs.registry import baselines

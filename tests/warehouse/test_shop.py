@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.warehouse.drawn import task_of, world_of
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 from tokengym.envs.registry import baselines
 from tokengym.envs.warehouse.games.shop.oracle import (
     cheapest_lots,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.warehouse.drawn import task_of, world_of
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 from tokengym.envs.core.task import Task
 from tokengym.envs.registry import baselines
 from tokengym.envs.warehouse.games.stock.session import StockSession

@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from tests.warehouse.drawn import task_of
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.warehouse.games.stock.heuristics import lean, levels, newsvendor, order_up_to
+from tokengym.envs.warehouse.games.stock.heuristics import (
+    lean_base_stock,
+    levels,
+    newsvendor,
+    order_up_to,
+)
 from tokengym.envs.warehouse.games.stock.model import Joint, StockModel, poisson
 from tokengym.envs.warehouse.games.stock.oracle import (
     Solution,
@@ -127,7 +132,7 @@ def test_base_stock_costs_what_is_published(lead: int, lost: int, cost: float, l
 
 
 @settings(max_examples=20)
-@given(items(), st.sampled_from([lean, newsvendor]))
+@given(items(), st.sampled_from([lean_base_stock, newsvendor]))
 def test_the_cost_of_a_rule_is_the_mean_over_every_path(
     model: StockModel, rule: Callable[[StockModel, int], int]
 ) -> None:
@@ -144,7 +149,7 @@ def above_the_room(model: StockModel, _review: int) -> int:
     return model.room + 2
 
 
-@pytest.mark.parametrize("rule", [lean, newsvendor, above_the_room])
+@pytest.mark.parametrize("rule", [lean_base_stock, newsvendor, above_the_room])
 @pytest.mark.parametrize("model", FIXED)
 def test_the_cost_of_a_rule_on_fixed_items_is_the_mean_over_every_path(
     model: StockModel, rule: Callable[[StockModel, int], int]
@@ -206,7 +211,7 @@ def test_no_policy_costs_less_than_the_optimum_on_the_mean_of_every_path(
 def test_the_optimum_never_exceeds_the_rules(model: StockModel) -> None:
     fits = model.position <= model.room
     best = optimal(model).at_review[0][fits]
-    for rule in (lean, newsvendor):
+    for rule in (lean_base_stock, newsvendor):
         assert (best <= evaluate(model, levels(rule, model)).at_review[0][fits] + 1e-9).all()
 
 

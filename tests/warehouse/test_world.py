@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.warehouse.drawn import task_of, world_of
 from tokengym.envs.core.errors import EpisodeStateError, TaskError
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.registry import baselines, spec

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from transformers.cache_utils import Cache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from tokengym.agents.service.engine.sums import product, sum_type
+from tokengym.agents.service.engine.attention_dtype import product, sum_type
 from tokengym.agents.service.engine.tree_attention import tree_attention
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import torch
 from tokengym.agents.memory import return_free_pages
 from tokengym.agents.service.engine.attention import Packed, attending, hidden_states
 from tokengym.agents.service.engine.base_model import logits_of
+from tokengym.agents.service.engine.chunk_sizes import pieces_for
 from tokengym.agents.service.engine.memory import (
     LARGE_BATCH,
     activation_bytes,
@@ -26,7 +27,6 @@ from tokengym.agents.service.engine.packing import (
     plan_padded,
     plan_shared,
 )
-from tokengym.agents.service.engine.pieces import pieces_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from tokengym.agents.service.engine.sums import rows_round_alike
+from tokengym.agents.service.engine.attention_dtype import rows_round_alike
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -93,7 +93,7 @@ class AdamStep:
 
 
 @dataclass
-class Run:
+class AdapterTraining:
     """One training run: its adapter's name and spec, its trained tensors and their optimizer."""
 
     adapter: str
@@ -142,7 +142,7 @@ class Trainer:
         self._forward = forward
         self._vocabulary = vocabulary
         self._context = context
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, AdapterTraining] = {}
         self._created = 0
 
     def create(self, run_id: str, spec: LoraSpec) -> None:
@@ -153,7 +153,7 @@ class Trainer:
         self._created += 1
         self._adapters.create(adapter, spec)
         parameters = self._adapters.parameters(adapter)
-        self._runs[run_id] = Run(adapter, spec, parameters)
+        self._runs[run_id] = AdapterTraining(adapter, spec, parameters)
 
     def delete(self, run_id: str) -> None:
         """Free a run, if it is held."""
@@ -161,7 +161,7 @@ class Trainer:
         if run is not None:
             self._adapters.delete(run.adapter)
 
-    def run(self, run_id: str) -> Run:
+    def run(self, run_id: str) -> AdapterTraining:
         """Return a run.
 
         Raises:
@@ -321,7 +321,7 @@ class Trainer:
         )
 
 
-def _step_or_undo(run: Run) -> None:
+def _step_or_undo(run: AdapterTraining) -> None:
     """Take an optimizer step; undo it if it fails or makes weights that are not finite."""
     state = run.optimizer.state
     parameters = list(run.parameters.values())

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tokengym.agents.service.engine.pieces import pieces_for
-from tokengym.agents.service.engine.sums import sum_type
+from tokengym.agents.service.engine.attention_dtype import sum_type
+from tokengym.agents.service.engine.chunk_sizes import pieces_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,8 @@ from tokengym.agents.service.engine.attention import (
     hidden_states,
 )
 from tokengym.agents.service.engine.base_model import logits_of
+from tokengym.agents.service.engine.chunk_sizes import pieces_for
 from tokengym.agents.service.engine.packing import ActivationSize, pack, plan_padded, plan_shared
-from tokengym.agents.service.engine.pieces import pieces_for
 from tokengym.agents.service.generation.prefix_cache import Prefix, PrefixCache
 
 if TYPE_CHECKING:

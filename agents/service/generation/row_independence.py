@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from tokengym.agents.service.generation.lane_decoder import LANES, TILE
+from tokengym.agents.service.generation.fixed_shape_decoder import LANES, TILE
 from tokengym.agents.service.generation.prefix_cache import PrefixCache
 
 if TYPE_CHECKING:

@@ -102,7 +102,7 @@ class SampleResult:
 
 
 @dataclass(eq=False)
-class Job:
+class SamplingJob:
     """A request in progress."""
 
     request: SampleRequest
@@ -133,9 +133,9 @@ class Job:
             self.future.set_exception(error)
 
 
-_Row = tuple[Job, Sequence]
+_Row = tuple[SamplingJob, Sequence]
 # A request and those of its sequences that do not run yet.
-_Queued = tuple[Job, deque[Sequence]]
+_Queued = tuple[SamplingJob, deque[Sequence]]
 
 
 @dataclass
@@ -168,7 +168,7 @@ class Sampler:
         self._use_weights = use_weights
         self._decode_text = decode_text
         self._capacity = capacity
-        self._waiting: OrderedDict[str, deque[Job]] = OrderedDict()
+        self._waiting: OrderedDict[str, deque[SamplingJob]] = OrderedDict()
         self._queued: OrderedDict[str, deque[_Queued]] = OrderedDict()
         self._batches: OrderedDict[str, _Batch] = OrderedDict()
         self._turn = 0
@@ -186,7 +186,7 @@ class Sampler:
             future: gets the result or the error.
             on_tokens: called with the growing result after each step that appended to it.
         """
-        job = Job(request, future, on_tokens)
+        job = SamplingJob(request, future, on_tokens)
         self._waiting.setdefault(request.weights, deque()).append(job)
 
     @property
@@ -273,7 +273,7 @@ class Sampler:
         queue.extend(left)
         return taken
 
-    def _score(self, jobs: list[Job]) -> None:
+    def _score(self, jobs: list[SamplingJob]) -> None:
         results = score(
             self._forward,
             [job.request.prompt for job in jobs],

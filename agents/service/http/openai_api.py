@@ -199,7 +199,7 @@ def sampling_requests(body: Body, weights: str, base_model: BaseModel) -> list[S
     return found
 
 
-class Reply:
+class ReplyStream:
     """The text of one sampled sequence as it grows."""
 
     def __init__(self, tokenizer: Any, request: SampleRequest) -> None:

@@ -21,7 +21,7 @@ from tokengym.agents.service.http.openai_api import (
     Body,
     ChatRequest,
     CompletionRequest,
-    Reply,
+    ReplyStream,
     chat_logprobs,
     completion_logprobs,
     sampling_requests,
@@ -45,7 +45,7 @@ class _Prompt:
     """A prompt in progress: its request, its samples as they grow, and the text of each."""
 
     request: SampleRequest
-    replies: list[Reply]
+    replies: list[ReplyStream]
     done: asyncio.Future[SampleResult] = field(init=False)
     result: SampleResult | None = None
 
@@ -63,7 +63,7 @@ class _Completion:
         self.chat = isinstance(body, ChatRequest)
         self.tokenizer = self.model.base_model.tokenizer
         self.prompts = [
-            _Prompt(request, [Reply(self.tokenizer, request) for _ in range(request.count)])
+            _Prompt(request, [ReplyStream(self.tokenizer, request) for _ in range(request.count)])
             for request in sampling_requests(body, weights, self.model.base_model)
         ]
         self.id = f"{'chatcmpl' if self.chat else 'cmpl'}-{secrets.token_hex(12)}"
@@ -126,7 +126,7 @@ class _Completion:
         return found
 
     def _choice(
-        self, prompt: _Prompt, number: int, reply: Reply, *, ended: bool, delta: bool
+        self, prompt: _Prompt, number: int, reply: ReplyStream, *, ended: bool, delta: bool
     ) -> dict[str, Any] | None:
         assert prompt.result is not None, "it has grown"
         sequence: Sequence = prompt.result.sequences[number]

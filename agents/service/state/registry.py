@@ -22,7 +22,7 @@ SILENCE_S = 3600.0
 
 
 @dataclass
-class Session:
+class ClientSession:
     """A client's session and what it owns."""
 
     id: str
@@ -61,18 +61,18 @@ class Registry:
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, ClientSession] = {}
         self._finished: dict[str, str] = {}
         self.runs: dict[str, RunRecord] = {}
         self.samplers: dict[str, SamplerRecord] = {}
 
-    def open_session(self, metadata: dict[str, Any] | None, name: str | None) -> Session:
+    def open_session(self, metadata: dict[str, Any] | None, name: str | None) -> ClientSession:
         """Open a new session."""
-        session = Session(self._new_id(), metadata, name)
+        session = ClientSession(self._new_id(), metadata, name)
         self._sessions[session.id] = session
         return session
 
-    def session(self, session_id: str) -> Session:
+    def session(self, session_id: str) -> ClientSession:
         """Return a session and note that its client is alive.
 
         Raises:
@@ -89,11 +89,11 @@ class Registry:
         session.last_seen = time.monotonic()
         return session
 
-    def sessions(self) -> list[Session]:
+    def sessions(self) -> list[ClientSession]:
         """Return all open sessions, newest first."""
         return list(reversed(self._sessions.values()))
 
-    def close_session(self, session_id: str, reason: str) -> Session | None:
+    def close_session(self, session_id: str, reason: str) -> ClientSession | None:
         """Remove a session; returns it, so that the caller can free what it owned."""
         session = self._sessions.pop(session_id, None)
         if session is not None:

@@ -39,7 +39,7 @@ class MixedSource:
     scale: SkillScale
 
 
-class Mixture(RLDataset):
+class WorldMixture(RLDataset):
     """Batches of groups of several worlds, interleaved by the cookbook in blocks of five steps.
 
     A group is of one world. Without fixed shares a world's share of the next five steps grows with

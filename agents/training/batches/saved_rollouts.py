@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tokengym.agents.rollouts import RolloutRecord, best_of_groups, preferred
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.opponents import codec_of
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.seeding import generator
@@ -56,7 +56,7 @@ class SavedRollouts(NamedTuple):
         Raises:
             OptionError: if the folder holds no run, or one of another codec.
         """
-        run = Run.open(folder)
+        run = RunFolder.open(folder)
         written = codec_of(run.config)
         if written != codec.name:
             raise OptionError(

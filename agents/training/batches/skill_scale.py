@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from tokengym.envs.core.rollout import Policy, play
+from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.world import World
 

@@ -27,7 +27,6 @@ from filelock import FileLock, Timeout
 from tokengym.agents.rollouts import RolloutLog
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.monitor import StepLog, StepRow
-from tokengym.agents.training.folder.outcome import Evaluation, Outcome, References
 from tokengym.agents.training.folder.run_files import (
     keep_lines,
     mend_lines,
@@ -36,6 +35,7 @@ from tokengym.agents.training.folder.run_files import (
     read_result,
     write_json,
 )
+from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
 from tokengym.agents.training.setting_groups import SETTINGS_FILE
 from tokengym.envs.core.errors import OptionError
 
@@ -67,7 +67,7 @@ class Weights(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Run:
+class RunFolder:
     """A run folder.
 
     Attributes:
@@ -77,7 +77,7 @@ class Run:
     folder: Path
 
     @classmethod
-    def open(cls, folder: Path) -> "Run":
+    def open(cls, folder: Path) -> "RunFolder":
         """Return the run in a folder.
 
         Raises:
@@ -106,7 +106,7 @@ class Run:
     @property
     def weights_folder(self) -> Path:
         """Where a local service keeps its weights: this run's, or that of the run it is part of."""
-        folders = (self.service_folder, Run(self.folder.parent).service_folder)
+        folders = (self.service_folder, RunFolder(self.folder.parent).service_folder)
         return next((folder for folder in folders if folder.is_dir()), self.service_folder)
 
     @property
@@ -221,11 +221,11 @@ class Run:
 
     # Checkpoints
 
-    def of_role(self, role: str) -> "Run":
+    def of_role(self, role: str) -> "RunFolder":
         """Return the run of one role's own policy, which lies within this one."""
-        return Run(self.folder / role)
+        return RunFolder(self.folder / role)
 
-    def policies(self, config: TrainConfig, roles: tuple[str, ...]) -> dict[str, "Run"]:
+    def policies(self, config: TrainConfig, roles: tuple[str, ...]) -> dict[str, "RunFolder"]:
         """Return by trained role where its policy's checkpoints are recorded."""
         return {role: self.of_role(role) if config.separate else self for role in roles}
 
@@ -286,9 +286,9 @@ class Run:
         write_json(self.folder / _BEFORE, asdict(evaluation))
 
     @property
-    def warm_start(self) -> "Run":
+    def warm_start(self) -> "RunFolder":
         """The run of the supervised steps before reinforcement learning, within this one."""
-        return Run(self.folder / _WARM_START)
+        return RunFolder(self.folder / _WARM_START)
 
     @property
     def evaluation_warm(self) -> Evaluation | None:
@@ -310,18 +310,18 @@ class Run:
         write_json(self.folder / _REFERENCES, data)
 
     @property
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> RunSummary | None:
         """The outcome of the run; `None` while it is unfinished."""
-        return read_result(self.folder / _OUTCOME, Outcome)
+        return read_result(self.folder / _OUTCOME, RunSummary)
 
-    def write_outcome(self, outcome: Outcome) -> None:
+    def write_outcome(self, outcome: RunSummary) -> None:
         """Record the outcome of the run."""
         write_json(self.folder / _OUTCOME, outcome.to_dict())
 
 
 def is_run(name: str | Path) -> bool:
     """Return whether a name is that of a run's folder."""
-    return Run(Path(name)).exists
+    return RunFolder(Path(name)).exists
 
 
 def _from(row: Mapping[str, Any], step: int) -> bool:

@@ -10,13 +10,13 @@ from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.compiled import WRITERS
 from tokengym.envs.disruption.data.columns import hash_text, leaks_outcome
 from tokengym.envs.disruption.evidence import LEVELS, evidence_of_paper
-from tokengym.envs.disruption.grammar import Answer
+from tokengym.envs.disruption.grammar import PredictorAnswer
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.disruption.texts import Case
 
 _THIRD = (1 / 3, 1 / 3, 1 / 3)
-_ANSWER = Answer((2, 2), (_THIRD, _THIRD), ())
+_ANSWER = PredictorAnswer((2, 2), (_THIRD, _THIRD), ())
 
 
 def audit(papers: Mapping[str, Sequence[Paper]], window: int) -> dict[str, Any]:

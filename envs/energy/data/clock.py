@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.tables import Row, Table
+from tokengym.envs.core.tables import CsvTable, Row
 from tokengym.envs.core.times import TIME_FORMS, read_time
 
 _HOUR = timedelta(hours=1)
@@ -15,7 +15,7 @@ _CHANGES_BY = 4
 _CHANGE_MONTHS = (3, 4, 9, 10, 11)
 
 
-def read_clock(table: Table) -> tuple[list[int], int, dict[int, str]]:
+def read_clock(table: CsvTable) -> tuple[list[int], int, dict[int, str]]:
     """Return the minute of the day of each row, the minutes of a step, and why the rows are cut.
 
     Times are ISO 8601, all with an offset or none, or epochs, which are UTC. With offsets a change

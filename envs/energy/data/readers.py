@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.tables import Row, Source, Table, read_text
+from tokengym.envs.core.tables import CsvTable, Row, Source, read_text
 from tokengym.envs.energy.data.clock import read_clock
 from tokengym.envs.energy.data.time_series import LARGEST_LOAD, TimeSeries, time_series_of
 
@@ -54,7 +54,7 @@ class _Files:
     """
 
     columns: dict[str, list[float]] = field(default_factory=dict)
-    tables: dict[str, Table] = field(default_factory=dict)
+    tables: dict[str, CsvTable] = field(default_factory=dict)
     minutes_of_day: list[int] = field(default_factory=list)
     minutes: int = 60
     breaks: dict[int, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class _Files:
     notes: list[str] = field(default_factory=list)
     unnamed: int = 0
 
-    def add(self, name: str, table: Table, values: list[float]) -> None:
+    def add(self, name: str, table: CsvTable, values: list[float]) -> None:
         if name in self.columns:
             raise DataError(
                 f"{table.path}: the column {name!r} is already in {self.tables[name].path}"
@@ -91,7 +91,7 @@ def read(
         raise DataError(f"data are {_KNOWN}; got no file")
     found = _Files()
     for file in files:
-        table = Table(file)
+        table = CsvTable(file)
         kind, reader = _kind_of(table, found)
         found.formats.append((str(file), kind))
         reader(table, found)
@@ -119,7 +119,7 @@ def read(
     return replace(series, report=report)
 
 
-def _kind_of(table: Table, found: _Files) -> tuple[str, Callable[[Table, _Files], None]]:
+def _kind_of(table: CsvTable, found: _Files) -> tuple[str, Callable[[CsvTable, _Files], None]]:
     """Return what a file is, by its columns, and its reader."""
     if table.has(*_LOADS) and table.has("solar_generation"):
         return "CityLearn building", _read_building
@@ -144,7 +144,7 @@ def _kind_of(table: Table, found: _Files) -> tuple[str, Callable[[Table, _Files]
     raise DataError(f"{table.path}: the columns {table.header} are of no format: data are {_KNOWN}")
 
 
-def _read_plain(table: Table, found: _Files) -> None:
+def _read_plain(table: CsvTable, found: _Files) -> None:
     """`time,load_kw,pv_kw,price_import,price_export,grid_up`, optionally `carbon_kg_per_kwh`."""
     for name, title in zip(_FIELDS, _PLAIN, strict=True):
         found.add(name, table, _numbers(table, title))
@@ -157,7 +157,7 @@ def _read_plain(table: Table, found: _Files) -> None:
     found.minutes_of_day, found.minutes, found.breaks = read_clock(table)
 
 
-def _read_building(table: Table, found: _Files) -> None:
+def _read_building(table: CsvTable, found: _Files) -> None:
     """`hour` (1 to 24), a load in kWh, sun in W per kW of panels, optionally `power_outage`."""
     yields = _numbers(table, "solar_generation")
     most = max((value for value in yields if not math.isnan(value)), default=0.0)
@@ -185,7 +185,7 @@ def _read_building(table: Table, found: _Files) -> None:
     found.minutes_of_day = [60 * (int(hour) - 1) for hour in hours]
 
 
-def _panels_of(table: Table) -> tuple[float, str]:
+def _panels_of(table: CsvTable) -> tuple[float, str]:
     """Return the kW of a building's panels, and where they are from."""
     schema = Path(table.path).parent / "schema.json"
     if schema.is_file():
@@ -201,19 +201,19 @@ def _panels_of(table: Table) -> tuple[float, str]:
     return _NOMINAL_POWER, "no schema.json beside the building"
 
 
-def _read_pricing(table: Table, found: _Files) -> None:
+def _read_pricing(table: CsvTable, found: _Files) -> None:
     found.add("price", table, _numbers(table, "electricity_pricing"))
 
 
-def _read_weather(table: Table, found: _Files) -> None:
+def _read_weather(table: CsvTable, found: _Files) -> None:
     found.add("outside", table, _numbers(table, *_OUTSIDE))
 
 
-def _read_carbon(table: Table, found: _Files) -> None:
+def _read_carbon(table: CsvTable, found: _Files) -> None:
     found.add("carbon", table, _numbers(table, *_CARBON))
 
 
-def _read_load(table: Table, found: _Files) -> None:
+def _read_load(table: CsvTable, found: _Files) -> None:
     """A load in kW, hourly from midnight; pymgrid's scenarios store it negative."""
     values = _numbers(table, "0", "load", _FACILITY)
     if max((value for value in values if not math.isnan(value)), default=1.0) <= 0.0:
@@ -223,7 +223,7 @@ def _read_load(table: Table, found: _Files) -> None:
     _count_hours(table, found)
 
 
-def _read_sun(table: Table, found: _Files) -> None:
+def _read_sun(table: CsvTable, found: _Files) -> None:
     """Sun in kW, or illuminance in lux, whose highest value is the panels', as in pymgrid."""
     values = _numbers(table, "0", "renewable", "pv", _ILLUMINANCE)
     if table.has(_ILLUMINANCE):
@@ -238,7 +238,7 @@ def _read_sun(table: Table, found: _Files) -> None:
     _count_hours(table, found)
 
 
-def _read_grid(table: Table, found: _Files) -> None:
+def _read_grid(table: CsvTable, found: _Files) -> None:
     """`import_price, export_price, co2_per_kwh, grid_status`, by name or in this order."""
     titles = {name: (name, str(number)) for number, name in enumerate(_GRID)}
     names = zip(("price", "resale", "carbon", "up"), _GRID, strict=True)
@@ -248,7 +248,7 @@ def _read_grid(table: Table, found: _Files) -> None:
     _count_hours(table, found)
 
 
-def _count_hours(table: Table, found: _Files) -> None:
+def _count_hours(table: CsvTable, found: _Files) -> None:
     """Take the hours from the unnamed first column, if there is one; a missing hour is a gap."""
     numbers = table.numbers("") if not table.header[0] else []
     numbers = numbers or [float(row) for row in range(len(table.rows))]
@@ -267,7 +267,7 @@ def _count_hours(table: Table, found: _Files) -> None:
             found.breaks[at] = f"a gap: row {later:g} follows row {earlier:g}"
 
 
-def _numbers(table: Table, *names: str) -> list[float]:
+def _numbers(table: CsvTable, *names: str) -> list[float]:
     """Return the first column named one of `names` as numbers, NaN where one is missing."""
     name = table.require(*names)
     return [_number(row, name) for row in table.rows]

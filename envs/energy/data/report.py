@@ -25,7 +25,7 @@ class LeftOut(NamedTuple):
         return f"{rows}{self.why} ({shown})"
 
 
-class Report(NamedTuple):
+class SeriesReport(NamedTuple):
     """What was read.
 
     Attributes:

@@ -11,11 +11,11 @@ import numpy as np
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.immutable import Immutable
-from tokengym.envs.core.tables import Table
-from tokengym.envs.core.windows import Windows
-from tokengym.envs.energy.data.report import Report, group_left_out
+from tokengym.envs.core.split_windows import Windows
+from tokengym.envs.core.tables import CsvTable
+from tokengym.envs.energy.data.report import SeriesReport, group_left_out
 from tokengym.envs.energy.generator import hours_of_day
-from tokengym.envs.energy.levels import LEVELS, Level
+from tokengym.envs.energy.levels import LEVELS, EnergyLevel
 from tokengym.envs.energy.weather import Hours
 
 LARGEST_LOAD = 100.0
@@ -57,7 +57,7 @@ class TimeSeries(Immutable):
     outside: tuple[float, ...] = ()
     carbon: tuple[float, ...] = ()
     cuts: tuple[tuple[int, int], ...] = ()
-    report: Report = field(default=Report(), compare=False)
+    report: SeriesReport = field(default=SeriesReport(), compare=False)
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ class TimeSeries(Immutable):
         first, minute = self.cuts[number - 1] if number else (0, self.start)
         return (minute + (at - first) * self.minutes) % _DAY
 
-    def windows(self, level: Level) -> Windows:
+    def windows(self, level: EnergyLevel) -> Windows:
         """Return the windows that a level can play, assigned to splits by a hash of the contents.
 
         Raises:
@@ -126,7 +126,7 @@ class TimeSeries(Immutable):
     def _shuffle_key(self, start: int) -> bytes:
         return hashlib.sha256(f"{self.digest}:{start}".encode()).digest()
 
-    def days(self, level: Level, at: int) -> dict[str, Any]:
+    def days(self, level: EnergyLevel, at: int) -> dict[str, Any]:
         """Return the series of the window that begins at entry `at`, as fields of a plant.
 
         Prices are left out where the data have none, and sales then have none either; sales of
@@ -157,7 +157,7 @@ class TimeSeries(Immutable):
             days["outage_hours"] = round(down / begun, 1) if begun else 0.0
         return days
 
-    def hours(self, level: Level, at: int) -> Hours:
+    def hours(self, level: EnergyLevel, at: int) -> Hours:
         """Return the hour of the day by step of the window that begins at entry `at`."""
         return hours_of_day(self.minute_at(at), level.steps, self.minutes)
 
@@ -210,7 +210,7 @@ def resample_to(series: TimeSeries, minutes: int) -> TimeSeries:
 
 def time_series_of(
     columns: Mapping[str, Sequence[float]],
-    tables: Mapping[str, Table],
+    tables: Mapping[str, CsvTable],
     minutes_of_day: Sequence[int],
     minutes: int,
     breaks: Mapping[int, str],
@@ -268,7 +268,7 @@ def time_series_of(
         )
         for name, values in columns.items()
     }
-    report = Report(rows=len(minutes_of_day), left_out=group_left_out(found))
+    report = SeriesReport(rows=len(minutes_of_day), left_out=group_left_out(found))
     start = minutes_of_day[kept[0]]
     return TimeSeries(start, minutes, **rounded, cuts=tuple(cuts), report=report)
 

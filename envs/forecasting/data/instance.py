@@ -6,7 +6,7 @@ The instance holds what is shown and nothing else: no closing time ever, prices 
 from collections.abc import Mapping
 from typing import Any
 
-from tokengym.envs.forecasting.data.record import Record
+from tokengym.envs.forecasting.data.record import QuestionRecord
 from tokengym.envs.forecasting.grammar import LETTERS
 from tokengym.envs.forecasting.question import Question
 
@@ -14,7 +14,7 @@ FAMILY = "record"
 """The `family` of the instance of a real question."""
 
 
-def instance_of(record: Record, *, show_prices: bool) -> dict[str, Any]:
+def instance_of(record: QuestionRecord, *, show_prices: bool) -> dict[str, Any]:
     """Return what is shown of a record: the instance of its Task."""
     by = record.resolves_by
     ordered = {"ordered": True} if record.ordered else {}
@@ -31,7 +31,7 @@ def instance_of(record: Record, *, show_prices: bool) -> dict[str, Any]:
     }
 
 
-def answer_of(record: Record, base_rate: float) -> dict[str, Any]:
+def answer_of(record: QuestionRecord, base_rate: float) -> dict[str, Any]:
     """Return what is never shown of a record: the answer of its Task.
 
     Args:

@@ -17,7 +17,7 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.forecasting.data.fields import moment
 from tokengym.envs.forecasting.data.reading import Reading
-from tokengym.envs.forecasting.data.record import Record, RowError
+from tokengym.envs.forecasting.data.record import QuestionRecord, RowError
 from tokengym.envs.forecasting.data.report import DataReport, Leaks
 from tokengym.envs.forecasting.data.splits import split
 
@@ -35,7 +35,10 @@ class Dataset(Immutable):
     """
 
     def __init__(
-        self, origin: tuple[Any, ...], records: Mapping[str, tuple[Record, ...]], report: DataReport
+        self,
+        origin: tuple[Any, ...],
+        records: Mapping[str, tuple[QuestionRecord, ...]],
+        report: DataReport,
     ) -> None:
         self._origin = origin
         self.records = records

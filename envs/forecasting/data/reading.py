@@ -15,7 +15,14 @@ from tokengym.envs.forecasting.data.formats import (
     prophet_arena,
 )
 from tokengym.envs.forecasting.data.formats.forecastbench import Pairing
-from tokengym.envs.forecasting.data.record import Parsed, Place, Record, Row, RowError, Source
+from tokengym.envs.forecasting.data.record import (
+    Parsed,
+    Place,
+    QuestionRecord,
+    Row,
+    RowError,
+    Source,
+)
 from tokengym.envs.forecasting.data.report import Rejection
 from tokengym.envs.forecasting.data.rows import read_rows
 from tokengym.envs.forecasting.data.sanitise import sanitise
@@ -45,7 +52,7 @@ class Reading:
         self.asked_late = 0
         self.rejected: list[Rejection] = []
         self.refused: list[Rejection] = []
-        self._kept: dict[_Key, tuple[Record, Place]] = {}
+        self._kept: dict[_Key, tuple[QuestionRecord, Place]] = {}
         self._snapshots: dict[_Key, list[datetime]] = {}
         self._asked: dict[tuple[str, str], _Key] = {}
         self._contradicted: set[_Key] = set()
@@ -73,7 +80,7 @@ class Reading:
         """Yield the times at which each repeated question was asked."""
         return (tuple(times) for times in self._snapshots.values() if len(times) > 1)
 
-    def usable(self) -> list[Record]:
+    def usable(self) -> list[QuestionRecord]:
         """Return the records in use.
 
         Raises:
@@ -119,7 +126,7 @@ class Reading:
         else:
             self._merge(key, record)
 
-    def _merge(self, key: _Key, record: Record) -> None:
+    def _merge(self, key: _Key, record: QuestionRecord) -> None:
         self._snapshots[key].append(record.asked_at)
         other, place = self._kept[key]
         # The earliest snapshot is the longest forecast, the latest closing the safest to split by.
@@ -130,7 +137,7 @@ class Reading:
     def _reject(self, place: Place, reason: str) -> None:
         self.rejected.append(Rejection(place, reason))
 
-    def _sanitised(self, record: Record, place: Place) -> Record:
+    def _sanitised(self, record: QuestionRecord, place: Place) -> QuestionRecord:
         """Return the record with sanitised texts, without sources from after its snapshot."""
         for source in record.sources:
             if source.dated is not None and source.dated > record.asked_at:

@@ -52,7 +52,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Record:
+class QuestionRecord:
     """One question. All times are in UTC.
 
     Attributes:
@@ -87,5 +87,5 @@ class Record:
     part: str = ""
 
 
-Parsed = Record | RowError
+Parsed = QuestionRecord | RowError
 """A question of a row, or why there is none."""

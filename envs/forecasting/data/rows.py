@@ -34,7 +34,7 @@ _DELIMITERS = ",;\t|"
 _PARQUET = b"PAR1"
 
 
-class Found(NamedTuple):
+class RowResult(NamedTuple):
     """A row of a file, or the reason if there is none.
 
     Attributes:
@@ -50,7 +50,7 @@ class Found(NamedTuple):
     reason: str = ""
 
 
-def read_rows(path: Path) -> Iterator[Found]:
+def read_rows(path: Path) -> Iterator[RowResult]:
     """Yield the rows of a file, whose first bytes determine its format.
 
     Raises:
@@ -72,7 +72,7 @@ def read_rows(path: Path) -> Iterator[Found]:
         raise DataError(f"{path}: cannot be read: {error}") from error
 
 
-def _text_rows(file: TextIO) -> Iterator[Found]:
+def _text_rows(file: TextIO) -> Iterator[RowResult]:
     line, start = 1, file.read(1)
     while start and start.isspace():
         line += start == "\n"
@@ -88,7 +88,7 @@ def _text_rows(file: TextIO) -> Iterator[Found]:
     return _csv(first, lines, line) if start else iter(())
 
 
-def _csv(first: str | None, lines: Iterator[str | None], line: int) -> Iterator[Found]:
+def _csv(first: str | None, lines: Iterator[str | None], line: int) -> Iterator[RowResult]:
     """Read a table, whose delimiter is the most frequent one of its first line."""
     delimiter = max(_DELIMITERS, key=(first or "").count)
     reader = csv.reader(_of_a_table(chain([first], lines)), delimiter=delimiter)
@@ -101,7 +101,7 @@ def _csv(first: str | None, lines: Iterator[str | None], line: int) -> Iterator[
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            yield Found(number + 1, begins, None, f"not CSV, nothing after it is read: {error}")
+            yield RowResult(number + 1, begins, None, f"not CSV, nothing after it is read: {error}")
             return
         finally:
             csv.field_size_limit(before)
@@ -116,11 +116,11 @@ def _csv(first: str | None, lines: Iterator[str | None], line: int) -> Iterator[
                 yield _found(number, begins, dict(zip(header, values, strict=True)))
             else:
                 reason = f"other cells than the header has: {len(cells)}, not {len(header)}"
-                yield Found(number, begins, None, reason)
+                yield RowResult(number, begins, None, reason)
         begins = line + reader.line_num
 
 
-def _object(first: str | None, file: TextIO, line: int) -> Iterator[Found]:
+def _object(first: str | None, file: TextIO, line: int) -> Iterator[RowResult]:
     """Read JSON lines, or a document that holds its rows in a list."""
     if first is None:
         return _lines(chain([first], bounded_lines(file)), line)
@@ -141,7 +141,7 @@ def _object(first: str | None, file: TextIO, line: int) -> Iterator[Found]:
     return _lines(chain([first, second], lines), line)
 
 
-def _document(document: dict[str, object], content: str, line: int) -> Iterator[Found]:
+def _document(document: dict[str, object], content: str, line: int) -> Iterator[RowResult]:
     for name in _LISTS:
         if isinstance(document.get(name), list):
             common = {key: value for key, value in document.items() if key != name}
@@ -152,26 +152,26 @@ def _document(document: dict[str, object], content: str, line: int) -> Iterator[
     return iter([_found(1, line, document)])
 
 
-def _lines(lines: Iterable[str | None], line: int) -> Iterator[Found]:
+def _lines(lines: Iterable[str | None], line: int) -> Iterator[RowResult]:
     number = 0
     for at, text in enumerate(lines, start=line):
         if text is None or text.strip():
             number += 1
             if text is None:
-                yield Found(number, at, None, f"the line is {too_long()}")
+                yield RowResult(number, at, None, f"the line is {too_long()}")
                 continue
             try:
                 value = json.loads(text)
             except (ValueError, RecursionError) as error:
-                yield Found(number, at, None, f"not JSON: {error}")
+                yield RowResult(number, at, None, f"not JSON: {error}")
             else:
                 yield _found(number, at, value)
 
 
-def _array(rest: TextIO, line: int, common: dict[str, object] | None = None) -> Iterator[Found]:
+def _array(rest: TextIO, line: int, common: dict[str, object] | None = None) -> Iterator[RowResult]:
     for number, item in enumerate(JsonStream("[", rest, line), start=1):
         if item.reason:
-            yield Found(number, item.line, None, item.reason)
+            yield RowResult(number, item.line, None, item.reason)
         else:
             yield _found(number, item.line, item.value, common)
 
@@ -190,14 +190,14 @@ def _of_a_table(lines: Iterable[str | None]) -> Iterator[str]:
 
 def _found(
     number: int, line: int | None, value: object, common: dict[str, object] | None = None
-) -> Found:
+) -> RowResult:
     if isinstance(value, dict):
         row = {**(common or {}), **value}
         try:
             json.dumps(row, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            return Found(number, line, None, "not UTF-8 text")
+            return RowResult(number, line, None, "not UTF-8 text")
         except RecursionError:
-            return Found(number, line, None, "nested too deep")
-        return Found(number, line, row)
-    return Found(number, line, None, f"a row must be an object, got {quoted(value)}")
+            return RowResult(number, line, None, "nested too deep")
+        return RowResult(number, line, row)
+    return RowResult(number, line, None, f"a row must be an object, got {quoted(value)}")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from tokengym.envs.forecasting.data.record import Record
+from tokengym.envs.forecasting.data.record import QuestionRecord
 
 _VALIDATION_SHARE = 0.15
 _TRAIN_PER_TEST = 4
@@ -26,7 +26,7 @@ class Event(NamedTuple):
 
     first_seen: datetime
     closed: datetime
-    records: tuple[Record, ...]
+    records: tuple[QuestionRecord, ...]
 
 
 class Splits(NamedTuple):
@@ -39,13 +39,13 @@ class Splits(NamedTuple):
         repeated: training questions that test repeats for the same date.
     """
 
-    records: Mapping[str, tuple[Record, ...]]
+    records: Mapping[str, tuple[QuestionRecord, ...]]
     crossing: tuple[Event, ...]
     cutoff: datetime | None
-    repeated: tuple[Record, ...]
+    repeated: tuple[QuestionRecord, ...]
 
 
-def split(records: Sequence[Record], cutoff: datetime | None) -> Splits:
+def split(records: Sequence[QuestionRecord], cutoff: datetime | None) -> Splits:
     """Split records by event and time.
 
     Args:
@@ -115,8 +115,8 @@ def best_cutoff(events: Sequence[Event]) -> datetime:
     return best
 
 
-def _events(records: Sequence[Record]) -> list[Event]:
-    by_event: dict[str, list[Record]] = defaultdict(list)
+def _events(records: Sequence[QuestionRecord]) -> list[Event]:
+    by_event: dict[str, list[QuestionRecord]] = defaultdict(list)
     for record in records:
         by_event[record.event].append(record)
     return [
@@ -125,26 +125,26 @@ def _events(records: Sequence[Record]) -> list[Event]:
     ]
 
 
-def _questions(events: Sequence[Event]) -> list[Record]:
+def _questions(events: Sequence[Event]) -> list[QuestionRecord]:
     return [record for event in events for record in event.records]
 
 
-def _words(record: Record) -> tuple[str, ...]:
+def _words(record: QuestionRecord) -> tuple[str, ...]:
     """Return the words of a question, without its dates."""
     texts = (record.question, record.background, *record.labels)
     return tuple(" ".join(text.casefold().split()) for text in texts)
 
 
-def _dated_words(record: Record) -> tuple[str, ...] | None:
+def _dated_words(record: QuestionRecord) -> tuple[str, ...] | None:
     """Return the words of a question with its date; `None` without a date, as it may recur."""
     by = record.resolves_by
     return None if by is None else (by.isoformat(), *_words(record))
 
 
-def _in_time(record: Record) -> tuple[datetime, str, str, str]:
+def _in_time(record: QuestionRecord) -> tuple[datetime, str, str, str]:
     return (record.asked_at, record.event, record.part, record.key)
 
 
-def _mixed(record: Record) -> bytes:
+def _mixed(record: QuestionRecord) -> bytes:
     """Order by a hash, so that the Tasks of a batch are not all on one week's events."""
     return hashlib.sha256(f"{record.event}\n{record.key}".encode()).digest()

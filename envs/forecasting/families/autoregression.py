@@ -18,10 +18,10 @@ from tokengym.envs.forecasting.families.base import (
     Knobs,
     Shown,
     Wording,
+    bernoulli,
     normal_tail,
     number,
     spread_out,
-    yes,
 )
 from tokengym.rewards.scoring import Forecast
 
@@ -112,7 +112,7 @@ def _known(shown: Shown) -> Forecast:
     pull, noise = shown["known"]
     now, threshold = shown["series"][-1] - shown["mean"], shown["threshold"] - shown["mean"]
     middle, spread = ahead_law(now, pull, noise, shown["ahead"])
-    return yes(normal_tail((threshold - middle) / spread))
+    return bernoulli(normal_tail((threshold - middle) / spread))
 
 
 def _each_hidden(shown: Shown) -> list[float]:
@@ -127,7 +127,7 @@ def _posterior(shown: Shown) -> list[float]:
 def _predictive(shown: Shown) -> Forecast:
     if shown["known"] is not None:
         return _known(shown)
-    return yes(
+    return bernoulli(
         math.fsum(w * p for w, p in zip(_posterior(shown), _each_hidden(shown), strict=True))
     )
 
@@ -135,7 +135,7 @@ def _predictive(shown: Shown) -> Forecast:
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
     if shown["known"] is not None:
         return _known(shown)
-    return yes(_each_hidden(shown)[int(rng.choice(len(_HIDDEN), p=_posterior(shown)))])
+    return bernoulli(_each_hidden(shown)[int(rng.choice(len(_HIDDEN), p=_posterior(shown)))])
 
 
 def _empirical(shown: Shown) -> Forecast:
@@ -148,7 +148,7 @@ def _empirical(shown: Shown) -> Forecast:
     pull = products / (squares + 1.0)
     misses = [new - pull * old for old, new in pairwise(x)]
     noise = math.sqrt((1.0 + sum(miss * miss for miss in misses)) / len(misses))
-    return yes(_rounded_tail(x[-1], shown["threshold"] - shown["mean"], pull, noise))
+    return bernoulli(_rounded_tail(x[-1], shown["threshold"] - shown["mean"], pull, noise))
 
 
 FAMILY = Family(

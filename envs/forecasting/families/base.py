@@ -97,7 +97,7 @@ class Family:
         return self.full if prompt == "full" else self.terse
 
 
-def yes(probability: float) -> Forecast:
+def bernoulli(probability: float) -> Forecast:
     """Return (no, yes) from the probability of yes, which rounding may have left just outside."""
     probability = min(1.0, max(0.0, probability))
     return (1.0 - probability, probability)

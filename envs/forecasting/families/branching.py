@@ -11,9 +11,9 @@ from tokengym.envs.forecasting.families.base import (
     Knobs,
     Shown,
     Wording,
+    bernoulli,
     counted,
     number,
-    yes,
 )
 from tokengym.rewards.scoring import Forecast
 
@@ -59,7 +59,7 @@ def _predictive(shown: Shown) -> Forecast:
     extinct = 0.0
     for _ in range(shown["generations"]):
         extinct = none + extinct * (one + extinct * (two + extinct * three))
-    return yes(float(extinct ** shown["cells"]))
+    return bernoulli(float(extinct ** shown["cells"]))
 
 
 def _latent(shown: Shown, _rng: np.random.Generator) -> Forecast:
@@ -73,7 +73,7 @@ def _empirical(shown: Shown) -> Forecast:
     for _ in range(shown["generations"]):
         alive *= 1.0 - none ** max(1.0, expected)
         expected *= one + 2.0 * two + 3.0 * three
-    return yes(1.0 - alive)
+    return bernoulli(1.0 - alive)
 
 
 FAMILY = Family(

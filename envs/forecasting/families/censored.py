@@ -13,8 +13,8 @@ from tokengym.envs.forecasting.families.base import (
     Knobs,
     Shown,
     Wording,
+    bernoulli,
     counted,
-    yes,
 )
 from tokengym.envs.forecasting.families.poisson import poisson_tail
 from tokengym.rewards.scoring import Forecast
@@ -67,19 +67,21 @@ def _posterior(shown: Shown) -> list[float]:
 
 def _predictive(shown: Shown) -> Forecast:
     weighed = zip(_RATES, _posterior(shown), strict=True)
-    return yes(sum(weight * poisson_tail(rate, shown["threshold"]) for rate, weight in weighed))
+    return bernoulli(
+        sum(weight * poisson_tail(rate, shown["threshold"]) for rate, weight in weighed)
+    )
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
     rate = _RATES[int(rng.choice(len(_RATES), p=_posterior(shown)))]
-    return yes(poisson_tail(rate, shown["threshold"]))
+    return bernoulli(poisson_tail(rate, shown["threshold"]))
 
 
 def _empirical(shown: Shown) -> Forecast:
     """Return the odds at the mean of all days, those left out at half the log's limit."""
     logged, days = shown["logged"], shown["days"]
     left_out = 0.5 * shown["limit"] * (days - len(logged))
-    return yes(poisson_tail((sum(logged) + left_out) / days, shown["threshold"]))
+    return bernoulli(poisson_tail((sum(logged) + left_out) / days, shown["threshold"]))
 
 
 FAMILY = Family(

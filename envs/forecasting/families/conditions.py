@@ -15,9 +15,9 @@ from tokengym.envs.forecasting.families.base import (
     Knobs,
     Shown,
     Wording,
+    bernoulli,
     counted,
     spread_out,
-    yes,
 )
 from tokengym.envs.forecasting.families.poisson import negative_binomial_tail, poisson_tail
 from tokengym.rewards.scoring import Forecast
@@ -70,13 +70,13 @@ def _posterior(shown: Shown) -> tuple[float, float]:
 def _predictive(shown: Shown) -> Forecast:
     shape, rate = _posterior(shown)
     factor = FACTORS[shown["weather"][-1]]
-    return yes(negative_binomial_tail(shape, factor / rate, shown["threshold"]))
+    return bernoulli(negative_binomial_tail(shape, factor / rate, shown["threshold"]))
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
     shape, rate = _posterior(shown)
     own = float(rng.gamma(shape, 1.0 / rate))
-    return yes(poisson_tail(own * FACTORS[shown["weather"][-1]], shown["threshold"]))
+    return bernoulli(poisson_tail(own * FACTORS[shown["weather"][-1]], shown["threshold"]))
 
 
 def _empirical(shown: Shown) -> Forecast:
@@ -84,8 +84,8 @@ def _empirical(shown: Shown) -> Forecast:
     *past, following = shown["weather"]
     alike = [n for name, n in zip(past, shown["counts"], strict=True) if name == following]
     if not alike:
-        return yes(0.5)
-    return yes(poisson_tail((sum(alike) + 0.5) / len(alike), shown["threshold"]))
+        return bernoulli(0.5)
+    return bernoulli(poisson_tail((sum(alike) + 0.5) / len(alike), shown["threshold"]))
 
 
 FAMILY = Family(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tokengym.envs.core.task import canonical_json
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, yes
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, bernoulli
 from tokengym.rewards.scoring import Forecast
 
 PARTS = 2
@@ -45,7 +45,7 @@ def conjunction(parts: Mapping[str, Family]) -> Family:
         both = 1.0
         for part in shown["parts"]:
             both *= getattr(parts[part["family"]], chance)(part["shown"], *arguments)[1]
-        return yes(both)
+        return bernoulli(both)
 
     return Family(
         "conjunction",

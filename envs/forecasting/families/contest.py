@@ -9,7 +9,7 @@ from math import comb
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, yes
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, bernoulli
 from tokengym.rewards.scoring import Forecast
 
 _MEAN, _SPREAD = 1600, 200
@@ -128,17 +128,19 @@ def _series(shown: Shown, game: float) -> float:
 
 def _predictive(shown: Shown) -> Forecast:
     chances, weights = _nodes(shown)
-    return yes(sum(w * _series(shown, game) for game, w in zip(chances, weights, strict=True)))
+    return bernoulli(
+        sum(w * _series(shown, game) for game, w in zip(chances, weights, strict=True))
+    )
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
     chances, weights = _nodes(shown)
-    return yes(_series(shown, chances[int(rng.choice(len(chances), p=weights))]))
+    return bernoulli(_series(shown, chances[int(rng.choice(len(chances), p=weights))]))
 
 
 def _empirical(shown: Shown) -> Forecast:
     """Return the odds as if the ratings were exact."""
-    return yes(_series(shown, game_chance(_difference(shown))))
+    return bernoulli(_series(shown, game_chance(_difference(shown))))
 
 
 def _steps(shown: Shown) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, number, yes
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, bernoulli, number
 from tokengym.rewards.scoring import Forecast
 
 _NAMES = "ABCDE"
@@ -83,16 +83,16 @@ def _posterior(shown: Shown) -> tuple[float, float]:
 
 def _predictive(shown: Shown) -> Forecast:
     a, b = _posterior(shown)
-    return yes(a / (a + b))
+    return bernoulli(a / (a + b))
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
-    return yes(float(rng.beta(*_posterior(shown))))
+    return bernoulli(float(rng.beta(*_posterior(shown))))
 
 
 def _empirical(shown: Shown) -> Forecast:
     hits, tries = _seen(shown)
-    return yes(hits / tries)
+    return bernoulli(hits / tries)
 
 
 def _steps(shown: Shown) -> str:

@@ -17,8 +17,8 @@ from tokengym.envs.forecasting.families.base import (
     Knobs,
     Shown,
     Wording,
+    bernoulli,
     counted,
-    yes,
 )
 from tokengym.envs.forecasting.families.poisson import negative_binomial_tail, poisson_tail
 from tokengym.envs.forecasting.families.sources import RELIABILITY, draw_sources
@@ -144,20 +144,20 @@ def _predictive(shown: Shown) -> Forecast:
     for totals, weight in posterior(shown).items():
         shape, rate = _after(totals)
         chance += weight * negative_binomial_tail(shape, 1.0 / rate, shown["threshold"])
-    return yes(chance)
+    return bernoulli(chance)
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
     law = posterior(shown)
     known = list(law)
     shape, rate = _after(known[int(rng.choice(len(known), p=list(law.values())))])
-    return yes(poisson_tail(float(rng.gamma(shape, 1.0 / rate)), shown["threshold"]))
+    return bernoulli(poisson_tail(float(rng.gamma(shape, 1.0 / rate)), shown["threshold"]))
 
 
 def _empirical(shown: Shown) -> Forecast:
     """Return the odds at the mean of all numbers reported of the plant."""
     numbers = [number for reports in _days_of(shown) for _, number in reports]
-    return yes(poisson_tail((sum(numbers) + 0.5) / len(numbers), shown["threshold"]))
+    return bernoulli(poisson_tail((sum(numbers) + 0.5) / len(numbers), shown["threshold"]))
 
 
 FAMILY = Family(

@@ -10,7 +10,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, counted, yes
+from tokengym.envs.forecasting.families.base import (
+    Family,
+    Knobs,
+    Shown,
+    Wording,
+    bernoulli,
+    counted,
+)
 from tokengym.rewards.scoring import Forecast
 
 _NAMES = "ABC"
@@ -155,7 +162,7 @@ def _counts(shown: Shown) -> list[list[float]]:
 
 
 def _with_matrix(shown: Shown, rows: Rows) -> Forecast:
-    return yes(
+    return bernoulli(
         chain_chance(rows, shown["now"], shown["target"], shown["steps"], ever=shown["ever"])
     )
 
@@ -172,7 +179,7 @@ def _predictive(shown: Shown) -> Forecast:
     if shown["rows"] is not None:
         return _known(shown)
     question = (shown["now"], shown["target"], shown["steps"])
-    return yes(urn_chance(_posterior(shown), *question, ever=shown["ever"]))
+    return bernoulli(urn_chance(_posterior(shown), *question, ever=shown["ever"]))
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:

@@ -13,10 +13,10 @@ from tokengym.envs.forecasting.families.base import (
     Knobs,
     Shown,
     Wording,
+    bernoulli,
     counted,
     number,
     spread_out,
-    yes,
 )
 from tokengym.rewards.scoring import Forecast
 
@@ -119,20 +119,20 @@ def poisson_tail(mean: float, threshold: int) -> float:
 
 def _predictive(shown: Shown) -> Forecast:
     shape, rate = _posterior(shown)
-    return yes(negative_binomial_tail(shape, shown["ahead"] / rate, shown["threshold"]))
+    return bernoulli(negative_binomial_tail(shape, shown["ahead"] / rate, shown["threshold"]))
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
     shape, rate = _posterior(shown)
     daily = float(rng.gamma(shape, 1.0 / rate))
-    return yes(poisson_tail(daily * shown["ahead"], shown["threshold"]))
+    return bernoulli(poisson_tail(daily * shown["ahead"], shown["threshold"]))
 
 
 def _empirical(shown: Shown) -> Forecast:
     seen = _seen(shown)
     # Half a fault more than was seen keeps a quiet history from meaning never.
     daily = (sum(seen) + 0.5) / len(seen)
-    return yes(poisson_tail(daily * shown["ahead"], shown["threshold"]))
+    return bernoulli(poisson_tail(daily * shown["ahead"], shown["threshold"]))
 
 
 def _steps(shown: Shown) -> str:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, number, yes
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, bernoulli, number
 from tokengym.rewards.scoring import Forecast
 
 _STATED = (1.0, 2.0, 4.0, 8.0)
@@ -90,12 +90,12 @@ def _threshold(shown: Shown) -> int:
 
 
 def _predictive(shown: Shown) -> Forecast:
-    return yes(beta_binomial_tail(*_posterior(shown), shown["voters"], _threshold(shown)))
+    return bernoulli(beta_binomial_tail(*_posterior(shown), shown["voters"], _threshold(shown)))
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
     support = float(rng.beta(*_posterior(shown)))
-    return yes(binomial_tail(support, shown["voters"], _threshold(shown)))
+    return bernoulli(binomial_tail(support, shown["voters"], _threshold(shown)))
 
 
 def binomial_tail(support: float, voters: int, threshold: int) -> float:
@@ -112,7 +112,7 @@ def _empirical(shown: Shown) -> Forecast:
     share = (votes + 1.0) / (asked + 2.0)
     error = math.sqrt(share * (1.0 - share) * (1.0 / asked + 1.0 / shown["voters"]))
     needed = (_threshold(shown) + 0.5) / shown["voters"]
-    return yes(0.5 * math.erfc((needed - share) / error / math.sqrt(2.0)))
+    return bernoulli(0.5 * math.erfc((needed - share) / error / math.sqrt(2.0)))
 
 
 FAMILY = Family(

@@ -16,9 +16,9 @@ from tokengym.envs.forecasting.families.base import (
     Knobs,
     Shown,
     Wording,
+    bernoulli,
     counted,
     spread_out,
-    yes,
 )
 from tokengym.envs.forecasting.families.poisson import negative_binomial_tail, poisson_tail
 from tokengym.rewards.scoring import Forecast
@@ -95,7 +95,7 @@ def _predictive(shown: Shown) -> Forecast:
         seen = counts[len(counts) - length :]
         mean = 1.0 / (_SHAPE / _MEAN + len(seen))
         chance += weight * negative_binomial_tail(_SHAPE + sum(seen), mean, threshold)
-    return yes(chance)
+    return bernoulli(chance)
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
@@ -103,13 +103,13 @@ def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
     law = run_lengths(counts)
     length = int(rng.choice(len(law), p=law))
     rate = _rate(rng, counts[len(counts) - length :])
-    return yes(poisson_tail(rate, shown["threshold"]))
+    return bernoulli(poisson_tail(rate, shown["threshold"]))
 
 
 def _empirical(shown: Shown) -> Forecast:
     """Return the odds at the mean rate of the latest days."""
     counts = shown["counts"][-_LATEST:]
-    return yes(poisson_tail((sum(counts) + 0.5) / len(counts), shown["threshold"]))
+    return bernoulli(poisson_tail((sum(counts) + 0.5) / len(counts), shown["threshold"]))
 
 
 FAMILY = Family(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, number, yes
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, bernoulli, number
 from tokengym.rewards.scoring import Forecast
 
 _STATED = (1.0, 2.0, 3.0, 4.0)
@@ -98,12 +98,12 @@ def _posterior(shown: Shown) -> tuple[float, float]:
 
 
 def _predictive(shown: Shown) -> Forecast:
-    return yes(reach_chance(shown["rise"], shown["steps"], _learned(*_posterior(shown))))
+    return bernoulli(reach_chance(shown["rise"], shown["steps"], _learned(*_posterior(shown))))
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
     up = float(rng.beta(*_posterior(shown)))
-    return yes(reach_chance(shown["rise"], shown["steps"], _known(up)))
+    return bernoulli(reach_chance(shown["rise"], shown["steps"], _known(up)))
 
 
 def _empirical(shown: Shown) -> Forecast:
@@ -111,7 +111,7 @@ def _empirical(shown: Shown) -> Forecast:
     up = (shown["seen"].count("+") + 0.5) / (len(shown["seen"]) + 1.0)
     drift = 2.0 * up - 1.0
     variance = 1.0 - drift * drift
-    return yes(brownian_reach(shown["rise"], shown["steps"], drift, variance))
+    return bernoulli(brownian_reach(shown["rise"], shown["steps"], drift, variance))
 
 
 def brownian_reach(rise: float, time: float, drift: float, variance: float) -> float:

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, yes
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, bernoulli
 from tokengym.envs.forecasting.families.sources import RELIABILITY, draw_sources
 from tokengym.rewards.scoring import Forecast
 
@@ -70,19 +70,19 @@ def _predictive(shown: Shown) -> Forecast:
     for name, said in zip(shown["names"], shown["says"], strict=True):
         ratio = RELIABILITY[name] / (1.0 - RELIABILITY[name])
         odds *= ratio if said else 1.0 / ratio
-    return yes(odds / (1.0 + odds))
+    return bernoulli(odds / (1.0 + odds))
 
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
     """Draw the hidden truth itself from its posterior."""
-    return yes(float(rng.random() < _predictive(shown)[1]))
+    return bernoulli(float(rng.random() < _predictive(shown)[1]))
 
 
 def _empirical(shown: Shown) -> Forecast:
     """Return the odds if all who do not copy were equally reliable, and mostly right."""
     says = shown["says"]
     base = math.log(shown["base"] / (100.0 - shown["base"]))
-    return yes(1.0 / (1.0 + math.exp(-base - _TRUST * (2 * sum(says) - len(says)))))
+    return bernoulli(1.0 / (1.0 + math.exp(-base - _TRUST * (2 * sum(says) - len(says)))))
 
 
 FAMILY = Family(

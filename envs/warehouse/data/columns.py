@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.tables import Row, Source, Table, column_name, read_text
+from tokengym.envs.core.tables import CsvTable, Row, Source, column_name, read_text
 
 SLOTS = ("sku", "aisle", "row", "qty")
 ORDERS = ("order_id", "release_min", "due_min", "sku", "qty", "value")
@@ -85,7 +85,7 @@ def rows_of(path: Source, columns: Sequence[str]) -> list[Row]:
     Raises:
         DataError: if the file cannot be read, or its header lacks a column.
     """
-    table = Table(path)
+    table = CsvTable(path)
     if _missing(table.header, columns):
         raise DataError(describe(path))
     found = {column: table.require(*NAMES.get(column, (column,))) for column in columns}

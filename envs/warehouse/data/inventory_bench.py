@@ -15,8 +15,8 @@ import numpy as np
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.immutable import Immutable
-from tokengym.envs.core.tables import Row, Source, Table, read_text
-from tokengym.envs.core.windows import Windows
+from tokengym.envs.core.split_windows import Windows
+from tokengym.envs.core.tables import CsvTable, Row, Source, read_text
 from tokengym.envs.warehouse.data.columns import Refusal
 from tokengym.envs.warehouse.data.records import Entries, Entry, by_split, digest_of, refuse_all
 from tokengym.envs.warehouse.games.buying.generator import BuyingLevel
@@ -165,7 +165,7 @@ def _instances(name: str, train: Path, test: Path) -> list[Instance]:
     for path in (train, test):
         if read_text(path).startswith(_POINTER):
             raise DataError(f"{path}: a Git LFS pointer, not the file; run git lfs pull")
-    past, future = Table(train), Table(test)
+    past, future = CsvTable(train), CsvTable(test)
     articles = [column[len(_DEMAND) :] for column in future.header if column.startswith(_DEMAND)]
     if not articles:
         raise DataError(
@@ -177,7 +177,7 @@ def _instances(name: str, train: Path, test: Path) -> list[Instance]:
     ]
 
 
-def _instance(name: str, past: Table, future: Table, article: str) -> Instance:
+def _instance(name: str, past: CsvTable, future: CsvTable, article: str) -> Instance:
     about = f"description_{article}"
     text = next((t.texts(about)[0] for t in (future, past) if t.has(about)), "")
     dated = future.has(f"exact_dates_{article}")
@@ -198,7 +198,7 @@ def _instance(name: str, past: Table, future: Table, article: str) -> Instance:
     )
 
 
-def _constant(table: Table, column: str) -> float:
+def _constant(table: CsvTable, column: str) -> float:
     """Return the number that is in every row of a column."""
     values = sorted(set(table.numbers(column)))
     if len(values) > 1:

@@ -9,7 +9,7 @@ list as id) are not read.
 from collections.abc import Iterator, Mapping
 
 from tokengym.envs.forecasting.data import fields
-from tokengym.envs.forecasting.data.record import Parsed, Place, Record, Row, RowError
+from tokengym.envs.forecasting.data.record import Parsed, Place, QuestionRecord, Row, RowError
 
 _MISSING = "N/A"
 _QUESTION = {"freeze_datetime", "source", "question"}
@@ -61,7 +61,7 @@ def _join_key(row: Row) -> tuple[str, str, str]:
     return source, fields.identifier(row, "id"), fields.text(row, "forecast_due_date")
 
 
-def _record(question: Row, resolution: Row) -> Record:
+def _record(question: Row, resolution: Row) -> QuestionRecord:
     if resolution.get("resolved") is not True:
         raise RowError("not resolved")
     source, key, due = _join_key(question)
@@ -71,7 +71,7 @@ def _record(question: Row, resolution: Row) -> Record:
     filled = words.replace("{resolution_date}", date).replace("{forecast_due_date}", due)
     criteria = _known(question, "resolution_criteria")
     parts = (_known(question, "background"), f"Resolution: {criteria}" if criteria else "")
-    return Record(
+    return QuestionRecord(
         key=f"{source}:{key}:{due}:{date}",
         event=f"{source}:{key}",
         question=filled if from_market or date in filled else f"{filled} (on {date})",

@@ -8,7 +8,7 @@ scheduled date of resolution; the actual one orders the splits.
 from collections.abc import Mapping
 
 from tokengym.envs.forecasting.data import fields
-from tokengym.envs.forecasting.data.record import Parsed, Record, Row, RowError
+from tokengym.envs.forecasting.data.record import Parsed, QuestionRecord, Row, RowError
 from tokengym.envs.forecasting.data.thresholds import name_ranges, range_of, spread_thresholds
 
 _PARTS = (("", "description"), ("Resolution: ", "resolution_criteria"), ("Note: ", "fine_print"))
@@ -45,7 +45,7 @@ def _part(question: Mapping[str, object], event: str, title: str) -> Parsed:
         return RowError(f"{error} (question {fields.quoted(question.get('id'))})")
 
 
-def _record(question: Mapping[str, object], event: str, title: str) -> Record:
+def _record(question: Mapping[str, object], event: str, title: str) -> QuestionRecord:
     labels, outcome = _outcomes(question)
     resolved = question.get("actual_resolve_time") is not None
     background = (
@@ -53,7 +53,7 @@ def _record(question: Mapping[str, object], event: str, title: str) -> Record:
         for prefix, name in _PARTS
         if fields.optional_text(question, name)
     )
-    return Record(
+    return QuestionRecord(
         key=fields.identifier(question, "id"),
         event=event,
         question=title,

@@ -10,7 +10,7 @@ table hold lists as JSON.
 import math
 
 from tokengym.envs.forecasting.data import fields
-from tokengym.envs.forecasting.data.record import Parsed, Record, Row, RowError, Source
+from tokengym.envs.forecasting.data.record import Parsed, QuestionRecord, Row, RowError, Source
 from tokengym.envs.forecasting.data.thresholds import name_ranges, range_of, read_thresholds
 
 REQUIRED = ("id", "question", "asked_at", "resolves_at", "outcome")
@@ -35,7 +35,7 @@ def records(row: Row) -> list[Parsed]:
     closed = "resolves_at" if row.get("closed_at") is None else "closed_at"
     labels, outcome, ordered = _outcomes(row)
     return [
-        Record(
+        QuestionRecord(
             key=fields.identifier(row, "id"),
             event=question if row.get("event") is None else fields.identifier(row, "event"),
             question=question,

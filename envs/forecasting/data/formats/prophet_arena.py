@@ -8,7 +8,7 @@ is when trading ended, often because the answer was out: it orders splits and is
 from collections.abc import Mapping
 
 from tokengym.envs.forecasting.data import fields
-from tokengym.envs.forecasting.data.record import Parsed, Record, Row, RowError, Source
+from tokengym.envs.forecasting.data.record import Parsed, QuestionRecord, Row, RowError, Source
 
 _COLUMNS = {"submission_id", "event_ticker", "snapshot_time", "market_outcome", "markets"}
 _DATES = ("date", "published_at", "published_date")
@@ -39,7 +39,7 @@ def records(row: Row) -> list[Parsed]:
     sources = _sources(row)
     prices = _prices(row)
     return [
-        Record(
+        QuestionRecord(
             key=f"{submission}:{market}",
             event=event,
             question=f"{title} Will it be: {market}?" if len(markets) > 1 else f"{title} {market}?",

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from tokengym.envs.forecasting.data import fields
-from tokengym.envs.forecasting.data.record import Record, Row
+from tokengym.envs.forecasting.data.record import QuestionRecord, Row
 
 
 def question(
@@ -16,7 +16,7 @@ def question(
     labels: tuple[str, ...] = (),
     ordered: bool = False,
     part: str = "",
-) -> Record:
+) -> QuestionRecord:
     """Return the question of a row that has an `id` and a `question`.
 
     Args:
@@ -33,7 +33,7 @@ def question(
         RowError: if a field is missing or unusable.
     """
     key = fields.identifier(row, "id")
-    return Record(
+    return QuestionRecord(
         key=key,
         event=key,
         question=fields.text(row, "question"),

@@ -16,14 +16,14 @@ _UNITS = (0, 20, 40, 60, 80, 100, 120, 160)
 
 
 def _off_target(supply: Supply, rng: np.random.Generator) -> int:
-    off = float(rng.normal()) * _NOISE * heuristics.usual(supply)
+    off = float(rng.normal()) * _NOISE * heuristics.mean_past_demand(supply)
     return max(0, min(heuristics.base_stock(supply) + round(off), MOST_UNITS))
 
 
 _BUYS: Mapping[str, Callable[[Supply, np.random.Generator], int]] = {
     "null": lambda _supply, _rng: 0,
-    "random": lambda supply, rng: int(rng.integers(2 * heuristics.usual(supply) + 1)),
-    "fcfs": lambda supply, _rng: heuristics.usual(supply),
+    "random": lambda supply, rng: int(rng.integers(2 * heuristics.mean_past_demand(supply) + 1)),
+    "fcfs": lambda supply, _rng: heuristics.mean_past_demand(supply),
     "newsvendor": lambda supply, _rng: heuristics.capped_base_stock(supply),
     "replan": lambda supply, _rng: heuristics.adaptive(supply),
     "noisy": _off_target,

@@ -18,7 +18,7 @@ _CAP = 0.95
 """Probability with which a period's demand stays below the cap on an order."""
 
 
-def usual(supply: Supply) -> int:
+def mean_past_demand(supply: Supply) -> int:
     """Order, every period, the average demand before the first."""
     return _units(fmean(supply.terms.history))
 

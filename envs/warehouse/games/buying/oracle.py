@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tokengym.envs.warehouse.games.buying.generator import draw_course
-from tokengym.envs.warehouse.games.buying.rules import Course, Terms
+from tokengym.envs.warehouse.games.buying.rules import Scenario, Terms
 
 
 def solve(
@@ -23,5 +23,5 @@ def solve(
         the answer of a Task; `None` if there is nothing to earn.
     """
     course = draw_course(instance, rng) if outcomes is None else outcomes
-    best = Course.of(Terms.of(instance), course).best
+    best = Scenario.of(Terms.of(instance), course).best
     return {**course, "optimum": best, "reference": 0.0} if best > 0.0 else None

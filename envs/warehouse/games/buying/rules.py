@@ -73,7 +73,7 @@ class Terms(Immutable):
 
 
 @dataclass(frozen=True)
-class Course(Immutable):
+class Scenario(Immutable):
     """What happens, whatever is ordered.
 
     Attributes:
@@ -162,7 +162,7 @@ class Supply:
 
     __slots__ = ("arrived", "course", "days", "earned", "on_hand", "pending")
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: Scenario) -> None:
         self.course = course
         self.on_hand = 0
         self.pending: dict[int, int] = {}

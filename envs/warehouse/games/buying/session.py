@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tokengym.envs.core.turn import StopReason
-from tokengym.envs.warehouse.games.buying.rules import SKU, Course, Supply, Terms
+from tokengym.envs.warehouse.games.buying.rules import SKU, Scenario, Supply, Terms
 from tokengym.envs.warehouse.games.game import Compiled, Form, Session
 from tokengym.envs.warehouse.games.stock.rules import bullwhip
 from tokengym.envs.warehouse.games.stock.session import reorder_form
 
 
-def read(instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Course:
+def read(instance: Mapping[str, Any], answer: Mapping[str, Any]) -> Scenario:
     """Read a stretch of buying from the two parts of a Task."""
-    return Course.of(Terms.of(instance), answer)
+    return Scenario.of(Terms.of(instance), answer)
 
 
-class BuyingSession(Session[Course]):
+class BuyingSession(Session[Scenario]):
     """Periods of buying in progress.
 
     Attributes:
@@ -28,7 +28,7 @@ class BuyingSession(Session[Course]):
 
     end = "The last period is over."
 
-    def __init__(self, compiled: Compiled[Course]) -> None:
+    def __init__(self, compiled: Compiled[Scenario]) -> None:
         super().__init__(compiled)
         self.supply = Supply(compiled.problem)
 

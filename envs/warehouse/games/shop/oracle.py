@@ -20,7 +20,7 @@ from tokengym.envs.warehouse.games.picking.oracle import Plan, best_plan, comman
 from tokengym.envs.warehouse.games.picking.orders import needs
 from tokengym.envs.warehouse.games.shop.generator import draw_books
 from tokengym.envs.warehouse.games.shop.rules import Days, Shop, read_shop
-from tokengym.envs.warehouse.games.stock.heuristics import lean, order_up_to
+from tokengym.envs.warehouse.games.stock.heuristics import lean_base_stock, order_up_to
 from tokengym.envs.warehouse.games.stock.rules import Item
 from tokengym.envs.warehouse.grammar import Done, write_pick, write_reorder
 
@@ -94,7 +94,9 @@ def reference_value(shop: Shop) -> float:
     """Return the objective of the reference: lean reorders, orders one at a time as they came."""
     days = Days(shop)
     while not days.over:
-        days.open([order_up_to(lean, inventory, days.day) for inventory in days.inventories])
+        days.open(
+            [order_up_to(lean_base_stock, inventory, days.day) for inventory in days.inventories]
+        )
         follow(singles, days.picking)
         days.close()
     return days.objective

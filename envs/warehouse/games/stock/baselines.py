@@ -39,7 +39,7 @@ REORDERS: Mapping[str, Reorder] = MappingProxyType(
     {
         "null": lambda _inventory, _review, _rng: 0,
         "random": _at_random,
-        "fcfs": _up_to(heuristics.lean),
+        "fcfs": _up_to(heuristics.lean_base_stock),
         "newsvendor": _up_to(heuristics.newsvendor),
         "noisy": _off_target,
     }

@@ -24,7 +24,7 @@ def levels(rule: Rule, model: StockModel) -> IntArray:
 
 
 @lru_cache(maxsize=65536)
-def lean(model: StockModel, review: int) -> int:
+def lean_base_stock(model: StockModel, review: int) -> int:
     """Return the reference's level: the mean demand until halfway from arrival to the next review.
 
     It reads no costs and spares nothing for luck. A level that covers the whole review period would

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tokengym.envs.warehouse.games.stock.generator import draw_demand, draw_late
-from tokengym.envs.warehouse.games.stock.heuristics import lean, levels
+from tokengym.envs.warehouse.games.stock.heuristics import lean_base_stock, levels
 from tokengym.envs.warehouse.games.stock.model import (
     SLACK,
     FloatArray,
@@ -268,7 +268,7 @@ def solve(
         for item in items:
             model, start = item.model, (0, item.stock, *item.due)
             least += float(optimal(model).at_review[start])
-            reference += float(evaluate(model, levels(lean, model)).at_review[start])
+            reference += float(evaluate(model, levels(lean_base_stock, model)).at_review[start])
     else:
         start = (0, *(item.stock for item in items))
         least = float(solve_jointly(joint).at_review[start])
@@ -285,7 +285,7 @@ def solve(
 
 def _lean_orders(joint: Joint) -> Choice:
     """Return the reference policy of items that share room: those first in order have it first."""
-    targets = [levels(lean, model) for model in joint.models]
+    targets = [levels(lean_base_stock, model) for model in joint.models]
 
     def choose(review: int, costs: FloatArray) -> FloatArray:
         held = np.indices(joint.shape)

@@ -1,9 +1,9 @@
 """A rollout in tokens as trainers need it: the first text, then everything after it with masks."""
 
-from tokengym.envs.adapters.rollouts import Rollout
+from tokengym.envs.adapters.start import Rollout
 
 
-class TokenRecord:
+class TokenRollout:
     """Plays replies as sampled and keeps what was read and written, in order.
 
     Args:

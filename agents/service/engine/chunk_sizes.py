@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Pieces:
+class ChunkSizes:
     """Sizes of the pieces that work is cut into.
 
     Attributes:
@@ -27,11 +27,11 @@ class Pieces:
 
 
 # Larger pieces are no faster on a processor, whose cache holds the scores of a small block.
-PROCESSOR = Pieces(queries=128, logits=1 << 26, batch=1 << 30, prefill=1 << 12)
+PROCESSOR = ChunkSizes(queries=128, logits=1 << 26, batch=1 << 30, prefill=1 << 12)
 # A GPU spends more time on starting small pieces than on computing them.
-ACCELERATOR = Pieces(queries=1024, logits=1 << 29, batch=1 << 34, prefill=1 << 15)
+ACCELERATOR = ChunkSizes(queries=1024, logits=1 << 29, batch=1 << 34, prefill=1 << 15)
 
 
-def pieces_for(device: torch.device) -> Pieces:
+def pieces_for(device: torch.device) -> ChunkSizes:
     """Return the sizes that suit a device."""
     return PROCESSOR if device.type == "cpu" else ACCELERATOR

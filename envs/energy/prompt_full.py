@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import GENSET_LEAST, GENSET_MOST, LOST_LOAD, Microgrid
-from tokengym.envs.energy.outcome import Commands, State
 from tokengym.envs.energy.prompt import (
-    Prompt,
+    EnergyPrompt,
     cents,
     clipped,
     fresh_forecasts,
@@ -14,13 +13,14 @@ from tokengym.envs.energy.prompt import (
     shortfall,
     storm_hours,
 )
+from tokengym.envs.energy.step_result import Commands, State
 
 _NAMES = {"BATTERY": "battery", "GENSET": "genset", "EV": "car", "HEAT": "heat pump"}
 # Described, not shown: a model that learns from rewards alone copies a number it is shown.
 _NUMBER = "<power in kW, up to two decimals>"
 
 
-class FullPrompt(Prompt):
+class FullPrompt(EnergyPrompt):
     """The texts in sentences."""
 
     def opening(self, seen: State) -> str:

@@ -13,7 +13,7 @@ from tinker_cookbook import checkpoint_utils
 from tinker_cookbook.rl.train import Config
 from tinker_cookbook.utils.git_rev import recipe_user_metadata
 
-from tokengym.agents.training.folder.run import Run
+from tokengym.agents.training.folder.run import RunFolder
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def training_session(
 
 
 @dataclass
-class Learners:
+class PolicyTrainers:
     """Policies being trained, by name.
 
     A checkpoint is complete when every policy is saved: only then is the one before deleted, and a
@@ -76,15 +76,15 @@ class Learners:
     """
 
     clients: Mapping[str, tinker.TrainingClient]
-    runs: Mapping[str, Run]
+    runs: Mapping[str, RunFolder]
     start: int
     config: Config
     _rolling: Sequence[str] = ()
 
     @classmethod
     async def open(
-        cls, service: tinker.ServiceClient, config: Config, runs: Mapping[str, Run], seed: int
-    ) -> "Learners":
+        cls, service: tinker.ServiceClient, config: Config, runs: Mapping[str, RunFolder], seed: int
+    ) -> "PolicyTrainers":
         """Return the policies of a run, from their last checkpoint or from the start.
 
         Args:

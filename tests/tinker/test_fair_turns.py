@@ -3,7 +3,7 @@
 import asyncio
 from time import thread_time
 
-from tokengym.agents.tinker.pacing import BUDGET_S, take_turn
+from tokengym.agents.tinker.fair_turns import BUDGET_S, take_turn
 
 COST_S = 0.0004
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tokengym.envs.core.errors import TaskError
-from tokengym.envs.core.task import plain
+from tokengym.envs.core.task import to_plain_json
 
 _MOST_DRAWS = 10_000
 _MOST_REFUSALS = 200
@@ -44,7 +44,7 @@ def draw_usable(
             continue
         answer = solve(instance)
         if isinstance(answer, Mapping):
-            return instance, plain(answer)
+            return instance, to_plain_json(answer)
         refusals[answer or "it has no answer"] += 1
     reasons = "; ".join(f"{count} times: {why}" for why, count in refusals.most_common(3))
     raise TaskError(

@@ -15,7 +15,7 @@ from tinker_cookbook.rl.train import Config
 from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset, TrajectoryGroup
 from tinker_cookbook.utils import logtree, trace
 
-from tokengym.agents.rollouts import Origin, RolloutRecord, TrainRollouts
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TrainRollouts
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.role_baselines import split_roles
 from tokengym.agents.training.algorithm import Algorithm
@@ -36,11 +36,11 @@ from tokengym.agents.training.batches.filtering import (
     judge,
     tie_levels,
 )
-from tokengym.agents.training.batches.mixture import Mixture
+from tokengym.agents.training.batches.mixture import WorldMixture
 from tokengym.agents.training.batches.sampling import PolicySampler, SeededRollouts
-from tokengym.agents.training.learners import POLICY
 from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.opponents import names
+from tokengym.agents.training.opponents import opponent_labels
+from tokengym.agents.training.policy_trainers import POLICY
 from tokengym.agents.training.updates import Loss
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
@@ -166,7 +166,7 @@ class RolloutCollector:
             [group.rolled for group in own], [group.builder.logging_tags() for group in own]
         )
         metrics |= self._count(groups, verdicts, kept)
-        if isinstance(self.dataset, Curriculum | Mixture):
+        if isinstance(self.dataset, Curriculum | WorldMixture):
             metrics |= self.dataset.measure(step, _mean_returns(own))
         metrics |= {
             "groups/further": float(len(groups) - first),
@@ -258,7 +258,9 @@ class RolloutCollector:
             if self.kept is not None and isinstance(builder, TaskGroupBuilder):
                 # Worlds of a mixture have options and opponents of their own.
                 origin = replace(
-                    self.kept.origin, options=builder.options, opponents=names(builder.opponents)
+                    self.kept.origin,
+                    options=builder.options,
+                    opponents=opponent_labels(builder.opponents),
                 )
                 recorded = replace(builder, origin=origin, record=records.extend)
             rolled = await self._play(recorded, sampling, (*key, number))
@@ -335,8 +337,8 @@ class RolloutCollector:
         levels: dict[str, float] = {}
         for group, verdict in zip(groups, verdicts, strict=True):
             if isinstance(group.builder, TaskGroupBuilder):
-                row = spec(group.builder.task.world)
-                range_ = row.return_range[group.role or row.roles[0]]
+                world_spec = spec(group.builder.task.world)
+                range_ = world_spec.return_range[group.role or world_spec.roles[0]]
                 mean = float(np.mean(group.rolled.get_total_rewards()))
                 for name, value in tie_levels([verdict], np.array([mean]), range_).items():
                     levels[name] = levels.get(name, 0.0) + value
@@ -381,7 +383,7 @@ def _kept_records(
 ) -> list[RolloutRecord]:
     """Return the records of the groups to keep; untrained rollouts have advantage 0."""
 
-    def placed(record: RolloutRecord, origin: Origin, advantage: float) -> RolloutRecord:
+    def placed(record: RolloutRecord, origin: RolloutOrigin, advantage: float) -> RolloutRecord:
         played = record.origin
         own = replace(
             origin, member=played.member, options=played.options, opponents=played.opponents

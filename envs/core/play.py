@@ -18,7 +18,7 @@ All but the oracle read only what the Turns show; the oracle may read the Task's
 
 
 @dataclass(frozen=True)
-class Record:
+class PlayedEpisode:
     """A finished episode.
 
     Attributes:
@@ -41,7 +41,7 @@ class Record:
 
 def play(
     world: World, task: Task, policies: Mapping[str, Policy] | Policy, rng: np.random.Generator
-) -> Record:
+) -> PlayedEpisode:
     """Play one episode.
 
     Args:
@@ -64,4 +64,4 @@ def play(
         replies.append(policies[turn.role](world, turn, rng))
         turn = world.reply(replies[-1])
         turns.append(turn)
-    return Record(task, tuple(turns), tuple(replies), world.returns)
+    return PlayedEpisode(task, tuple(turns), tuple(replies), world.returns)

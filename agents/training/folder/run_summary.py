@@ -127,7 +127,7 @@ class LowReturns(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunSummary:
     """The outcome of a finished run.
 
     Attributes:

@@ -7,9 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tokengym.agents.rollouts import Origin, RolloutLog, RolloutRecord, TrainRollouts, record_play
+from tokengym.agents.rollouts import (
+    RolloutLog,
+    RolloutOrigin,
+    RolloutRecord,
+    TrainRollouts,
+    record_play,
+)
 from tokengym.envs import baselines, make_world
-from tokengym.envs.core.rollout import play
+from tokengym.envs.core.play import play
 
 GROUPS, SIZE, STEPS = 8, 2, 20
 
@@ -20,7 +26,7 @@ def one() -> RolloutRecord:
     record = play(
         world, world.task("train", 0), baselines("forecast")["noisy"], np.random.default_rng(0)
     )
-    return record_play(Origin("train"), record, "forecaster")
+    return record_play(RolloutOrigin("train"), record, "forecaster")
 
 
 def train(kept: TrainRollouts, one: RolloutRecord) -> list[int]:
@@ -36,7 +42,7 @@ def train(kept: TrainRollouts, one: RolloutRecord) -> list[int]:
 
 
 def test_all_are_kept_where_there_is_room(tmp_path: Path, one: RolloutRecord) -> None:
-    kept = TrainRollouts(str(tmp_path), 1.0, 2**28, STEPS, Origin("train"))
+    kept = TrainRollouts(str(tmp_path), 1.0, 2**28, STEPS, RolloutOrigin("train"))
     assert train(pickle.loads(pickle.dumps(kept)), one) == [GROUPS] * STEPS
     records = list(RolloutLog(tmp_path).read())
     assert len(records) == GROUPS * SIZE * STEPS
@@ -44,10 +50,10 @@ def test_all_are_kept_where_there_is_room(tmp_path: Path, one: RolloutRecord) ->
 
 
 def test_a_share_is_kept_and_said(tmp_path: Path, one: RolloutRecord) -> None:
-    kept = TrainRollouts(str(tmp_path), 0.5, 2**28, STEPS, Origin("train"))
+    kept = TrainRollouts(str(tmp_path), 0.5, 2**28, STEPS, RolloutOrigin("train"))
     assert train(kept, one) == [GROUPS // 2] * STEPS
     assert {record.origin.kept for record in RolloutLog(tmp_path).read()} == {0.5}
-    none = TrainRollouts(str(tmp_path / "none"), 0.0, 2**28, STEPS, Origin("train"))
+    none = TrainRollouts(str(tmp_path / "none"), 0.0, 2**28, STEPS, RolloutOrigin("train"))
     assert train(none, one) == [0] * STEPS
 
 
@@ -57,7 +63,7 @@ def test_no_more_bytes_are_kept_than_allowed_and_they_last_to_the_end(
     whole = len(one.to_json()) * GROUPS * SIZE * STEPS
     for part in (0.02, 0.1, 0.6):
         folder = tmp_path / str(part)
-        kept = TrainRollouts(str(folder), 1.0, int(part * whole), STEPS, Origin("train"))
+        kept = TrainRollouts(str(folder), 1.0, int(part * whole), STEPS, RolloutOrigin("train"))
         counts = train(kept, one)
         used = sum(segment.size for segment in RolloutLog(folder).segments())
         assert used <= part * whole
@@ -67,7 +73,7 @@ def test_no_more_bytes_are_kept_than_allowed_and_they_last_to_the_end(
 
 
 def test_steps_that_are_done_again_begin_anew(tmp_path: Path, one: RolloutRecord) -> None:
-    kept = TrainRollouts(str(tmp_path), 1.0, 2**28, 4, Origin("train"))
+    kept = TrainRollouts(str(tmp_path), 1.0, 2**28, 4, RolloutOrigin("train"))
     train(kept, one)
     RolloutLog(tmp_path).append("evaluation_before", [one])
     kept.discard_from(2)

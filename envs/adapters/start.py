@@ -11,7 +11,7 @@ import numpy as np
 
 from tokengym.envs.adapters.config import opponents_of_one
 from tokengym.envs.core.errors import RoleError
-from tokengym.envs.core.rollout import Policy
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn

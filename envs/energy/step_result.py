@@ -13,7 +13,7 @@ TOLERANCE = 1e-6
 """A safety cost up to this is rounding, not a violation."""
 
 
-class Outcome(NamedTuple):
+class StepResult(NamedTuple):
     """The outcome of one step.
 
     Attributes:

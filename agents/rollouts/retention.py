@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tokengym.agents.rollouts.log import RolloutLog, train_segment
-from tokengym.agents.rollouts.record import Origin, RolloutRecord
+from tokengym.agents.rollouts.record import RolloutOrigin, RolloutRecord
 
 _FEWEST_GROUPS = 2
 """Groups of a step that are kept as long as there is room: replies to one Task may agree."""
@@ -31,9 +31,9 @@ class TrainRollouts:
     share: float
     most_bytes: int
     steps: int
-    origin: Origin
+    origin: RolloutOrigin
 
-    def origins(self, step: int, groups: int) -> list[Origin]:
+    def origins(self, step: int, groups: int) -> list[RolloutOrigin]:
         """Return the origins of those of a step's groups that are kept: the first ones.
 
         Args:

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import GENSET_LEAST, GENSET_MOST, LOST_LOAD, Microgrid
-from tokengym.envs.energy.outcome import Commands
 from tokengym.envs.energy.prompt import (
-    Prompt,
+    EnergyPrompt,
     cents,
     clipped,
     fresh_forecasts,
@@ -14,11 +13,12 @@ from tokengym.envs.energy.prompt import (
     shortfall,
     storm_hours,
 )
+from tokengym.envs.energy.step_result import Commands
 
 _SHORT = {"outside": "out", "price": "buy"}
 
 
-class TersePrompt(Prompt):
+class TersePrompt(EnergyPrompt):
     """The short texts."""
 
     def deviation(self, commands: Commands, done: Commands) -> str:

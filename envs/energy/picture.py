@@ -21,13 +21,13 @@ from tokengym.envs.core.palette import (
     YELLOW,
     figure,
 )
+from tokengym.envs.core.play import PlayedEpisode
 from tokengym.envs.core.replay import replay
-from tokengym.envs.core.rollout import Record
 from tokengym.envs.core.world import World
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.microgrid import Microgrid
-from tokengym.envs.energy.outcome import TOLERANCE, Commands
 from tokengym.envs.energy.plants import Plant, plant_from
+from tokengym.envs.energy.step_result import TOLERANCE, Commands
 from tokengym.envs.energy.world import EnergyWorld
 
 _MOST_TICKS = 13
@@ -37,7 +37,7 @@ _LABELS_AT = -0.075
 
 
 @dataclass(frozen=True)
-class Day:
+class PlayedDay:
     """An episode of n steps.
 
     Attributes:
@@ -73,7 +73,7 @@ class Day:
         return [powers[at] for powers in self.done]
 
 
-def replay_day(world: World, record: Record) -> Day:
+def replay_day(world: World, record: PlayedEpisode) -> PlayedDay:
     """Replay a Record and collect the states it goes through."""
     plant = plant_from(record.task.instance)
     states = [plant.initial]
@@ -90,10 +90,12 @@ def replay_day(world: World, record: Record) -> Day:
             malformed.append(number)
     stored, car = zip(*states, strict=True)
     spent = tuple(itertools.accumulate(money))
-    return Day(plant, stored, car, tuple(done), tuple(missed), tuple(malformed), tuple(grid), spent)
+    return PlayedDay(
+        plant, stored, car, tuple(done), tuple(missed), tuple(malformed), tuple(grid), spent
+    )
 
 
-def render_episode(world: World, record: Record, title: str) -> Figure:
+def render_episode(world: World, record: PlayedEpisode, title: str) -> Figure:
     """Return the picture of a Record: six panels over the same hours."""
     shown = replay_day(world, record)
     plant = shown.plant
@@ -122,7 +124,7 @@ def render_episode(world: World, record: Record, title: str) -> Figure:
     return made
 
 
-def _verdict(shown: Day) -> str:
+def _verdict(shown: PlayedDay) -> str:
     cost = f"cost {100.0 * (shown.spent or (0.0,))[-1]:.0f} ct"
     broken = [missed for missed in shown.missed if missed]
     if not broken:
@@ -159,7 +161,7 @@ def _outages(panels: Sequence[Axes], plant: Microgrid, edges: Sequence[float]) -
             )
 
 
-def _powers(axes: Axes, plant: Microgrid, shown: Day) -> None:
+def _powers(axes: Axes, plant: Microgrid, shown: PlayedDay) -> None:
     edges = shown.edges
     axes.stairs(plant.pv, edges, fill=True, color=YELLOW, label="sun")
     axes.stairs(
@@ -187,13 +189,13 @@ def _powers(axes: Axes, plant: Microgrid, shown: Day) -> None:
     axes.set_ylabel("power (kW)")
 
 
-def _unserved(shown: Day, plant: Microgrid, step: int) -> bool:
+def _unserved(shown: PlayedDay, plant: Microgrid, step: int) -> bool:
     """Whether a violation is one of load not served, beyond the reserve's shortfall."""
     short = max(plant.reserve[step] - shown.stored[step + 1], 0.0)
     return shown.missed[step] > short + TOLERANCE
 
 
-def _battery(axes: Axes, plant: Microgrid, shown: Day) -> None:
+def _battery(axes: Axes, plant: Microgrid, shown: PlayedDay) -> None:
     powers = shown.power("BATTERY")
     charging = [max(power, 0.0) for power in powers]
     discharging = [min(power, 0.0) for power in powers]
@@ -205,7 +207,7 @@ def _battery(axes: Axes, plant: Microgrid, shown: Day) -> None:
     axes.set_ylabel("battery (kW)")
 
 
-def _bars(axes: Axes, shown: Day, powers: Sequence[float], colour: str, name: str) -> None:
+def _bars(axes: Axes, shown: PlayedDay, powers: Sequence[float], colour: str, name: str) -> None:
     # One outline that returns to zero between steps, in place of a rectangle for each of them.
     gap = 0.05 * shown.plant.dt
     steps = list(itertools.pairwise(shown.edges[: len(powers) + 1]))
@@ -215,7 +217,7 @@ def _bars(axes: Axes, shown: Day, powers: Sequence[float], colour: str, name: st
         axes.stairs(heights[:-1], sides, fill=True, color=colour, lw=0, label=name)
 
 
-def _misread(axes: Axes, shown: Day) -> None:
+def _misread(axes: Axes, shown: PlayedDay) -> None:
     if shown.malformed:
         middles = [shown.edges[step] + shown.plant.dt / 2 for step in shown.malformed]
         axes.plot(
@@ -229,7 +231,7 @@ def _misread(axes: Axes, shown: Day) -> None:
         )
 
 
-def _price(axes: Axes, shown: Day) -> None:
+def _price(axes: Axes, shown: PlayedDay) -> None:
     plant, edges = shown.plant, shown.edges
     bought = [100.0 * price for price in plant.price]
     sold: list[float] = []
@@ -241,7 +243,7 @@ def _price(axes: Axes, shown: Day) -> None:
     axes.set_ylabel("price (ct/kWh)")
 
 
-def _exchange(axes: Axes, shown: Day) -> None:
+def _exchange(axes: Axes, shown: PlayedDay) -> None:
     _bars(axes, shown, [max(power, 0.0) for power in shown.grid], BLUE, "bought from the grid")
     sold = [min(power, 0.0) for power in shown.grid]
     if isinstance(shown.plant, Microgrid):
@@ -250,7 +252,7 @@ def _exchange(axes: Axes, shown: Day) -> None:
     axes.set_ylabel("grid (kW)")
 
 
-def _cost(axes: Axes, shown: Day) -> None:
+def _cost(axes: Axes, shown: PlayedDay) -> None:
     costs = [0.0, *(100.0 * money for money in shown.spent)]
     axes.plot(
         shown.edges[: len(costs)],
@@ -263,7 +265,7 @@ def _cost(axes: Axes, shown: Day) -> None:
     axes.set_ylabel("cost (ct)")
 
 
-def _charge(axes: Axes, plant: Microgrid, shown: Day) -> None:
+def _charge(axes: Axes, plant: Microgrid, shown: PlayedDay) -> None:
     edges = shown.edges
     axes.axhline(plant.capacity, color=GREY, ls="--", lw=1.2, label="capacity")
     axes.stairs(plant.reserve, edges, fill=True, color=RED, alpha=0.22)
@@ -288,7 +290,7 @@ def _charge(axes: Axes, plant: Microgrid, shown: Day) -> None:
     axes.set_ylabel("energy (kWh)")
 
 
-def _car(axes: Axes, plant: Microgrid, shown: Day) -> None:
+def _car(axes: Axes, plant: Microgrid, shown: PlayedDay) -> None:
     arrives, departs, need = int(plant.car[0]), int(plant.car[1]), plant.car[2]
     edges = shown.edges
     last = min(departs, len(shown.car) - 1)
@@ -316,7 +318,7 @@ def _violations(
         axes.plot(at, found, "X", color=RED, ms=9, mec="white", mew=0.7, label=name, clip_on=False)
 
 
-def _weather(axes: Axes, plant: House, shown: Day) -> None:
+def _weather(axes: Axes, plant: House, shown: PlayedDay) -> None:
     edges = shown.edges
     axes.stairs(plant.outside, edges, baseline=None, color=BLACK, lw=1.8, label="outside")
     axes.stairs(
@@ -331,7 +333,7 @@ def _weather(axes: Axes, plant: House, shown: Day) -> None:
     axes.set_ylabel("outside (°C)")
 
 
-def _heating(axes: Axes, plant: House, shown: Day) -> None:
+def _heating(axes: Axes, plant: House, shown: PlayedDay) -> None:
     _bars(axes, shown, shown.power("HEAT"), ORANGE, "heat pump, electric")
     axes.stairs(
         plant.gain,
@@ -347,7 +349,7 @@ def _heating(axes: Axes, plant: House, shown: Day) -> None:
     axes.set_ylabel("power (kW)")
 
 
-def _indoors(axes: Axes, plant: House, shown: Day) -> None:
+def _indoors(axes: Axes, plant: House, shown: PlayedDay) -> None:
     edges = shown.edges
     highs = [plant.high] * plant.steps
     axes.stairs(
