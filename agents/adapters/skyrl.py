@@ -46,6 +46,7 @@ class WorldTextEnv(BaseTextEnv):
             observations=said,
             reward=self._rollout.rewards[-1],
             done=turn.done,
+            postprocessed_action=None,
             metadata={"terms": self._rollout.terms, "stop_reason": turn.stop_reason},
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from datasets import Dataset
 from transformers import GenerationConfig
-from trl.models import unwrap_model_for_generation
+from trl.models.utils import unwrap_model_for_generation
 
 from tokengym.agents.adapters.token_rollout import TokenRollout
 from tokengym.envs.adapters.start import Rollout, Rollouts

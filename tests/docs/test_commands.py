@@ -34,7 +34,8 @@ KEYS = ("TINKER_API_KEY", "TINKER_BASE_URL", "TOKENGYM_SERVICE_KEY")
 PORT = "8000"
 """The port the pages name; a free one takes its place."""
 
-SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2", "--evaluation-tasks", "2"]
+SMALL = ["--steps", "1", "--groups", "2", "--group-size", "2"]
+SMALL += ["--evaluation-tasks", "2", "--low-tasks", "0"]
 CUT, WHOLE = ["--max-tokens", "16"], ["--max-tokens", "32"]
 """The first cuts long replies off; in a debate the second speaker's turn follows a whole reply."""
 WORKED = ["--max-tokens", "75"]
