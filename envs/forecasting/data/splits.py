@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from tokengym.envs.forecasting.data.fields import folded
 from tokengym.envs.forecasting.data.record import QuestionRecord
 
 _VALIDATION_SHARE = 0.15
@@ -132,7 +133,7 @@ def _questions(events: Sequence[Event]) -> list[QuestionRecord]:
 def _words(record: QuestionRecord) -> tuple[str, ...]:
     """Return the words of a question, without its dates."""
     texts = (record.question, record.background, *record.labels)
-    return tuple(" ".join(text.casefold().split()) for text in texts)
+    return tuple(map(folded, texts))
 
 
 def _dated_words(record: QuestionRecord) -> tuple[str, ...] | None:

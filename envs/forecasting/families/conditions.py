@@ -14,7 +14,6 @@ from tokengym.envs.forecasting.families.base import (
     Family,
     Knobs,
     Shown,
-    Wording,
     bernoulli,
     counted,
     spread_out,
@@ -88,12 +87,4 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(poisson_tail((sum(alike) + 0.5) / len(alike), shown["threshold"]))
 
 
-FAMILY = Family(
-    "conditions",
-    _draw,
-    _predictive,
-    _latent,
-    _empirical,
-    full=Wording(_full_text),
-    terse=Wording(_text),
-)
+FAMILY = Family("conditions", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text)

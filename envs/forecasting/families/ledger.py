@@ -12,14 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import (
-    Family,
-    Knobs,
-    Shown,
-    Wording,
-    bernoulli,
-    counted,
-)
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli, counted
 from tokengym.envs.forecasting.families.poisson import negative_binomial_tail, poisson_tail
 from tokengym.envs.forecasting.families.sources import RELIABILITY, draw_sources
 from tokengym.rewards.scoring import Forecast
@@ -160,12 +153,4 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(poisson_tail((sum(numbers) + 0.5) / len(numbers), shown["threshold"]))
 
 
-FAMILY = Family(
-    "ledger",
-    _draw,
-    _predictive,
-    _latent,
-    _empirical,
-    full=Wording(_full_text),
-    terse=Wording(_text),
-)
+FAMILY = Family("ledger", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text)
