@@ -23,9 +23,9 @@ _ELSEWHERE = """
 import pickle, sys
 sys.path[:], made, task = pickle.load(sys.stdin.buffer)
 if isinstance(made, tuple):
-    from tokengym.envs.registry import load
+    from tokengym.envs.registry import import_object
     spec, level = made
-    world = load(spec.entry_point)(spec, level)
+    world = import_object(spec.entry_point)(spec, level)
 else:
     world = pickle.loads(made)
 sys.stdout.buffer.write(world.task(*task).to_json().encode())
