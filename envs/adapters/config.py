@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium.spaces import Space
 
 from tokengym.envs.adapters.spaces import Tokens, UnicodeText
-from tokengym.envs.core.errors import OptionError, RoleError
+from tokengym.envs.core.errors import OptionError, RoleError, require_one_of
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task
@@ -62,8 +62,8 @@ class EnvConfig:
         opponents: Mapping[str, Policy | str] | None,
         options: Mapping[str, Any],
     ) -> None:
-        require("mode", mode, _MODES)
-        require("split", split, SPLITS)
+        require_one_of("mode", mode, _MODES)
+        require_one_of("split", split, SPLITS)
         if max_tokens < 1:
             raise OptionError(f"max_tokens must be at least 1, got {max_tokens}")
         self.world = make_world(world, level, **options)
@@ -85,14 +85,15 @@ class EnvConfig:
         A budget ends the episode before an observation outgrows it, but the last reply, which the
         final observation repeats, may itself be as long as the budget.
         """
-        if self.mode == "tokens":
-            return Tokens(self.codec.vocab_size, 2 * self.max_tokens)
-        return UnicodeText(self.max_tokens)
+        return self._space(2 * self.max_tokens)
 
     def action_space(self) -> Space[Any]:
         """Room for a reply; any content is legal."""
+        return self._space(self.max_tokens)
+
+    def _space(self, tokens: int) -> Space[Any]:
         if self.mode == "tokens":
-            return Tokens(self.codec.vocab_size, self.max_tokens)
+            return Tokens(self.codec.vocab_size, tokens)
         return UnicodeText(self.max_tokens)
 
     def choose_task(self, rng: np.random.Generator, options: Mapping[str, Any]) -> Task:
@@ -187,16 +188,6 @@ def opponents_of_one(
     return {**named, **{role: scripted_opponent(world, role) for role in others}}
 
 
-def require(name: str, value: object, known: Sequence[object]) -> None:
-    """Refuse an unknown argument.
-
-    Raises:
-        OptionError: naming the argument, its value and what is known.
-    """
-    if value not in known:
-        raise OptionError(f"{name} must be one of {[*known]}, got {value!r}")
-
-
 def render_modes(world: str, always: Sequence[str]) -> list[str]:
     """Return `always`, and `rgb_array` where the world has pictures that can be drawn."""
     return [*always, "rgb_array"] if can_draw(world) else list(always)
@@ -210,7 +201,7 @@ def require_render_mode(world: str, mode: str | None, known: Sequence[str | None
     """
     if mode == "rgb_array" and has_picture(world):
         require_picture(world)
-    require(f"{world}: render_mode", mode, known)
+    require_one_of(f"{world}: render_mode", mode, known)
 
 
 def info_of(turn: Turn, task: Task, *, text: str, terms: Mapping[str, float]) -> dict[str, Any]:

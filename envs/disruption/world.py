@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.core.errors import DataError, OptionError, require_one_of
 from tokengym.envs.core.form import ReplyForm, nearness
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.label_noise import outcomes_of_label
@@ -145,8 +145,7 @@ class DisruptionWorld(World[CompiledDebate]):
             ("single_turn", single_turn, [False, True]),
             ("bounded", bounded, [False, True]),
         ):
-            if value not in known:
-                raise OptionError(f"{name} must be one of {known}, got {value!r}")
+            require_one_of(name, value, known)
         outcomes_of_label(label)
         if data is not None and label != "outcome":
             raise OptionError(f"label={label!r} needs posteriors, which papers of `data` lack")

@@ -105,11 +105,7 @@ def _exchange(grid: Microgrid, step: int) -> Convex:
 
 
 def _house(house: House) -> list[Convex]:
-    per_kelvin = house.capacity / house.cop
-    cold = hot = house.temperature
-    for step in range(house.steps):
-        cold = house.keep * cold + house.drift(step)
-        hot = house.keep * hot + house.drift(step) + house.power * house.dt / per_kelvin
+    per_kelvin, (cold, hot) = house.kwh_per_kelvin, house.reach
     value = Convex.through(
         house.temperature,
         0.0,

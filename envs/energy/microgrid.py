@@ -22,8 +22,8 @@ from tokengym.envs.energy.step_result import (
     Commands,
     State,
     StepResult,
+    StoragePlant,
     latest,
-    rounded_down,
 )
 
 LOST_LOAD = 10.0
@@ -33,15 +33,15 @@ GENSET_LEAST, GENSET_MOST = 0.05, 0.9
 _DIGITS = 6
 
 
-@dataclass(frozen=True)
-class Microgrid:
+@dataclass(frozen=True, kw_only=True)
+class Microgrid(StoragePlant):
     """One home over one horizon, with its future. Series have one entry a step.
 
+    Its store is the battery, which charges or discharges at most at `power`: what is missing or
+    extra at the end, and the budget, are in kWh.
+
     Attributes:
-        start: minute of the day at the first step.
-        dt: hours a step.
         capacity: kWh of the battery.
-        power: most kW it charges or discharges.
         efficiency: share kept on each way, (0, 1].
         leak: share of the energy lost per step.
         energy: kWh at the start.
@@ -52,7 +52,6 @@ class Microgrid:
         regain: kWh by which the reserve comes back each step after an outage.
         load: kW.
         pv: kW.
-        price: money per kWh bought.
         resale: money per kWh sold.
         schedule: kWh of the reserve while the grid is up, known in advance.
         up: 1 while the grid is up, 0 in an outage.
@@ -69,10 +68,7 @@ class Microgrid:
         fuel: money per kWh of the genset.
         car: arrival step, departure step, kWh needed, least kW, most kW, money per kWh missing at
             departure; empty if there is none.
-        price_of_missing: money per kWh less than at the start, after the last step.
-        price_of_extra: money paid per kWh more than at the start.
-        carbon: kg of CO2 per kWh bought; empty if not known.
-        budget: kWh by which the limit may be missed, over the whole horizon.
+        reserve: kWh that the battery must hold at the end of each step.
     """
 
     SERIES: ClassVar[tuple[str, ...]] = (
@@ -80,10 +76,7 @@ class Microgrid:
         *("load_forecast", "pv_forecast", "price_forecast"),
     )
 
-    start: int
-    dt: float
     capacity: float
-    power: float
     efficiency: float
     leak: float
     energy: float
@@ -94,7 +87,6 @@ class Microgrid:
     regain: float
     load: tuple[float, ...]
     pv: tuple[float, ...]
-    price: tuple[float, ...]
     resale: tuple[float, ...]
     schedule: tuple[float, ...]
     up: tuple[int, ...]
@@ -110,14 +102,7 @@ class Microgrid:
     rating: float
     fuel: float
     car: tuple[float, ...]
-    price_of_missing: float
-    price_of_extra: float
-    carbon: tuple[float, ...] = ()
-    budget: float = 0.0
-
     reserve: tuple[float, ...] = field(init=False)
-    devices: tuple[str, ...] = field(init=False)
-    requirement: tuple[float, float] = field(init=False)
 
     def __post_init__(self) -> None:
         """Derive the devices and the reserve in force."""
@@ -134,11 +119,6 @@ class Microgrid:
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def steps(self) -> int:
-        """Number of steps."""
-        return len(self.load)
 
     @property
     def initial(self) -> State:
@@ -216,15 +196,6 @@ class Microgrid:
             unserved,
             min(max(used, 0.0), pv),
         )
-
-    def closing(self, state: State) -> float:
-        """Charge missing energy at the highest price, pay extra energy at the lowest."""
-        extra = state[0] - self.energy
-        return -self.price_of_extra * extra if extra > 0.0 else -self.price_of_missing * extra
-
-    def seen(self, step: int, state: State) -> State:
-        """Energy in hundredths of a kWh, rounded down."""
-        return (rounded_down(state[0]), rounded_down(state[1]))
 
     def foreseen(self, step: int) -> Self:
         """The microgrid as shown at `step`; no outage is foreseen, a running one ends at once."""

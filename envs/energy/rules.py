@@ -6,8 +6,8 @@ Each takes the plant as foreseen at a step and the state as seen, and returns co
 from collections.abc import Callable
 
 from tokengym.envs.energy.house import House
-from tokengym.envs.energy.microgrid import Microgrid
-from tokengym.envs.energy.oracle import Simulation, simulate
+from tokengym.envs.energy.microgrid import GENSET_MOST, Microgrid
+from tokengym.envs.energy.oracle import Simulation, simulate_rule
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.step_result import Commands, State, rounded_down, rounded_up
 
@@ -54,12 +54,12 @@ def time_of_use(plant: Plant, step: int, state: State) -> Commands:
     least = _missing(plant, step, state, 2)
     deficit = plant.load[step] - plant.pv[step]
     if price == min(plant.price):
-        wanted = plant.power
+        battery = plant.power
     elif price == max(plant.price):
-        wanted = -deficit
+        battery = -deficit
     else:
-        wanted = max(-deficit, 0.0)
-    return _with_others(plant, step, state, max(wanted, least))
+        battery = max(-deficit, 0.0)
+    return _with_others(plant, step, state, max(battery, least))
 
 
 def peak_shaving(plant: Plant, step: int, state: State) -> Commands:
@@ -85,13 +85,9 @@ def peak_shaving(plant: Plant, step: int, state: State) -> Commands:
 
 def reference(plant: Plant) -> Simulation:
     """Run the safe hold through the plant, from what is shown."""
-    commands: list[Commands] = []
-    state = plant.initial
-    for step in range(plant.steps):
-        command = hold(plant.foreseen(step), step, plant.seen(step, state))
-        commands.append(command)
-        state = plant.advance(step, state, command).state
-    return simulate(plant, tuple(commands))
+    return simulate_rule(
+        plant, lambda step, state: hold(plant.foreseen(step), step, plant.seen(step, state))
+    )
 
 
 def _missing(grid: Microgrid, step: int, state: State, ahead: int) -> float:
@@ -120,7 +116,7 @@ def _with_others(grid: Microgrid, step: int, state: State, battery: float) -> Co
         deficit = grid.load[step] - grid.pv[step]
         if grid.rating:
             genset = max(deficit, 0.0)
-            deficit -= min(genset, 0.9 * grid.rating)
+            deficit -= min(genset, GENSET_MOST * grid.rating)
         commands[0] = -rounded_up(deficit) + 0.0
     if grid.rating:
         commands.append(genset)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.errors import OptionError, require_one_of
 from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.label_noise import outcomes_of_label
 from tokengym.envs.core.optimum import Optimum
@@ -112,9 +112,8 @@ class ForecastWorld(World[CompiledTask]):
         prompt: str = "full",
     ) -> None:
         super().__init__(spec, level, prompt=prompt)
-        known = (*SCORES, *ORDERED_SCORES)
-        if score is not None and score not in known:
-            raise OptionError(f"score must be one of {list(known)}, got {score!r}")
+        if score is not None:
+            require_one_of("score", score, (*SCORES, *ORDERED_SCORES))
         outcomes_of_label(label)
         self.families = _families(family, self.level)
         self.label = label
