@@ -42,17 +42,11 @@ class Fact(NamedTuple):
 
     def holds(self, evidence: Evidence) -> bool:
         """Whether the feature is shown and its value satisfies the claim."""
-        feature, op, value = self
-        shown = evidence.facts.get(feature)
-        if shown is None:
+        value = evidence.facts.get(self.feature)
+        if value is None:
             return False
-        if op == ">=":
-            return shown >= value
-        if op == "<=":
-            return shown <= value
-        if op == "=":
-            return shown == value
-        return shown > value if op == ">" else shown < value
+        low, high = self.interval()
+        return low <= value <= high
 
 
 class Quote(NamedTuple):

@@ -1,6 +1,7 @@
 """What a level shows of a paper: the only facts that prompts, claims and the judge can use."""
 
 from collections.abc import Mapping
+from dataclasses import astuple
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
@@ -92,15 +93,9 @@ def evidence_of_paper(paper: Paper, level: str) -> Evidence:
     facts: dict[str, int] = {}
     citers: dict[str, int] = {}
     if level != "L0" and paper.references is not None:
-        listed = paper.references
-        facts |= zip(
-            REFERENCE_FEATURES,
-            (listed.count, listed.age, listed.venues, listed.fields),
-            strict=True,
-        )
+        facts |= zip(REFERENCE_FEATURES, astuple(paper.references), strict=True)
     if paper.first_year is not None:
-        year = paper.first_year
-        citers |= zip(CITER_FEATURES, (year.n_i, year.n_j, year.n_k), strict=True)
+        citers |= zip(CITER_FEATURES, astuple(paper.first_year), strict=True)
     if level == "L2":
         facts |= citers
     return Evidence(

@@ -213,14 +213,7 @@ class DisruptionWorld(World[CompiledDebate]):
         return self._new_task(split, index, instance, answer)
 
     def _scoring_options(self) -> Mapping[str, Any]:
-        given = {
-            "target": self.target,
-            "single_turn": self.single_turn,
-            "label": self.label,
-            "challenger": self.challenger,
-            "bounded": self.bounded,
-        }
-        return {name: value for name, value in given.items() if value != _USUAL[name]}
+        return {name: v for name, usual in _USUAL.items() if (v := getattr(self, name)) != usual}
 
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
         """Return bounds of the best expected returns.
