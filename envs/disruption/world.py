@@ -265,16 +265,8 @@ class DisruptionWorld(World[CompiledDebate]):
         return self.targets, self.label, not self.single_turn, self.challenger, self.prompt
 
     @classmethod
-    def _compile(
-        cls,
-        task: Task,
-        targets: tuple[Target, ...],
-        label: str,
-        debated: bool,
-        aim: str,
-        prompt: str,
-    ) -> CompiledDebate:
-        return compile_task(task, targets, label, debated, aim, prompt)
+    def _compile(cls, task: Task, *options: Any) -> CompiledDebate:
+        return compile_task(task, *options)
 
     def _begin(self, task: Task) -> Turn:
         self._first = self._argument = None

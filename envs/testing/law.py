@@ -1,7 +1,8 @@
 """A law: one sentence that every world keeps, the check of it, and the error that names it."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -67,6 +68,26 @@ def require(holds: bool, detail: str, task: Task | None = None) -> None:
     """Raise a Violation of the law being checked unless `holds`."""
     if not holds:
         raise Violation(detail, task)
+
+
+@contextmanager
+def refused(
+    kind: type[Exception], message: str, what: str, task: Task | None = None
+) -> Iterator[None]:
+    """Require that the block raises an error of a kind.
+
+    Args:
+        kind: its type.
+        message: a part of its text.
+        what: what has to be refused, for the Violation.
+        task: the Task on which it is tried.
+    """
+    try:
+        yield
+    except kind as error:
+        require(message in str(error), f"{what}: {describe(error)}", task)
+    else:
+        raise Violation(f"{what} was not refused", task)
 
 
 @dataclass(frozen=True)
