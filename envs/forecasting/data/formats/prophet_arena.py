@@ -10,13 +10,9 @@ from collections.abc import Mapping
 from tokengym.envs.forecasting.data import fields
 from tokengym.envs.forecasting.data.record import Parsed, QuestionRecord, Row, RowError, Source
 
+_COLUMNS = {"submission_id", "event_ticker", "snapshot_time", "market_outcome", "markets"}
 _DATES = ("date", "published_at", "published_date")
 _CENTS = 100.0
-
-
-_COLUMNS = frozenset(
-    ("submission_id", "event_ticker", "snapshot_time", "market_outcome", "markets")
-)
 
 recognises = _COLUMNS.issubset
 """Whether a row is in this format: it has these columns."""
