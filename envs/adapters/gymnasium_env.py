@@ -70,10 +70,7 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         RoleError: if an opponent's role is not the world's, or no role is left to play.
     """
 
-    metadata: dict[str, Any] = {
-        "render_modes": ["ansi", "rgb_array"],
-        "render_fps": 4,
-    }
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
 
     def __init__(
         self,

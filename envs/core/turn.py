@@ -83,9 +83,7 @@ class Turn(NamedTuple):
         return type(self), tuple(plain)
 
 
-def sum_rewards(
-    turns: Iterable[Turn],
-) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+def sum_rewards(turns: Iterable[Turn]) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     """Return the sums of several Turns' rewards by role, and of their terms."""
     rewards: dict[str, float] = {}
     terms: dict[str, dict[str, float]] = {}

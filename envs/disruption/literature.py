@@ -15,10 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
-from tokengym.envs.disruption.labels import (
-    LEAST_CITERS,
-    Target,
-)
+from tokengym.envs.disruption.labels import LEAST_CITERS, Target
 
 Probabilities = tuple[float, float, float]
 FloatArray = npt.NDArray[np.float64]
@@ -185,11 +182,7 @@ def _feature(target: Target, least: int, *pmf: FloatArray) -> Feature:
 
 def _means(character: Character, share: float) -> Probabilities:
     citers, cocitation, reference_use = character
-    return (
-        share * citers * (1 - cocitation),
-        share * citers * cocitation,
-        share * reference_use,
-    )
+    return (share * citers * (1 - cocitation), share * citers * cocitation, share * reference_use)
 
 
 FEATURE_TABLE: Mapping[str, Feature] = {

@@ -20,11 +20,7 @@ from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption.compiled import WRITERS, CompiledDebate, compile_task
 from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
-from tokengym.envs.disruption.evidence import (
-    evidence_of,
-    evidence_of_paper,
-    instance_of,
-)
+from tokengym.envs.disruption.evidence import evidence_of, evidence_of_paper, instance_of
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer, read_answer, read_argument
 from tokengym.envs.disruption.judge import judge, verify

@@ -66,8 +66,7 @@ def noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
     wanted = time_of_use(shown.plant, shown.step, shown.state)
     powers = zip(wanted, _ranges(world), strict=True)
     return _reply(
-        world,
-        tuple(round(power + _NOISE * high * rng.normal(), 1) for power, (_, high) in powers),
+        world, tuple(round(power + _NOISE * high * rng.normal(), 1) for power, (_, high) in powers)
     )
 
 

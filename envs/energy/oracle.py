@@ -158,12 +158,7 @@ def _house(
 
 
 def _microgrid(
-    program: Program,
-    grid: Microgrid,
-    first: int,
-    state: State,
-    unsafe: float | None,
-    relaxed: bool,
+    program: Program, grid: Microgrid, first: int, state: State, unsafe: float | None, relaxed: bool
 ) -> tuple[list[list[list[Term]]], list[Term]]:
     dt, keep = grid.dt, 1.0 - grid.leak
     burns = not relaxed and min(grid.price[first:], default=0.0) < 0.0

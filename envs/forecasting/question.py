@@ -96,12 +96,7 @@ def _several(
     empirical, predictive = family.empirical(shown), family.predictive(shown)
     return tuple(
         Question(
-            text,
-            0,
-            False,
-            _merge(empirical, event),
-            _merge(predictive, event),
-            event=tuple(event),
+            text, 0, False, _merge(empirical, event), _merge(predictive, event), event=tuple(event)
         )
         for text, event in zip(texts, events, strict=True)
     )

@@ -15,21 +15,13 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.forecasting.coherence import incoherence
-from tokengym.envs.forecasting.compiled import (
-    CompiledTask,
-    CompiledTurn,
-    compile_task,
-)
+from tokengym.envs.forecasting.compiled import CompiledTask, CompiledTurn, compile_task
 from tokengym.envs.forecasting.data.instance import answer_of, instance_of
 from tokengym.envs.forecasting.data.load import Dataset, load_dataset
 from tokengym.envs.forecasting.data.report import DataReport
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.generator import draw, draw_outcomes, share_of_yes
-from tokengym.envs.forecasting.grammar import (
-    describe_form,
-    nearness_of_forecast,
-    read_forecast,
-)
+from tokengym.envs.forecasting.grammar import describe_form, nearness_of_forecast, read_forecast
 from tokengym.envs.forecasting.levels import LEVELS
 from tokengym.envs.forecasting.question import Question
 from tokengym.rewards.bounds import dyadic

@@ -65,11 +65,7 @@ def no_replies_break_an_episode(subject: Subject) -> None:
     sequences = st.lists(st.tuples(subject.replies, st.booleans()), max_size=6)
     if tasks:
         try_all(
-            check,
-            sequences,
-            st.sampled_from(tasks),
-            examples=subject.examples,
-            seed=subject.seed,
+            check, sequences, st.sampled_from(tasks), examples=subject.examples, seed=subject.seed
         )
 
 

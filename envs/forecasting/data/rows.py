@@ -16,13 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.files import (
-    LONGEST_ROW,
-    bounded_lines,
-    open_unpacked,
-    read_whole,
-    too_long,
-)
+from tokengym.envs.core.files import LONGEST_ROW, bounded_lines, open_unpacked, read_whole, too_long
 from tokengym.envs.core.json_stream import JsonStream
 from tokengym.envs.forecasting.data.fields import quoted
 from tokengym.envs.forecasting.data.parquet import parquet_rows

@@ -30,10 +30,6 @@ def records(row: Row) -> list[Parsed]:
     closed = fields.moment(row, "resolutionTime")
     return [
         question(
-            row,
-            _OUTCOMES[resolution],
-            closed,
-            background="textDescription",
-            asked="createdTime",
+            row, _OUTCOMES[resolution], closed, background="textDescription", asked="createdTime"
         )
     ]
