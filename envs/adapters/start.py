@@ -95,7 +95,7 @@ class Rollouts:
         spec = self.world.spec
         named = dict(opponents or {})
         unknown = sorted({*named, *([] if role is None else [role])} - set(spec.roles))
-        left = [one for one in spec.roles if one not in named]
+        left = [other for other in spec.roles if other not in named]
         if unknown or not left or role in named:
             raise RoleError(
                 f"{spec.id} has the roles {list(spec.roles)}, of which one is played and the "

@@ -144,8 +144,8 @@ class Task(Immutable):
 
     def _repr_html_(self) -> str:
         head = {"level": self.level, "split": self.split, "index": self.index, **self.options}
-        shown = {**head, "fingerprint": self.fingerprint, **self.instance}
-        return html_fields(self.world, {name: shorten(str(shown[name]), 400) for name in shown})
+        fields = {**head, "fingerprint": self.fingerprint, **self.instance}
+        return html_fields(self.world, {name: shorten(str(fields[name]), 400) for name in fields})
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the fields only; what was parsed from them is parsed again where it arrives."""

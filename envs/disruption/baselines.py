@@ -232,8 +232,8 @@ def _regression(target: Target, tier: str) -> Regression:
     from scipy.optimize import minimize
 
     sample = _sample(tier)
-    shown = ~np.isnan(sample.features).all(axis=0)
-    mean = np.where(shown, np.nan_to_num(sample.features).mean(axis=0), 0.0)
+    ever_shown = ~np.isnan(sample.features).all(axis=0)
+    mean = np.where(ever_shown, np.nan_to_num(sample.features).mean(axis=0), 0.0)
     deviation = np.nan_to_num(sample.features).std(axis=0)
     deviation[deviation == 0.0] = 1.0
     x = np.nan_to_num((sample.features - mean) / deviation)

@@ -103,8 +103,8 @@ def falsified(claim: Claim, evidence: Evidence, rng: np.random.Generator) -> Cla
     if not isinstance(claim, Fact):
         absent = [phrase for phrase in PHRASES if phrase.lower() not in evidence.text]
         return Quote(absent[int(rng.integers(len(absent)))])
-    shown = evidence.facts[claim.feature]
-    beyond = shown + 1 + int(rng.integers(3))
+    value = evidence.facts[claim.feature]
+    beyond = value + 1 + int(rng.integers(3))
     return Fact(claim.feature, ">=", float(beyond))
 
 

@@ -81,10 +81,10 @@ def draw_outcome(rng: np.random.Generator, evidence: Evidence) -> CitationDraw:
     evidence = evidence.known
     characters = list(accumulate(class_posterior(evidence, "disruption")))
     reaches = list(accumulate(class_posterior(evidence, "novelty")))
-    shown = first_year_counts(evidence)
+    first_year = first_year_counts(evidence)
     while True:
         c = _pick(rng, characters)
-        counts = _accepted_counts(rng, c, shown or _draw_seen(rng, c))
+        counts = _accepted_counts(rng, c, first_year or _draw_seen(rng, c))
         if counts is not None:
             break
     while True:

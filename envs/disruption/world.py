@@ -296,8 +296,8 @@ class DisruptionWorld(World[CompiledDebate]):
             self._lost_form = debate.challenger_form(form)
         in_form = {"well_formed": float(argument is not None), "form": form}
         argument = argument or Argument(None, ())
-        known = evidence.known
-        true = tuple([claim for claim in argument.claims if claim.holds(known)])
+        visible = evidence.known
+        true = tuple([claim for claim in argument.claims if claim.holds(visible)])
         self._claims, self._false = len(argument.claims), len(argument.claims) - len(true)
         # What the predictor cannot check must be true, or nobody could weigh it.
         self._argument = argument._replace(claims=true) if evidence.private else argument

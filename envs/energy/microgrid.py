@@ -134,37 +134,37 @@ class Microgrid(StoragePlant):
 
         The load comes first, then the car, then charging; the sun and the genset are curtailed
         before the battery is held back. So charging never sheds load, and what a step costs is the
-        least it can cost given what battery, genset and car do.
+        least that the powers of battery, genset and car allow.
         """
         dt, load, pv = self.dt, self.load[step], self.pv[step]
         imports, exports = (self.import_cap, self.export_cap) if self.up[step] else (0.0, 0.0)
-        kept = state[0] * (1.0 - self.leak)
-        wanted = commands[0]
+        stored = state[0] * (1.0 - self.leak)
+        command = commands[0]
         discharge = 0.0
-        if wanted < 0.0:
-            discharge = min(-wanted, self.power, kept * self.efficiency / dt)
-        given, genset, ev = pv, 0.0, 0.0
+        if command < 0.0:
+            discharge = min(-command, self.power, stored * self.efficiency / dt)
+        supply, genset, ev = pv, 0.0, 0.0
         if self.rating > 0.0:
             genset = self._genset(commands[1])
-            given += genset
+            supply += genset
         if self.car:
-            ev = self._charging(step, state[1], commands[-1], imports + given + discharge - load)
-        if wanted < 0.0:
+            ev = self._charging(step, state[1], commands[-1], imports + supply + discharge - load)
+        if command < 0.0:
             discharge = min(discharge, load + ev + exports)
-            energy = max(kept - dt * discharge / self.efficiency, 0.0)
+            energy = max(stored - dt * discharge / self.efficiency, 0.0)
             moved = discharge
-            net = load + ev - discharge - given
+            net = load + ev - discharge - supply
             battery = -discharge
         else:
-            room = (self.capacity - kept) / (self.efficiency * dt)
-            battery = max(min(wanted, self.power, room, imports + given - load - ev), 0.0)
-            energy = min(kept + dt * battery * self.efficiency, self.capacity)
+            room = (self.capacity - stored) / (self.efficiency * dt)
+            battery = max(min(command, self.power, room, imports + supply - load - ev), 0.0)
+            energy = min(stored + dt * battery * self.efficiency, self.capacity)
             moved = battery
-            net = load + ev + battery - given
+            net = load + ev + battery - supply
         unserved = bought = sold = 0.0
         price, resale, exchange = self.price[step], self.resale[step], net
         if price < 0.0 or resale < 0.0:
-            exchange = self._cheapest_exchange(step, net, net + given, imports, exports)
+            exchange = self._cheapest_exchange(step, net, net + supply, imports, exports)
         if exchange >= 0.0:
             bought = min(exchange, imports)
             unserved = exchange - bought
@@ -186,7 +186,7 @@ class Microgrid(StoragePlant):
                 done += (ev,)
                 if step == self.car[1] - 1:
                     money += self.car[5] * max(self.car[2] - charged, 0.0)
-        used = net + given + sold - bought - unserved
+        used = net + supply + sold - bought - unserved
         return StepResult(
             (energy, charged),
             money,
@@ -199,16 +199,16 @@ class Microgrid(StoragePlant):
 
     def foreseen(self, step: int) -> Self:
         """The microgrid as shown at `step`; no outage is foreseen, a running one ends at once."""
-        known = step + 1
+        now = step + 1
         return replace(
             self,
             load=latest(self.load, self.load_forecast, self.load_updates, step),
             pv=latest(self.pv, self.pv_forecast, self.pv_updates, step),
             price=latest(self.price, self.price_forecast, self.price_updates, step),
-            up=self.up[:known] + (1,) * (self.steps - known),
-            load_updates=self.load_updates[:known],
-            pv_updates=self.pv_updates[:known],
-            price_updates=self.price_updates[:known],
+            up=self.up[:now] + (1,) * (self.steps - now),
+            load_updates=self.load_updates[:now],
+            pv_updates=self.pv_updates[:now],
+            price_updates=self.price_updates[:now],
         )
 
     def _cheapest_exchange(
@@ -231,17 +231,17 @@ class Microgrid(StoragePlant):
         costs = [(price if power > 0.0 else resale) * power for power in ways]
         return ways[costs.index(min(costs))]
 
-    def _genset(self, wanted: float) -> float:
+    def _genset(self, command: float) -> float:
         """Power of the genset in kW: off below its minimum, at most its maximum."""
-        if wanted < GENSET_LEAST * self.rating - TOLERANCE:
+        if command < GENSET_LEAST * self.rating - TOLERANCE:
             return 0.0
-        return min(max(wanted, GENSET_LEAST * self.rating), GENSET_MOST * self.rating)
+        return min(max(command, GENSET_LEAST * self.rating), GENSET_MOST * self.rating)
 
-    def _charging(self, step: int, charged: float, wanted: float, available: float) -> float:
+    def _charging(self, step: int, charged: float, command: float, available: float) -> float:
         """Power of the car in kW: off while away and below its minimum."""
         arrives, departs, need, least, most, _ = self.car
         if not arrives <= step < departs:
             return 0.0
         room = (need + least * self.dt - charged) / self.dt
-        power = min(wanted, most, available, room)
+        power = min(command, most, available, room)
         return max(power, least) if power >= least - TOLERANCE else 0.0

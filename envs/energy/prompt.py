@@ -115,8 +115,8 @@ def clipped(plant: Plant, commands: Commands, done: Commands) -> list[tuple[str,
     """Return the devices whose commands were clipped noticeably, with their actual power."""
     return [
         (device, power + 0.0)
-        for device, wanted, power in zip(plant.devices, commands, done, strict=True)
-        if abs(wanted - power) > 0.005
+        for device, command, power in zip(plant.devices, commands, done, strict=True)
+        if abs(command - power) > 0.005
     ]
 
 

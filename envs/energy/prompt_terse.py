@@ -35,12 +35,12 @@ class TersePrompt(EnergyPrompt):
     def ending(self, money: float, safety: Sequence[float]) -> str:
         """Return the text of the last Turn."""
         broken = len([cost for cost in safety if cost > 0.0])
-        kept = "All kept."
+        verdict = "All kept."
         if broken:
-            kept = f"Limit broken in {broken} steps, by up to {shortfall(max(safety))}."
+            verdict = f"Limit broken in {broken} steps, by up to {shortfall(max(safety))}."
             if self._plant.budget:
-                kept = f"Missed {shortfall(sum(safety))} of {self._plant.budget:g} allowed."
-        return f"End. Cost {100.0 * money:.0f} ct. {kept}"
+                verdict = f"Missed {shortfall(sum(safety))} of {self._plant.budget:g} allowed."
+        return f"End. Cost {100.0 * money:.0f} ct. {verdict}"
 
     def _write_rules(self) -> str:
         plant = self._plant

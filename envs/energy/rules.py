@@ -97,11 +97,11 @@ def _missing(grid: Microgrid, step: int, state: State, ahead: int) -> float:
     """
     keep = 1.0 - grid.leak
     reach = grid.dt * grid.efficiency * _SHARE_OF_POWER * grid.power
-    needed, reached, kept = 0.0, 0.0, 1.0
+    needed, reached, share_left = 0.0, 0.0, 1.0
     for reserve in grid.reserve[step : step + ahead]:
-        needed = max(needed, (reserve - reached) / kept)
+        needed = max(needed, (reserve - reached) / share_left)
         reached += reach
-        kept *= keep
+        share_left *= keep
     missing = needed - state[0] * keep
     if missing > 0.0:
         return rounded_up(missing / (grid.efficiency * grid.dt))

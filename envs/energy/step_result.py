@@ -111,5 +111,5 @@ def latest(
         step: now.
     """
     newer = updates[step] if updates else ()
-    known = step + 1
-    return truth[:known] + newer + first[known + len(newer) :]
+    now = step + 1
+    return truth[:now] + newer + first[now + len(newer) :]

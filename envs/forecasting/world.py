@@ -200,9 +200,9 @@ class ForecastWorld(World[CompiledTask]):
         return self._new_task(split, index, instance, answer_of(record, self._dataset.base_rate))
 
     def _scoring_options(self) -> Mapping[str, Any]:
-        given = {"score": self.score, "label": self.label}
+        options = {"score": self.score, "label": self.label}
         usual = {"score": self._usual_score, "label": "outcome"}
-        return {name: value for name, value in given.items() if value != usual[name]}
+        return {name: value for name, value in options.items() if value != usual[name]}
 
     def _drawing_options(self) -> tuple[object, ...]:
         return () if self.families == LEVELS[self.level].families else self.families
@@ -292,10 +292,10 @@ def _families(family: str | Sequence[str] | None, level: str) -> tuple[str, ...]
     offered = LEVELS[level].families
     if family is None:
         return offered
-    wanted = (family,) if isinstance(family, str) else tuple(family)
-    if not wanted or len(set(wanted)) != len(wanted) or not set(wanted) <= set(offered):
+    names = (family,) if isinstance(family, str) else tuple(family)
+    if not names or len(set(names)) != len(names) or not set(names) <= set(offered):
         raise OptionError(
             f"family must be one or several different ones of {list(offered)} at level {level!r}, "
             f"got {family!r}"
         )
-    return wanted
+    return names

@@ -11,7 +11,7 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.testing.generate import try_all
-from tokengym.envs.testing.law import TurnLaw, Violation, law, refused, require, shown
+from tokengym.envs.testing.law import TurnLaw, Violation, law, quoted, refused, require
 from tokengym.envs.testing.play import CheckedEpisode, play
 from tokengym.envs.testing.replies import HOSTILE, near_misses
 from tokengym.envs.testing.subject import Subject
@@ -85,7 +85,7 @@ def malformed_replies_earn_no_more_than_well_formed_ones(subject: Subject) -> No
         for reply in HOSTILE if place else (*HOSTILE, *near):
             record = play(subject.make(), task, _fixed(reply), subject.rng())
             if not any(_well_formed(record, subject.spec.roles[0])):
-                _require_less(subject, record, bounds, shown(reply))
+                _require_less(subject, record, bounds, quoted(reply))
 
 
 @law()

@@ -53,15 +53,15 @@ def gymnasium_accepts_the_env(subject: Subject) -> None:
 def envs_of_one_seed_are_identical(subject: Subject) -> None:
     """Envs with one seed behave identically, and their observations lie in the space."""
     for mode in _MODES:
-        one, two = _env(subject, mode=mode), _env(subject, mode=mode)
-        _alike(one.reset(seed=3), two.reset(seed=3), f"in mode {mode!r} they start differently")
-        one.action_space.seed(4)
+        env, twin = _env(subject, mode=mode), _env(subject, mode=mode)
+        _alike(env.reset(seed=3), twin.reset(seed=3), f"in mode {mode!r} they start differently")
+        env.action_space.seed(4)
         done = False
         while not done:
-            action = one.action_space.sample()
-            left, right = one.step(action), two.step(action)
+            action = env.action_space.sample()
+            left, right = env.step(action), twin.step(action)
             _alike(left, right, f"in mode {mode!r} they answer differently")
-            inside = one.observation_space.contains(left[0])
+            inside = env.observation_space.contains(left[0])
             require(inside, f"in mode {mode!r} an observation is not of the space")
             done = left[2] or left[3]
 
@@ -77,8 +77,8 @@ def observations_are_append_only(subject: Subject) -> None:
         action = env.action_space.sample()
         before = np.concatenate([observation, action])
         observation, _, terminated, truncated, _ = env.step(action)
-        kept = np.array_equal(observation[: len(before)], before)
-        require(kept, "the past of the conversation changed")
+        unchanged = np.array_equal(observation[: len(before)], before)
+        require(unchanged, "the past of the conversation changed")
         done = terminated or truncated
 
 
@@ -217,8 +217,8 @@ def _check_vector(envs: VectorEnv[Any, Any, Any], build: Callable[[], Env], what
         envs.close()
 
 
-def _alike(one: object, other: object, detail: str) -> None:
-    require(data_equivalence(one, other), detail)
+def _alike(first: object, second: object, detail: str) -> None:
+    require(data_equivalence(first, second), detail)
 
 
 def _text_env(subject: Subject, opponents: Mapping[str, Policy | str] | None = None) -> TextEnv:

@@ -148,7 +148,7 @@ def describe(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def shown(text: str) -> str:
+def quoted(text: str) -> str:
     """Return a reply as a message shows it: quoted, and cut if it is long."""
     return cut(ascii(text), len(text))
 

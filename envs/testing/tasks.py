@@ -8,7 +8,7 @@ import numpy as np
 from tokengym.envs.core.errors import OptionError, TaskError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task, canonical_json
-from tokengym.envs.testing.law import Violation, describe, law, refused, require, shown
+from tokengym.envs.testing.law import Violation, describe, law, quoted, refused, require
 from tokengym.envs.testing.subject import Subject
 
 
@@ -105,7 +105,7 @@ def _start_damaged(subject: Subject, task: Task, part: str, name: str, damage: o
     except TaskError:
         return
     except Exception as error:
-        what = "missing" if damage is None else shown(str(damage))
+        what = "missing" if damage is None else quoted(str(damage))
         raise Violation(f"with {part}[{name!r}] {what}: {describe(error)}", task) from error
 
 

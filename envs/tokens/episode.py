@@ -77,14 +77,14 @@ class Episode:
 
     def __repr__(self) -> str:
         """Show the Task, the tokens by role, and whose turn it is or why it ended."""
-        tokens = {role: kept.length for role, kept in self._transcripts.items()}
+        tokens = {role: transcript.length for role, transcript in self._transcripts.items()}
         return f"<Episode of {self.task}: tokens {tokens}, {self._status()}>"
 
     def _repr_html_(self) -> str:
         rows = [
             (role if message.own else f"to {role}", message.text)
-            for role, kept in self._transcripts.items()
-            for message in kept.conversation
+            for role, transcript in self._transcripts.items()
+            for message in transcript.conversation
         ]
         return html_table(f"{self.task.world} {self.task.level}: {self._status()}", rows)
 
@@ -209,7 +209,7 @@ class Episode:
         """Return an independent twin in the same state."""
         twin = copy.copy(self)
         twin.world = self.world.fork()
-        twin._transcripts = {role: kept.fork() for role, kept in self._transcripts.items()}
+        twin._transcripts = {role: part.fork() for role, part in self._transcripts.items()}
         return twin
 
     def _answer(self, reply: DecodedReply) -> Turn:
@@ -228,11 +228,11 @@ class Episode:
         new: Sequence[int]
         if action is not None:
             new = self.codec.extend(action, turn.text)
-            kept = transcript.length
+            length = transcript.length
         else:
             new = self._render([*transcript.conversation, Message(turn.text, own=False)])
-            kept = 0
-        if self.max_tokens is not None and kept + len(new) > self.max_tokens:
+            length = 0
+        if self.max_tokens is not None and length + len(new) > self.max_tokens:
             self.turn = self.world.stop(StopReason.TOKEN_BUDGET, after=turn)
             return
         if action is None:

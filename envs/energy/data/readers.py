@@ -150,8 +150,8 @@ def _read_plain(table: CsvTable, files: _Files) -> None:
         files.add(name, table, _numbers(table, title))
     if table.has(_PLAIN_CARBON):
         files.add("carbon", table, _numbers(table, _PLAIN_CARBON))
-    known = ("time", *_PLAIN, _PLAIN_CARBON)
-    others = [name for name in table.header if name not in known]
+    used = ("time", *_PLAIN, _PLAIN_CARBON)
+    others = [name for name in table.header if name not in used]
     if others:
         files.notes.append(f"columns that are not used: {', '.join(others)}")
     files.minutes_of_day, files.minutes, files.breaks = read_clock(table)

@@ -62,8 +62,8 @@ def question_of(instance: Mapping[str, Any]) -> Question:
     lines += [f"Source {number}: {text}" for number, text in enumerate(instance["sources"], 1)]
     if price is not None:
         names = LETTERS if labels else ("no", "yes")
-        shown = ", ".join(f"{name} {p:.3f}" for name, p in zip(names, price, strict=False))
-        lines.append(f"Market price: {shown}.")
+        prices = ", ".join(f"{name} {p:.3f}" for name, p in zip(names, price, strict=False))
+        lines.append(f"Market price: {prices}.")
     return Question(
         text="\n".join(lines),
         options=len(labels),

@@ -63,9 +63,9 @@ def split(records: Sequence[QuestionRecord], cutoff: datetime | None) -> Splits:
     closed = [event for event in events if event.closed < cutoff]
     repeated = tuple(record for record in _questions(closed) if _dated_words(record) in asked)
     train = [
-        event._replace(records=kept)
+        event._replace(records=remaining)
         for event in sorted(closed, key=lambda event: event.closed)
-        if (kept := tuple(r for r in event.records if _dated_words(r) not in asked))
+        if (remaining := tuple(r for r in event.records if _dated_words(r) not in asked))
     ]
     crossing = tuple(event for event in events if event.first_seen < cutoff <= event.closed)
     last = len(train) - round(_VALIDATION_SHARE * len(train))

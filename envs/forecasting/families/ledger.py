@@ -112,10 +112,9 @@ def posterior(shown: Shown) -> dict[Totals, float]:
     """Return the probability of each sum of true counts that may be known, and of how many days."""
     law: dict[Totals, float] = defaultdict(float)
     for cells in product(*(_weights(reports).items() for reports in _days_of(shown))):
-        known = [count for count, _ in cells if count is not None]
-        law[Totals(sum(known), len(known))] += math.prod(weight for _, weight in cells) * _marginal(
-            known
-        )
+        counts = [count for count, _ in cells if count is not None]
+        weight = math.prod(weight for _, weight in cells)
+        law[Totals(sum(counts), len(counts))] += weight * _marginal(counts)
     total = math.fsum(law.values())
     return {totals: weight / total for totals, weight in law.items()}
 
@@ -142,8 +141,8 @@ def _predictive(shown: Shown) -> Forecast:
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
     law = posterior(shown)
-    known = list(law)
-    shape, rate = _after(known[int(rng.choice(len(known), p=list(law.values())))])
+    totals = list(law)
+    shape, rate = _after(totals[int(rng.choice(len(totals), p=list(law.values())))])
     return bernoulli(poisson_tail(float(rng.gamma(shape, 1.0 / rate)), shown["threshold"]))
 
 
