@@ -59,14 +59,14 @@ def neighbouring_tasks_differ(subject: Subject) -> None:
 
 
 @law()
-def unknown_splits_are_refuses(subject: Subject) -> None:
+def unknown_splits_are_refused(subject: Subject) -> None:
     """An unknown split is refused by name."""
     for split in ("training", "", "TEST"):
         _refuses(subject, split, 0, "split must be one of")
 
 
 @law()
-def wrong_indices_are_refuses(subject: Subject) -> None:
+def wrong_indices_are_refused(subject: Subject) -> None:
     """An index that is not a natural number, or is past the end of a split, is refused."""
     for index in (-1, 1.5, True, "0", None):
         _refuses(subject, "train", index, "index must be an integer >= 0")
@@ -76,7 +76,7 @@ def wrong_indices_are_refuses(subject: Subject) -> None:
 
 
 @law()
-def foreign_tasks_are_refuses(subject: Subject) -> None:
+def foreign_tasks_are_refused(subject: Subject) -> None:
     """A Task of another world is refused, naming that world."""
     for task in subject.tasks("train", 1):
         foreign = replace(task, world="other/World-v0", options_json="{}")
@@ -85,7 +85,7 @@ def foreign_tasks_are_refuses(subject: Subject) -> None:
 
 
 @law()
-def damaged_tasks_are_refuses(subject: Subject) -> None:
+def damaged_tasks_are_refused(subject: Subject) -> None:
     """A damaged Task that cannot be played raises a TaskError and nothing else."""
     for task in subject.tasks("train", 1):
         for part in ("instance", "answer"):
