@@ -122,7 +122,7 @@ def _load(point: EntryPoint) -> None:
 
 
 def _being_imported(module: str) -> bool:
-    """Whether a module or a package around it has begun to be imported and not finished."""
+    """Return whether the import of a module, or of a package around it, has begun and not ended."""
     parts = module.split(".")
     around = (sys.modules.get(".".join(parts[:count])) for count in range(1, len(parts) + 1))
     specs = (getattr(package, "__spec__", None) for package in around)

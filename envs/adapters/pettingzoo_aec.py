@@ -176,7 +176,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         self._accumulate_rewards()
 
     def observe(self, agent: str) -> Observation:
-        """What `agent` has read and written (tokens) or read last (text)."""
+        """Return the conversation of `agent` (tokens) or the last text it has read (text)."""
         if self._episode is not None:
             return self._episode.observation_of(agent).copy()
         return self._last_text[agent]

@@ -77,7 +77,7 @@ class Tokens(_Sequences[TokenArray]):
         return self.np_random.integers(0, self.vocab_size, length, dtype=np.int64)
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is such an array."""
+        """Return whether `x` is such an array."""
         return (
             isinstance(x, np.ndarray)
             and x.ndim == 1
@@ -137,7 +137,7 @@ class UnicodeText(_Sequences[str]):
         return "".join(_SAMPLE_ALPHABET[pick] for pick in picks)
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is a string within the bound."""
+        """Return whether `x` is a string within the bound."""
         return isinstance(x, str) and len(x) <= self.max_length
 
     def __repr__(self) -> str:

@@ -168,7 +168,7 @@ def statements(grammar: Grammar, text: str) -> Iterator[tuple[str, list[re.Match
 
 
 def _commands(grammar: Grammar, bare: str) -> list[re.Match[str]]:
-    """Return the commands of a statement; none if it holds anything but them and a comment."""
+    """Return the commands of a statement; empty if it holds anything but commands and a comment."""
     commands: list[re.Match[str]] = []
     start = end = 0
     while (match := grammar.command.match(bare, start)) and match.end() > end:
@@ -199,7 +199,7 @@ def last_match(grammar: Grammar, text: str) -> re.Match[str] | None:
 
 
 def number(matched: str) -> float:
-    """Return the value of what `NUMBER` matched."""
+    """Return the value of a text that `NUMBER` matched."""
     try:
         return float(matched)
     except ValueError:  # a sign that stands apart
@@ -207,12 +207,12 @@ def number(matched: str) -> float:
 
 
 def share(matched: str, percent: str) -> float:
-    """Return the value of what the groups of `SHARE` matched: `42%` is .42."""
+    """Return the value of the two groups of `SHARE`: `42%` is .42."""
     return number(matched) / 100.0 if percent else number(matched)
 
 
 def complaint(text: str, expected: str, *, complete: bool = True) -> str:
-    """Return one line on what was wrong with a reply and what was expected.
+    """Return one line that names the fault of a reply and the expected form.
 
     Args:
         text: the reply that was refused.

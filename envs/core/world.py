@@ -210,7 +210,7 @@ class World(ABC, Generic[Compiled]):
         return canonical_json(dict(self.options))
 
     def _scoring_options(self) -> Mapping[str, Any]:
-        """Options, where not the defaults, that change what a reply to a given Task earns."""
+        """Return the options that differ from the defaults and change the reward of a reply."""
         return {}
 
     def _drawing_options(self) -> tuple[object, ...]:
@@ -246,7 +246,7 @@ class World(ABC, Generic[Compiled]):
     # Compiled Tasks
 
     def compile(self, task: Task) -> Compiled:
-        """Return what an episode of `task` needs, computed once and shared by all episodes.
+        """Return the compiled form of `task`, computed once and shared by all its episodes.
 
         Raises:
             TaskError: if the Task belongs to another world, is scored by other options, or its

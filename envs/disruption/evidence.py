@@ -41,7 +41,7 @@ class Evidence(NamedTuple):
 
     @property
     def known(self) -> Self:
-        """All that either role is shown: what the challenger knows."""
+        """The evidence of both roles together, all of which the challenger knows."""
         if not self.private:
             return self
         return self._replace(facts={**self.facts, **self.private}, private={})
@@ -89,7 +89,7 @@ def evidence_of(instance: Mapping[str, Any]) -> Evidence:
 
 
 def evidence_of_paper(paper: Paper, level: str) -> Evidence:
-    """Return what `level` shows of `paper`; facts the record lacks are left out."""
+    """Return the evidence that `level` shows of `paper`, without facts that the record lacks."""
     facts: dict[str, int] = {}
     citers: dict[str, int] = {}
     if level != "L0" and paper.references is not None:

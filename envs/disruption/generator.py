@@ -48,7 +48,7 @@ _LATER_CUMULATIVE = [[list(accumulate(pmf.tolist())) for pmf in row] for row in 
 
 
 def draw_evidence(rng: np.random.Generator, level: str) -> Evidence:
-    """Draw what `level` shows of a paper from the balanced literature."""
+    """Draw the evidence of a paper from the balanced literature, as `level` shows it."""
     while True:
         character, reach = int(rng.integers(3)), int(rng.integers(3))
         seen = _draw_seen(rng, character)

@@ -235,7 +235,7 @@ def _groups(searched: tuple[tuple[str, ...], ...], text: str) -> set[int]:
 
 
 def class_posterior(evidence: Evidence, target: Target) -> Probabilities:
-    """Posterior of the hidden class given what is shown, with equal priors."""
+    """Return the posterior of the hidden class given the evidence, with equal priors."""
     a, b, c = 1.0, 1.0, 1.0
     for cue, group in cues_in(evidence.text).items():
         if ALL_CUES[cue].target == target:
@@ -252,7 +252,7 @@ def class_posterior(evidence: Evidence, target: Target) -> Probabilities:
 
 
 def posterior(evidence: Evidence, target: Target) -> Probabilities:
-    """Exact posterior of the labels of `target` given what is shown, in the order of `LABELS`.
+    """Return the exact posterior of the labels of `target` given the evidence, as in `LABELS`.
 
     Exact for papers of this literature. Of real papers it is a guess by analogy.
     """

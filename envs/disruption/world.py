@@ -244,7 +244,7 @@ class DisruptionWorld(World[CompiledDebate]):
         return instance_of(draw_evidence(rng, self.level))
 
     def _split_key(self, instance: Mapping[str, Any]) -> object:
-        """What the predictor reads; the challenger's private evidence comes later."""
+        """Return the predictor's evidence; the challenger's private evidence comes later."""
         return {name: value for name, value in instance.items() if name != "private"}
 
     def _solve(self, instance: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:

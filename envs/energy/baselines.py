@@ -86,7 +86,7 @@ def _first_of(world: World, planned: DispatchPlan | None) -> str:
 
 
 def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    """Command what `peak_shaving` does, after what it follows from, as a small model can.
+    """Command like `peak_shaving`, after a line of arithmetic that a small model can write.
 
     One line: energy, less what leaks, below the reserve, or sun minus load; after a deficit also
     the price and the highest or, where that is it, energy minus reserve. The command of a house

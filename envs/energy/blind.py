@@ -14,7 +14,7 @@ _CHARGING = ((2, 1.0), (2, 2.0), (4, 1.0), (4, 2.0), (8, 1.0))
 
 
 def blind(world: World) -> Mapping[str, Policy]:
-    """Return policies by what they do: constant powers, and charging for a while before idling.
+    """Return policies by a description: constant powers, and charging for a while before idling.
 
     They know the devices and how many steps have passed, which are the same in every Task.
     """

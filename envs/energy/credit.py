@@ -30,7 +30,7 @@ class CostToGo:
         self._values = tuple(_house(plant) if isinstance(plant, House) else _microgrid(plant))
 
     def at(self, step: int, state: State) -> float:
-        """Least money from `step` to the end, and `UNSAFE` per unit of safety cost on the way.
+        """Return the least cost from `step` on: money, and `UNSAFE` per unit of safety cost.
 
         Args:
             step: 0 to the number of steps; after the last step it is what the end charges.
@@ -71,7 +71,7 @@ def _microgrid(grid: Microgrid) -> list[Convex]:
 
 
 def _exchange(grid: Microgrid, step: int) -> Convex:
-    """Least money of a step as a function of the kWh by which the battery's energy changes."""
+    """Return the least money of a step as a function of the change of the battery's energy, kWh."""
     price, resale = grid.price[step], grid.resale[step]
     if resale > price:
         raise OptionError(

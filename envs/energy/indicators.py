@@ -8,7 +8,7 @@ from tokengym.envs.energy.step_result import StepResult
 
 
 def indicators(plant: Plant, outcomes: Sequence[StepResult]) -> Mapping[str, float]:
-    """Return what applies to a plant, by name of its metric.
+    """Return the indicators that apply to a plant, by name of the metric.
 
     `peak_import`: most kW bought in a step. `ramping`: kW by which the exchange with the grid
     changed from step to step, summed. `carbon`: kg of CO2 of what was bought. `discomfort`:

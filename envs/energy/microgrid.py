@@ -214,7 +214,7 @@ class Microgrid(StoragePlant):
     def _cheapest_exchange(
         self, step: int, least: float, most: float, imports: float, exports: float
     ) -> float:
-        """Power in kW taken from the grid (negative: sold) at least cost.
+        """Return the power taken from the grid at least cost, in kW; negative if it is sold.
 
         Args:
             step: the step.
@@ -232,13 +232,13 @@ class Microgrid(StoragePlant):
         return ways[costs.index(min(costs))]
 
     def _genset(self, command: float) -> float:
-        """Power of the genset in kW: off below its minimum, at most its maximum."""
+        """Return the power of the genset in kW: 0 below its minimum, at most its maximum."""
         if command < GENSET_LEAST * self.rating - TOLERANCE:
             return 0.0
         return min(max(command, GENSET_LEAST * self.rating), GENSET_MOST * self.rating)
 
     def _charging(self, step: int, charged: float, command: float, available: float) -> float:
-        """Power of the car in kW: off while away and below its minimum."""
+        """Return the power of the car in kW: 0 while it is away, and below its minimum."""
         arrives, departs, need, least, most, _ = self.car
         if not arrives <= step < departs:
             return 0.0

@@ -175,7 +175,7 @@ def _powers(axes: Axes, plant: Microgrid, day: PlayedDay) -> None:
 
 
 def _unserved(day: PlayedDay, plant: Microgrid, step: int) -> bool:
-    """Whether a violation is one of load not served, beyond the reserve's shortfall."""
+    """Return whether a violation has load not served, beyond the reserve's shortfall."""
     short = max(plant.reserve[step] - day.stored[step + 1], 0.0)
     return day.missed[step] > short + TOLERANCE
 

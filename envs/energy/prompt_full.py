@@ -33,7 +33,7 @@ class FullPrompt(EnergyPrompt):
         return f"{super().opening(seen)}\n\n{asked}:\n{lines}"
 
     def deviation(self, commands: Commands, done: Commands) -> str:
-        """Return the text on commands that were clipped; empty if there are none."""
+        """Return the text on commands that physics clipped; empty if it clipped no command."""
         return "".join(
             [
                 f"The {_NAMES[device]} could only do {power:.2f} kW. "
@@ -139,7 +139,7 @@ class FullPrompt(EnergyPrompt):
         )
 
     def _score(self, safe: str) -> list[str]:
-        """Write what the score depends on, and what happens to infeasible commands."""
+        """State how the score is computed, and how infeasible commands are replaced."""
         safe_case, missed = "If the limit is always kept", "If the limit is missed"
         if self._plant.budget:
             safe_case = "If no more is missed than is allowed in all"
@@ -220,7 +220,7 @@ class FullPrompt(EnergyPrompt):
         return "\n".join([*lines, ""])
 
     def _more(self, grid: Microgrid) -> list[str]:
-        """Write what only some homes have."""
+        """Write the rules of devices and prices that only some homes have."""
         lines = []
         if pays_to_buy(grid):
             lines.append(

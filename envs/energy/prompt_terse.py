@@ -22,7 +22,7 @@ class TersePrompt(EnergyPrompt):
     """The short texts."""
 
     def deviation(self, commands: Commands, done: Commands) -> str:
-        """Return the text on commands that were clipped; empty if there are none."""
+        """Return the text on commands that physics clipped; empty if it clipped no command."""
         changed = clipped(self._plant, commands, done)
         if len(self._plant.devices) > 1:
             return "".join(f"{device} did {power:.2f}. " for device, power in changed)
@@ -95,7 +95,7 @@ class TersePrompt(EnergyPrompt):
         return "\n".join(lines)
 
     def _limits(self, grid: Microgrid) -> list[str]:
-        """Write what only some homes have."""
+        """Write the rules of devices and prices that only some homes have."""
         lines = [*self._allowance()]
         if pays_to_buy(grid):
             lines.append("At a negative buy or sell, sun is left unused where cheaper.")

@@ -84,14 +84,14 @@ def peak_shaving(plant: Plant, step: int, state: State) -> Commands:
 
 
 def reference(plant: Plant) -> Simulation:
-    """Run the safe hold through the plant, from what is shown."""
+    """Run the safe hold through the plant; it reads only the plant and the state as shown."""
     return simulate_rule(
         plant, lambda step, state: hold(plant.foreseen(step), step, plant.seen(step, state))
     )
 
 
 def _missing(grid: Microgrid, step: int, state: State, ahead: int) -> float:
-    """Least battery power in kW that still meets the reserves of the next `ahead` steps.
+    """Return the least battery power in kW that meets the reserves of the next `ahead` steps.
 
     Negative if there is energy to spare. In an outage nothing is reserved.
     """
@@ -128,7 +128,7 @@ def _with_others(grid: Microgrid, step: int, state: State, battery: float) -> Co
 
 
 def _heat_to(house: House, step: int, temperature: float, target: float) -> float:
-    """Power in kW that ends the step at `target` °C, rounded up to hundredths."""
+    """Return the power in kW that ends the step at `target` °C, rounded up to hundredths."""
     free = house.keep * temperature + house.drift(step)
     power = (target - free) * house.capacity / (house.dt * house.cop)
     return min(max(rounded_up(power), 0.0), house.power)

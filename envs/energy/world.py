@@ -286,7 +286,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
 
     @property
     def data_report(self) -> SeriesReport | None:
-        """What was read from the files of `data`, and what was left out; `None` without data."""
+        """The report on the rows of `data` that were read and left out; `None` without data."""
         return None if self._series is None else self._series.report
 
     @property

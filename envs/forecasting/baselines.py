@@ -30,7 +30,7 @@ def _random(world: World, _turn: Turn, rng: np.random.Generator) -> str:
 
 
 def _market(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    """State the market's price or, where none is shown, the base rate with a note."""
+    """State the market's price or, where the question shows no price, the base rate with a note."""
     question = _question(world)
     if question.price is None:
         rate = _write(base_rate(world), question)

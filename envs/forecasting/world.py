@@ -131,7 +131,7 @@ class ForecastWorld(World[CompiledTask]):
 
     @property
     def _usual_score(self) -> str:
-        """The score where none was asked for."""
+        """The score of a world whose option `score` is `None`."""
         if self._dataset is not None and self._dataset.ordered:
             return "ranked"
         return LEVELS[self.level].score

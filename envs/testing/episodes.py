@@ -152,7 +152,7 @@ def _require_less(
 
 
 def _well_formed(record: PlayedEpisode, role: str) -> list[bool]:
-    """Whether each reply of a role was well-formed, as reported by the answers."""
+    """Return whether each reply of a role was well-formed, by the metrics of the answers."""
     return [
         bool(answer.metrics["well_formed"])
         for asked, answer in zip(record.turns, record.turns[1:], strict=False)

@@ -231,7 +231,7 @@ def _env(subject: Subject, **options: Any) -> Env:
 
 
 def _is_installed(spec: WorldSpec) -> bool:
-    """Whether other processes know the world: it is built in, or its package has an entry point."""
+    """Return whether other processes know the world: by an entry point, unless it is built in."""
     declaring = {"tokengym", *(_package(point.value) for point in entry_points(group=GROUP))}
     return _package(spec.entry_point) in declaring
 

@@ -109,7 +109,7 @@ class Law:
     _check: Callable[[Subject], None] = field(repr=False)
 
     def applies(self, subject: Subject) -> bool:
-        """Whether the law can be checked of `subject`."""
+        """Return whether the law can be checked of `subject`."""
         return subject.registered or not self.needs_id
 
     def check(self, subject: Subject) -> None:
@@ -154,7 +154,7 @@ def quoted(text: str) -> str:
 
 
 def cut(text: str, length: int) -> str:
-    """Return the beginning of what is too long for a message, and the length of the whole."""
+    """Return a text for a message: if it is too long, its beginning and its length."""
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}... ({length} characters)"
 
 

@@ -113,7 +113,7 @@ class Episode:
         return self.observation_of(self.turn.role)
 
     def observation_of(self, role: str) -> TokenArray:
-        """What `role` has read and written so far.
+        """Return the tokens that `role` has read and written so far.
 
         Raises:
             RoleError: if no role of that name reads tokens here.
@@ -121,7 +121,7 @@ class Episode:
         return self._transcript(role).view()
 
     def tokens_of(self, role: str, start: int = 0) -> list[int]:
-        """What `role` has read and written from position `start` on, as a new list.
+        """Return the tokens of `role` from position `start` on, as a new list.
 
         Raises:
             RoleError: if no role of that name reads tokens here.
@@ -129,7 +129,7 @@ class Episode:
         return self._transcript(role).tokens(start)
 
     def pieces_of(self, role: str) -> Sequence[list[int]]:
-        """What `role` has read and written so far in pieces, one for each of its observations.
+        """Return the tokens of `role` so far in pieces, one for each of its observations.
 
         An observation is a new piece after the last one's, or, where `append_only` is `False`, one
         piece in place of all. Treat them as read-only: they are the episode's own.
@@ -140,7 +140,7 @@ class Episode:
         return self._transcript(role).pieces
 
     def conversation_of(self, role: str) -> tuple[Message, ...]:
-        """The texts and replies `role` has seen, in order.
+        """Return the texts that `role` has read and its replies, in order.
 
         Raises:
             RoleError: if no role of that name reads tokens here.

@@ -120,7 +120,7 @@ def read(
 
 
 def _kind_of(table: CsvTable, files: _Files) -> tuple[str, Callable[[CsvTable, _Files], None]]:
-    """Return what a file is, by its columns, and its reader."""
+    """Return the name of the format that a file has by its columns, and its reader."""
     if table.has(*_LOADS) and table.has("solar_generation"):
         return "CityLearn building", _read_building
     if table.has("electricity_pricing"):

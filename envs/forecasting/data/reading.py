@@ -169,6 +169,6 @@ def _records(row: Row) -> list[Parsed]:
 
 
 def _identity(row: Row | None) -> str:
-    """Return the start of a row's id for reports; empty if it has none."""
+    """Return the start of a row's id for reports; empty for a row without an id."""
     values = ((row or {}).get(name) for name in _IDS)
     return next((str(value)[:_MOST_ID] for value in values if isinstance(value, str | int)), "")

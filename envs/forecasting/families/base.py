@@ -38,7 +38,7 @@ class Knobs:
 
 
 def before_news(shown: Shown) -> Shown:
-    """Return what the first of two turns shows."""
+    """Return the facts that the first of two turns shows."""
     return {**shown, "later": None}
 
 

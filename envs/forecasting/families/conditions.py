@@ -79,7 +79,7 @@ def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
 
 
 def _empirical(shown: Shown) -> Forecast:
-    """Return the odds at the mean of days with tomorrow's weather; one half if there are none."""
+    """Return the odds at the mean of days with tomorrow's weather; one half without such a day."""
     *past, following = shown["weather"]
     alike = [n for name, n in zip(past, shown["counts"], strict=True) if name == following]
     if not alike:

@@ -83,7 +83,7 @@ def _asked(shown: Shown) -> str:
 
 
 def _days_of(shown: Shown) -> list[list[tuple[str, int]]]:
-    """Return by day the reports on the plant asked about: who, and what number."""
+    """Return by day the reports on the plant asked about: pairs of a name and a number."""
     days: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for name, day, plant, number in shown["reports"]:
         if plant == shown["asked"]:
