@@ -96,14 +96,13 @@ def evidence_of_paper(paper: Paper, level: str) -> Evidence:
         facts |= zip(REFERENCE_FEATURES, astuple(paper.references), strict=True)
     if paper.first_year is not None:
         citers |= zip(CITER_FEATURES, astuple(paper.first_year), strict=True)
-    if level == "L2":
-        facts |= citers
-    return Evidence(
-        paper.title,
-        paper.abstract,
-        paper.publication_year,
-        paper.primary_field,
-        facts,
-        paper.label_rule,
-        citers if level == "private" else {},
-    )
+    seen, private = share_citers(level, facts, citers)
+    about = (paper.title, paper.abstract, paper.publication_year, paper.primary_field)
+    return Evidence(*about, seen, paper.label_rule, private)
+
+
+def share_citers(
+    level: str, facts: dict[str, int], citers: dict[str, int]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the facts that a level shows to both roles, and those for the challenger alone."""
+    return (facts | citers if level == "L2" else facts), (citers if level == "private" else {})

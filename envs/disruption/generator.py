@@ -8,7 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
+from tokengym.envs.disruption.evidence import (
+    CITER_FEATURES,
+    REFERENCE_FEATURES,
+    Evidence,
+    share_citers,
+)
 from tokengym.envs.disruption.labels import (
     LABELS,
     LEAST_CITERS,
@@ -133,13 +138,12 @@ def _describe(
     second = _draw_cue(rng, "mix", classes)
     facts: dict[str, int] = {}
     if level != "L0":
-        for name in ("references", "age", "venues", "fields"):
+        for name in REFERENCE_FEATURES:
             feature = FEATURE_TABLE[name]
             c = character if feature.target == "disruption" else reach
             facts[name] = feature.least + _pick(rng, _CUMULATIVE[name][c])
-    citers: dict[str, int] = dict(zip(CITER_FEATURES, seen, strict=True))
-    if level == "L2":
-        facts |= citers
+    citers = dict(zip(CITER_FEATURES, seen, strict=True))
+    facts, private = share_citers(level, facts, citers)
     year = int(rng.integers(_YEARS[0], _YEARS[1] + 1))
     abstract = f"{first} a view of {topic} {second}."
     return Evidence(
@@ -148,7 +152,7 @@ def _describe(
         year=year,
         field=field,
         facts=facts,
-        private=citers if level == "private" else {},
+        private=private,
     )
 
 
