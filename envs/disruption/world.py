@@ -135,13 +135,13 @@ class DisruptionWorld(World[CompiledDebate]):
         data: str | Path | Sequence[str | Path] | None = None,
         prompt: str = "full",
     ) -> None:
-        for name, value, known in (
+        for name, value, choices in (
             ("target", target, list(TARGETS)),
             ("challenger", challenger, ["adversary", "critic"]),
             ("single_turn", single_turn, [False, True]),
             ("bounded", bounded, [False, True]),
         ):
-            require_one_of(name, value, known)
+            require_one_of(name, value, choices)
         outcomes_of_label(label)
         if data is not None and label != "outcome":
             raise OptionError(f"label={label!r} needs posteriors, which papers of `data` lack")
