@@ -275,7 +275,8 @@ def _take(
 
 def _ratio(numerator: IntArray, denominator: IntArray) -> FloatArray:
     out = np.full(numerator.shape, np.nan)
-    return np.divide(numerator, denominator, out=out, where=denominator != 0)
+    np.divide(numerator, denominator, out=out, where=denominator != 0)
+    return out
 
 
 def offsets(counts: npt.NDArray[Any]) -> IntArray:

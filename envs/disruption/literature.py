@@ -168,9 +168,10 @@ def peaked(label: int, degree: float) -> Probabilities:
     return a, b, c
 
 
-def normalised(weights: FloatArray) -> Probabilities:
+def normalised(weights: npt.ArrayLike) -> Probabilities:
     """Return the probabilities that are proportional to three weights."""
-    a, b, c = (weights / weights.sum()).tolist()
+    shares = np.asarray(weights, np.float64)
+    a, b, c = (shares / shares.sum()).tolist()
     return a, b, c
 
 
