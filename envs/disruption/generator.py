@@ -142,7 +142,7 @@ def _describe(
             feature = FEATURE_TABLE[name]
             c = character if feature.target == "disruption" else reach
             facts[name] = feature.least + _pick(rng, _CUMULATIVE[name][c])
-    citers = dict(zip(CITER_FEATURES, seen, strict=True))
+    citers: dict[str, int] = dict(zip(CITER_FEATURES, seen, strict=True))
     facts, private = share_citers(level, facts, citers)
     year = int(rng.integers(_YEARS[0], _YEARS[1] + 1))
     abstract = f"{first} a view of {topic} {second}."

@@ -59,9 +59,10 @@ class Subject:
         self.spec, self.level = template.spec, template.level
         self.name = f"{self.spec.id} at level {self.level!r}"
         self.tasks_of_means, self.examples, self.seed = tasks, examples, seed
-        if policies is None:
-            policies = import_object(self.spec.baselines) if self.spec.baselines else {}
-        self.policies: Mapping[str, Policy] = {"null": _null, "random": _random, **policies}
+        scripted: Mapping[str, Policy] = {} if policies is None else policies
+        if policies is None and self.spec.baselines:
+            scripted = import_object(self.spec.baselines)
+        self.policies: Mapping[str, Policy] = {"null": _null, "random": _random, **scripted}
         self.replies: st.SearchStrategy[str] = written(near_misses(template.expected_form))
         self._template = template
         self._tasks: dict[tuple[str, int], Task] = {}
