@@ -63,10 +63,10 @@ def register(spec: WorldSpec) -> None:
         if not module or not name:
             raise OptionError(f"{spec.id}: {field} reads module:name, got {path!r}")
     with _lock:
-        known = BY_ID.get(spec.id)
-        if known == spec:
+        registered = BY_ID.get(spec.id)
+        if registered == spec:
             return
-        if known is not None:
+        if registered is not None:
             raise OptionError(f"{spec.id} is already registered with another declaration")
         rival = BY_SHORT_NAME.get(spec.short_name)
         if rival is not None and rival.unversioned != spec.unversioned:
@@ -105,10 +105,10 @@ def load_entry_points(*, named_by_id: bool = True) -> None:
 
 def _load(point: EntryPoint) -> None:
     try:
-        found: Any = point.load()
-        if callable(found):
-            found = found()
-        for spec in (found,) if isinstance(found, WorldSpec) else tuple(found):
+        declared: Any = point.load()
+        if callable(declared):
+            declared = declared()
+        for spec in (declared,) if isinstance(declared, WorldSpec) else tuple(declared):
             if not isinstance(spec, WorldSpec):
                 raise TypeError(f"{point.value} must give a WorldSpec, got {type(spec).__name__}")
             register(spec)
@@ -122,10 +122,10 @@ def _load(point: EntryPoint) -> None:
 
 
 def _being_imported(module: str) -> bool:
-    """Whether a module or a package around it has begun to be imported and not finished."""
+    """Return whether the import of a module, or of a package around it, has begun and not ended."""
     parts = module.split(".")
     around = (sys.modules.get(".".join(parts[:count])) for count in range(1, len(parts) + 1))
-    specs = (getattr(found, "__spec__", None) for found in around)
+    specs = (getattr(package, "__spec__", None) for package in around)
     return any(getattr(spec, "_initializing", False) for spec in specs)
 
 
@@ -183,14 +183,14 @@ def make_world(world_id: str | WorldSpec, level: str | None = None, **options: A
     """
     world_spec = spec(world_id)
     world_class = import_object(world_spec.entry_point)
-    known = [
+    taken = [
         name
         for name, parameter in inspect.signature(world_class).parameters.items()
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY
     ]
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        raise OptionError(f"{world_spec.id} takes the options {known}, got {unknown}")
+    refused = sorted(set(options) - set(taken))
+    if refused:
+        raise OptionError(f"{world_spec.id} takes the options {taken}, got {refused}")
     world = world_class(world_spec, level, **options)
     if not isinstance(world, World):
         raise TypeError(f"{world_spec.entry_point} is no World")
@@ -211,18 +211,18 @@ def policy(world_id: str, who: Policy | str) -> Policy:
     """
     if not isinstance(who, str):
         return who
-    known = baselines(world_id)
-    if who not in known:
-        raise OptionError(f"{world_id} has the baselines {sorted(known)}, got {who!r}")
-    return known[who]
+    policies = baselines(world_id)
+    if who not in policies:
+        raise OptionError(f"{world_id} has the baselines {sorted(policies)}, got {who!r}")
+    return policies[who]
 
 
 def scripted_opponent(world_id: str | WorldSpec, role: str) -> str:
     """Return the baseline that plays `role` by default; see `WorldSpec`."""
     world_spec = spec(world_id)
-    known = baselines(world_spec)
+    policies = baselines(world_spec)
     usual = (world_spec.opponents.get(role, ""), "scripted", "random")
-    return next((name for name in usual if name in known), "null")
+    return next((name for name in usual if name in policies), "null")
 
 
 @cache

@@ -154,9 +154,7 @@ def reinforce_plus_plus(
 
 
 def remax(
-    rewards_NG: npt.ArrayLike,
-    greedy_N: npt.ArrayLike,
-    counted_NG: npt.ArrayLike | None = None,
+    rewards_NG: npt.ArrayLike, greedy_N: npt.ArrayLike, counted_NG: npt.ArrayLike | None = None
 ) -> Floats:
     """Return reward minus the reward of the prompt's greedy rollout, shape (N, G): ReMax.
 

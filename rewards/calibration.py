@@ -148,11 +148,7 @@ def corp(forecasts: npt.ArrayLike, outcomes: npt.ArrayLike) -> CorpDecomposition
     recalibrated_loss = float(np.mean((recalibrated_V[where_N] - outcomes_N) ** 2))
     uncertain = float(np.mean((outcomes_N - base) ** 2))
     return CorpDecomposition(
-        loss - recalibrated_loss,
-        uncertain - recalibrated_loss,
-        uncertain,
-        values_V,
-        recalibrated_V,
+        loss - recalibrated_loss, uncertain - recalibrated_loss, uncertain, values_V, recalibrated_V
     )
 
 

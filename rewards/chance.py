@@ -5,24 +5,24 @@ import math
 from tokengym.rewards.bounds import Range
 
 
-def chance_of_mean(found: float, expected: float, bounds: Range, count: int) -> float:
+def chance_of_mean(observed: float, expected: float, bounds: Range, count: int) -> float:
     """Bound the chance that independent returns have so large a mean; Hoeffding (1963).
 
     Standard errors would not do: of lotteries that hardly ever lose, a sample without a loss has a
     small one.
 
     Args:
-        found: the mean of the returns.
-        expected: the mean of what they are expected to be, at most; `found` is no less.
+        observed: the mean of the returns.
+        expected: the mean of what they are expected to be, at most; `observed` is no less.
         bounds: the range of every return.
         count: how many returns there are.
 
     Returns:
-        the Chernoff bound exp(-n·KL(found ‖ expected)) of the returns scaled to [0, 1]; 0 where
+        the Chernoff bound exp(-n·KL(observed ‖ expected)) of the returns scaled to [0, 1]; 0 where
         `expected` is at or outside an end of the range, since then nothing is left to chance.
     """
     span = bounds.high - bounds.low
-    share = min((found - bounds.low) / span, 1.0)
+    share = min((observed - bounds.low) / span, 1.0)
     least = (expected - bounds.low) / span
     if not 0.0 < least < 1.0:
         return 0.0

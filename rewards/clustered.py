@@ -82,8 +82,8 @@ def clustered_share(happened_TK: npt.ArrayLike) -> Estimate:
     tasks = len(shares_T)
     count = float(shares_T.sum())
     if min(count, tasks - count) >= _FEW:
-        found = mean_estimate(shares_T.tolist())
-        return found._replace(low=max(found.low, 0.0), high=min(found.high, 1.0))
+        estimate = mean_estimate(shares_T.tolist())
+        return estimate._replace(low=max(estimate.low, 0.0), high=min(estimate.high, 1.0))
     return share_estimate(count, tasks)
 
 
@@ -146,13 +146,13 @@ def holm(p_values: npt.ArrayLike) -> list[float]:
     Args:
         p_values: of the comparisons, in any order.
     """
-    given = np.asarray(p_values, np.float64)
-    order = np.argsort(given)
-    scaled = given[order] * np.arange(len(given), 0, -1)
-    corrected = np.empty_like(given)
+    values = np.asarray(p_values, np.float64)
+    order = np.argsort(values)
+    scaled = values[order] * np.arange(len(values), 0, -1)
+    corrected = np.empty_like(values)
     corrected[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
-    found: list[float] = corrected.tolist()
-    return found
+    listed: list[float] = corrected.tolist()
+    return listed
 
 
 def pass_at_k(succeeded_TK: npt.ArrayLike, k: int) -> Estimate:

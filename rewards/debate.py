@@ -101,7 +101,7 @@ def consistency(first: float, final: float) -> float:
 
 
 def reasoning(judge_loss: float) -> float:
-    """Return the reward for claims, in [-0.375, 0.1875]: what they improve on the judge's prior.
+    """Return the reward for claims, in [-0.375, 0.1875]: their gain over the judge's prior.
 
     Claims that do not inform the judge earn nothing. The reward is affine in the loss: if it were
     clipped at the prior, cherry-picking claims for a random label would pay.
@@ -118,7 +118,7 @@ def false_claims(number: int) -> float:
 
 
 def malformed_form(well_formed: int, nearness: float, replies: int) -> float:
-    """Return what form costs a predictor whose debate ended with a malformed answer, below 0.
+    """Return the term `form` of a predictor whose last answer was malformed, below 0.
 
     Args:
         well_formed: its well-formed answers before that one.
@@ -129,12 +129,12 @@ def malformed_form(well_formed: int, nearness: float, replies: int) -> float:
 
 
 def misleading(first_loss: float, final_loss: float) -> float:
-    """Return what an adversary earns from the predictor's change, in [-0.25, 0.25]: B₁ - B₀."""
+    """Return an adversary's reward for the predictor's change: (B₁ - B₀) / 4, in [-0.25, 0.25]."""
     return CHANGE_WEIGHT * (final_loss - first_loss)
 
 
 def helping(first_loss: float, final_loss: float) -> float:
-    """Return what a critic earns from the predictor's change, in [-0.25, 0.25]: B₀ - B₁."""
+    """Return a critic's reward for the predictor's change: (B₀ - B₁) / 4, in [-0.25, 0.25]."""
     return CHANGE_WEIGHT * (first_loss - final_loss)
 
 
@@ -144,5 +144,5 @@ def challenger_false_claims(number: int) -> float:
 
 
 def challenger_form(nearness: float) -> float:
-    """Return what a malformed argument costs a challenger, by its nearness to the form."""
+    """Return the term `form` of a challenger after a malformed argument, by its nearness."""
     return -FORM_SHARE * (1.0 - form_of(nearness))

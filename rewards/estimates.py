@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
 
 
 class Estimate(NamedTuple):
@@ -25,6 +28,18 @@ class Estimate(NamedTuple):
     def __str__(self) -> str:
         """Show value and half width: `0.812 ± 0.011`."""
         return f"{self.value:.3f} ± {(self.high - self.low) / 2:.3f}"
+
+
+def bootstrap_estimate(value: float, draws: Floats, samples: int) -> Estimate:
+    """Return a statistic with the middle 95 % of its bootstrap draws; NaN where none is defined.
+
+    Args:
+        value: the statistic.
+        draws: the statistic of each resample, shape (D,).
+        samples: how many independent values it rests on.
+    """
+    low, high = np.quantile(draws, (0.025, 0.975)).tolist() if draws.size else (math.nan, math.nan)
+    return Estimate(value, low, high, samples)
 
 
 def mean_estimate(values: Sequence[float]) -> Estimate:

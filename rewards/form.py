@@ -14,7 +14,7 @@ MOST_MALFORMED = 0.9
 
 
 def form_of(nearness: float) -> float:
-    """Return what a malformed reply earns of a well-formed one's form, in [0, 0.9].
+    """Return the share of a well-formed reply's form that a malformed one earns, in [0, 0.9].
 
     Raises:
         ValueError: if the nearness is outside [0, 1].
@@ -55,7 +55,7 @@ class FormAccount:
         return FORM_SHARE * max(0.0, 1.0 - self.lost / self.replies)
 
     def earned(self, value: float) -> float:
-        """Return what an episode worth `value` in [0, 1] earns without its form, in [0, 0.95].
+        """Return the reward, form aside, of an episode worth `value` in [0, 1]: in [0, 0.95].
 
         Each malformed reply costs the same share of it: none of it is left if all were malformed,
         so that leaving the decision to chance never beats trying.

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tokengym.rewards.estimates import Estimate
-
-Floats = npt.NDArray[np.float64]
+from tokengym.rewards.estimates import Estimate, Floats, bootstrap_estimate
 
 _DRAWS = 2000
 
@@ -69,10 +67,10 @@ class Yardstick:
         return self._interval(both, np.array([1.0, -1.0]), 0.0, rng)
 
     def _checked(self, returns_T: npt.ArrayLike) -> Floats:
-        found_T = np.asarray(returns_T, np.float64)
-        if found_T.shape != (len(self.blind_T),):
-            raise ValueError(f"expected {len(self.blind_T)} returns, got shape {found_T.shape}")
-        return found_T
+        checked_T = np.asarray(returns_T, np.float64)
+        if checked_T.shape != (len(self.blind_T),):
+            raise ValueError(f"expected {len(self.blind_T)} returns, got shape {checked_T.shape}")
+        return checked_T
 
     def _interval(
         self, returns_KT: Floats, weights_K: Floats, blinds: float, rng: np.random.Generator
@@ -85,13 +83,11 @@ class Yardstick:
         value = _ratio(above_T.mean(), span_T.mean())
         picks_DT = rng.integers(count, size=(_DRAWS, count))
         draws_D = _ratio(above_T[picks_DT].mean(axis=1), span_T[picks_DT].mean(axis=1))
-        defined_D = draws_D[~np.isnan(draws_D)]
-        low, high = np.quantile(defined_D, (0.025, 0.975)) if defined_D.size else (np.nan, np.nan)
-        return Estimate(float(value), float(low), float(high), count)
+        return bootstrap_estimate(float(value), draws_D[~np.isnan(draws_D)], count)
 
 
 def _ratio(above: npt.ArrayLike, span: npt.ArrayLike) -> Floats:
     """Return above / span; NaN where the oracle is no better than the blind policy."""
     above, span = np.asarray(above, np.float64), np.asarray(span, np.float64)
-    found: Floats = np.divide(above, span, out=np.full(above.shape, np.nan), where=span > 0.0)
-    return found
+    ratio: Floats = np.divide(above, span, out=np.full(above.shape, np.nan), where=span > 0.0)
+    return ratio

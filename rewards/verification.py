@@ -19,7 +19,7 @@ from tokengym.rewards.calibration import (
     murphy,
 )
 from tokengym.rewards.clustered import mean_over_clusters
-from tokengym.rewards.estimates import Estimate
+from tokengym.rewards.estimates import Estimate, bootstrap_estimate
 
 BINS = 10
 """Bins of the calibration error and of Murphy's decomposition."""
@@ -125,7 +125,8 @@ def _skill(
     base_D = counts_DE @ np.bincount(event_N, base_N, size)
     base = float(base_N.sum())
     value = 1.0 - float(loss_N.sum()) / base if base > 0.0 else float("nan")
-    return _interval(value, 1.0 - loss_D[base_D > 0.0] / base_D[base_D > 0.0], event_N)
+    draws_D = 1.0 - loss_D[base_D > 0.0] / base_D[base_D > 0.0]
+    return bootstrap_estimate(value, draws_D, len(np.unique(event_N)))
 
 
 def _auc(
@@ -145,13 +146,4 @@ def _auc(
         if total > 0.0:
             below_V = np.cumsum(no_V) - 0.5 * no_V
             draws.append(float(yes_V @ below_V / total))
-    return _interval(value, np.array(draws), event_N)
-
-
-def _interval(value: float, draws_D: Floats, event_N: npt.NDArray[np.intp]) -> Estimate:
-    """Return a value with the middle 95 % of its bootstrap draws."""
-    events = len(np.unique(event_N))
-    if not draws_D.size:
-        return Estimate(value, float("nan"), float("nan"), events)
-    low, high = np.quantile(draws_D, (0.025, 0.975))
-    return Estimate(value, float(low), float(high), events)
+    return bootstrap_estimate(value, np.array(draws), len(np.unique(event_N)))

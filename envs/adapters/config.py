@@ -4,17 +4,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from gymnasium.spaces import Space
 
 from tokengym.envs.adapters.spaces import Tokens, UnicodeText
-from tokengym.envs.core.errors import OptionError, RoleError
+from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, require_one_of
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, policy, scripted_opponent, spec
-from tokengym.envs.rendering import can_draw, has_picture, require_picture
+from tokengym.envs.rendering import can_draw, has_picture, picture, require_picture
 from tokengym.envs.tokens.codec import Codec, DecodedReply, TokenArray, resolve
 from tokengym.envs.tokens.episode import Episode
 
@@ -62,8 +63,8 @@ class EnvConfig:
         opponents: Mapping[str, Policy | str] | None,
         options: Mapping[str, Any],
     ) -> None:
-        require("mode", mode, _MODES)
-        require("split", split, SPLITS)
+        require_one_of("mode", mode, _MODES)
+        require_one_of("split", split, SPLITS)
         if max_tokens < 1:
             raise OptionError(f"max_tokens must be at least 1, got {max_tokens}")
         self.world = make_world(world, level, **options)
@@ -85,14 +86,15 @@ class EnvConfig:
         A budget ends the episode before an observation outgrows it, but the last reply, which the
         final observation repeats, may itself be as long as the budget.
         """
-        if self.mode == "tokens":
-            return Tokens(self.codec.vocab_size, 2 * self.max_tokens)
-        return UnicodeText(self.max_tokens)
+        return self._space(2 * self.max_tokens)
 
     def action_space(self) -> Space[Any]:
         """Room for a reply; any content is legal."""
+        return self._space(self.max_tokens)
+
+    def _space(self, tokens: int) -> Space[Any]:
         if self.mode == "tokens":
-            return Tokens(self.codec.vocab_size, self.max_tokens)
+            return Tokens(self.codec.vocab_size, tokens)
         return UnicodeText(self.max_tokens)
 
     def choose_task(self, rng: np.random.Generator, options: Mapping[str, Any]) -> Task:
@@ -151,6 +153,57 @@ class EnvConfig:
         return DecodedReply(text, complete=True), answer
 
 
+class ConfiguredEnv:
+    """An environment of another library over an `EnvConfig`, with at most one episode under way.
+
+    Attributes:
+        metadata: among others the render modes of the world.
+        world: the world, made.
+        mode: `tokens` or `text`.
+        codec: the codec, made.
+        split: where Tasks are drawn from.
+        max_tokens: budget of one role's conversation.
+        render_mode: one of the render modes, or `None`.
+    """
+
+    metadata: dict[str, Any]
+
+    def _set_up(self, config: EnvConfig, render_mode: str | None, always: Sequence[str]) -> None:
+        """Take over a configuration; `always` are the render modes of worlds without pictures.
+
+        Raises:
+            OptionError: if the render mode is unknown, or its package is not installed.
+        """
+        world = config.world.spec.id
+        modes = [*always, "rgb_array"] if can_draw(world) else list(always)
+        if render_mode == "rgb_array" and has_picture(world):
+            require_picture(world)
+        require_one_of(f"{world}: render_mode", render_mode, [None, *modes])
+        self.metadata = {**self.metadata, "render_modes": modes}
+        self._config = config
+        self.world = config.world
+        self.mode = config.mode
+        self.codec = config.codec
+        self.split = config.split
+        self.max_tokens = config.max_tokens
+        self.render_mode = render_mode
+        self._task: Task | None = None
+        self._episode: Episode | None = None
+        self._turn: Turn | None = None
+        self._transcript: list[str] = []
+        self._replies: list[str] = []
+
+    def _draw_picture(self) -> npt.NDArray[np.uint8]:
+        """Return the picture of the episode so far.
+
+        Raises:
+            EpisodeStateError: before the first episode.
+        """
+        if self._task is None or self._turn is None:
+            raise EpisodeStateError("there is no episode to show; call reset()")
+        return picture(self.world, self._task, self._replies, finish=self._turn.done)
+
+
 def task_count(world: World, split: str) -> int:
     """Return the number of Tasks of `split`; 2³¹ where they are drawn and never run out.
 
@@ -185,32 +238,6 @@ def opponents_of_one(
     left = [role for role in spec(world).roles if role not in named]
     others = left[1:] if played is None else [role for role in left if role != played]
     return {**named, **{role: scripted_opponent(world, role) for role in others}}
-
-
-def require(name: str, value: object, known: Sequence[object]) -> None:
-    """Refuse an unknown argument.
-
-    Raises:
-        OptionError: naming the argument, its value and what is known.
-    """
-    if value not in known:
-        raise OptionError(f"{name} must be one of {[*known]}, got {value!r}")
-
-
-def render_modes(world: str, always: Sequence[str]) -> list[str]:
-    """Return `always`, and `rgb_array` where the world has pictures that can be drawn."""
-    return [*always, "rgb_array"] if can_draw(world) else list(always)
-
-
-def require_render_mode(world: str, mode: str | None, known: Sequence[str | None]) -> None:
-    """Refuse a render mode that is unknown, or whose package is not installed.
-
-    Raises:
-        OptionError: naming the mode and what is known.
-    """
-    if mode == "rgb_array" and has_picture(world):
-        require_picture(world)
-    require(f"{world}: render_mode", mode, known)
 
 
 def info_of(turn: Turn, task: Task, *, text: str, terms: Mapping[str, float]) -> dict[str, Any]:

@@ -8,27 +8,22 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.adapters.config import (
+    ConfiguredEnv,
     EnvConfig,
     Mode,
     Observation,
     info_of,
     opponents_of_one,
-    render_modes,
-    require_render_mode,
 )
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.play import Policy
-from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
-from tokengym.envs.core.world import World
-from tokengym.envs.rendering import picture
 from tokengym.envs.tokens.codec import Codec
-from tokengym.envs.tokens.episode import Episode
 
 _RESET_OPTIONS = ("task", "split", "index")
 
 
-class TextEnv(gymnasium.Env[Observation, Observation]):
+class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
     """One world as a Gymnasium environment.
 
     Description:
@@ -70,10 +65,7 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         RoleError: if an opponent's role is not the world's, or no role is left to play.
     """
 
-    metadata: dict[str, Any] = {
-        "render_modes": ["ansi", "rgb_array"],
-        "render_fps": 4,
-    }
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
 
     def __init__(
         self,
@@ -87,9 +79,7 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        self.metadata = {**self.metadata, "render_modes": render_modes(world, ["ansi"])}
-        require_render_mode(world, render_mode, [None, *self.metadata["render_modes"]])
-        self._config = config = EnvConfig(
+        config = EnvConfig(
             world,
             level,
             mode=mode,
@@ -99,20 +89,10 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
             opponents=opponents_of_one(world, opponents),
             options=options,
         )
-        self.world: World = config.world
-        self.mode = mode
-        self.split = split
-        self.max_tokens = max_tokens
-        self.codec: Codec = config.codec
-        self.render_mode = render_mode
+        self._set_up(config, render_mode, ["ansi"])
         (self.role,) = config.played
         self.observation_space = config.observation_space()
         self.action_space = config.action_space()
-        self._episode: Episode | None = None
-        self._turn: Turn | None = None
-        self._task: Task | None = None
-        self._transcript: list[str] = []
-        self._replies: list[str] = []
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -161,9 +141,7 @@ class TextEnv(gymnasium.Env[Observation, Observation]):
             EpisodeStateError: if a picture is asked for before `reset`.
         """
         if self.render_mode == "rgb_array":
-            if self._task is None or self._turn is None:
-                raise EpisodeStateError("there is no episode to show; call reset()")
-            return picture(self.world, self._task, self._replies, finish=self._turn.done)
+            return self._draw_picture()
         return "\n".join(self._transcript) if self.render_mode == "ansi" else None
 
     def _play_opponents(self, turn: Turn, earned: float = 0.0) -> tuple[Turn, float]:

@@ -10,20 +10,16 @@ from gymnasium.utils import seeding
 from pettingzoo import AECEnv
 
 from tokengym.envs.adapters.config import (
+    ConfiguredEnv,
     EnvConfig,
     Mode,
     Observation,
     info_of,
-    render_modes,
-    require_render_mode,
 )
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.play import Policy
-from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
-from tokengym.envs.rendering import picture
 from tokengym.envs.tokens.codec import Codec
-from tokengym.envs.tokens.episode import Episode
 
 
 class TextObservation(str):
@@ -33,7 +29,7 @@ class TextObservation(str):
     dtype: ClassVar[np.dtype[np.str_]] = np.dtype(str)
 
 
-class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[misc]
+class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  # type: ignore[misc]
     """One world as a PettingZoo environment; its roles are the agents.
 
     An agent observes its own conversation: in mode `tokens` all of it as token ids (append-only:
@@ -79,9 +75,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         **options: Any,
     ) -> None:
         super().__init__()
-        self.metadata = {**self.metadata, "render_modes": render_modes(world, ["human", "ansi"])}
-        require_render_mode(world, render_mode, [*self.metadata["render_modes"], None])
-        self._config = config = EnvConfig(
+        config = EnvConfig(
             world,
             level,
             mode=mode,
@@ -91,23 +85,13 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
             opponents=opponents,
             options=options,
         )
-        self.world = config.world
-        self.mode = mode
-        self.codec: Codec = config.codec
-        self.split = split
-        self.max_tokens = max_tokens
-        self.render_mode = render_mode
+        self._set_up(config, render_mode, ["human", "ansi"])
         self.possible_agents = config.played
         self.agents: list[str] = []
         self.observation_spaces = {agent: config.observation_space() for agent in config.played}
         self.action_spaces = {agent: config.action_space() for agent in config.played}
         self._generator: np.random.Generator | None = None
-        self._task: Task | None = None
-        self._episode: Episode | None = None
-        self._turn: Turn | None = None
         self._last_text: dict[str, TextObservation] = {}
-        self._transcript: list[str] = []
-        self._replies: list[str] = []
         self._printed = 0
 
     def observation_space(self, agent: str) -> Space[Any]:
@@ -176,7 +160,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
         self._accumulate_rewards()
 
     def observe(self, agent: str) -> Observation:
-        """What `agent` has read and written (tokens) or read last (text)."""
+        """Return the conversation of `agent` (tokens) or the last text it has read (text)."""
         if self._episode is not None:
             return self._episode.observation_of(agent).copy()
         return self._last_text[agent]
@@ -188,9 +172,7 @@ class TextAECEnv(AECEnv[str, Observation, Observation | None]):  # type: ignore[
             EpisodeStateError: if a picture is asked for before `reset`.
         """
         if self.render_mode == "rgb_array":
-            if self._task is None or self._turn is None:
-                raise EpisodeStateError("there is no episode to show; call reset()")
-            return picture(self.world, self._task, self._replies, finish=self._turn.done)
+            return self._draw_picture()
         if self.render_mode == "ansi":
             return "\n".join(self._transcript)
         if self.render_mode == "human":

@@ -7,7 +7,7 @@ these two spaces check a bound and, for tokens, the vocabulary.
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import c_int64
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from gymnasium import Space
@@ -20,11 +20,29 @@ from gymnasium.vector.utils import (
 from tokengym.envs.core.errors import OptionError, TokenError
 from tokengym.envs.tokens.codec import TokenArray
 
+T = TypeVar("T")
+
 _LONGEST_SAMPLE = 64
 _SAMPLE_ALPHABET = "abcdefghijklmnopqrstuvwxyz 0123456789.:-\n"
 
 
-class Tokens(Space[TokenArray]):
+class _Sequences(Space[T]):
+    """A space of sequences of any length up to `max_length`; subclasses set it."""
+
+    max_length: int
+
+    @property
+    def is_np_flattenable(self) -> bool:
+        """Sequences differ in length, so they do not flatten to one shape."""
+        return False
+
+    def _sample_length(self, mask: object, probability: object) -> int:
+        if mask is not None or probability is not None:
+            raise OptionError("sampling masks and probabilities are not supported by text spaces")
+        return int(self.np_random.integers(0, min(self.max_length, _LONGEST_SAMPLE) + 1))
+
+
+class Tokens(_Sequences[TokenArray]):
     """One-dimensional `int64` arrays of ids in `[0, vocab_size)`, at most `max_length` long.
 
     Samples are uniform in length (up to 64) and in ids.
@@ -49,23 +67,17 @@ class Tokens(Space[TokenArray]):
         self.max_length = max_length
         super().__init__(None, np.int64, seed)
 
-    @property
-    def is_np_flattenable(self) -> bool:
-        """Arrays differ in length, so they do not flatten to one shape."""
-        return False
-
     def sample(self, mask: None = None, probability: None = None) -> TokenArray:
         """Draw an array. Masks are not supported.
 
         Raises:
             OptionError: if a mask or probability is given.
         """
-        _refuse_masks(mask, probability)
-        length = int(self.np_random.integers(0, min(self.max_length, _LONGEST_SAMPLE) + 1))
+        length = self._sample_length(mask, probability)
         return self.np_random.integers(0, self.vocab_size, length, dtype=np.int64)
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is such an array."""
+        """Return whether `x` is such an array."""
         return (
             isinstance(x, np.ndarray)
             and x.ndim == 1
@@ -95,7 +107,7 @@ class Tokens(Space[TokenArray]):
         )
 
 
-class UnicodeText(Space[str]):
+class UnicodeText(_Sequences[str]):
     """Every string of at most `max_length` characters, whatever they are.
 
     Samples are short strings of letters, digits, blanks and newlines.
@@ -114,24 +126,18 @@ class UnicodeText(Space[str]):
         self.max_length = max_length
         super().__init__(None, str, seed)
 
-    @property
-    def is_np_flattenable(self) -> bool:
-        """Strings are no arrays."""
-        return False
-
     def sample(self, mask: None = None, probability: None = None) -> str:
         """Draw a string. Masks are not supported.
 
         Raises:
             OptionError: if a mask or probability is given.
         """
-        _refuse_masks(mask, probability)
-        length = int(self.np_random.integers(0, min(self.max_length, _LONGEST_SAMPLE) + 1))
+        length = self._sample_length(mask, probability)
         picks = self.np_random.integers(0, len(_SAMPLE_ALPHABET), length)
         return "".join(_SAMPLE_ALPHABET[pick] for pick in picks)
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is a string within the bound."""
+        """Return whether `x` is a string within the bound."""
         return isinstance(x, str) and len(x) <= self.max_length
 
     def __repr__(self) -> str:
@@ -141,11 +147,6 @@ class UnicodeText(Space[str]):
     def __eq__(self, other: object) -> bool:
         """Two spaces are equal if they contain the same strings."""
         return isinstance(other, UnicodeText) and self.max_length == other.max_length
-
-
-def _refuse_masks(mask: object, probability: object) -> None:
-    if mask is not None or probability is not None:
-        raise OptionError("sampling masks and probabilities are not supported by text spaces")
 
 
 # AsyncVectorEnv reads observations from shared memory once and expects the result to follow what
@@ -183,21 +184,18 @@ def _as_text(row: TokenArray) -> str:
     return "".join(map(chr, row.tolist()))
 
 
-@create_shared_memory.register(Tokens)
-@create_shared_memory.register(UnicodeText)
+@create_shared_memory.register(_Sequences)
 def _create_rows(space: Tokens | UnicodeText, n: int = 1, ctx: Any = multiprocessing) -> Any:
     return ctx.Array(c_int64, n * (space.max_length + 1))
 
 
-@read_from_shared_memory.register(Tokens)
-@read_from_shared_memory.register(UnicodeText)
+@read_from_shared_memory.register(_Sequences)
 def _read_rows(space: Tokens | UnicodeText, shared_memory: Any, n: int = 1) -> Any:
     read = _as_is if isinstance(space, Tokens) else _as_text
     return _SharedRows(shared_memory, n, space.max_length + 1, read)
 
 
-@write_to_shared_memory.register(Tokens)
-@write_to_shared_memory.register(UnicodeText)
+@write_to_shared_memory.register(_Sequences)
 def _write_row(
     space: Tokens | UnicodeText, index: int, value: TokenArray | str, shared_memory: Any
 ) -> None:

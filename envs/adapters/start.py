@@ -42,7 +42,7 @@ _CUT_OFF = frozenset(
 
 
 def is_complete(finish_reason: str | None) -> bool:
-    """Return whether a reply ended by itself, from what a sampler or an API calls its end.
+    """Return whether a reply ended by itself, by the reason that a sampler or an API states.
 
     Args:
         finish_reason: such as `stop` or `length` (OpenAI, vLLM, Tinker), `end_turn` or `max_tokens`
@@ -95,7 +95,7 @@ class Rollouts:
         spec = self.world.spec
         named = dict(opponents or {})
         unknown = sorted({*named, *([] if role is None else [role])} - set(spec.roles))
-        left = [one for one in spec.roles if one not in named]
+        left = [other for other in spec.roles if other not in named]
         if unknown or not left or role in named:
             raise RoleError(
                 f"{spec.id} has the roles {list(spec.roles)}, of which one is played and the "
@@ -168,7 +168,7 @@ class Rollout:
 
     @property
     def text(self) -> str:
-        """What is new to the role; at the end, the world's final text."""
+        """The text that is new to the role; at the end, the world's final text."""
         return self.episode.turn.text
 
     @property
@@ -188,7 +188,7 @@ class Rollout:
 
     @property
     def tokens(self) -> list[int]:
-        """What the role has read and written so far, append-only if the codec is.
+        """The tokens that the role has read and written so far, append-only if the codec is.
 
         Raises:
             RoleError: if the rollout is in text.

@@ -110,7 +110,7 @@ class TextVectorEnv(VectorEnv[Batch, Batch, npt.NDArray[Any]]):
         return tuple(observations), rewards, terminated, truncated, infos
 
     def render(self) -> tuple[Any, ...] | None:
-        """Return what every copy renders, or `None` without a render mode."""
+        """Return the rendering of every copy, or `None` without a render mode."""
         return None if self.render_mode is None else tuple(env.render() for env in self.envs)
 
     def close_extras(self, **kwargs: Any) -> None:

@@ -7,7 +7,7 @@ _LONGEST = 60
 
 
 def shorten(text: str, longest: int = _LONGEST) -> str:
-    """Return `text` with what exceeds `longest` characters replaced by `…`."""
+    """Return `text`, cut to `longest` characters; a `…` stands for the rest."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 

@@ -3,6 +3,8 @@
 A model's bad reply is never an error: it is data, answered by the next observation and the reward.
 """
 
+from collections.abc import Sequence
+
 
 class TokengymError(Exception):
     """The base of every error this package raises on purpose."""
@@ -34,3 +36,13 @@ class TokenError(TokengymError, ValueError):
 
 class DataError(TokengymError, ValueError):
     """Input data that cannot be used; the message names file, row and reason."""
+
+
+def require_one_of(name: str, value: object, known: Sequence[object]) -> None:
+    """Refuse an argument that is not one of the known values.
+
+    Raises:
+        OptionError: naming the argument, its value and the known ones.
+    """
+    if value not in known:
+        raise OptionError(f"{name} must be one of {[*known]}, got {value!r}")

@@ -45,8 +45,8 @@ def nearness(text: str, *forms: str) -> float:
             `Probability: 0.000`.
     """
     patterns = [_canonical(form) for form in forms]
-    found, count = lines_of(text), len(forms)
-    ends = (line[:_LONGEST] for line in (*found[:count], *found[-count:]))
+    reply_lines, count = lines_of(text), len(forms)
+    ends = (line[:_LONGEST] for line in (*reply_lines[:count], *reply_lines[-count:]))
     lines = {_canonical(undecorated(line)) for line in ends}
     near = sum(max((_likeness(line, form) for line in lines), default=0.0) for form in patterns)
     expected = sum(map(len, patterns))

@@ -168,19 +168,19 @@ def statements(grammar: Grammar, text: str) -> Iterator[tuple[str, list[re.Match
 
 
 def _commands(grammar: Grammar, bare: str) -> list[re.Match[str]]:
-    """Return the commands of a statement; none if it holds anything but them and a comment."""
-    found: list[re.Match[str]] = []
+    """Return the commands of a statement; empty if it holds anything but commands and a comment."""
+    commands: list[re.Match[str]] = []
     start = end = 0
     while (match := grammar.command.match(bare, start)) and match.end() > end:
-        found.append(match)
+        commands.append(match)
         end = match.end()
         separator = _SEPARATOR.match(bare, end)
         start = separator.end() if separator else end
-    if not found or grammar.words.match(bare, start):
+    if not commands or grammar.words.match(bare, start):
         return []
     # What differs from the first command makes the line ambiguous: better no answer than a guess.
     more = list(grammar.command.finditer(bare, end))
-    return found + more if more or _COMMENT.match(bare, end) else []
+    return commands + more if more or _COMMENT.match(bare, end) else []
 
 
 def last_match(grammar: Grammar, text: str) -> re.Match[str] | None:
@@ -192,14 +192,14 @@ def last_match(grammar: Grammar, text: str) -> re.Match[str] | None:
         grammar: of the world.
         text: a whole reply, of any length and content.
     """
-    for _, found in statements(grammar, text):
-        same = found and all(match.groups() == found[-1].groups() for match in found)
-        return found[-1] if same else None
+    for _, commands in statements(grammar, text):
+        same = commands and all(match.groups() == commands[-1].groups() for match in commands)
+        return commands[-1] if same else None
     return None
 
 
 def number(matched: str) -> float:
-    """Return the value of what `NUMBER` matched."""
+    """Return the value of a text that `NUMBER` matched."""
     try:
         return float(matched)
     except ValueError:  # a sign that stands apart
@@ -207,12 +207,12 @@ def number(matched: str) -> float:
 
 
 def share(matched: str, percent: str) -> float:
-    """Return the value of what the groups of `SHARE` matched: `42%` is .42."""
+    """Return the value of the two groups of `SHARE`: `42%` is .42."""
     return number(matched) / 100.0 if percent else number(matched)
 
 
 def complaint(text: str, expected: str, *, complete: bool = True) -> str:
-    """Return one line on what was wrong with a reply and what was expected.
+    """Return one line that names the fault of a reply and the expected form.
 
     Args:
         text: the reply that was refused.
@@ -220,15 +220,15 @@ def complaint(text: str, expected: str, *, complete: bool = True) -> str:
             which a policy would copy.
         complete: `False` if the reply was cut off before it ended.
     """
-    wanted = f"Expected: {expected}"
+    hint = f"Expected: {expected}"
     if not complete:
-        return f"Malformed reply: it was cut off before it ended. {wanted}"
+        return f"Malformed reply: it was cut off before it ended. {hint}"
     answer = answer_of(text)
     lines = lines_of(answer)
     if not lines:
         lack = "its thinking holds no answer" if text.strip() else "it was empty"
-        return f"Malformed reply: {lack}. {wanted}"
+        return f"Malformed reply: {lack}. {hint}"
     quoted = lines[-1].strip()[:_QUOTED_CHARACTERS].encode("ascii", "backslashreplace").decode()
-    shown = "".join(c if c.isprintable() else "?" for c in quoted)
+    printable = "".join(c if c.isprintable() else "?" for c in quoted)
     place = text.count("\n") + 1 - answer[len(answer.rstrip()) :].count("\n")
-    return f"Malformed reply: no line matched; line {place} reads {shown!r}. {wanted}"
+    return f"Malformed reply: no line matched; line {place} reads {printable!r}. {hint}"

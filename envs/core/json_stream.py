@@ -107,10 +107,10 @@ class JsonStream:
         """Return where the value ends that begins with a bracket here."""
         while True:
             depth = 0
-            for found in _BRACKETS.finditer(self._text, self._at):
-                depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+            for bracket in _BRACKETS.finditer(self._text, self._at):
+                depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket[0], 0)
                 if depth <= 0:
-                    return found.end()
+                    return bracket.end()
             if len(self._text) - self._at >= files.LONGEST_ROW or not self._fill():
                 return len(self._text)
 

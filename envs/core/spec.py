@@ -102,19 +102,19 @@ class WorldSpec:
             raise OptionError(f"{self.id}: turn_limits must be at least 1 by level, got {limits}")
         for name in ("step_range", "return_range"):
             if set(getattr(self, name)) != set(roles):
-                given = sorted(getattr(self, name))
-                raise OptionError(f"{self.id}: {name} must have the roles {roles}, got {given}")
+                ranged = sorted(getattr(self, name))
+                raise OptionError(f"{self.id}: {name} must have the roles {roles}, got {ranged}")
         if not set(self.opponents) <= set(roles):
-            given = sorted(self.opponents)
-            raise OptionError(f"{self.id}: opponents must be of the roles {roles}, got {given}")
+            opposed = sorted(self.opponents)
+            raise OptionError(f"{self.id}: opponents must be of the roles {roles}, got {opposed}")
 
     def __repr__(self) -> str:
         """Show id, levels and roles."""
         return f"WorldSpec({self.id!r}, levels={list(self.levels)}, roles={list(self.roles)})"
 
     def _repr_html_(self) -> str:
-        given = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return html_fields(self.id, {name: value for name, value in given.items() if value})
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return html_fields(self.id, {name: value for name, value in fields.items() if value})
 
     @property
     def levels(self) -> tuple[str, ...]:

@@ -116,8 +116,8 @@ class Row(NamedTuple):
         """Return the cell under `column` as a finite number above 0."""
         value = self._finite(self.cells[column])
         if value is None or value <= 0.0:
-            found = self.cells[column]
-            raise DataError(f"{self.place}: {column} is {found!r}, not a number above 0")
+            cell = self.cells[column]
+            raise DataError(f"{self.place}: {column} is {cell!r}, not a number above 0")
         return value
 
     def _finite(self, cell: str) -> float | None:
@@ -152,14 +152,14 @@ class CsvTable:
             content = read_text(path)
             head = content.partition("\n")[0]
             semicolons = head.count(";") > head.count(",")
-            found = list(csv_rows(content, ";" if semicolons else ","))
+            lines = list(csv_rows(content, ";" if semicolons else ","))
         except csv.Error as error:
             raise DataError(f"{path}: cannot be read: {error}") from error
-        if len(found) < 2:
-            raise DataError(f"{path}: a header and at least one row are needed, got {len(found)}")
-        self.header = [column_name(cell) for cell in found[0][1]]
+        if len(lines) < 2:
+            raise DataError(f"{path}: a header and at least one row are needed, got {len(lines)}")
+        self.header = [column_name(cell) for cell in lines[0][1]]
         self.rows = []
-        for line, cells in found[1:]:
+        for line, cells in lines[1:]:
             place = f"{path}, line {line}"
             if len(cells) != len(self.header):
                 raise DataError(

@@ -80,12 +80,12 @@ class Task(Immutable):
 
     @cached_property
     def instance(self) -> Mapping[str, Any]:
-        """What defines the problem. Treat as read-only."""
+        """The values that define the problem. Treat as read-only."""
         return _mapping(json.loads(self.instance_json), "instance")
 
     @cached_property
     def answer(self) -> Mapping[str, Any]:
-        """What is known about the problem and never shown. Treat as read-only."""
+        """The values that are known about the problem and never shown. Treat as read-only."""
         return _mapping(json.loads(self.answer_json), "answer")
 
     @cached_property
@@ -144,11 +144,11 @@ class Task(Immutable):
 
     def _repr_html_(self) -> str:
         head = {"level": self.level, "split": self.split, "index": self.index, **self.options}
-        shown = {**head, "fingerprint": self.fingerprint, **self.instance}
-        return html_fields(self.world, {name: shorten(str(shown[name]), 400) for name in shown})
+        fields = {**head, "fingerprint": self.fingerprint, **self.instance}
+        return html_fields(self.world, {name: shorten(str(fields[name]), 400) for name in fields})
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle the fields only; what was parsed from them is parsed again where it arrives."""
+        """Pickle the fields only; the receiving process parses them again."""
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
 

@@ -66,16 +66,16 @@ class Turn(NamedTuple):
 
     def __repr__(self) -> str:
         """Show the beginning of the text and all other non-empty fields."""
-        shown = [f"{name}={value!r}" for name, value in self._shown().items() if name != "text"]
-        return f"Turn({', '.join([*shown, f'text={shorten(self.text)!r}'])})"
+        fields = [f"{name}={value!r}" for name, value in self._shown().items() if name != "text"]
+        return f"Turn({', '.join([*fields, f'text={shorten(self.text)!r}'])})"
 
     def _repr_html_(self) -> str:
         return html_fields("Turn", self._shown())
 
     def _shown(self) -> dict[str, object]:
-        given = {"role": self.role, "text": self.text, "rewards": dict(self.rewards)}
+        fields = {"role": self.role, "text": self.text, "rewards": dict(self.rewards)}
         ends = {} if self.stop_reason is None else {"stop_reason": self.stop_reason.value}
-        return {name: value for name, value in {**given, **ends}.items() if value}
+        return {name: value for name, value in {**fields, **ends}.items() if value}
 
     def __reduce__(self) -> tuple[type["Turn"], tuple[object, ...]]:
         """Pickle the shared empty mappings as plain ones: a mapping proxy does not pickle."""
@@ -83,9 +83,7 @@ class Turn(NamedTuple):
         return type(self), tuple(plain)
 
 
-def sum_rewards(
-    turns: Iterable[Turn],
-) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+def sum_rewards(turns: Iterable[Turn]) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     """Return the sums of several Turns' rewards by role, and of their terms."""
     rewards: dict[str, float] = {}
     terms: dict[str, dict[str, float]] = {}

@@ -22,6 +22,7 @@ from tokengym.envs.core.errors import (
     RoleError,
     TaskError,
     TokengymError,
+    require_one_of,
 )
 from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.optimum import Optimum
@@ -69,8 +70,7 @@ class World(ABC, Generic[Compiled]):
         level = spec.levels[0] if level is None else level
         if level not in spec.turn_limits:
             raise OptionError(f"{spec.id} has the levels {list(spec.levels)}, got level={level!r}")
-        if prompt not in PROMPTS:
-            raise OptionError(f"prompt must be one of {list(PROMPTS)}, got {prompt!r}")
+        require_one_of("prompt", prompt, PROMPTS)
         self.spec = spec
         self.level = level
         self.prompt = prompt
@@ -126,8 +126,7 @@ class World(ABC, Generic[Compiled]):
         Raises:
             OptionError: if the split is unknown.
         """
-        if split not in SPLITS:
-            raise OptionError(f"split must be one of {list(SPLITS)}, got {split!r}")
+        require_one_of("split", split, SPLITS)
         sizes = self._sizes()
         return None if sizes is None else sizes[split]
 
@@ -176,8 +175,8 @@ class World(ABC, Generic[Compiled]):
             return to_plain_json(self._draw_window(rng, start)), windows[start]
 
         where = f"{self.spec.id} at level {self.level!r}"
-        found = draw_usable(draw, lambda instance: self._solve(instance, rng), split, where)
-        return self._new_task(split, index, *found)
+        usable = draw_usable(draw, lambda instance: self._solve(instance, rng), split, where)
+        return self._new_task(split, index, *usable)
 
     def split_of(self, instance: Mapping[str, Any]) -> str:
         """Return the split that owns an instance of drawn Tasks, by its `_split_key`."""
@@ -211,7 +210,7 @@ class World(ABC, Generic[Compiled]):
         return canonical_json(dict(self.options))
 
     def _scoring_options(self) -> Mapping[str, Any]:
-        """Options, where not the defaults, that change what a reply to a given Task earns."""
+        """Return the options that differ from the defaults and change the reward of a reply."""
         return {}
 
     def _drawing_options(self) -> tuple[object, ...]:
@@ -247,7 +246,7 @@ class World(ABC, Generic[Compiled]):
     # Compiled Tasks
 
     def compile(self, task: Task) -> Compiled:
-        """Return what an episode of `task` needs, computed once and shared by all episodes.
+        """Return the compiled form of `task`, computed once and shared by all its episodes.
 
         Raises:
             TaskError: if the Task belongs to another world, is scored by other options, or its

@@ -13,13 +13,14 @@ from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption import challengers
+from tokengym.envs.disruption.challengers import with_challenger
 from tokengym.envs.disruption.claims import Claim, Fact
 from tokengym.envs.disruption.evidence import CITER_FEATURES, FEATURES, Evidence
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer
 from tokengym.envs.disruption.inference import selection_posterior
 from tokengym.envs.disruption.labels import LABELS, Target, disruption_label
-from tokengym.envs.disruption.literature import ALL_CUES, Probabilities, cues_in
+from tokengym.envs.disruption.literature import ALL_CUES, Probabilities, cues_in, normalised, peaked
 from tokengym.envs.disruption.oracle import best_claims, likeliest, true_claims
 from tokengym.envs.disruption.world import DisruptionWorld
 from tokengym.rewards.debate import MOST_CLAIMS
@@ -34,43 +35,40 @@ _FALSE_SHARE = 0.2
 _DEGREES = (0.5, 0.7, 0.9)
 
 
-def _null(world: World, turn: Turn, rng: np.random.Generator) -> str:
+@with_challenger(challengers.null)
+def _null(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """No label preferred, nothing claimed; as challenger "are you sure?"."""
-    world = DisruptionWorld.cast(world)
-    if turn.role == "challenger":
-        return challengers.null(world, turn, rng)
     count = len(world.targets)
     return PredictorAnswer((2,) * count, (_THIRD,) * count, ()).write(world.targets, decimals=3)
 
 
-def _random(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    world = DisruptionWorld.cast(world)
-    if turn.role == "challenger":
-        target = world.targets[int(rng.integers(len(world.targets)))]
-        return Argument(LABELS[target][int(rng.integers(3))], _random_claims(rng, 2)).write()
+def _random_argument(world: World, _turn: Turn, rng: np.random.Generator) -> str:
+    targets = DisruptionWorld.cast(world).targets
+    target = targets[int(rng.integers(len(targets)))]
+    return Argument(LABELS[target][int(rng.integers(3))], _random_claims(rng, 2)).write()
+
+
+@with_challenger(_random_argument)
+def _random(world: DisruptionWorld, rng: np.random.Generator) -> str:
     labels = tuple(int(rng.integers(3)) for _ in world.targets)
-    reports = [_peaked(label) for label in labels]
+    reports = [peaked(label, 0.5) for label in labels]
     answer = PredictorAnswer(labels, tuple(reports), _random_claims(rng, MOST_CLAIMS))
     return answer.write(world.targets, decimals=3)
 
 
-def _majority(world: World, turn: Turn, rng: np.random.Generator) -> str:
+@with_challenger(challengers.null)
+def _majority(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """The most frequent label and the labels' frequencies, whatever is shown."""
-    world = DisruptionWorld.cast(world)
-    if turn.role == "challenger":
-        return challengers.null(world, turn, rng)
     reports = tuple(_frequencies(target, world.level) for target in world.targets)
     return _answer(world, reports, ())
 
 
-def _scripted(world: World, turn: Turn, rng: np.random.Generator) -> str:
+@with_challenger(challengers.scripted)
+def _scripted(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """The label the first year's citers would give, at even odds, with the claims that support it.
 
     Without them, and for novelty, all labels are alike.
     """
-    world = DisruptionWorld.cast(world)
-    if turn.role == "challenger":
-        return challengers.scripted(world, turn, rng)
     evidence = world.compiled.evidence
     reports = tuple(_first_year_report(evidence, target) for target in world.targets)
     return _answer(world, reports, best_claims(evidence, world.targets, reports).claims)
@@ -81,29 +79,25 @@ def _first_year_report(evidence: Evidence, target: Target) -> Probabilities:
     if target == "novelty" or None in counts:
         return _THIRD
     label = disruption_label(*(int(count or 0) for count in counts))
-    return _THIRD if label is None else _peaked(LABELS[target].index(label))
+    return _THIRD if label is None else peaked(LABELS[target].index(label), 0.5)
 
 
-def _logistic(world: World, turn: Turn, rng: np.random.Generator) -> str:
+@with_challenger(challengers.scripted)
+def _logistic(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """Multinomial logistic regression on the evidence, and the claims that fit its report."""
-    world = DisruptionWorld.cast(world)
-    if turn.role == "challenger":
-        return challengers.scripted(world, turn, rng)
     reports = _logistic_reports(world)
     claims = best_claims(world.compiled.evidence, world.targets, reports).claims
     return _answer(world, reports, claims)
 
 
-def _worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
+@with_challenger(challengers.scripted)
+def _worked(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """The label of the logistic report and one of three degrees of certainty, after its grounds.
 
     In an order and in steps that a small model can follow: the first year's citers, copied as
     claims, and their difference; then the label. Further decimals would be noise to a model that
     cannot compute them, and so would be claims chosen by what the judge makes of them.
     """
-    world = DisruptionWorld.cast(world)
-    if turn.role == "challenger":
-        return challengers.scripted(world, turn, rng)
     facts = world.compiled.evidence.facts
     counts = {name: facts[name] for name in CITER_FEATURES if name in facts}
     reports = tuple(_to_a_degree(report) for report in _logistic_reports(world))
@@ -118,17 +112,15 @@ def _worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
 def _to_a_degree(report: Probabilities) -> Probabilities:
     """Round the largest probability to a degree of certainty."""
     label = likeliest(report)
-    return _peaked(label, min(_DEGREES, key=lambda one: abs(one - report[label])))
+    return peaked(label, min(_DEGREES, key=lambda degree: abs(degree - report[label])))
 
 
-def _noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
+@with_challenger(challengers.noisy)
+def _noisy(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """The logistic report with noise on its log-odds, and claims at random, mostly true.
 
     Informed but far from the oracle: what a learner starts from.
     """
-    world = DisruptionWorld.cast(world)
-    if turn.role == "challenger":
-        return challengers.noisy(world, turn, rng)
     reports = tuple(
         _softmax(np.log(report) + _LOGIT_NOISE * rng.normal(size=3))
         for report in _logistic_reports(world)
@@ -147,15 +139,13 @@ def _noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
     )
 
 
-def _oracle(world: World, turn: Turn, rng: np.random.Generator) -> str:
+@with_challenger(challengers.scripted)
+def _oracle(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """The exact posterior and the claims that bring the judge nearest to it.
 
     Claims on a challenger's private evidence are weighed as if the scripted one had selected them.
     For a real paper, whose posterior is unknown, the gold label replaces it.
     """
-    world = DisruptionWorld.cast(world)
-    if turn.role == "challenger":
-        return challengers.scripted(world, turn, rng)
     compiled, first, argument = world.compiled, world.first_answer, world.argument
     reports = list(compiled.own)
     granted: tuple[Claim, ...] = ()
@@ -177,12 +167,6 @@ def _answer(
     """Write an answer with the likeliest label of each report."""
     labels = tuple(likeliest(report) for report in reports)
     return PredictorAnswer(labels, tuple(reports), tuple(claims)).write(world.targets, decimals)
-
-
-def _peaked(label: int, degree: float = 0.5) -> Probabilities:
-    """Put `degree` on a label and share the rest equally between the others."""
-    a, b, c = (degree if k == label else (1.0 - degree) / 2 for k in range(3))
-    return (a, b, c)
 
 
 def _random_claims(rng: np.random.Generator, most: int) -> tuple[Claim, ...]:
@@ -226,7 +210,7 @@ def _sample(tier: str) -> Sample:
 
 @cache
 def _frequencies(target: Target, tier: str) -> Probabilities:
-    return _probabilities(np.bincount(_sample(tier).labels[target], minlength=3) / _SAMPLE)
+    return normalised(np.bincount(_sample(tier).labels[target], minlength=3))
 
 
 class Regression(NamedTuple):
@@ -248,8 +232,8 @@ def _regression(target: Target, tier: str) -> Regression:
     from scipy.optimize import minimize
 
     sample = _sample(tier)
-    shown = ~np.isnan(sample.features).all(axis=0)
-    mean = np.where(shown, np.nan_to_num(sample.features).mean(axis=0), 0.0)
+    ever_shown = ~np.isnan(sample.features).all(axis=0)
+    mean = np.where(ever_shown, np.nan_to_num(sample.features).mean(axis=0), 0.0)
     deviation = np.nan_to_num(sample.features).std(axis=0)
     deviation[deviation == 0.0] = 1.0
     x = np.nan_to_num((sample.features - mean) / deviation)
@@ -281,13 +265,7 @@ def _features(evidence: Evidence) -> list[float]:
 
 
 def _softmax(scores: FloatArray) -> Probabilities:
-    weights = np.exp(scores - scores.max())
-    return _probabilities(weights / weights.sum())
-
-
-def _probabilities(values: FloatArray) -> Probabilities:
-    a, b, c = values.tolist()
-    return a, b, c
+    return normalised(np.exp(scores - scores.max()))
 
 
 BASELINES: Mapping[str, Policy] = MappingProxyType(

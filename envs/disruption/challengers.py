@@ -1,6 +1,7 @@
 """Scripted challengers. They use only what the challenger is shown, never the gold label."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -17,8 +18,11 @@ from tokengym.envs.disruption.judge import judge, subjects
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import PHRASES
 from tokengym.envs.disruption.oracle import true_claims
-from tokengym.envs.disruption.world import DisruptionWorld
+from tokengym.envs.disruption.world import CHALLENGER, DisruptionWorld
 from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
+
+Predictor = Callable[[DisruptionWorld, np.random.Generator], str]
+"""How a scripted policy replies as predictor."""
 
 _FALSE_SHARE = 0.5
 
@@ -45,6 +49,21 @@ def noisy(world: World, _turn: Turn, rng: np.random.Generator) -> str:
         for claim in argument.claims
     )
     return Argument(argument.label, claims).write()
+
+
+def with_challenger(challenge: Policy) -> Callable[[Predictor], Policy]:
+    """Make a policy for both roles of a predictor: as challenger it replies like `challenge`."""
+
+    def made(predict: Predictor) -> Policy:
+        @functools.wraps(predict)
+        def play(world: World, turn: Turn, rng: np.random.Generator) -> str:
+            if turn.role == CHALLENGER:
+                return challenge(world, turn, rng)
+            return predict(DisruptionWorld.cast(world), rng)
+
+        return play
+
+    return made
 
 
 def _argue(evidence: Evidence, targets: tuple[Target, ...], answer: PredictorAnswer) -> Argument:
@@ -84,8 +103,8 @@ def falsified(claim: Claim, evidence: Evidence, rng: np.random.Generator) -> Cla
     if not isinstance(claim, Fact):
         absent = [phrase for phrase in PHRASES if phrase.lower() not in evidence.text]
         return Quote(absent[int(rng.integers(len(absent)))])
-    shown = evidence.facts[claim.feature]
-    beyond = shown + 1 + int(rng.integers(3))
+    value = evidence.facts[claim.feature]
+    beyond = value + 1 + int(rng.integers(3))
     return Fact(claim.feature, ">=", float(beyond))
 
 

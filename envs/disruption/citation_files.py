@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numpy.lib.format import open_memmap
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.disruption.citations import CitationGraph
+from tokengym.envs.disruption.citations import CitationGraph, offsets
 
 IntArray = npt.NDArray[np.int64]
 Chunks = Callable[[], Iterable[tuple[npt.ArrayLike, npt.ArrayLike]]]
@@ -51,20 +51,20 @@ def build_on_disk(
     degrees = np.zeros(len(when), dtype=np.int64)
     for source, _ in _positions(chunks, position):
         degrees += np.bincount(source, minlength=len(when))
-    raw_starts = _starts(degrees)
+    raw_starts = offsets(degrees)
     raw_path = path / "unsorted.npy"
     raw = open_memmap(raw_path, mode="w+", dtype=np.int32, shape=(max(int(raw_starts[-1]), 1),))
     _fill(raw, raw_starts, _positions(chunks, position))
 
-    kept = np.zeros_like(degrees)
+    row_lengths = np.zeros_like(degrees)
     end = 0
     for first, last in _row_blocks(raw_starts, block_citations):
         rows, columns = _distinct(raw, raw_starts, first, last)
-        kept[first:last] = np.bincount(rows, minlength=last - first)
+        row_lengths[first:last] = np.bincount(rows, minlength=last - first)
         # Dropping repeats only shrinks rows, so what is written here has been read already.
         raw[end : end + len(columns)] = columns
         end += len(columns)
-    starts = _starts(kept)
+    starts = offsets(row_lengths)
     cited = open_memmap(path / "cited.npy", mode="w+", dtype=np.int32, shape=(end,))
     for begin in range(0, end, block_citations):
         cited[begin : begin + block_citations] = raw[begin : min(begin + block_citations, end)]
@@ -74,12 +74,12 @@ def build_on_disk(
     def reversed_rows() -> Iterator[tuple[IntArray, IntArray]]:
         for first, last in _row_blocks(starts, block_citations):
             block = np.asarray(cited[starts[first] : starts[last]], dtype=np.int64)
-            yield block, np.repeat(np.arange(first, last), kept[first:last])
+            yield block, np.repeat(np.arange(first, last), row_lengths[first:last])
 
     indegrees = np.zeros_like(degrees)
     for target, _ in reversed_rows():
         indegrees += np.bincount(target, minlength=len(when))
-    citer_starts = _starts(indegrees)
+    citer_starts = offsets(indegrees)
     citers = open_memmap(path / "citers.npy", mode="w+", dtype=np.int32, shape=(end,))
     _fill(citers, citer_starts, reversed_rows())
     cited.flush()
@@ -142,7 +142,3 @@ def _distinct(raw: Any, starts: IntArray, first: int, last: int) -> tuple[IntArr
     rows = np.repeat(np.arange(last - first), np.diff(starts[first : last + 1]))
     keys = np.unique(rows * width + raw[starts[first] : starts[last]])
     return keys // width, keys % width
-
-
-def _starts(counts: IntArray) -> IntArray:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -105,18 +105,12 @@ class CitationGraph:
         from scipy import sparse
 
         when = _integers(times, "times")
-        source, target = _integers(citing, "citing"), _integers(cited, "cited")
+        n = len(when)
+        source, target = _papers(citing, "citing", n), _papers(cited, "cited", n)
         if source.shape != target.shape:
             raise DataError(
                 f"citing and cited must be equally long, got {source.shape} and {target.shape}"
             )
-        n = len(when)
-        for name, numbers in (("citing", source), ("cited", target)):
-            if len(numbers) and not (numbers.min() >= 0 and numbers.max() < n):
-                raise DataError(
-                    f"{name} numbers papers from 0 to {n - 1}, got {numbers.min()} to "
-                    f"{numbers.max()}"
-                )
         order = np.argsort(when, kind="stable")
         position = np.empty(n, dtype=np.int32)
         position[order] = np.arange(n, dtype=np.int32)
@@ -200,15 +194,13 @@ class CitationGraph:
                 f"window={window}, l={l}, block_pairs={block_pairs}"
             )
         if focal is None:
-            positions, wanted = np.arange(len(self)), self.order
+            positions, row_order = np.arange(len(self)), self.order
         else:
-            numbers = _integers(focal, "focal")
-            if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(self)):
-                raise DataError(f"focal numbers papers from 0 to {len(self) - 1}, got {numbers}")
+            numbers = _papers(focal, "focal", len(self))
             place = np.empty(len(self), dtype=np.int64)
             place[self.order] = np.arange(len(self))
-            wanted = np.argsort(place[numbers], kind="stable")
-            positions = place[numbers][wanted]
+            row_order = np.argsort(place[numbers], kind="stable")
+            positions = place[numbers][row_order]
         blocks = list(self._blocks(positions, block_pairs))
         if executor is None:
             results = [_count_block(self, block, window, l) for block in blocks]
@@ -217,7 +209,7 @@ class CitationGraph:
             results = [future.result() for future in futures]
         out = np.zeros((5, len(positions)), dtype=np.int64)
         if results:
-            out[:, wanted] = np.concatenate(results, axis=1)
+            out[:, row_order] = np.concatenate(results, axis=1)
         return CitationCounts(*out)
 
     def _blocks(self, positions: IntArray, block_pairs: int) -> Iterator[IntArray]:
@@ -225,7 +217,7 @@ class CitationGraph:
         indegree = np.diff(self.citer_starts)
         for chunk in np.split(positions, range(_CHUNK, len(positions), _CHUNK)):
             references, row_starts = _take(self.starts, self.cited, chunk)
-            seen = np.concatenate([[0], np.cumsum(indegree[references])])[row_starts[1:]]
+            seen = offsets(indegree[references])[row_starts[1:]]
             key = np.stack([self.times[chunk], seen // block_pairs])
             cuts = np.flatnonzero((key[:, 1:] != key[:, :-1]).any(axis=0)) + 1
             yield from (block for block in np.split(chunk, cuts) if len(block))
@@ -239,7 +231,7 @@ def _count_block(graph: CitationGraph, focal: IntArray, window: int, least: int)
     first = int(np.searchsorted(graph.times, time, side="right"))
     end = int(np.searchsorted(graph.times, time + window, side="right"))
     citers, citer_starts = _take(graph.citer_starts, graph.citers, focal)
-    impact = np.diff(np.concatenate([[0], np.cumsum(citers < end)])[citer_starts])
+    impact = np.diff(offsets(citers < end)[citer_starts])
     if end == first:
         none = np.zeros_like(impact)
         return np.stack([none, none, none, none, impact])
@@ -265,11 +257,10 @@ def _window(citers: npt.NDArray[np.int32], row_starts: IntArray, first: int, end
     from scipy import sparse
 
     inside = (citers >= first) & (citers < end)
-    kept = np.concatenate([[0], np.cumsum(inside)])[row_starts]
+    inside_starts = offsets(inside)[row_starts]
     indices = citers[inside] - first
-    return sparse.csr_array(
-        (np.ones(len(indices), dtype=np.int32), indices, kept), (len(kept) - 1, end - first)
-    )
+    ones = np.ones(len(indices), dtype=np.int32)
+    return sparse.csr_array((ones, indices, inside_starts), (len(row_starts) - 1, end - first))
 
 
 def _take(
@@ -277,16 +268,29 @@ def _take(
 ) -> tuple[npt.NDArray[np.int32], IntArray]:
     """Entries of some rows one after another, and where each row begins."""
     lengths = starts[rows + 1] - starts[rows]
-    row_starts = np.concatenate([[0], np.cumsum(lengths)])
+    row_starts = offsets(lengths)
     shift = np.repeat(starts[rows] - row_starts[:-1], lengths)
     return columns[np.arange(row_starts[-1]) + shift], row_starts
 
 
 def _ratio(numerator: IntArray, denominator: IntArray) -> FloatArray:
-    known = denominator != 0
     out = np.full(numerator.shape, np.nan)
-    np.divide(numerator, denominator, out=out, where=known)
+    np.divide(numerator, denominator, out=out, where=denominator != 0)
     return out
+
+
+def offsets(counts: npt.NDArray[Any]) -> IntArray:
+    """Return where each of consecutive runs of these lengths begins, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _papers(values: npt.ArrayLike, what: str, count: int) -> IntArray:
+    numbers = _integers(values, what)
+    if len(numbers) and not (numbers.min() >= 0 and numbers.max() < count):
+        raise DataError(
+            f"{what} numbers papers from 0 to {count - 1}, got {numbers.min()} to {numbers.max()}"
+        )
+    return numbers
 
 
 def _integers(values: npt.ArrayLike, what: str) -> IntArray:

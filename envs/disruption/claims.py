@@ -41,18 +41,12 @@ class Fact(NamedTuple):
         return -math.inf, math.ceil(value) - 1
 
     def holds(self, evidence: Evidence) -> bool:
-        """Whether the feature is shown and its value satisfies the claim."""
-        feature, op, value = self
-        shown = evidence.facts.get(feature)
-        if shown is None:
+        """Return whether the feature is shown and its value satisfies the claim."""
+        value = evidence.facts.get(self.feature)
+        if value is None:
             return False
-        if op == ">=":
-            return shown >= value
-        if op == "<=":
-            return shown <= value
-        if op == "=":
-            return shown == value
-        return shown > value if op == ">" else shown < value
+        low, high = self.interval()
+        return low <= value <= high
 
 
 class Quote(NamedTuple):
@@ -71,7 +65,7 @@ class Quote(NamedTuple):
         return f'"{self.words}"'
 
     def holds(self, evidence: Evidence) -> bool:
-        """Whether the words occur in the text, blanks and case aside, and are few enough."""
+        """Return whether the words occur in the text, blanks and case aside, and are few enough."""
         words = self.words.lower().split()
         return (
             0 < len(words) <= MOST_QUOTED_WORDS
@@ -96,7 +90,7 @@ class Unreadable(NamedTuple):
         return "".join(c if c.isprintable() else "?" for c in self.words[:_SHOWN_CHARACTERS])
 
     def holds(self, evidence: Evidence) -> bool:
-        """Never."""
+        """Return `False`: nobody can verify it."""
         return False
 
 

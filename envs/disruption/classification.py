@@ -34,21 +34,21 @@ def classification_scores(
         rng: of the intervals and of the calibration error's null distribution.
     """
     names = {name for ends in ends_TK for end in ends for name in end}
-    found: dict[str, float | Estimate] = {}
+    scores: dict[str, float | Estimate] = {}
     for target, labels in LABELS.items():
         counts_TF = np.array([_count(ends, labels) for ends in ends_TK])
         if not counts_TF.any():
             continue
-        found[f"macro-F1, {target}"] = resampled_statistic(counts_TF, _macro_f1, rng)
+        scores[f"macro-F1, {target}"] = resampled_statistic(counts_TF, _macro_f1, rng)
         for label in labels:
-            found[f"precision, {label}"] = _share(ends_TK, PRECISION + label)
-            found[f"recall, {label}"] = _share(ends_TK, RECALL + label)
-    found |= _calibration([end for ends in ends_TK for end in ends], rng)
+            scores[f"precision, {label}"] = _share(ends_TK, PRECISION + label)
+            scores[f"recall, {label}"] = _share(ends_TK, RECALL + label)
+    scores |= _calibration([end for ends in ends_TK for end in ends], rng)
     windows = {name.rpartition("_")[2] for name in names if name.startswith(WINDOW_RIGHT)}
     for years in sorted(windows, key=int):
         for what, prefix in (("right", WINDOW_RIGHT), ("same label", WINDOW_SAME)):
-            found[f"{what}, window of {years} years"] = _share(ends_TK, prefix + years)
-    return found
+            scores[f"{what}, window of {years} years"] = _share(ends_TK, prefix + years)
+    return scores
 
 
 def _count(ends: Sequence[Metrics], labels: Sequence[str]) -> list[float]:
@@ -83,10 +83,10 @@ def _macro_f1(counts_RF: Floats) -> Floats:
 def _calibration(ends: Sequence[Metrics], rng: np.random.Generator) -> dict[str, float]:
     """Compare how often labels were right with the probabilities that were stated for them."""
     pairs = [(end.get("confidence"), end.get("right_final")) for end in ends]
-    known = [(stated, right) for stated, right in pairs if stated is not None and right is not None]
-    if len(known) < _LEAST:
+    answered = [pair for pair in pairs if None not in pair]
+    if len(answered) < _LEAST:
         return {}
-    stated, right = np.array(known).T
+    stated, right = np.array(answered).T
     error = expected_error(stated, right, rng)
     half_briers = _values([end for end in ends if "confidence" in end], "half_brier")
     return {

@@ -12,7 +12,7 @@ from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.disruption.evidence import Evidence, evidence_of
 from tokengym.envs.disruption.labels import LABELS, Target
-from tokengym.envs.disruption.literature import Probabilities, posterior
+from tokengym.envs.disruption.literature import Probabilities, normalised, peaked, posterior
 from tokengym.envs.disruption.prompt import FULL
 from tokengym.envs.disruption.prompt_terse import TERSE
 from tokengym.envs.disruption.texts import Case, Writer
@@ -78,7 +78,7 @@ def compile_task(
     for target in targets:
         place = LABELS[target].index(task.answer["labels"][target])
         gold.append(place)
-        a, b, c = task.answer["posteriors"][target] if known else _certain(place)
+        a, b, c = task.answer["posteriors"][target] if known else peaked(place, 1.0)
         posteriors.append((float(a), float(b), float(c)))
     rng = generator("disruption replay", task.fingerprint)
     truths = posteriors
@@ -116,11 +116,4 @@ def _drawn(
     """Return the shares of the labels among the true one and further draws of the posterior."""
     counts = rng.multinomial(further, np.array(odds) / sum(odds)) if further else np.zeros(3)
     counts[place] += 1
-    a, b, c = (float(count) / (further + 1) for count in counts)
-    return a, b, c
-
-
-def _certain(place: int) -> Probabilities:
-    """Return all probability on one label."""
-    a, b, c = (float(k == place) for k in range(3))
-    return a, b, c
+    return normalised(counts)

@@ -1,6 +1,7 @@
 """What a level shows of a paper: the only facts that prompts, claims and the judge can use."""
 
 from collections.abc import Mapping
+from dataclasses import astuple
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
@@ -40,7 +41,7 @@ class Evidence(NamedTuple):
 
     @property
     def known(self) -> Self:
-        """All that either role is shown: what the challenger knows."""
+        """The evidence of both roles together, all of which the challenger knows."""
         if not self.private:
             return self
         return self._replace(facts={**self.facts, **self.private}, private={})
@@ -88,27 +89,20 @@ def evidence_of(instance: Mapping[str, Any]) -> Evidence:
 
 
 def evidence_of_paper(paper: Paper, level: str) -> Evidence:
-    """Return what `level` shows of `paper`; facts the record lacks are left out."""
+    """Return the evidence that `level` shows of `paper`, without facts that the record lacks."""
     facts: dict[str, int] = {}
     citers: dict[str, int] = {}
     if level != "L0" and paper.references is not None:
-        listed = paper.references
-        facts |= zip(
-            REFERENCE_FEATURES,
-            (listed.count, listed.age, listed.venues, listed.fields),
-            strict=True,
-        )
+        facts |= zip(REFERENCE_FEATURES, astuple(paper.references), strict=True)
     if paper.first_year is not None:
-        year = paper.first_year
-        citers |= zip(CITER_FEATURES, (year.n_i, year.n_j, year.n_k), strict=True)
-    if level == "L2":
-        facts |= citers
-    return Evidence(
-        paper.title,
-        paper.abstract,
-        paper.publication_year,
-        paper.primary_field,
-        facts,
-        paper.label_rule,
-        citers if level == "private" else {},
-    )
+        citers |= zip(CITER_FEATURES, astuple(paper.first_year), strict=True)
+    seen, private = share_citers(level, facts, citers)
+    about = (paper.title, paper.abstract, paper.publication_year, paper.primary_field)
+    return Evidence(*about, seen, paper.label_rule, private)
+
+
+def share_citers(
+    level: str, facts: dict[str, int], citers: dict[str, int]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the facts that a level shows to both roles, and those for the challenger alone."""
+    return (facts | citers if level == "L2" else facts), (citers if level == "private" else {})

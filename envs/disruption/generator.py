@@ -8,7 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
+from tokengym.envs.disruption.evidence import (
+    CITER_FEATURES,
+    REFERENCE_FEATURES,
+    Evidence,
+    share_citers,
+)
 from tokengym.envs.disruption.labels import (
     LABELS,
     LEAST_CITERS,
@@ -48,7 +53,7 @@ _LATER_CUMULATIVE = [[list(accumulate(pmf.tolist())) for pmf in row] for row in 
 
 
 def draw_evidence(rng: np.random.Generator, level: str) -> Evidence:
-    """Draw what `level` shows of a paper from the balanced literature."""
+    """Draw the evidence of a paper from the balanced literature, as `level` shows it."""
     while True:
         character, reach = int(rng.integers(3)), int(rng.integers(3))
         seen = _draw_seen(rng, character)
@@ -81,10 +86,10 @@ def draw_outcome(rng: np.random.Generator, evidence: Evidence) -> CitationDraw:
     evidence = evidence.known
     characters = list(accumulate(class_posterior(evidence, "disruption")))
     reaches = list(accumulate(class_posterior(evidence, "novelty")))
-    shown = first_year_counts(evidence)
+    first_year = first_year_counts(evidence)
     while True:
         c = _pick(rng, characters)
-        counts = _accepted_counts(rng, c, shown or _draw_seen(rng, c))
+        counts = _accepted_counts(rng, c, first_year or _draw_seen(rng, c))
         if counts is not None:
             break
     while True:
@@ -133,13 +138,12 @@ def _describe(
     second = _draw_cue(rng, "mix", classes)
     facts: dict[str, int] = {}
     if level != "L0":
-        for name in ("references", "age", "venues", "fields"):
+        for name in REFERENCE_FEATURES:
             feature = FEATURE_TABLE[name]
             c = character if feature.target == "disruption" else reach
             facts[name] = feature.least + _pick(rng, _CUMULATIVE[name][c])
     citers: dict[str, int] = dict(zip(CITER_FEATURES, seen, strict=True))
-    if level == "L2":
-        facts |= citers
+    facts, private = share_citers(level, facts, citers)
     year = int(rng.integers(_YEARS[0], _YEARS[1] + 1))
     abstract = f"{first} a view of {topic} {second}."
     return Evidence(
@@ -148,7 +152,7 @@ def _describe(
         year=year,
         field=field,
         facts=facts,
-        private=citers if level == "private" else {},
+        private=private,
     )
 
 

@@ -150,9 +150,9 @@ def _read(
     """
     last: dict[str, set[tuple[Any, ...]]] = {}
     claims: list[Claim] = []
-    for line, found in statements(grammar, text):
+    for line, matches in statements(grammar, text):
         on_line: dict[str, set[tuple[Any, ...]]] = {}
-        for match in reversed(found):
+        for match in reversed(matches):
             *values, feature, op, value, quote = match.groups()
             if feature:
                 claims.append(Fact(feature.lower(), _OPERATORS.get(op, op), float(value)))
@@ -163,9 +163,9 @@ def _read(
             else:
                 shares = tuple(map(share, values[labels::2], values[labels + 1 :: 2]))
                 on_line.setdefault("P", set()).add(shares)
-        if not found and (begun := _UNREADABLE.match(line)):
+        if not matches and (begun := _UNREADABLE.match(line)):
             claims.append(Unreadable(line[begun.end() :][:_LONGEST_CLAIM]))
-        elif not found:
+        elif not matches:
             named = grammar.words.findall(line.upper())
             on_line = {"L" if word == "ARGUE" else word[0]: set() for word in named}
         last = on_line | last

@@ -25,6 +25,7 @@ from tokengym.envs.disruption.literature import (
     class_posterior,
     frequencies,
     label_rates,
+    normalised,
 )
 from tokengym.envs.disruption.oracle import true_facts
 from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
@@ -124,9 +125,7 @@ def _spoken(label: int) -> dict[Argument, npt.NDArray[np.bool_]]:
 def _posterior(evidence: Evidence, possible: npt.NDArray[np.bool_]) -> Probabilities:
     """Return the posterior of the labels given the set of possible first years."""
     by_class = _first_years().joint[:, possible].sum(axis=1)
-    weights = np.array(class_posterior(evidence, "disruption")) @ by_class
-    a, b, c = (weights / weights.sum()).tolist()
-    return a, b, c
+    return normalised(np.array(class_posterior(evidence, "disruption")) @ by_class)
 
 
 class _FirstYears(NamedTuple):

@@ -109,18 +109,18 @@ def percentile_labels(
             f"{values.shape}, {fields.shape}, {years.shape}"
         )
     labels = np.full(values.shape, "", dtype="<U13")
-    known = np.flatnonzero(~np.isnan(values))
-    if not len(known):
+    defined = np.flatnonzero(~np.isnan(values))
+    if not len(defined):
         return labels
-    group = np.unique(fields[known], return_inverse=True)[1] * (len(known) + 1)
-    group = group + np.unique(years[known], return_inverse=True)[1]
-    order = np.lexsort((values[known], group))
-    groups, sorted_values = group[order], values[known][order]
+    group = np.unique(fields[defined], return_inverse=True)[1] * (len(defined) + 1)
+    group = group + np.unique(years[defined], return_inverse=True)[1]
+    order = np.lexsort((values[defined], group))
+    groups, sorted_values = group[order], values[defined][order]
     first, last = _runs(groups)
     tie_first, tie_last = _runs(groups, sorted_values)
     rank = (0.5 * (tie_first + tie_last + 1) - first) / (last + 1 - first)
     names = np.select([rank > 1 - share, rank < share], DISRUPTION_LABELS[:2], DISRUPTION_LABELS[2])
-    labels[known[order]] = names
+    labels[defined[order]] = names
     return labels
 
 

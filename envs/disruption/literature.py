@@ -15,10 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
-from tokengym.envs.disruption.labels import (
-    LEAST_CITERS,
-    Target,
-)
+from tokengym.envs.disruption.labels import LEAST_CITERS, Target
 
 Probabilities = tuple[float, float, float]
 FloatArray = npt.NDArray[np.float64]
@@ -165,6 +162,19 @@ class Feature(NamedTuple):
     pmf: tuple[FloatArray, FloatArray, FloatArray]
 
 
+def peaked(label: int, degree: float) -> Probabilities:
+    """Put `degree` on a label and share the rest equally between the others."""
+    a, b, c = (degree if k == label else (1.0 - degree) / 2.0 for k in range(3))
+    return a, b, c
+
+
+def normalised(weights: npt.ArrayLike) -> Probabilities:
+    """Return the probabilities that are proportional to three weights."""
+    shares = np.asarray(weights, np.float64)
+    a, b, c = (shares / shares.sum()).tolist()
+    return a, b, c
+
+
 def _feature(target: Target, least: int, *pmf: FloatArray) -> Feature:
     width = max(map(len, pmf))
     a, b, c = (np.pad(p, (0, width - len(p))) for p in pmf)
@@ -173,11 +183,7 @@ def _feature(target: Target, least: int, *pmf: FloatArray) -> Feature:
 
 def _means(character: Character, share: float) -> Probabilities:
     citers, cocitation, reference_use = character
-    return (
-        share * citers * (1 - cocitation),
-        share * citers * cocitation,
-        share * reference_use,
-    )
+    return (share * citers * (1 - cocitation), share * citers * cocitation, share * reference_use)
 
 
 FEATURE_TABLE: Mapping[str, Feature] = {
@@ -207,10 +213,7 @@ LATER = [[_poisson(m) for m in _means(c, 1 - FIRST_YEAR_SHARE)] for c in CHARACT
 @cache
 def cue_likelihood(cue: str, group: int) -> Probabilities:
     """Probability that a cue is a phrase of `group`, in a paper of each class."""
-    share = ALL_CUES[cue].share
-    other = (1.0 - share) / 2.0
-    a, b, c = (share if k == group else other for k in range(3))
-    return (a, b, c)
+    return peaked(group, ALL_CUES[cue].share)
 
 
 @lru_cache(maxsize=16384)
@@ -222,8 +225,8 @@ def cues_in(text: str) -> Mapping[str, int]:
     Args:
         text: in lower case with single blanks.
     """
-    found = {name: _groups(groups, text) for name, groups in _SEARCHED.items()}
-    return {name: groups.pop() for name, groups in found.items() if len(groups) == 1}
+    used = {name: _groups(groups, text) for name, groups in _SEARCHED.items()}
+    return {name: groups.pop() for name, groups in used.items() if len(groups) == 1}
 
 
 def _groups(searched: tuple[tuple[str, ...], ...], text: str) -> set[int]:
@@ -233,7 +236,7 @@ def _groups(searched: tuple[tuple[str, ...], ...], text: str) -> set[int]:
 
 
 def class_posterior(evidence: Evidence, target: Target) -> Probabilities:
-    """Posterior of the hidden class given what is shown, with equal priors."""
+    """Return the posterior of the hidden class given the evidence, with equal priors."""
     a, b, c = 1.0, 1.0, 1.0
     for cue, group in cues_in(evidence.text).items():
         if ALL_CUES[cue].target == target:
@@ -250,14 +253,14 @@ def class_posterior(evidence: Evidence, target: Target) -> Probabilities:
 
 
 def posterior(evidence: Evidence, target: Target) -> Probabilities:
-    """Exact posterior of the labels of `target` given what is shown, in the order of `LABELS`.
+    """Return the exact posterior of the labels of `target` given the evidence, as in `LABELS`.
 
     Exact for papers of this literature. Of real papers it is a guess by analogy.
     """
     seen = first_year_counts(evidence) if target == "disruption" else None
     rates = np.array([label_rates(target, c, seen) for c in range(3)])
     joint = np.array(class_posterior(evidence, target)) @ rates
-    return _normal(joint / np.array(frequencies(target)))
+    return normalised(joint / np.array(frequencies(target)))
 
 
 @lru_cache(maxsize=8192)
@@ -308,8 +311,3 @@ def _novelty_rates(reach: VenuePairModel) -> Probabilities:
 
 def _normal_cdf(x: float) -> float:
     return 0.5 * (1.0 + math.erf(x / math.sqrt(2.0)))
-
-
-def _normal(weights: FloatArray) -> Probabilities:
-    a, b, c = (weights / weights.sum()).tolist()
-    return a, b, c

@@ -6,21 +6,12 @@ share of right first labels that were given up.
 
 from collections.abc import Mapping, Sequence
 
-from tokengym.envs.disruption.classification import (
-    PRECISION,
-    RECALL,
-    WINDOW_RIGHT,
-    WINDOW_SAME,
-)
+from tokengym.envs.disruption.classification import PRECISION, RECALL, WINDOW_RIGHT, WINDOW_SAME
 from tokengym.envs.disruption.labels import LABELS, Target
 
 
 def debate_metrics(
-    gold: Sequence[int],
-    first: Sequence[int],
-    final: Sequence[int],
-    gain: float,
-    validity: float,
+    gold: Sequence[int], first: Sequence[int], final: Sequence[int], gain: float, validity: float
 ) -> dict[str, float]:
     """Describe a predictor.
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.core.errors import DataError
+from tokengym.envs.disruption.citations import offsets
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -128,7 +129,7 @@ class _Pairs:
     def __init__(self, slots: ReferenceSlots) -> None:
         lengths = np.diff(slots.starts)
         per_paper = lengths * (lengths - 1) // 2
-        self.starts = np.concatenate([[0], np.cumsum(per_paper)])
+        self.starts = offsets(per_paper)
         self.left = np.empty(self.starts[-1], dtype=np.int64)
         self.right = np.empty(self.starts[-1], dtype=np.int64)
         for length in np.unique(lengths[lengths > 1]):

@@ -61,7 +61,7 @@ def best_claims(
     if not offers:
         return Choice((), debate.PRIOR_LOSS)
     abouts = [subjects(claim) for claim in offers]
-    rivals = {one: np.array([not one.isdisjoint(about) for about in abouts]) for one in set(abouts)}
+    rivals = {own: np.array([not own.isdisjoint(about) for about in abouts]) for own in set(abouts)}
     # table: target, claim, class; weights: target, class, label; truth (target, 1, label)
     table = np.array([[likelihood(claim, t) for claim in offers] for t in targets])
     weights = np.array([label_weights(target) for target in targets])

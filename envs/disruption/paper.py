@@ -108,7 +108,7 @@ class Paper:
         return {"disruption": self.disruption_label, "novelty": self.novelty_label}
 
     def labels_by_window(self) -> dict[str, str]:
-        """The disruption label by citation window; none by rank, which knows no other papers."""
+        """The disruption label by citation window; empty where labels are ranks."""
         if self.label_rule != "threshold":
             return {}
         return {str(years): disruption_label_of_score(cd) for years, cd in self.cd_by_window}

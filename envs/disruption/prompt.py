@@ -67,7 +67,7 @@ def _opening(case: Case) -> str:
 
 def _challenge(case: Case, answer: str) -> str:
     words = _either([word for target in case.targets for word in LABELS[target]])
-    known = case.evidence.known
+    evidence = case.evidence.known
     worse = "further from" if case.aim == "adversary" else "nearer to"
     hidden = "" if not case.evidence.private else " and is not passed on"
     lines = [
@@ -75,9 +75,9 @@ def _challenge(case: Case, answer: str) -> str:
         f"one word, the label you argue for: {words}; or {NO_LABEL}, which only asks whether the "
         "predictor is sure.",
         "",
-        *describe(known),
+        *describe(evidence),
         *(["The predictor was not shown the first year."] if case.evidence.private else []),
-        *_legend(known),
+        *_legend(evidence),
         *_questions(case),
         "",
         f"A predictor answered:\n{answer}",
@@ -86,7 +86,7 @@ def _challenge(case: Case, answer: str) -> str:
         f"{debate.CHANGE_WEIGHT:g} if your argument moves its probabilities {worse} the truth, "
         "and lose as much if it moves them the other way.",
         f"After the first line you may write up to {debate.MOST_CHALLENGER_CLAIMS} claims about "
-        f"the paper, each on a line of its own. {_claim_forms(known)} Each false claim costs "
+        f"the paper, each on a line of its own. {_claim_forms(evidence)} Each false claim costs "
         f"{debate.CHALLENGER_FALSE_CLAIM_COST:g}{hidden}. A reply in another form costs up to "
         f"{FORM_SHARE:g} and only asks whether the predictor is sure.",
         "",

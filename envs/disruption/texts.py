@@ -44,7 +44,7 @@ class Writer(NamedTuple):
 
 
 def describe(evidence: Evidence) -> list[str]:
-    """The paper as its level shows it, one line per kind of fact."""
+    """Return the paper as its level shows it, one line per kind of fact."""
     lines = [f"Paper ({evidence.field}, {evidence.year}): {evidence.title}"]
     if evidence.abstract:
         lines.append(evidence.abstract)
@@ -56,12 +56,12 @@ def describe(evidence: Evidence) -> list[str]:
 
 
 def has_references(evidence: Evidence) -> bool:
-    """Whether the reference list is shown."""
+    """Return whether the reference list is shown."""
     return all(name in evidence.facts for name in REFERENCE_FEATURES)
 
 
 def has_citers(evidence: Evidence) -> bool:
-    """Whether the first year's citers are shown."""
+    """Return whether the first year's citers are shown."""
     return all(name in evidence.facts for name in CITER_FEATURES)
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.core.errors import DataError, OptionError, require_one_of
 from tokengym.envs.core.form import ReplyForm, nearness
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.label_noise import outcomes_of_label
@@ -20,11 +20,7 @@ from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.disruption.compiled import WRITERS, CompiledDebate, compile_task
 from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
-from tokengym.envs.disruption.evidence import (
-    evidence_of,
-    evidence_of_paper,
-    instance_of,
-)
+from tokengym.envs.disruption.evidence import evidence_of, evidence_of_paper, instance_of
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer, read_answer, read_argument
 from tokengym.envs.disruption.judge import judge, verify
@@ -139,14 +135,13 @@ class DisruptionWorld(World[CompiledDebate]):
         data: str | Path | Sequence[str | Path] | None = None,
         prompt: str = "full",
     ) -> None:
-        for name, value, known in (
+        for name, value, choices in (
             ("target", target, list(TARGETS)),
             ("challenger", challenger, ["adversary", "critic"]),
             ("single_turn", single_turn, [False, True]),
             ("bounded", bounded, [False, True]),
         ):
-            if value not in known:
-                raise OptionError(f"{name} must be one of {known}, got {value!r}")
+            require_one_of(name, value, choices)
         outcomes_of_label(label)
         if data is not None and label != "outcome":
             raise OptionError(f"label={label!r} needs posteriors, which papers of `data` lack")
@@ -214,14 +209,7 @@ class DisruptionWorld(World[CompiledDebate]):
         return self._new_task(split, index, instance, answer)
 
     def _scoring_options(self) -> Mapping[str, Any]:
-        given = {
-            "target": self.target,
-            "single_turn": self.single_turn,
-            "label": self.label,
-            "challenger": self.challenger,
-            "bounded": self.bounded,
-        }
-        return {name: value for name, value in given.items() if value != _USUAL[name]}
+        return {name: v for name, usual in _USUAL.items() if (v := getattr(self, name)) != usual}
 
     def optimum(self, task: Task) -> Mapping[str, Optimum]:
         """Return bounds of the best expected returns.
@@ -256,7 +244,7 @@ class DisruptionWorld(World[CompiledDebate]):
         return instance_of(draw_evidence(rng, self.level))
 
     def _split_key(self, instance: Mapping[str, Any]) -> object:
-        """What the predictor reads; the challenger's private evidence comes later."""
+        """Return the predictor's evidence; the challenger's private evidence comes later."""
         return {name: value for name, value in instance.items() if name != "private"}
 
     def _solve(self, instance: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
@@ -273,16 +261,8 @@ class DisruptionWorld(World[CompiledDebate]):
         return self.targets, self.label, not self.single_turn, self.challenger, self.prompt
 
     @classmethod
-    def _compile(
-        cls,
-        task: Task,
-        targets: tuple[Target, ...],
-        label: str,
-        debated: bool,
-        aim: str,
-        prompt: str,
-    ) -> CompiledDebate:
-        return compile_task(task, targets, label, debated, aim, prompt)
+    def _compile(cls, task: Task, *options: Any) -> CompiledDebate:
+        return compile_task(task, *options)
 
     def _begin(self, task: Task) -> Turn:
         self._first = self._argument = None
@@ -316,8 +296,8 @@ class DisruptionWorld(World[CompiledDebate]):
             self._lost_form = debate.challenger_form(form)
         in_form = {"well_formed": float(argument is not None), "form": form}
         argument = argument or Argument(None, ())
-        known = evidence.known
-        true = tuple([claim for claim in argument.claims if claim.holds(known)])
+        visible = evidence.known
+        true = tuple([claim for claim in argument.claims if claim.holds(visible)])
         self._claims, self._false = len(argument.claims), len(argument.claims) - len(true)
         # What the predictor cannot check must be true, or nobody could weigh it.
         self._argument = argument._replace(claims=true) if evidence.private else argument

@@ -63,11 +63,10 @@ def lagrangian(world: World, turn: Turn, rng: np.random.Generator) -> str:
 def noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """The time-of-use rule with Gaussian noise, in tenths of a kW: a policy that explores."""
     shown = EnergyWorld.cast(world).shown
-    wanted = time_of_use(shown.plant, shown.step, shown.state)
-    powers = zip(wanted, _ranges(world), strict=True)
+    commands = time_of_use(shown.plant, shown.step, shown.state)
+    powers = zip(commands, _ranges(world), strict=True)
     return _reply(
-        world,
-        tuple(round(power + _NOISE * high * rng.normal(), 1) for power, (_, high) in powers),
+        world, tuple(round(power + _NOISE * high * rng.normal(), 1) for power, (_, high) in powers)
     )
 
 
@@ -87,7 +86,7 @@ def _first_of(world: World, planned: DispatchPlan | None) -> str:
 
 
 def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    """Command what `peak_shaving` does, after what it follows from, as a small model can.
+    """Command like `peak_shaving`, after a line of arithmetic that a small model can write.
 
     One line: energy, less what leaks, below the reserve, or sun minus load; after a deficit also
     the price and the highest or, where that is it, energy minus reserve. The command of a house
@@ -114,8 +113,8 @@ def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
     return f"{steps}\n{_reply(world, commands)}"
 
 
-def _difference(one: float, other: float) -> str:
-    return f"{one:g}-{other:g}={round(one - other, 2):g}"
+def _difference(minuend: float, subtrahend: float) -> str:
+    return f"{minuend:g}-{subtrahend:g}={round(minuend - subtrahend, 2):g}"
 
 
 def _following(rule: Rule) -> Policy:

@@ -1,9 +1,10 @@
 """Policies that ignore the Task: the same powers in every home, on every day."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
+from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.energy.world import EnergyWorld
@@ -12,8 +13,8 @@ _POWERS = (-2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 2.0)
 _CHARGING = ((2, 1.0), (2, 2.0), (4, 1.0), (4, 2.0), (8, 1.0))
 
 
-def blind(world: World) -> Mapping[str, Callable[[World, Turn, np.random.Generator], str]]:
-    """Return policies by what they do: constant powers, and charging for a while before idling.
+def blind(world: World) -> Mapping[str, Policy]:
+    """Return policies by a description: constant powers, and charging for a while before idling.
 
     They know the devices and how many steps have passed, which are the same in every Task.
     """
@@ -25,13 +26,9 @@ def blind(world: World) -> Mapping[str, Callable[[World, Turn, np.random.Generat
     return constant | charging
 
 
-def _schedule(
-    steps: int, first: float, then: float
-) -> Callable[[World, Turn, np.random.Generator], str]:
+def _schedule(steps: int, first: float, then: float) -> Policy:
     def play(world: World, turn: Turn, rng: np.random.Generator) -> str:
-        if not isinstance(world, EnergyWorld):
-            raise TypeError(f"these policies play EnergyWorld, got {type(world).__name__}")
-        shown = world.shown
+        shown = EnergyWorld.cast(world).shown
         power = first if shown.step < steps else then
         return "\n".join(f"{device} {power:.2f}" for device in shown.plant.devices)
 

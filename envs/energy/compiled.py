@@ -36,7 +36,7 @@ class CompiledEnergyTask:
     values: CostToGo | None
 
     def cost_of_malformed(self, form: float) -> float:
-        """Return what one malformed reply costs an optimal episode, in money.
+        """Return the cost of one malformed reply in an optimal episode, in money.
 
         Args:
             form: what the reply earns of a well-formed one's form, in [0, 0.9].

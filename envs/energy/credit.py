@@ -30,7 +30,7 @@ class CostToGo:
         self._values = tuple(_house(plant) if isinstance(plant, House) else _microgrid(plant))
 
     def at(self, step: int, state: State) -> float:
-        """Least money from `step` to the end, and `UNSAFE` per unit of safety cost on the way.
+        """Return the least cost from `step` on: money, and `UNSAFE` per unit of safety cost.
 
         Args:
             step: 0 to the number of steps; after the last step it is what the end charges.
@@ -71,7 +71,7 @@ def _microgrid(grid: Microgrid) -> list[Convex]:
 
 
 def _exchange(grid: Microgrid, step: int) -> Convex:
-    """Least money of a step as a function of the kWh by which the battery's energy changes."""
+    """Return the least money of a step as a function of the change of the battery's energy, kWh."""
     price, resale = grid.price[step], grid.resale[step]
     if resale > price:
         raise OptionError(
@@ -105,11 +105,7 @@ def _exchange(grid: Microgrid, step: int) -> Convex:
 
 
 def _house(house: House) -> list[Convex]:
-    per_kelvin = house.capacity / house.cop
-    cold = hot = house.temperature
-    for step in range(house.steps):
-        cold = house.keep * cold + house.drift(step)
-        hot = house.keep * hot + house.drift(step) + house.power * house.dt / per_kelvin
+    per_kelvin, (cold, hot) = house.kwh_per_kelvin, house.reach
     value = Convex.through(
         house.temperature,
         0.0,

@@ -20,14 +20,14 @@ _LOAD_OF_CONNECTION = 10.0
 """A load this many times the connection is taken for a slip of units."""
 
 
-def check_devices(level: EnergyLevel, **given: float | None) -> Mapping[str, float]:
-    """Return the given options, by name.
+def check_devices(level: EnergyLevel, **options: float | None) -> Mapping[str, float]:
+    """Return the options that are not `None`, by name.
 
     Raises:
         OptionError: if a value is no number in its range, or the level has no such device.
     """
     devices = {}
-    for name, value in given.items():
+    for name, value in options.items():
         if value is None:
             continue
         if level.house:

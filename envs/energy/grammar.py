@@ -28,8 +28,8 @@ def read_commands(text: str, devices: tuple[str, ...], *, complete: bool) -> Com
 def _read(text: str, devices: tuple[str, ...]) -> Commands | None:
     grammar = _grammar(devices)
     powers: dict[str, float] = {}
-    for line, found in statements(grammar, text):
-        pairs = {(match[1].upper(), number(match[2])) for match in found}
+    for line, matches in statements(grammar, text):
+        pairs = {(match[1].upper(), number(match[2])) for match in matches}
         on_line = dict(pairs)
         if on_line and len(on_line) == len(pairs):
             powers = on_line | powers

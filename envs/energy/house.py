@@ -14,36 +14,32 @@ from tokengym.envs.energy.step_result import (
     Commands,
     State,
     StepResult,
+    StoragePlant,
     latest,
-    rounded_down,
 )
 
 
-@dataclass(frozen=True)
-class House:
+@dataclass(frozen=True, kw_only=True)
+class House(StoragePlant):
     """One house over one horizon, with its weather. Series have one entry a step.
 
+    Its store is warmth: what is missing or extra at the end, and the budget, are in K.
+
     Attributes:
-        start: minute of the day at the first step.
-        dt: hours a step.
         capacity: heat capacity C, kWh/K.
         loss: kW of heat lost per K above outside, L.
         cop: kW of heat per kW of power.
-        power: most kW the heat pump draws.
         temperature: °C at the start.
         outside: °C.
         gain: kW of heat from sun and people, Q.
-        price: money per kWh.
         low: least °C at the end of each step.
         high: most °C at the end of any step.
         outside_forecast: °C, shown at the start.
         gain_forecast: kW, shown at the start.
         outside_updates: by step, °C of the few steps after it; empty if never refreshed.
         gain_updates: as `outside_updates`.
-        price_of_missing: money per K less than at the start, after the last step.
-        price_of_extra: money paid per K more than at the start.
-        carbon: kg of CO2 per kWh bought; empty if not known.
-        budget: K by which the band may be missed, summed over the steps.
+        worst: K by which the band is missed at worst, by step.
+        reach: °C at the end without any heating, and at full power throughout.
     """
 
     SERIES: ClassVar[tuple[str, ...]] = (
@@ -51,50 +47,37 @@ class House:
         *("outside_forecast", "gain_forecast"),
     )
 
-    start: int
-    dt: float
     capacity: float
     loss: float
     cop: float
-    power: float
     temperature: float
     outside: tuple[float, ...]
     gain: tuple[float, ...]
-    price: tuple[float, ...]
     low: tuple[float, ...]
     high: float
     outside_forecast: tuple[float, ...]
     gain_forecast: tuple[float, ...]
     outside_updates: tuple[tuple[float, ...], ...]
     gain_updates: tuple[tuple[float, ...], ...]
-    price_of_missing: float
-    price_of_extra: float
-    carbon: tuple[float, ...] = ()
-    budget: float = 0.0
     devices: tuple[str, ...] = field(init=False, default=("HEAT",))
     worst: tuple[float, ...] = field(init=False)
-    requirement: tuple[float, float] = field(init=False)
+    reach: tuple[float, float] = field(init=False)
 
     def __post_init__(self) -> None:
         """Derive the largest possible distance from the band.
 
         Heat only adds, so a run without any and a run at full power bound every temperature.
         """
-        kwh_per_kelvin = self.capacity / self.cop
         cold = hot = self.temperature
         worst = []
         for step, low in enumerate(self.low):
             drift = self.drift(step)
             cold = self.keep * cold + drift
-            hot = self.keep * hot + drift + self.power * self.dt / kwh_per_kelvin
+            hot = self.keep * hot + drift + self.power * self.dt / self.kwh_per_kelvin
             worst.append(max(low - cold, hot - self.high, 0.0))
         object.__setattr__(self, "worst", tuple(worst))
+        object.__setattr__(self, "reach", (cold, hot))
         object.__setattr__(self, "requirement", (max(worst), sum(worst)))
-
-    @property
-    def steps(self) -> int:
-        """Number of steps."""
-        return len(self.outside)
 
     @property
     def initial(self) -> State:
@@ -105,6 +88,11 @@ class House:
     def keep(self) -> float:
         """Share of the temperature that remains after a step, 1 - Δt L / C."""
         return 1.0 - self.dt * self.loss / self.capacity
+
+    @property
+    def kwh_per_kelvin(self) -> float:
+        """Electric energy that warms the house by 1 K."""
+        return self.capacity / self.cop
 
     def drift(self, step: int) -> float:
         """Kelvins a step adds whatever the heat pump does: Δt / C (L T_out + Q)."""
@@ -128,15 +116,6 @@ class House:
             (power,),
             power,
         )
-
-    def closing(self, state: State) -> float:
-        """Charge missing warmth at the highest price, pay extra warmth at the lowest."""
-        extra = state[0] - self.temperature
-        return -self.price_of_extra * extra if extra > 0.0 else -self.price_of_missing * extra
-
-    def seen(self, step: int, state: State) -> State:
-        """Temperature in hundredths of a degree, rounded down."""
-        return (rounded_down(state[0]), 0.0)
 
     def foreseen(self, step: int) -> Self:
         """The house as shown at `step`."""

@@ -8,7 +8,7 @@ from tokengym.envs.energy.step_result import StepResult
 
 
 def indicators(plant: Plant, outcomes: Sequence[StepResult]) -> Mapping[str, float]:
-    """Return what applies to a plant, by name of its metric.
+    """Return the indicators that apply to a plant, by name of the metric.
 
     `peak_import`: most kW bought in a step. `ramping`: kW by which the exchange with the grid
     changed from step to step, summed. `carbon`: kg of CO2 of what was bought. `discomfort`:
@@ -20,7 +20,7 @@ def indicators(plant: Plant, outcomes: Sequence[StepResult]) -> Mapping[str, flo
         outcomes: of the episode's steps, from the first.
     """
     dt = plant.dt
-    peak = ramping = carbon = kept = unserved = discomfort = 0.0
+    peak = ramping = carbon = consumed = unserved = discomfort = 0.0
     before = outcomes[0].grid
     for step, outcome in enumerate(outcomes):
         grid = outcome.grid
@@ -28,15 +28,15 @@ def indicators(plant: Plant, outcomes: Sequence[StepResult]) -> Mapping[str, flo
         ramping += abs(grid - before)
         if plant.carbon:
             carbon += dt * plant.carbon[step] * max(grid, 0.0)
-        kept += dt * max(outcome.sun - max(-grid, 0.0), 0.0)
+        consumed += dt * max(outcome.sun - max(-grid, 0.0), 0.0)
         unserved += dt * outcome.unserved
         discomfort += dt * outcome.safety
         before = grid
-    found = {"peak_import": peak, "ramping": ramping}
+    values = {"peak_import": peak, "ramping": ramping}
     if plant.carbon:
-        found["carbon"] = carbon
+        values["carbon"] = carbon
     if isinstance(plant, House):
-        return found | {"discomfort": discomfort}
+        return values | {"discomfort": discomfort}
     if sun := dt * sum(plant.pv[: len(outcomes)]):
-        found["self_consumption"] = kept / sun
-    return found | {"unserved_energy": unserved}
+        values["self_consumption"] = consumed / sun
+    return values | {"unserved_energy": unserved}

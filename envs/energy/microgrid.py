@@ -22,8 +22,8 @@ from tokengym.envs.energy.step_result import (
     Commands,
     State,
     StepResult,
+    StoragePlant,
     latest,
-    rounded_down,
 )
 
 LOST_LOAD = 10.0
@@ -33,15 +33,15 @@ GENSET_LEAST, GENSET_MOST = 0.05, 0.9
 _DIGITS = 6
 
 
-@dataclass(frozen=True)
-class Microgrid:
+@dataclass(frozen=True, kw_only=True)
+class Microgrid(StoragePlant):
     """One home over one horizon, with its future. Series have one entry a step.
 
+    Its store is the battery, which charges or discharges at most at `power`: what is missing or
+    extra at the end, and the budget, are in kWh.
+
     Attributes:
-        start: minute of the day at the first step.
-        dt: hours a step.
         capacity: kWh of the battery.
-        power: most kW it charges or discharges.
         efficiency: share kept on each way, (0, 1].
         leak: share of the energy lost per step.
         energy: kWh at the start.
@@ -52,7 +52,6 @@ class Microgrid:
         regain: kWh by which the reserve comes back each step after an outage.
         load: kW.
         pv: kW.
-        price: money per kWh bought.
         resale: money per kWh sold.
         schedule: kWh of the reserve while the grid is up, known in advance.
         up: 1 while the grid is up, 0 in an outage.
@@ -69,10 +68,7 @@ class Microgrid:
         fuel: money per kWh of the genset.
         car: arrival step, departure step, kWh needed, least kW, most kW, money per kWh missing at
             departure; empty if there is none.
-        price_of_missing: money per kWh less than at the start, after the last step.
-        price_of_extra: money paid per kWh more than at the start.
-        carbon: kg of CO2 per kWh bought; empty if not known.
-        budget: kWh by which the limit may be missed, over the whole horizon.
+        reserve: kWh that the battery must hold at the end of each step.
     """
 
     SERIES: ClassVar[tuple[str, ...]] = (
@@ -80,10 +76,7 @@ class Microgrid:
         *("load_forecast", "pv_forecast", "price_forecast"),
     )
 
-    start: int
-    dt: float
     capacity: float
-    power: float
     efficiency: float
     leak: float
     energy: float
@@ -94,7 +87,6 @@ class Microgrid:
     regain: float
     load: tuple[float, ...]
     pv: tuple[float, ...]
-    price: tuple[float, ...]
     resale: tuple[float, ...]
     schedule: tuple[float, ...]
     up: tuple[int, ...]
@@ -110,14 +102,7 @@ class Microgrid:
     rating: float
     fuel: float
     car: tuple[float, ...]
-    price_of_missing: float
-    price_of_extra: float
-    carbon: tuple[float, ...] = ()
-    budget: float = 0.0
-
     reserve: tuple[float, ...] = field(init=False)
-    devices: tuple[str, ...] = field(init=False)
-    requirement: tuple[float, float] = field(init=False)
 
     def __post_init__(self) -> None:
         """Derive the devices and the reserve in force."""
@@ -136,11 +121,6 @@ class Microgrid:
             object.__setattr__(self, name, value)
 
     @property
-    def steps(self) -> int:
-        """Number of steps."""
-        return len(self.load)
-
-    @property
     def initial(self) -> State:
         """Battery energy at the start, and an uncharged car."""
         return (self.energy, 0.0)
@@ -154,37 +134,37 @@ class Microgrid:
 
         The load comes first, then the car, then charging; the sun and the genset are curtailed
         before the battery is held back. So charging never sheds load, and what a step costs is the
-        least it can cost given what battery, genset and car do.
+        least that the powers of battery, genset and car allow.
         """
         dt, load, pv = self.dt, self.load[step], self.pv[step]
         imports, exports = (self.import_cap, self.export_cap) if self.up[step] else (0.0, 0.0)
-        kept = state[0] * (1.0 - self.leak)
-        wanted = commands[0]
+        stored = state[0] * (1.0 - self.leak)
+        command = commands[0]
         discharge = 0.0
-        if wanted < 0.0:
-            discharge = min(-wanted, self.power, kept * self.efficiency / dt)
-        given, genset, ev = pv, 0.0, 0.0
+        if command < 0.0:
+            discharge = min(-command, self.power, stored * self.efficiency / dt)
+        supply, genset, ev = pv, 0.0, 0.0
         if self.rating > 0.0:
             genset = self._genset(commands[1])
-            given += genset
+            supply += genset
         if self.car:
-            ev = self._charging(step, state[1], commands[-1], imports + given + discharge - load)
-        if wanted < 0.0:
+            ev = self._charging(step, state[1], commands[-1], imports + supply + discharge - load)
+        if command < 0.0:
             discharge = min(discharge, load + ev + exports)
-            energy = max(kept - dt * discharge / self.efficiency, 0.0)
+            energy = max(stored - dt * discharge / self.efficiency, 0.0)
             moved = discharge
-            net = load + ev - discharge - given
+            net = load + ev - discharge - supply
             battery = -discharge
         else:
-            room = (self.capacity - kept) / (self.efficiency * dt)
-            battery = max(min(wanted, self.power, room, imports + given - load - ev), 0.0)
-            energy = min(kept + dt * battery * self.efficiency, self.capacity)
+            room = (self.capacity - stored) / (self.efficiency * dt)
+            battery = max(min(command, self.power, room, imports + supply - load - ev), 0.0)
+            energy = min(stored + dt * battery * self.efficiency, self.capacity)
             moved = battery
-            net = load + ev + battery - given
+            net = load + ev + battery - supply
         unserved = bought = sold = 0.0
         price, resale, exchange = self.price[step], self.resale[step], net
         if price < 0.0 or resale < 0.0:
-            exchange = self._cheapest_exchange(step, net, net + given, imports, exports)
+            exchange = self._cheapest_exchange(step, net, net + supply, imports, exports)
         if exchange >= 0.0:
             bought = min(exchange, imports)
             unserved = exchange - bought
@@ -206,7 +186,7 @@ class Microgrid:
                 done += (ev,)
                 if step == self.car[1] - 1:
                     money += self.car[5] * max(self.car[2] - charged, 0.0)
-        used = net + given + sold - bought - unserved
+        used = net + supply + sold - bought - unserved
         return StepResult(
             (energy, charged),
             money,
@@ -217,33 +197,24 @@ class Microgrid:
             min(max(used, 0.0), pv),
         )
 
-    def closing(self, state: State) -> float:
-        """Charge missing energy at the highest price, pay extra energy at the lowest."""
-        extra = state[0] - self.energy
-        return -self.price_of_extra * extra if extra > 0.0 else -self.price_of_missing * extra
-
-    def seen(self, step: int, state: State) -> State:
-        """Energy in hundredths of a kWh, rounded down."""
-        return (rounded_down(state[0]), rounded_down(state[1]))
-
     def foreseen(self, step: int) -> Self:
         """The microgrid as shown at `step`; no outage is foreseen, a running one ends at once."""
-        known = step + 1
+        now = step + 1
         return replace(
             self,
             load=latest(self.load, self.load_forecast, self.load_updates, step),
             pv=latest(self.pv, self.pv_forecast, self.pv_updates, step),
             price=latest(self.price, self.price_forecast, self.price_updates, step),
-            up=self.up[:known] + (1,) * (self.steps - known),
-            load_updates=self.load_updates[:known],
-            pv_updates=self.pv_updates[:known],
-            price_updates=self.price_updates[:known],
+            up=self.up[:now] + (1,) * (self.steps - now),
+            load_updates=self.load_updates[:now],
+            pv_updates=self.pv_updates[:now],
+            price_updates=self.price_updates[:now],
         )
 
     def _cheapest_exchange(
         self, step: int, least: float, most: float, imports: float, exports: float
     ) -> float:
-        """Power in kW taken from the grid (negative: sold) at least cost.
+        """Return the power taken from the grid at least cost, in kW; negative if it is sold.
 
         Args:
             step: the step.
@@ -260,17 +231,17 @@ class Microgrid:
         costs = [(price if power > 0.0 else resale) * power for power in ways]
         return ways[costs.index(min(costs))]
 
-    def _genset(self, wanted: float) -> float:
-        """Power of the genset in kW: off below its minimum, at most its maximum."""
-        if wanted < GENSET_LEAST * self.rating - TOLERANCE:
+    def _genset(self, command: float) -> float:
+        """Return the power of the genset in kW: 0 below its minimum, at most its maximum."""
+        if command < GENSET_LEAST * self.rating - TOLERANCE:
             return 0.0
-        return min(max(wanted, GENSET_LEAST * self.rating), GENSET_MOST * self.rating)
+        return min(max(command, GENSET_LEAST * self.rating), GENSET_MOST * self.rating)
 
-    def _charging(self, step: int, charged: float, wanted: float, available: float) -> float:
-        """Power of the car in kW: off while away and below its minimum."""
+    def _charging(self, step: int, charged: float, command: float, available: float) -> float:
+        """Return the power of the car in kW: 0 while it is away, and below its minimum."""
         arrives, departs, need, least, most, _ = self.car
         if not arrives <= step < departs:
             return 0.0
         room = (need + least * self.dt - charged) / self.dt
-        power = min(wanted, most, available, room)
+        power = min(command, most, available, room)
         return max(power, least) if power >= least - TOLERANCE else 0.0

@@ -9,7 +9,7 @@ predictive control.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -48,9 +48,14 @@ def is_broken(plant: Plant, safety: Sequence[float]) -> bool:
 
 def simulate(plant: Plant, commands: tuple[Commands, ...]) -> Simulation:
     """Run commands through the plant from its start to its end."""
+    return simulate_rule(plant, lambda step, state: commands[step])
+
+
+def simulate_rule(plant: Plant, rule: Callable[[int, State], Commands]) -> Simulation:
+    """Run the commands of a function of step and state through the plant, from start to end."""
     state, money, safety = plant.initial, 0.0, []
-    for step, command in enumerate(commands):
-        outcome = plant.advance(step, state, command)
+    for step in range(plant.steps):
+        outcome = plant.advance(step, state, rule(step, state))
         state = outcome.state
         money += outcome.money
         safety.append(outcome.safety)
@@ -153,12 +158,7 @@ def _house(
 
 
 def _microgrid(
-    program: Program,
-    grid: Microgrid,
-    first: int,
-    state: State,
-    unsafe: float | None,
-    relaxed: bool,
+    program: Program, grid: Microgrid, first: int, state: State, unsafe: float | None, relaxed: bool
 ) -> tuple[list[list[list[Term]]], list[Term]]:
     dt, keep = grid.dt, 1.0 - grid.leak
     burns = not relaxed and min(grid.price[first:], default=0.0) < 0.0

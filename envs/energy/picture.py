@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -97,41 +98,41 @@ def replay_day(world: World, record: PlayedEpisode) -> PlayedDay:
 
 def render_episode(world: World, record: PlayedEpisode, title: str) -> Figure:
     """Return the picture of a Record: six panels over the same hours."""
-    shown = replay_day(world, record)
-    plant = shown.plant
-    made = figure(11.0, 12.0, f"{title}\n{_verdict(shown)}", margins=_MARGINS)
+    day = replay_day(world, record)
+    plant = day.plant
+    made = figure(11.0, 12.0, f"{title}\n{_verdict(day)}", margins=_MARGINS)
     heights = {"height_ratios": (3, 2, 1.5, 2, 1.5, 3), "hspace": 0.12}
     panels: list[Axes] = list(made.subplots(6, 1, sharex=True, gridspec_kw=heights))
     if isinstance(plant, Microgrid):
-        _outages(panels, plant, shown.edges)
-        _powers(panels[0], plant, shown)
-        _battery(panels[1], plant, shown)
-        _charge(panels[5], plant, shown)
+        _outages(panels, plant, day.edges)
+        _powers(panels[0], plant, day)
+        _battery(panels[1], plant, day)
+        _charge(panels[5], plant, day)
     else:
-        _weather(panels[0], plant, shown)
-        _heating(panels[1], plant, shown)
-        _indoors(panels[5], plant, shown)
-    _price(panels[2], shown)
-    _exchange(panels[3], shown)
-    _cost(panels[4], shown)
+        _weather(panels[0], plant, day)
+        _heating(panels[1], plant, day)
+        _indoors(panels[5], plant, day)
+    _price(panels[2], day)
+    _exchange(panels[3], day)
+    _cost(panels[4], day)
     for axes in panels:
         axes.grid(color=PALE, lw=0.6)
         axes.set_axisbelow(True)
         axes.yaxis.set_label_coords(_LABELS_AT, 0.5)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9)
-    _hours(panels[-1], shown.edges)
+    _hours(panels[-1], day.edges)
     return made
 
 
-def _verdict(shown: PlayedDay) -> str:
-    cost = f"cost {100.0 * (shown.spent or (0.0,))[-1]:.0f} ct"
-    broken = [missed for missed in shown.missed if missed]
+def _verdict(day: PlayedDay) -> str:
+    cost = f"cost {100.0 * (day.spent or (0.0,))[-1]:.0f} ct"
+    broken = [missed for missed in day.missed if missed]
     if not broken:
         return f"{cost}, every limit kept"
-    unit = "K" if isinstance(shown.plant, House) else "kWh"
+    unit = "K" if isinstance(day.plant, House) else "kWh"
     return (
-        f"{cost}, limit broken in {len(broken)} of {len(shown.missed)} steps, "
+        f"{cost}, limit broken in {len(broken)} of {len(day.missed)} steps, "
         f"by up to {max(broken):.2f} {unit}"
     )
 
@@ -151,138 +152,117 @@ def _outages(panels: Sequence[Axes], plant: Microgrid, edges: Sequence[float]) -
     for axes in panels:
         for step in down:
             named = axes is panels[0] and step == down[0]
-            axes.axvspan(
-                edges[step],
-                edges[step + 1],
-                color="#c9c9c9",
-                lw=0,
-                zorder=0,
-                label="grid down" if named else None,
-            )
+            label = "grid down" if named else None
+            axes.axvspan(edges[step], edges[step + 1], color="#c9c9c9", lw=0, zorder=0, label=label)
 
 
-def _powers(axes: Axes, plant: Microgrid, shown: PlayedDay) -> None:
-    edges = shown.edges
+def _powers(axes: Axes, plant: Microgrid, day: PlayedDay) -> None:
+    edges = day.edges
     axes.stairs(plant.pv, edges, fill=True, color=YELLOW, label="sun")
-    axes.stairs(
-        plant.pv_forecast, edges, baseline=None, color=ORANGE, ls=":", label="sun, first forecast"
-    )
-    axes.stairs(plant.load, edges, baseline=None, color=BLACK, lw=1.8, label="load")
-    axes.stairs(
-        plant.load_forecast, edges, baseline=None, color=GREY, ls=":", label="load, first forecast"
-    )
-    now = edges[: len(shown.done) + 1]
+    _line(axes, day, plant.pv_forecast, ORANGE, "sun, first forecast", ls=":")
+    _line(axes, day, plant.load, BLACK, "load", lw=1.8)
+    _line(axes, day, plant.load_forecast, GREY, "load, first forecast", ls=":")
     for device, name, colour in (("GENSET", "genset", GREEN), ("EV", "car charging", PURPLE)):
         if device in plant.devices:
-            axes.stairs(shown.power(device), now, baseline=None, color=colour, lw=1.8, label=name)
-    cut = [step for step in range(len(shown.missed)) if _unserved(shown, plant, step)]
+            _line(axes, day, day.power(device), colour, name, lw=1.8)
+    cut = [step for step in range(len(day.missed)) if _unserved(day, plant, step)]
     if cut:
-        axes.plot(
-            [edges[step] + plant.dt / 2 for step in cut],
-            [plant.load[step] for step in cut],
-            "X",
-            color=RED,
-            ms=9,
-            label="critical load\nnot served",
-        )
+        middles = [edges[step] + plant.dt / 2 for step in cut]
+        loads = [plant.load[step] for step in cut]
+        axes.plot(middles, loads, "X", color=RED, ms=9, label="critical load\nnot served")
     axes.set_ylim(bottom=0.0)
     axes.set_ylabel("power (kW)")
 
 
-def _unserved(shown: PlayedDay, plant: Microgrid, step: int) -> bool:
-    """Whether a violation is one of load not served, beyond the reserve's shortfall."""
-    short = max(plant.reserve[step] - shown.stored[step + 1], 0.0)
-    return shown.missed[step] > short + TOLERANCE
+def _unserved(day: PlayedDay, plant: Microgrid, step: int) -> bool:
+    """Return whether a violation has load not served, beyond the reserve's shortfall."""
+    short = max(plant.reserve[step] - day.stored[step + 1], 0.0)
+    return day.missed[step] > short + TOLERANCE
 
 
-def _battery(axes: Axes, plant: Microgrid, shown: PlayedDay) -> None:
-    powers = shown.power("BATTERY")
+def _battery(axes: Axes, plant: Microgrid, day: PlayedDay) -> None:
+    powers = day.power("BATTERY")
     charging = [max(power, 0.0) for power in powers]
     discharging = [min(power, 0.0) for power in powers]
-    _bars(axes, shown, charging, SKY, "charging")
-    _bars(axes, shown, discharging, ORANGE, "discharging")
+    _bars(axes, day, charging, SKY, "charging")
+    _bars(axes, day, discharging, ORANGE, "discharging")
     axes.axhline(0.0, color=BLACK, lw=0.8)
-    _misread(axes, shown)
+    _misread(axes, day)
     axes.set_ylim(-1.08 * plant.power, 1.08 * plant.power)
     axes.set_ylabel("battery (kW)")
 
 
-def _bars(axes: Axes, shown: PlayedDay, powers: Sequence[float], colour: str, name: str) -> None:
+def _line(
+    axes: Axes, day: PlayedDay, values: Sequence[float], colour: str, name: str, **style: Any
+) -> None:
+    edges = day.edges[: len(values) + 1]
+    axes.stairs(values, edges, baseline=None, color=colour, label=name, **style)
+
+
+def _bars(axes: Axes, day: PlayedDay, powers: Sequence[float], colour: str, name: str) -> None:
     # One outline that returns to zero between steps, in place of a rectangle for each of them.
-    gap = 0.05 * shown.plant.dt
-    steps = list(itertools.pairwise(shown.edges[: len(powers) + 1]))
+    gap = 0.05 * day.plant.dt
+    steps = list(itertools.pairwise(day.edges[: len(powers) + 1]))
     sides = [side for low, high in steps for side in (low + gap, high - gap)]
     heights = [height for power in powers for height in (power, 0.0)]
     if powers:
         axes.stairs(heights[:-1], sides, fill=True, color=colour, lw=0, label=name)
 
 
-def _misread(axes: Axes, shown: PlayedDay) -> None:
-    if shown.malformed:
-        middles = [shown.edges[step] + shown.plant.dt / 2 for step in shown.malformed]
-        axes.plot(
-            middles,
-            [0.0] * len(middles),
-            "x",
-            color=BLACK,
-            ms=6,
-            label="reply not understood",
-            clip_on=False,
-        )
+def _misread(axes: Axes, day: PlayedDay) -> None:
+    if day.malformed:
+        middles = [day.edges[step] + day.plant.dt / 2 for step in day.malformed]
+        zeros, label = [0.0] * len(middles), "reply not understood"
+        axes.plot(middles, zeros, "x", color=BLACK, ms=6, label=label, clip_on=False)
 
 
-def _price(axes: Axes, shown: PlayedDay) -> None:
-    plant, edges = shown.plant, shown.edges
+def _price(axes: Axes, day: PlayedDay) -> None:
+    plant = day.plant
     bought = [100.0 * price for price in plant.price]
     sold: list[float] = []
-    axes.stairs(bought, edges, baseline=None, color=BLUE, lw=1.8, label="buy")
+    _line(axes, day, bought, BLUE, "buy", lw=1.8)
     if isinstance(plant, Microgrid):
         sold = [100.0 * price for price in plant.resale]
-        axes.stairs(sold, edges, baseline=None, color=GREEN, lw=1.5, ls="--", label="sell")
+        _line(axes, day, sold, GREEN, "sell", lw=1.5, ls="--")
     axes.set_ylim(bottom=min(0.0, *bought, *sold))
     axes.set_ylabel("price (ct/kWh)")
 
 
-def _exchange(axes: Axes, shown: PlayedDay) -> None:
-    _bars(axes, shown, [max(power, 0.0) for power in shown.grid], BLUE, "bought from the grid")
-    sold = [min(power, 0.0) for power in shown.grid]
-    if isinstance(shown.plant, Microgrid):
-        _bars(axes, shown, sold, GREEN, "sold to the grid")
+def _exchange(axes: Axes, day: PlayedDay) -> None:
+    _bars(axes, day, [max(power, 0.0) for power in day.grid], BLUE, "bought from the grid")
+    sold = [min(power, 0.0) for power in day.grid]
+    if isinstance(day.plant, Microgrid):
+        _bars(axes, day, sold, GREEN, "sold to the grid")
     axes.axhline(0.0, color=BLACK, lw=0.8)
     axes.set_ylabel("grid (kW)")
 
 
-def _cost(axes: Axes, shown: PlayedDay) -> None:
-    costs = [0.0, *(100.0 * money for money in shown.spent)]
-    axes.plot(
-        shown.edges[: len(costs)],
-        costs,
-        color=BLACK,
-        lw=1.8,
-        label="paid so far,\nat the end settled",
-    )
+def _cost(axes: Axes, day: PlayedDay) -> None:
+    costs = [0.0, *(100.0 * money for money in day.spent)]
+    label = "paid so far,\nat the end settled"
+    axes.plot(day.edges[: len(costs)], costs, color=BLACK, lw=1.8, label=label)
     axes.axhline(0.0, color=GREY, lw=0.8)
     axes.set_ylabel("cost (ct)")
 
 
-def _charge(axes: Axes, plant: Microgrid, shown: PlayedDay) -> None:
-    edges = shown.edges
+def _charge(axes: Axes, plant: Microgrid, day: PlayedDay) -> None:
+    edges = day.edges
     axes.axhline(plant.capacity, color=GREY, ls="--", lw=1.2, label="capacity")
     axes.stairs(plant.reserve, edges, fill=True, color=RED, alpha=0.22)
-    axes.stairs(plant.reserve, edges, baseline=None, color=RED, lw=1.2, label="reserve to keep")
-    now = edges[: len(shown.stored)]
-    axes.plot(now, shown.stored, "-o", color=BLUE, ms=3, lw=1.8, label="in the battery")
+    _line(axes, day, plant.reserve, RED, "reserve to keep", lw=1.2)
+    now = edges[: len(day.stored)]
+    axes.plot(now, day.stored, "-o", color=BLUE, ms=3, lw=1.8, label="in the battery")
     if plant.car:
-        _car(axes, plant, shown)
+        _car(axes, plant, day)
     short = [
         step
-        for step in range(len(shown.missed))
-        if shown.missed[step] and plant.reserve[step] - shown.stored[step + 1] > TOLERANCE
+        for step in range(len(day.missed))
+        if day.missed[step] and plant.reserve[step] - day.stored[step + 1] > TOLERANCE
     ]
     _violations(
         axes,
         [edges[step + 1] for step in short],
-        [shown.stored[step + 1] for step in short],
+        [day.stored[step + 1] for step in short],
         [plant.reserve[step] for step in short],
         "below the reserve",
     )
@@ -290,81 +270,60 @@ def _charge(axes: Axes, plant: Microgrid, shown: PlayedDay) -> None:
     axes.set_ylabel("energy (kWh)")
 
 
-def _car(axes: Axes, plant: Microgrid, shown: PlayedDay) -> None:
+def _car(axes: Axes, plant: Microgrid, day: PlayedDay) -> None:
     arrives, departs, need = int(plant.car[0]), int(plant.car[1]), plant.car[2]
-    edges = shown.edges
-    last = min(departs, len(shown.car) - 1)
+    edges = day.edges
+    last = min(departs, len(day.car) - 1)
     home = range(arrives, last + 1)
-    axes.plot(
-        [edges[step] for step in home],
-        [shown.car[step] for step in home],
-        "-s",
-        color=PURPLE,
-        ms=3,
-        lw=1.5,
-        label="in the car",
-    )
+    hours, charge = [edges[step] for step in home], [day.car[step] for step in home]
+    axes.plot(hours, charge, "-s", color=PURPLE, ms=3, lw=1.5, label="in the car")
     axes.plot(
         [edges[departs]], [need], "*", color=PURPLE, ms=13, mec=BLACK, mew=0.6, label="car's need"
     )
 
 
 def _violations(
-    axes: Axes, at: Sequence[float], found: Sequence[float], limit: Sequence[float], name: str
+    axes: Axes, at: Sequence[float], reached: Sequence[float], limit: Sequence[float], name: str
 ) -> None:
     """Mark violations and how far they miss the limit."""
     if at:
-        axes.vlines(at, found, limit, color=RED, lw=1.5)
-        axes.plot(at, found, "X", color=RED, ms=9, mec="white", mew=0.7, label=name, clip_on=False)
+        axes.vlines(at, reached, limit, color=RED, lw=1.5)
+        axes.plot(
+            at, reached, "X", color=RED, ms=9, mec="white", mew=0.7, label=name, clip_on=False
+        )
 
 
-def _weather(axes: Axes, plant: House, shown: PlayedDay) -> None:
-    edges = shown.edges
-    axes.stairs(plant.outside, edges, baseline=None, color=BLACK, lw=1.8, label="outside")
-    axes.stairs(
-        plant.outside_forecast,
-        edges,
-        baseline=None,
-        color=GREY,
-        ls=":",
-        lw=1.5,
-        label="first forecast",
-    )
+def _weather(axes: Axes, plant: House, day: PlayedDay) -> None:
+    _line(axes, day, plant.outside, BLACK, "outside", lw=1.8)
+    _line(axes, day, plant.outside_forecast, GREY, "first forecast", ls=":", lw=1.5)
     axes.set_ylabel("outside (°C)")
 
 
-def _heating(axes: Axes, plant: House, shown: PlayedDay) -> None:
-    _bars(axes, shown, shown.power("HEAT"), ORANGE, "heat pump, electric")
-    axes.stairs(
-        plant.gain,
-        shown.edges,
-        baseline=None,
-        color=GREEN,
-        lw=1.5,
-        label="heat from sun\nand people",
-    )
+def _heating(axes: Axes, plant: House, day: PlayedDay) -> None:
+    _bars(axes, day, day.power("HEAT"), ORANGE, "heat pump, electric")
+    _line(axes, day, plant.gain, GREEN, "heat from sun\nand people", lw=1.5)
     axes.axhline(plant.power, color=GREY, ls="--", lw=1.2, label="heat pump at most")
-    _misread(axes, shown)
+    _misread(axes, day)
     axes.set_ylim(bottom=0.0)
     axes.set_ylabel("power (kW)")
 
 
-def _indoors(axes: Axes, plant: House, shown: PlayedDay) -> None:
-    edges = shown.edges
+def _indoors(axes: Axes, plant: House, day: PlayedDay) -> None:
+    edges = day.edges
     highs = [plant.high] * plant.steps
     axes.stairs(
         highs, edges, baseline=list(plant.low), fill=True, color=GREEN, alpha=0.2, label="band"
     )
-    axes.stairs(plant.low, edges, baseline=None, color=GREEN, lw=1.2)
+    _line(axes, day, plant.low, GREEN, "", lw=1.2)
     axes.axhline(plant.high, color=GREEN, lw=1.2)
-    now = edges[: len(shown.stored)]
-    axes.plot(now, shown.stored, "-o", color=BLUE, ms=3, lw=1.8, label="indoors")
-    broken = [step for step, missed in enumerate(shown.missed) if missed]
-    found = [shown.stored[step + 1] for step in broken]
+    now = edges[: len(day.stored)]
+    axes.plot(now, day.stored, "-o", color=BLUE, ms=3, lw=1.8, label="indoors")
+    broken = [step for step, missed in enumerate(day.missed) if missed]
+    reached = [day.stored[step + 1] for step in broken]
     limits = [
         plant.high if indoor > plant.high else plant.low[step]
-        for step, indoor in zip(broken, found, strict=True)
+        for step, indoor in zip(broken, reached, strict=True)
     ]
-    _violations(axes, [edges[step + 1] for step in broken], found, limits, "outside the band")
-    axes.set_ylim(min(*plant.low, *shown.stored) - 0.6, max(plant.high, *shown.stored) + 0.6)
+    _violations(axes, [edges[step + 1] for step in broken], reached, limits, "outside the band")
+    axes.set_ylim(min(*plant.low, *day.stored) - 0.6, max(plant.high, *day.stored) + 0.6)
     axes.set_ylabel("indoors (°C)")

@@ -60,9 +60,9 @@ class Convex:
         """The same function on the part of its interval that lies in [low, high]."""
         pieces, at = [], self.start
         for slope, width in self.pieces:
-            kept = min(at + width, high) - max(at, low)
-            if kept > 0.0:
-                pieces.append((slope, kept))
+            overlap = min(at + width, high) - max(at, low)
+            if overlap > 0.0:
+                pieces.append((slope, overlap))
             at += width
         start = max(self.start, low)
         return Convex(start, self.at(start), tuple(pieces))

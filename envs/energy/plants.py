@@ -12,9 +12,8 @@ from tokengym.envs.energy.microgrid import Microgrid
 _FORESEEN_KEPT = 512
 
 Plant = Microgrid | House
-"""Both have `devices`, `steps`, `dt`, `start`, `initial`, `requirement` and `required`; `advance`
-applies commands, which physics clips and safety never does; `closing` is the money charged at the
-end; `seen` and `foreseen` are the state and the plant as observations show them."""
+"""Both are a `StoragePlant` with `required`, the scale of a step's safety cost; `advance` applies
+commands, which physics clips and safety never does; `foreseen` is the plant as a Turn shows it."""
 
 
 def plant_from(instance: Mapping[str, Any]) -> Plant:

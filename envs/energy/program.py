@@ -44,15 +44,15 @@ class Program:
         cost, low, high, binary = (np.array(column, dtype=np.float64) for column in variables)
         whole = binary > 0.0
         if not whole.any():
-            found = self._solve(cost, low, high)
+            values = self._solve(cost, low, high)
         else:
             number = np.arange(1.0, len(cost) + 1.0)
             tied = _SCALE * (cost + _TIE * (number * _GOLDEN % 1.0))
-            found = self._solve(tied, low, high, whole)
-            if found is not None:
-                low[whole] = high[whole] = np.round(found[whole])
-                found = self._solve(tied, low, high)
-        return None if found is None else (found, math.fsum(found * cost))
+            values = self._solve(tied, low, high, whole)
+            if values is not None:
+                low[whole] = high[whole] = np.round(values[whole])
+                values = self._solve(tied, low, high)
+        return None if values is None else (values, math.fsum(values * cost))
 
     def _solve(
         self,

@@ -40,7 +40,7 @@ class EnergyPrompt(ABC):
 
     @abstractmethod
     def deviation(self, commands: Commands, done: Commands) -> str:
-        """Return the text on commands that were clipped; empty if there are none."""
+        """Return the text on commands that physics clipped; empty if it clipped no command."""
 
     @abstractmethod
     def missed(self, safety: float) -> str:
@@ -103,7 +103,7 @@ def storm_hours(grid: Microgrid) -> list[tuple[int, int]]:
 
 
 def fresh_forecasts(plant: Plant, step: int) -> dict[str, tuple[float, ...]]:
-    """Return the forecasts made at a step, by name; none where the level has none."""
+    """Return the forecasts made at a step, by name; empty at levels without fresh forecasts."""
     if isinstance(plant, House):
         made = {"outside": plant.outside_updates, "gain": plant.gain_updates}
     else:
@@ -115,8 +115,8 @@ def clipped(plant: Plant, commands: Commands, done: Commands) -> list[tuple[str,
     """Return the devices whose commands were clipped noticeably, with their actual power."""
     return [
         (device, power + 0.0)
-        for device, wanted, power in zip(plant.devices, commands, done, strict=True)
-        if abs(wanted - power) > 0.005
+        for device, command, power in zip(plant.devices, commands, done, strict=True)
+        if abs(command - power) > 0.005
     ]
 
 

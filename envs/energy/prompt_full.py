@@ -33,7 +33,7 @@ class FullPrompt(EnergyPrompt):
         return f"{super().opening(seen)}\n\n{asked}:\n{lines}"
 
     def deviation(self, commands: Commands, done: Commands) -> str:
-        """Return the text on commands that were clipped; empty if there are none."""
+        """Return the text on commands that physics clipped; empty if it clipped no command."""
         return "".join(
             [
                 f"The {_NAMES[device]} could only do {power:.2f} kW. "
@@ -48,18 +48,18 @@ class FullPrompt(EnergyPrompt):
     def ending(self, money: float, safety: Sequence[float]) -> str:
         """Return the text of the last Turn."""
         broken = len([cost for cost in safety if cost > 0.0])
-        kept = "The limit was always kept."
+        verdict = "The limit was always kept."
         if broken and self._plant.budget:
-            kept = (
+            verdict = (
                 f"The limit was missed by {shortfall(sum(safety))} {self._unit} in all, of "
                 f"{self._plant.budget:g} allowed."
             )
         elif broken:
             worst = shortfall(max(safety))
-            kept = (
+            verdict = (
                 f"The limit was missed in {broken} of {self._span}, by up to {worst} {self._unit}."
             )
-        return f"This is the end. The total cost is {100.0 * money:.2f} ct. {kept}"
+        return f"This is the end. The total cost is {100.0 * money:.2f} ct. {verdict}"
 
     @property
     def _unit(self) -> str:
@@ -139,16 +139,16 @@ class FullPrompt(EnergyPrompt):
         )
 
     def _score(self, safe: str) -> list[str]:
-        """Write what the score depends on, and what happens to infeasible commands."""
-        kept, missed = "If the limit is always kept", "If the limit is missed"
+        """State how the score is computed, and how infeasible commands are replaced."""
+        safe_case, missed = "If the limit is always kept", "If the limit is missed"
         if self._plant.budget:
-            kept = "If no more is missed than is allowed in all"
+            safe_case = "If no more is missed than is allowed in all"
             missed = "If more is missed"
         return [
             "- A command that cannot be done is replaced by the nearest one that can, and you are "
             "told. A reply without a command, or one that is cut off, counts as 0 kW and lowers "
             "the score.",
-            f"- The score is from 0 to 1. {kept}, it is at least 0.24, and the "
+            f"- The score is from 0 to 1. {safe_case}, it is at least 0.24, and the "
             f"higher the less you pay: 0.43 for {safe}, 1 for the cheapest plan that knows "
             f"everything in advance. {missed}, it is below 0.24, and the lower the "
             "more is missed. A miss below 0.000001 is ignored.",
@@ -202,14 +202,14 @@ class FullPrompt(EnergyPrompt):
                 f"Before the start, load was {_listed(loads)} and sun was {_listed(suns)} kW."
             )
         price = "price in ct per kWh bought"
-        forecast, known = (f"load and sun in kW, {price}", "")
+        forecast, announced = (f"load and sun in kW, {price}", "")
         if not grid.price_updates:
-            forecast, known = "load and sun in kW", f"{price}; "
+            forecast, announced = "load and sun in kW", f"{price}; "
         if not same:
-            known += "sale in ct per kWh sold; "
+            announced += "sale in ct per kWh sold; "
         lines.append(
             f"For each {self._step} ({forecast}: forecasts, less certain the further ahead; "
-            f"{known}reserve in kWh):"
+            f"{announced}reserve in kWh):"
         )
         for t in range(grid.steps):
             sold = "" if same else f", sale {cents(grid.resale[t])}"
@@ -220,7 +220,7 @@ class FullPrompt(EnergyPrompt):
         return "\n".join([*lines, ""])
 
     def _more(self, grid: Microgrid) -> list[str]:
-        """Write what only some homes have."""
+        """Write the rules of devices and prices that only some homes have."""
         lines = []
         if pays_to_buy(grid):
             lines.append(

@@ -22,7 +22,7 @@ class TersePrompt(EnergyPrompt):
     """The short texts."""
 
     def deviation(self, commands: Commands, done: Commands) -> str:
-        """Return the text on commands that were clipped; empty if there are none."""
+        """Return the text on commands that physics clipped; empty if it clipped no command."""
         changed = clipped(self._plant, commands, done)
         if len(self._plant.devices) > 1:
             return "".join(f"{device} did {power:.2f}. " for device, power in changed)
@@ -35,12 +35,12 @@ class TersePrompt(EnergyPrompt):
     def ending(self, money: float, safety: Sequence[float]) -> str:
         """Return the text of the last Turn."""
         broken = len([cost for cost in safety if cost > 0.0])
-        kept = "All kept."
+        verdict = "All kept."
         if broken:
-            kept = f"Limit broken in {broken} steps, by up to {shortfall(max(safety))}."
+            verdict = f"Limit broken in {broken} steps, by up to {shortfall(max(safety))}."
             if self._plant.budget:
-                kept = f"Missed {shortfall(sum(safety))} of {self._plant.budget:g} allowed."
-        return f"End. Cost {100.0 * money:.0f} ct. {kept}"
+                verdict = f"Missed {shortfall(sum(safety))} of {self._plant.budget:g} allowed."
+        return f"End. Cost {100.0 * money:.0f} ct. {verdict}"
 
     def _write_rules(self) -> str:
         plant = self._plant
@@ -95,7 +95,7 @@ class TersePrompt(EnergyPrompt):
         return "\n".join(lines)
 
     def _limits(self, grid: Microgrid) -> list[str]:
-        """Write what only some homes have."""
+        """Write the rules of devices and prices that only some homes have."""
         lines = [*self._allowance()]
         if pays_to_buy(grid):
             lines.append("At a negative buy or sell, sun is left unused where cheaper.")

@@ -102,18 +102,18 @@ def indicator_scores(
         ends_TK: metrics at the ends of episodes, by Task and rollout.
         rng: not used.
     """
-    found: dict[str, float | Estimate] = {}
+    scores: dict[str, float | Estimate] = {}
     for name, metric in _INDICATORS.items():
         values_TK = [[end.get(metric) for end in ends] for ends in ends_TK]
-        known = [
+        reported_TK = [
             [METRICS[metric].scale * value for value in values if value is not None]
             for values in values_TK
             if None not in values
         ]
-        if known:
-            found[name] = clustered_mean(known)
+        if reported_TK:
+            scores[name] = clustered_mean(reported_TK)
     reference = math.fsum(float(task.answer["reference"]) for task in tasks)
     paid = [[end.get("total_money_cost") or 0.0 for end in ends] for ends in ends_TK]
     if reference > 0.0:
-        found["cost over that of the safe hold"] = float(np.mean(paid, axis=1).sum()) / reference
-    return found
+        scores["cost over that of the safe hold"] = float(np.mean(paid, axis=1).sum()) / reference
+    return scores

@@ -6,8 +6,8 @@ Each takes the plant as foreseen at a step and the state as seen, and returns co
 from collections.abc import Callable
 
 from tokengym.envs.energy.house import House
-from tokengym.envs.energy.microgrid import Microgrid
-from tokengym.envs.energy.oracle import Simulation, simulate
+from tokengym.envs.energy.microgrid import GENSET_MOST, Microgrid
+from tokengym.envs.energy.oracle import Simulation, simulate_rule
 from tokengym.envs.energy.plants import Plant
 from tokengym.envs.energy.step_result import Commands, State, rounded_down, rounded_up
 
@@ -54,12 +54,12 @@ def time_of_use(plant: Plant, step: int, state: State) -> Commands:
     least = _missing(plant, step, state, 2)
     deficit = plant.load[step] - plant.pv[step]
     if price == min(plant.price):
-        wanted = plant.power
+        battery = plant.power
     elif price == max(plant.price):
-        wanted = -deficit
+        battery = -deficit
     else:
-        wanted = max(-deficit, 0.0)
-    return _with_others(plant, step, state, max(wanted, least))
+        battery = max(-deficit, 0.0)
+    return _with_others(plant, step, state, max(battery, least))
 
 
 def peak_shaving(plant: Plant, step: int, state: State) -> Commands:
@@ -84,28 +84,24 @@ def peak_shaving(plant: Plant, step: int, state: State) -> Commands:
 
 
 def reference(plant: Plant) -> Simulation:
-    """Run the safe hold through the plant, from what is shown."""
-    commands: list[Commands] = []
-    state = plant.initial
-    for step in range(plant.steps):
-        command = hold(plant.foreseen(step), step, plant.seen(step, state))
-        commands.append(command)
-        state = plant.advance(step, state, command).state
-    return simulate(plant, tuple(commands))
+    """Run the safe hold through the plant; it reads only the plant and the state as shown."""
+    return simulate_rule(
+        plant, lambda step, state: hold(plant.foreseen(step), step, plant.seen(step, state))
+    )
 
 
 def _missing(grid: Microgrid, step: int, state: State, ahead: int) -> float:
-    """Least battery power in kW that still meets the reserves of the next `ahead` steps.
+    """Return the least battery power in kW that meets the reserves of the next `ahead` steps.
 
     Negative if there is energy to spare. In an outage nothing is reserved.
     """
     keep = 1.0 - grid.leak
     reach = grid.dt * grid.efficiency * _SHARE_OF_POWER * grid.power
-    needed, reached, kept = 0.0, 0.0, 1.0
+    needed, reached, share_left = 0.0, 0.0, 1.0
     for reserve in grid.reserve[step : step + ahead]:
-        needed = max(needed, (reserve - reached) / kept)
+        needed = max(needed, (reserve - reached) / share_left)
         reached += reach
-        kept *= keep
+        share_left *= keep
     missing = needed - state[0] * keep
     if missing > 0.0:
         return rounded_up(missing / (grid.efficiency * grid.dt))
@@ -120,7 +116,7 @@ def _with_others(grid: Microgrid, step: int, state: State, battery: float) -> Co
         deficit = grid.load[step] - grid.pv[step]
         if grid.rating:
             genset = max(deficit, 0.0)
-            deficit -= min(genset, 0.9 * grid.rating)
+            deficit -= min(genset, GENSET_MOST * grid.rating)
         commands[0] = -rounded_up(deficit) + 0.0
     if grid.rating:
         commands.append(genset)
@@ -132,7 +128,7 @@ def _with_others(grid: Microgrid, step: int, state: State, battery: float) -> Co
 
 
 def _heat_to(house: House, step: int, temperature: float, target: float) -> float:
-    """Power in kW that ends the step at `target` °C, rounded up to hundredths."""
+    """Return the power in kW that ends the step at `target` °C, rounded up to hundredths."""
     free = house.keep * temperature + house.drift(step)
     power = (target - free) * house.capacity / (house.dt * house.cop)
     return min(max(rounded_up(power), 0.0), house.power)

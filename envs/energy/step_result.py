@@ -1,6 +1,8 @@
-"""What both plants share: states, commands, the outcome of a step, rounding and forecasts."""
+"""What both plants share: parameters, states, commands, a step's outcome, rounding, forecasts."""
 
 import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 State = tuple[float, float]
@@ -35,6 +37,54 @@ class StepResult(NamedTuple):
     sun: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class StoragePlant(ABC):
+    """A plant with one store, of energy or of warmth, over one horizon.
+
+    Attributes:
+        start: minute of the day at the first step.
+        dt: hours a step.
+        power: most kW that charge the store.
+        price: money per kWh bought, by step.
+        price_of_missing: money per unit stored less than at the start, after the last step.
+        price_of_extra: money paid per unit stored more than at the start.
+        carbon: kg of CO2 per kWh bought, by step; empty if not known.
+        budget: units by which the limit may be missed, summed over the steps.
+        devices: names of the devices, in the order of the commands.
+        requirement: the scale of violations: the largest of what `required` returns, and its sum.
+    """
+
+    start: int
+    dt: float
+    power: float
+    price: tuple[float, ...]
+    price_of_missing: float
+    price_of_extra: float
+    carbon: tuple[float, ...] = ()
+    budget: float = 0.0
+    devices: tuple[str, ...] = field(init=False)
+    requirement: tuple[float, float] = field(init=False)
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return len(self.price)
+
+    @property
+    @abstractmethod
+    def initial(self) -> State:
+        """The state at the start."""
+
+    def closing(self, state: State) -> float:
+        """Charge what is missing in the store at the highest price, pay extra at the lowest."""
+        extra = state[0] - self.initial[0]
+        return -self.price_of_extra * extra if extra > 0.0 else -self.price_of_missing * extra
+
+    def seen(self, step: int, state: State) -> State:
+        """The state as shown: in hundredths, rounded down."""
+        return (rounded_down(state[0]), rounded_down(state[1]))
+
+
 def rounded_down(value: float) -> float:
     """Return `value` in hundredths, rounded down (sparing numbers that miss one by rounding)."""
     return math.floor(value * 100.0 + 1e-6) / 100.0
@@ -61,5 +111,5 @@ def latest(
         step: now.
     """
     newer = updates[step] if updates else ()
-    known = step + 1
-    return truth[:known] + newer + first[known + len(newer) :]
+    now = step + 1
+    return truth[:now] + newer + first[now + len(newer) :]

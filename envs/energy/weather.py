@@ -89,8 +89,8 @@ def spot(
         swing[step] = _PERSISTENCE * swing[step - 1] + fresh
 
     def expect(step: int, ahead: npt.NDArray[np.int64]) -> Hours:
-        kept = _PERSISTENCE ** (ahead - step)
-        mean = shape[ahead] * np.exp(kept * swing[step] + 0.5 * _SWING**2 * (1.0 - kept**2))
+        memory = _PERSISTENCE ** (ahead - step)
+        mean = shape[ahead] * np.exp(memory * swing[step] + 0.5 * _SWING**2 * (1.0 - memory**2))
         prices: Hours = np.maximum(mean, _LEAST_PRICE).round(2)
         return prices
 

@@ -211,22 +211,22 @@ class EnergyWorld(World[CompiledEnergyTask]):
         return {**drawn, "budget": self._budget} if self._budget else drawn
 
     def _scoring_options(self) -> Mapping[str, Any]:
-        given = {"terminate_on_violation": self._terminates, "flat_floor": self._flat}
-        return {name: True for name, value in given.items() if value}
+        flags = {"terminate_on_violation": self._terminates, "flat_floor": self._flat}
+        return {name: True for name, value in flags.items() if value}
 
     def _drawing_options(self) -> tuple[object, ...]:
-        given = [*self._devices.items(), *([("cost_budget", self._budget)] * bool(self._budget))]
+        options = [*self._devices.items(), *([("cost_budget", self._budget)] * bool(self._budget))]
         data = () if self._series is None else (self._series.digest,)
-        return (*data, *(f"{name}={value:g}" for name, value in given))
+        return (*data, *(f"{name}={value:g}" for name, value in options))
 
     def _split_key(self, instance: Mapping[str, Any]) -> object:
         """Return the instance without the future, of which only forecasts are shown."""
-        known = ("price",) if LEVELS[self.level].house else ()
+        announced = ("price",) if LEVELS[self.level].house else ()
         later = ("load", "pv", "up", "price", "outside", "gain")
         return {
             name: value
             for name, value in instance.items()
-            if name in known or not (name in later or name.endswith("_updates"))
+            if name in announced or not (name in later or name.endswith("_updates"))
         }
 
     def _solve(
@@ -286,7 +286,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
 
     @property
     def data_report(self) -> SeriesReport | None:
-        """What was read from the files of `data`, and what was left out; `None` without data."""
+        """The report on the rows of `data` that were read and left out; `None` without data."""
         return None if self._series is None else self._series.report
 
     @property

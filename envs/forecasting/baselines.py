@@ -1,7 +1,7 @@
 """Scripted forecasters. All but the oracle use only what the Turns show."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -24,27 +24,13 @@ def _null(_world: World, _turn: Turn, _rng: np.random.Generator) -> str:
     return ""
 
 
-def _half(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    question = _question(world)
-    return _write(_uniform(question), question)
-
-
-def _base_rate(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    return _write(base_rate(world), _question(world))
-
-
 def _random(world: World, _turn: Turn, rng: np.random.Generator) -> str:
     question = _question(world)
     return _write(tuple(rng.dirichlet([1.0] * (question.options or 2)).tolist()), question)
 
 
-def _empirical(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    question = _question(world)
-    return _write(_informed(world), question)
-
-
 def _market(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    """State the market's price or, where none is shown, the base rate with a note."""
+    """State the market's price or, where the question shows no price, the base rate with a note."""
     question = _question(world)
     if question.price is None:
         rate = _write(base_rate(world), question)
@@ -63,14 +49,9 @@ def _noisy(world: World, _turn: Turn, rng: np.random.Generator) -> str:
     return _write(tuple(share / total for share in shares), question)
 
 
-def _oracle(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-    question = _question(world)
-    return _write(ForecastWorld.cast(world).best_forecast, question, decimals=_EXACT)
-
-
 def demonstrate(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
     """State the optimal forecast in the form asked for; further decimals would teach noise."""
-    return _write(ForecastWorld.cast(world).best_forecast, _question(world))
+    return _write(_best(world), _question(world))
 
 
 def _worked(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
@@ -114,6 +95,17 @@ def _always(reply: str) -> Policy:
     return state
 
 
+def _stating(forecast: Callable[[World], Forecast], decimals: int = 3) -> Policy:
+    def state(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+        return _write(forecast(world), _question(world), decimals=decimals)
+
+    return state
+
+
+def _best(world: World) -> Forecast:
+    return ForecastWorld.cast(world).best_forecast
+
+
 def _informed(world: World) -> Forecast:
     """Return the empirical forecast, or the base rate where no numbers are shown."""
     return _question(world).empirical or base_rate(world)
@@ -131,13 +123,13 @@ def _question(world: World) -> Question:
 BASELINES: Mapping[str, Policy] = MappingProxyType(
     {
         "null": _null,
-        "half": _half,
-        "base_rate": _base_rate,
+        "half": _stating(lambda world: _uniform(_question(world))),
+        "base_rate": _stating(base_rate),
         "random": _random,
-        "empirical": _empirical,
+        "empirical": _stating(_informed),
         "noisy": _noisy,
         "market": _market,
         "worked": _worked,
-        "oracle": _oracle,
+        "oracle": _stating(_best, decimals=_EXACT),
     }
 )

@@ -23,20 +23,20 @@ def incoherence(stated: Sequence[tuple[Question, float]]) -> Mapping[str, float]
         `complement_gap`, `threshold_gap`, `conjunction_gap`; and `incoherence`, their mean. A law
         that joins none of the questions is missing.
     """
-    found = [(frozenset(one.event), p) for one, p in stated if one.event is not None]
-    outcomes = frozenset[int]().union(*(event for event, _ in found))
+    pairs = [(frozenset(question.event), p) for question, p in stated if question.event is not None]
+    outcomes = frozenset[int]().union(*(event for event, _ in pairs))
     gaps: dict[str, list[float]] = {}
-    for (a, p), (b, q) in combinations(found, 2):
+    for (a, p), (b, q) in combinations(pairs, 2):
         if not a & b and a | b == outcomes:
             gaps.setdefault("complement_gap", []).append(abs(p + q - 1.0))
-    for (a, p), (b, q), (c, r) in permutations(found, 3):
+    for (a, p), (b, q), (c, r) in permutations(pairs, 3):
         # Both of two: each pair once, and neither of them implies the other.
         if a == b & c and a != b and a != c and sorted(b) < sorted(c):
             gaps.setdefault("conjunction_gap", []).append(max(0.0, p - min(q, r), q + r - 1.0 - p))
     both = {
-        a for (a, _), (b, _), (c, _) in permutations(found, 3) if a == b & c and a not in (b, c)
+        a for (a, _), (b, _), (c, _) in permutations(pairs, 3) if a == b & c and a not in (b, c)
     }
-    for (a, p), (b, q) in permutations(found, 2):
+    for (a, p), (b, q) in permutations(pairs, 2):
         if a < b and a not in both:
             gaps.setdefault("threshold_gap", []).append(max(0.0, p - q))
     means = {name: fmean(values) for name, values in gaps.items()}

@@ -30,7 +30,7 @@ _SUM_TOLERANCE = 0.02
 
 
 def read_forecast(text: str, options: int, *, complete: bool = True) -> Forecast | str:
-    """Return the forecast of a reply, or a line on why it has none.
+    """Return the forecast of a reply, or one line that says why it is malformed.
 
     Args:
         text: a whole reply, of any content.
@@ -108,7 +108,7 @@ def write_forecast(forecast: Forecast, options: int, *, decimals: int = 3) -> st
 
 @lru_cache
 def _grammar(options: int) -> Grammar:
-    """Return the grammar of an answer: a number and a percent sign or none, each outcome."""
+    """Return the grammar of an answer: for each outcome a number, maybe with a percent sign."""
     if not options:
         return _PROBABILITY
     cells = NEXT.join(rf"{name}{IS}{SHARE}" for name in LETTERS[:options])

@@ -49,9 +49,9 @@ def opening(question: Question, *, turns: int, score: str) -> str:
         replies += ": each turn asks another question on the same facts"
     elif turns > 1:
         replies += ": now, and again after news"
-    shown = score if question.ordered or score not in ORDERED_SCORES else "brier"
+    stated = score if question.ordered or score not in ORDERED_SCORES else "brier"
     return (
-        f"You are a forecaster. {_instruction(question)} {_SCORES[shown].format(error)}; honest "
+        f"You are a forecaster. {_instruction(question)} {_SCORES[stated].format(error)}; honest "
         f"probabilities score best, a reply in another form almost nothing. {replies}.\n\n"
         f"{question.text}\n\nReply with one line:\n{_form(question.options)}"
     )

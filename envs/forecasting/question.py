@@ -59,16 +59,15 @@ def questions(instance: Mapping[str, Any], prompt: str) -> tuple[Question, ...]:
     """
     family = FAMILIES[instance["family"]]
     shown = instance["shown"]
-    words = family.wording(prompt)
-    text = " ".join([*instance["asides"], words.text(shown)])
-    if family.events is not None:
-        return _several(family, [text, *(words.more or _none)(shown)], shown, instance)
+    text = " ".join([*instance["asides"], family.text(shown, prompt)])
+    if family.events is not None and family.more is not None:
+        return _several(family, [text, *family.more(shown)], family.events(shown), instance)
     if instance["turns"] == 1:
         return (_question(family, text, shown, instance),)
-    if words.news is None:
+    if family.news is None:
         raise ValueError(f"questions of the family {family.name!r} have one turn")
     first = _question(family, text, before_news(shown), instance)
-    return (first, _question(family, words.news(shown), shown, instance))
+    return (first, _question(family, family.news(shown), shown, instance))
 
 
 def _question(family: Family, text: str, shown: Shown, instance: Mapping[str, Any]) -> Question:
@@ -85,22 +84,19 @@ def _question(family: Family, text: str, shown: Shown, instance: Mapping[str, An
 
 
 def _several(
-    family: Family, texts: Sequence[str], shown: Shown, instance: Mapping[str, Any]
+    family: Family,
+    texts: Sequence[str],
+    events: Sequence[Sequence[int]],
+    instance: Mapping[str, Any],
 ) -> tuple[Question, ...]:
     """Return the questions of a family that asks several on the same facts."""
-    assert family.events is not None
-    events = family.events(shown)
+    shown = instance["shown"]
     if instance["turns"] != len(events):
         raise ValueError(f"questions of the family {family.name!r} have {len(events)} turns")
     empirical, predictive = family.empirical(shown), family.predictive(shown)
     return tuple(
         Question(
-            text,
-            0,
-            False,
-            _merge(empirical, event),
-            _merge(predictive, event),
-            event=tuple(event),
+            text, 0, False, _merge(empirical, event), _merge(predictive, event), event=tuple(event)
         )
         for text, event in zip(texts, events, strict=True)
     )
@@ -109,7 +105,3 @@ def _several(
 def _merge(shares: Forecast, event: Sequence[int]) -> Forecast:
     """Return (no, yes) from the shares of the outcomes, of which `event` are yes."""
     return bernoulli(sum(shares[outcome] for outcome in event))
-
-
-def _none(_shown: Shown) -> Sequence[str]:
-    return ()

@@ -36,18 +36,18 @@ def forecast_scores(
     pairs = [(event, end) for event, ends in zip(events, ends_TK, strict=True) for end in ends]
     yes_no = [(event, end) for event, end in pairs if end.get("label") is not None]
     others = [(event, end) for event, end in pairs if end.get("label") is None]
-    found: dict[str, float | Estimate] = {}
+    scores: dict[str, float | Estimate] = {}
     if any(end.get("probability") is not None for _, end in yes_no):
-        found |= _verify(yes_no, rng)
+        scores |= _verify(yes_no, rng)
     if others:
-        found["score, several outcomes"] = _mean(
+        scores["score, several outcomes"] = _mean(
             [(event, end.get("score") or 0.0) for event, end in others]
         )
     for name, title in _GAPS.items():
         stated = [(event, gap) for event, end in pairs if (gap := end.get(name)) is not None]
         if stated:
-            found[title] = _mean(stated)
-    return found
+            scores[title] = _mean(stated)
+    return scores
 
 
 def _verify(
@@ -56,7 +56,7 @@ def _verify(
     events, ends = zip(*pairs, strict=True)
     outcomes = np.array([end["label"] for end in ends], np.float64)
     rates = [end.get("base_rate") for end in ends]
-    found = verify_forecasts(
+    figures = verify_forecasts(
         np.array([end.get("probability") for end in ends], np.float64),
         outcomes,
         events,
@@ -64,17 +64,17 @@ def _verify(
         rng,
     )
     scores: dict[str, float | Estimate] = {
-        "Brier score": found.brier,
-        "Brier reward": found.reward,
-        "skill over base rate": found.skill,
-        "accuracy": found.accuracy,
+        "Brier score": figures.brier,
+        "Brier reward": figures.reward,
+        "skill over base rate": figures.skill,
+        "accuracy": figures.accuracy,
     }
-    if found.auc is not None:
-        scores["AUC"] = found.auc
-    if found.calibration is not None:
-        scores["calibration error"] = found.calibration.error
-        scores["its 95 % null quantile"] = found.calibration.null_quantile
-    return scores | vars(found.murphy)
+    if figures.auc is not None:
+        scores["AUC"] = figures.auc
+    if figures.calibration is not None:
+        scores["calibration error"] = figures.calibration.error
+        scores["its 95 % null quantile"] = figures.calibration.null_quantile
+    return scores | vars(figures.murphy)
 
 
 def _mean(values: Sequence[tuple[str, float]]) -> Estimate:

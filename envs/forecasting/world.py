@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.errors import OptionError, require_one_of
 from tokengym.envs.core.form import ReplyForm
 from tokengym.envs.core.label_noise import outcomes_of_label
 from tokengym.envs.core.optimum import Optimum
@@ -15,21 +15,13 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.core.world import World
 from tokengym.envs.forecasting.coherence import incoherence
-from tokengym.envs.forecasting.compiled import (
-    CompiledTask,
-    CompiledTurn,
-    compile_task,
-)
+from tokengym.envs.forecasting.compiled import CompiledTask, CompiledTurn, compile_task
 from tokengym.envs.forecasting.data.instance import answer_of, instance_of
 from tokengym.envs.forecasting.data.load import Dataset, load_dataset
 from tokengym.envs.forecasting.data.report import DataReport
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.generator import draw, draw_outcomes, share_of_yes
-from tokengym.envs.forecasting.grammar import (
-    describe_form,
-    nearness_of_forecast,
-    read_forecast,
-)
+from tokengym.envs.forecasting.grammar import describe_form, nearness_of_forecast, read_forecast
 from tokengym.envs.forecasting.levels import LEVELS
 from tokengym.envs.forecasting.question import Question
 from tokengym.rewards.bounds import dyadic
@@ -112,9 +104,8 @@ class ForecastWorld(World[CompiledTask]):
         prompt: str = "full",
     ) -> None:
         super().__init__(spec, level, prompt=prompt)
-        known = (*SCORES, *ORDERED_SCORES)
-        if score is not None and score not in known:
-            raise OptionError(f"score must be one of {list(known)}, got {score!r}")
+        if score is not None:
+            require_one_of("score", score, (*SCORES, *ORDERED_SCORES))
         outcomes_of_label(label)
         self.families = _families(family, self.level)
         self.label = label
@@ -140,7 +131,7 @@ class ForecastWorld(World[CompiledTask]):
 
     @property
     def _usual_score(self) -> str:
-        """The score where none was asked for."""
+        """The score of a world whose option `score` is `None`."""
         if self._dataset is not None and self._dataset.ordered:
             return "ranked"
         return LEVELS[self.level].score
@@ -209,9 +200,9 @@ class ForecastWorld(World[CompiledTask]):
         return self._new_task(split, index, instance, answer_of(record, self._dataset.base_rate))
 
     def _scoring_options(self) -> Mapping[str, Any]:
-        given = {"score": self.score, "label": self.label}
+        options = {"score": self.score, "label": self.label}
         usual = {"score": self._usual_score, "label": "outcome"}
-        return {name: value for name, value in given.items() if value != usual[name]}
+        return {name: value for name, value in options.items() if value != usual[name]}
 
     def _drawing_options(self) -> tuple[object, ...]:
         return () if self.families == LEVELS[self.level].families else self.families
@@ -301,10 +292,10 @@ def _families(family: str | Sequence[str] | None, level: str) -> tuple[str, ...]
     offered = LEVELS[level].families
     if family is None:
         return offered
-    wanted = (family,) if isinstance(family, str) else tuple(family)
-    if not wanted or len(set(wanted)) != len(wanted) or not set(wanted) <= set(offered):
+    names = (family,) if isinstance(family, str) else tuple(family)
+    if not names or len(set(names)) != len(names) or not set(names) <= set(offered):
         raise OptionError(
             f"family must be one or several different ones of {list(offered)} at level {level!r}, "
             f"got {family!r}"
         )
-    return wanted
+    return names

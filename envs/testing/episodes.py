@@ -11,7 +11,7 @@ from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.testing.generate import try_all
-from tokengym.envs.testing.law import TurnLaw, Violation, describe, law, require, shown
+from tokengym.envs.testing.law import TurnLaw, Violation, law, quoted, refused, require
 from tokengym.envs.testing.play import CheckedEpisode, play
 from tokengym.envs.testing.replies import HOSTILE, near_misses
 from tokengym.envs.testing.subject import Subject
@@ -24,10 +24,10 @@ _NONSENSE = 0.2
 def replies_need_an_episode(subject: Subject) -> None:
     """A reply before the start or after the end of an episode is refused."""
     world = subject.make()
-    _refused(world, "before the start")
+    _refuses(world, "before the start")
     for task in subject.tasks("train", 1):
         play(world, task, _fixed(""), subject.rng())
-        _refused(world, "after the end")
+        _refuses(world, "after the end")
 
 
 @law()
@@ -37,12 +37,8 @@ def other_roles_are_refused(subject: Subject) -> None:
         world = subject.make()
         turn = world.start(task)
         for role in ("nobody", *(role for role in world.spec.roles if role != turn.role)):
-            try:
+            with refused(RoleError, role, f"a reply of {role!r} in place of {turn.role!r}", task):
                 world.reply("x", role=role)
-            except RoleError as error:
-                require(role in str(error), describe(error), task)
-            else:
-                raise Violation(f"{role!r} spoke in place of {turn.role!r}", task)
 
 
 @law()
@@ -69,11 +65,7 @@ def no_replies_break_an_episode(subject: Subject) -> None:
     sequences = st.lists(st.tuples(subject.replies, st.booleans()), max_size=6)
     if tasks:
         try_all(
-            check,
-            sequences,
-            st.sampled_from(tasks),
-            examples=subject.examples,
-            seed=subject.seed,
+            check, sequences, st.sampled_from(tasks), examples=subject.examples, seed=subject.seed
         )
 
 
@@ -93,7 +85,7 @@ def malformed_replies_earn_no_more_than_well_formed_ones(subject: Subject) -> No
         for reply in HOSTILE if place else (*HOSTILE, *near):
             record = play(subject.make(), task, _fixed(reply), subject.rng())
             if not any(_well_formed(record, subject.spec.roles[0])):
-                _require_less(subject, record, bounds, shown(reply))
+                _require_less(subject, record, bounds, quoted(reply))
 
 
 @law()
@@ -122,15 +114,12 @@ def stopping_early_ends_the_episode(subject: Subject) -> None:
                 detail = f"when stopped, {role!r} had {value!r}, not in {declared}"
                 raise Violation(detail, task, TurnLaw.REWARDS_LIE_IN_THEIR_RANGE)
             require(turn.rewards.get(role, 0.0) == value, f"{role!r} was not paid {value}", task)
-        _refused(world, "after the stop")
+        _refuses(world, "after the stop")
 
 
-def _refused(world: World, when: str) -> None:
-    try:
+def _refuses(world: World, when: str) -> None:
+    with refused(EpisodeStateError, "", f"a reply {when}"):
         world.reply("x")
-    except EpisodeStateError:
-        return
-    raise Violation(f"a reply {when} was answered")
 
 
 def _earned_in_form(subject: Subject, task: Task) -> dict[str, float]:
@@ -163,7 +152,7 @@ def _require_less(
 
 
 def _well_formed(record: PlayedEpisode, role: str) -> list[bool]:
-    """Whether each reply of a role was well-formed, as reported by the answers."""
+    """Return whether each reply of a role was well-formed, by the metrics of the answers."""
     return [
         bool(answer.metrics["well_formed"])
         for asked, answer in zip(record.turns, record.turns[1:], strict=False)

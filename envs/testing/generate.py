@@ -11,10 +11,7 @@ from hypothesis.errors import HypothesisWarning
 
 
 def try_all(
-    check: Callable[..., None],
-    *arguments: st.SearchStrategy[Any],
-    examples: int,
-    seed: int | None,
+    check: Callable[..., None], *arguments: st.SearchStrategy[Any], examples: int, seed: int | None
 ) -> None:
     """Call `check` with generated arguments; an error is raised for the simplest of them.
 

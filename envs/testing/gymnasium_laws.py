@@ -20,7 +20,7 @@ from tokengym.envs.core.errors import RoleError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.registry import GROUP, register, scripted_opponent
-from tokengym.envs.testing.law import Violation, describe, law, require
+from tokengym.envs.testing.law import Violation, describe, law, refused, require
 from tokengym.envs.testing.subject import Subject
 
 _MODES = ("tokens", "text")
@@ -53,16 +53,15 @@ def gymnasium_accepts_the_env(subject: Subject) -> None:
 def envs_of_one_seed_are_identical(subject: Subject) -> None:
     """Envs with one seed behave identically, and their observations lie in the space."""
     for mode in _MODES:
-        one, two = _env(subject, mode=mode), _env(subject, mode=mode)
-        same = data_equivalence(one.reset(seed=3), two.reset(seed=3))
-        require(same, f"in mode {mode!r} they start differently")
-        one.action_space.seed(4)
+        env, twin = _env(subject, mode=mode), _env(subject, mode=mode)
+        _alike(env.reset(seed=3), twin.reset(seed=3), f"in mode {mode!r} they start differently")
+        env.action_space.seed(4)
         done = False
         while not done:
-            action = one.action_space.sample()
-            left, right = one.step(action), two.step(action)
-            require(data_equivalence(left, right), f"in mode {mode!r} they answer differently")
-            inside = one.observation_space.contains(left[0])
+            action = env.action_space.sample()
+            left, right = env.step(action), twin.step(action)
+            _alike(left, right, f"in mode {mode!r} they answer differently")
+            inside = env.observation_space.contains(left[0])
             require(inside, f"in mode {mode!r} an observation is not of the space")
             done = left[2] or left[3]
 
@@ -78,8 +77,8 @@ def observations_are_append_only(subject: Subject) -> None:
         action = env.action_space.sample()
         before = np.concatenate([observation, action])
         observation, _, terminated, truncated, _ = env.step(action)
-        kept = np.array_equal(observation[: len(before)], before)
-        require(kept, "the past of the conversation changed")
+        unchanged = np.array_equal(observation[: len(before)], before)
+        require(unchanged, "the past of the conversation changed")
         done = terminated or truncated
 
 
@@ -120,7 +119,7 @@ def a_pickled_env_goes_on(subject: Subject) -> None:
     twin = pickle.loads(pickle.dumps(env))
     env.action_space.seed(1)
     action = env.action_space.sample()
-    require(data_equivalence(env.step(action), twin.step(action)), "they answer differently")
+    _alike(env.step(action), twin.step(action), "they answer differently")
 
 
 @law(needs_id=True)
@@ -143,21 +142,16 @@ def opponents_play_the_other_roles(subject: Subject) -> None:
     require(env.role == roles[0], f"without opponents {env.role!r} is played")
     usual = {role: scripted_opponent(subject.spec.id, role) for role in roles[1:]}
     twin = _text_env(subject, {role: subject.policies[name] for role, name in usual.items()})
-    require(data_equivalence(env.reset(seed=3), twin.reset(seed=3)), f"not those of {usual}")
-    same = data_equivalence(env.step("nonsense"), twin.step("nonsense"))
-    require(same, f"not those of {usual}")
+    _alike(env.reset(seed=3), twin.reset(seed=3), f"not those of {usual}")
+    _alike(env.step("nonsense"), twin.step("nonsense"), f"not those of {usual}")
 
 
 @law(per_level=False, needs_id=True)
 def wrong_opponents_are_refused(subject: Subject) -> None:
     """Opponents in an unknown role, or in every role, are refused."""
     for roles, message in ((("nobody",), "nobody"), (subject.spec.roles, "not all")):
-        try:
+        with refused(RoleError, message, f"a null opponent in each of {roles}"):
             gymnasium.make(subject.spec.id, opponents=dict.fromkeys(roles, "null"))
-        except RoleError as error:
-            require(message in str(error), f"opponents in {roles}: {describe(error)}")
-        else:
-            raise Violation(f"opponents in {roles} were taken")
 
 
 @law(per_level=False, needs_id=True)
@@ -169,8 +163,8 @@ def an_env_can_be_spawned(subject: Subject) -> None:
     envs = AsyncVectorEnv([build], context="spawn")
     try:
         observations, _ = envs.reset(seed=11)
-        same = data_equivalence(build().reset(seed=11)[0], observations[0])
-        require(same, "the spawned env starts differently")
+        single, _ = build().reset(seed=11)
+        _alike(single, observations[0], "the spawned env starts differently")
     finally:
         envs.close()
 
@@ -199,8 +193,8 @@ def _check_vector(envs: VectorEnv[Any, Any, Any], build: Callable[[], Env], what
     try:
         observations, _ = envs.reset(seed=21)
         for number, env in enumerate(singles):
-            same = data_equivalence(env.reset(seed=21 + number)[0], observations[number])
-            require(same, f"{what}: env {number} starts differently")
+            single, _ = env.reset(seed=21 + number)
+            _alike(single, observations[number], f"{what}: env {number} starts differently")
         singles[0].action_space.seed(0)
         ended = [False, False]
         for _ in range(_STEPS):
@@ -209,18 +203,22 @@ def _check_vector(envs: VectorEnv[Any, Any, Any], build: Callable[[], Env], what
             require(observations in envs.observation_space, f"{what}: observations of no space")
             for number, env in enumerate(singles):
                 if ended[number]:
-                    same = data_equivalence(env.reset()[0], observations[number])
-                    require(same, f"{what}: env {number} starts the next episode differently")
+                    detail = f"{what}: env {number} starts the next episode differently"
+                    _alike(env.reset()[0], observations[number], detail)
                     ended[number] = False
                     continue
-                single = env.step(actions[number])
-                ended[number] = bool(single[2] or single[3])
+                single, reward, *ends, _ = env.step(actions[number])
+                ended[number] = any(ends)
                 over = bool(terminated[number] or truncated[number])
-                same = data_equivalence(single[0], observations[number])
-                same = same and single[1] == rewards[number] and ended[number] == over
-                require(same, f"{what}: env {number} answers differently")
+                detail = f"{what}: env {number} answers differently"
+                _alike(single, observations[number], detail)
+                require(reward == rewards[number] and ended[number] == over, detail)
     finally:
         envs.close()
+
+
+def _alike(first: object, second: object, detail: str) -> None:
+    require(data_equivalence(first, second), detail)
 
 
 def _text_env(subject: Subject, opponents: Mapping[str, Policy | str] | None = None) -> TextEnv:
@@ -233,7 +231,7 @@ def _env(subject: Subject, **options: Any) -> Env:
 
 
 def _is_installed(spec: WorldSpec) -> bool:
-    """Whether other processes know the world: it is built in, or its package has an entry point."""
+    """Return whether other processes know the world: by an entry point, unless it is built in."""
     declaring = {"tokengym", *(_package(point.value) for point in entry_points(group=GROUP))}
     return _package(spec.entry_point) in declaring
 

@@ -1,7 +1,8 @@
 """A law: one sentence that every world keeps, the check of it, and the error that names it."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -69,6 +70,26 @@ def require(holds: bool, detail: str, task: Task | None = None) -> None:
         raise Violation(detail, task)
 
 
+@contextmanager
+def refused(
+    kind: type[Exception], message: str, what: str, task: Task | None = None
+) -> Iterator[None]:
+    """Require that the block raises an error of a kind.
+
+    Args:
+        kind: its type.
+        message: a part of its text.
+        what: what has to be refused, for the Violation.
+        task: the Task on which it is tried.
+    """
+    try:
+        yield
+    except kind as error:
+        require(message in str(error), f"{what}: {describe(error)}", task)
+    else:
+        raise Violation(f"{what} was not refused", task)
+
+
 @dataclass(frozen=True)
 class Law:
     """One law of every world.
@@ -88,7 +109,7 @@ class Law:
     _check: Callable[[Subject], None] = field(repr=False)
 
     def applies(self, subject: Subject) -> bool:
-        """Whether the law can be checked of `subject`."""
+        """Return whether the law can be checked of `subject`."""
         return subject.registered or not self.needs_id
 
     def check(self, subject: Subject) -> None:
@@ -127,13 +148,13 @@ def describe(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def shown(text: str) -> str:
+def quoted(text: str) -> str:
     """Return a reply as a message shows it: quoted, and cut if it is long."""
     return cut(ascii(text), len(text))
 
 
 def cut(text: str, length: int) -> str:
-    """Return the beginning of what is too long for a message, and the length of the whole."""
+    """Return a text for a message: if it is too long, its beginning and its length."""
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}... ({length} characters)"
 
 

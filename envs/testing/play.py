@@ -9,7 +9,7 @@ from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.testing.law import TurnLaw, Violation, describe, shown
+from tokengym.envs.testing.law import TurnLaw, Violation, describe, quoted
 from tokengym.rewards.bounds import GRID, RewardRangeError
 
 
@@ -43,7 +43,7 @@ class CheckedEpisode:
             self._spoken[role] <= limit,
             f"{role!r} is asked for a reply after its {limit} turns",
         )
-        what = f"the answer to {shown(text)}{'' if complete else ', cut off,'}"
+        what = f"the answer to {quoted(text)}{'' if complete else ', cut off,'}"
         try:
             self.turn = self._world.reply(text, complete=complete)
         except RewardRangeError as error:

@@ -62,14 +62,14 @@ def written(near: Sequence[str] = (), copied: Sequence[str] = ()) -> st.SearchSt
         near: replies close to a well-formed one.
         copied: texts that a policy may repeat, such as the prompt.
     """
-    known = [*(reply[:_LONG] for reply in HOSTILE), *near, *copied]
+    examples = [*(reply[:_LONG] for reply in HOSTILE), *near, *copied]
     pieces = st.sampled_from(["\n", "```\n", "> ", "- ", "**", "| ", "    ", "1. ", "\t"])
     nested = st.lists(pieces | st.sampled_from([*near, "x"]), max_size=12).map("".join)
     huge = st.integers(-(10**60), 10**60).map(str) | st.floats().map(repr)
     numbers = st.builds(_renumbered, st.sampled_from([*near, "9"]), huge)
     anything = st.text(st.characters(), max_size=80)
     binary = st.binary(max_size=80).map(lambda data: data.decode("utf-8", "replace"))
-    return st.one_of(st.sampled_from(known), anything, binary, numbers, nested)
+    return st.one_of(st.sampled_from(examples), anything, binary, numbers, nested)
 
 
 def _renumbered(reply: str, number: str) -> str:

@@ -76,8 +76,8 @@ def check_reward(
         arguments = (replies(),)
     values: dict[str, float] = {}
 
-    def check(given: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        call = ", ".join([*map(ascii, given), *(f"{k}={v!a}" for k, v in keywords.items())])
+    def check(inputs: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        call = ", ".join([*map(ascii, inputs), *(f"{k}={v!a}" for k, v in keywords.items())])
 
         def require(law: RewardLaw, holds: bool, detail: str) -> None:
             if not holds:
@@ -86,7 +86,7 @@ def check_reward(
                 raise LawBroken(law.name.lower(), law.value, where, detail)
 
         try:
-            value, again = float(reward(*given, **keywords)), float(reward(*given, **keywords))
+            value, again = float(reward(*inputs, **keywords)), float(reward(*inputs, **keywords))
         except Exception as error:
             require(RewardLaw.REWARDS_DO_NOT_RAISE, False, describe(error))
             raise
@@ -101,8 +101,8 @@ def check_reward(
         require(RewardLaw.REWARDS_LIE_ON_THE_GRID, on_grid, f"{value!r}")
         values[call] = value
 
-    inputs = st.tuples(*arguments), st.fixed_dictionaries(named)
-    try_all(check, *inputs, examples=examples, seed=seed)
+    generated = st.tuples(*arguments), st.fixed_dictionaries(named)
+    try_all(check, *generated, examples=examples, seed=seed)
     rewards = list(values.values())
     return RewardCheck(len(rewards), min(rewards), max(rewards), tie_statistics(_groups(rewards)))
 

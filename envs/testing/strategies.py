@@ -23,13 +23,13 @@ def tasks(
         most: indices are below this, and below the size of the split.
     """
     made = world_of(world)
-    known = []
+    strategies = []
     for split in splits:
         size = made.size(split)
         last = most - 1 if size is None else min(most, size) - 1
         if last >= 0:
-            known.append(st.builds(made.task, st.just(split), st.integers(0, last)))
-    return st.one_of(known)
+            strategies.append(st.builds(made.task, st.just(split), st.integers(0, last)))
+    return st.one_of(strategies)
 
 
 def replies(world: WorldLike | None = None) -> st.SearchStrategy[str]:

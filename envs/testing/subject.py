@@ -59,10 +59,10 @@ class Subject:
         self.spec, self.level = template.spec, template.level
         self.name = f"{self.spec.id} at level {self.level!r}"
         self.tasks_of_means, self.examples, self.seed = tasks, examples, seed
-        known: Mapping[str, Policy] = {} if policies is None else policies
+        scripted: Mapping[str, Policy] = {} if policies is None else policies
         if policies is None and self.spec.baselines:
-            known = import_object(self.spec.baselines)
-        self.policies: Mapping[str, Policy] = {"null": _null, "random": _random, **known}
+            scripted = import_object(self.spec.baselines)
+        self.policies: Mapping[str, Policy] = {"null": _null, "random": _random, **scripted}
         self.replies: st.SearchStrategy[str] = written(near_misses(template.expected_form))
         self._template = template
         self._tasks: dict[tuple[str, int], Task] = {}
@@ -114,5 +114,5 @@ def _null(world: World, turn: Turn, rng: np.random.Generator) -> str:
 
 
 def _random(world: World, turn: Turn, rng: np.random.Generator) -> str:
-    known = [*HOSTILE, world.expected_form, *near_misses(world.expected_form)]
-    return known[int(rng.integers(len(known)))]
+    candidates = [*HOSTILE, world.expected_form, *near_misses(world.expected_form)]
+    return candidates[int(rng.integers(len(candidates)))]

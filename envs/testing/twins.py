@@ -14,7 +14,7 @@ from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.testing.law import Violation, law, require, shown
+from tokengym.envs.testing.law import Violation, law, quoted, require
 from tokengym.envs.testing.play import CheckedEpisode, play
 from tokengym.envs.testing.subject import Subject, pickled
 from tokengym.envs.testing.tasks import difference
@@ -36,12 +36,12 @@ sys.stdout.buffer.write(world.task(*task).to_json().encode())
 def interleaved_worlds_play_alike(subject: Subject) -> None:
     """Two worlds play the same replies alike, even when interleaved."""
     for task in _some_task(subject):
-        one, two = subject.make(), subject.make()
-        first, second = CheckedEpisode(one, task), CheckedEpisode(two, task)
+        world, other = subject.make(), subject.make()
+        first, second = CheckedEpisode(world, task), CheckedEpisode(other, task)
         _same(first.turn, second.turn, task)
         policy, rngs = subject.policies["random"], (subject.rng(1), subject.rng(1))
         while not first.turn.done:
-            replies = policy(one, first.turn, rngs[0]), policy(two, second.turn, rngs[1])
+            replies = policy(world, first.turn, rngs[0]), policy(other, second.turn, rngs[1])
             require(replies[0] == replies[1], "the policy reads two worlds differently", task)
             _same(first.reply(replies[0]), second.reply(replies[1]), task)
 
@@ -55,8 +55,8 @@ def a_used_world_plays_like_a_fresh_one(subject: Subject) -> None:
     for task in _some_task(subject):
         again = play(used, task, policy, subject.rng(9))
         fresh = play(subject.make(), task, policy, subject.rng(9))
-        for one, two in zip(again.turns, fresh.turns, strict=False):
-            _same(one, two, task)
+        for turn, other in zip(again.turns, fresh.turns, strict=False):
+            _same(turn, other, task)
         require(again == fresh, "the Records differ", task)
 
 
@@ -82,8 +82,8 @@ def an_index_is_one_task_in_every_process(subject: Subject) -> None:
         sent = pickle.dumps((sys.path, made, (expected.split, expected.index)))
         done = subprocess.run([sys.executable, "-c", _ELSEWHERE], input=sent, capture_output=True)
         require(done.returncode == 0, done.stderr.decode("utf-8", "replace")[-2000:], expected)
-        found = Task.from_json(done.stdout.decode())
-        require(found == expected, difference(expected, found), expected)
+        drawn = Task.from_json(done.stdout.decode())
+        require(drawn == expected, difference(expected, drawn), expected)
 
 
 @law()
@@ -131,9 +131,9 @@ def _some_task(subject: Subject) -> list[Task]:
     return subject.tasks("train", 5)[-1:]
 
 
-def _same(one: Turn, two: Turn, task: Task) -> None:
-    if one == two:
+def _same(turn: Turn, other: Turn, task: Task) -> None:
+    if turn == other:
         return
-    for name, first, second in zip(Turn._fields, one, two, strict=True):
+    for name, first, second in zip(Turn._fields, turn, other, strict=True):
         if first != second:
-            raise Violation(f"{name}: {shown(str(first))} against {shown(str(second))}", task)
+            raise Violation(f"{name}: {quoted(str(first))} against {quoted(str(second))}", task)

@@ -68,7 +68,7 @@ class Codec(Protocol):
         ...
 
     def write(self, text: str) -> Sequence[int]:
-        """Tokens of a canonical reply with its end marker: what a perfect sampler would emit."""
+        """Tokens of a canonical reply with its end marker, as a perfect sampler would emit them."""
         ...
 
     def read(self, action: Sequence[int], stop_reason: str | None) -> DecodedReply:

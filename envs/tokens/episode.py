@@ -77,14 +77,14 @@ class Episode:
 
     def __repr__(self) -> str:
         """Show the Task, the tokens by role, and whose turn it is or why it ended."""
-        tokens = {role: kept.length for role, kept in self._transcripts.items()}
+        tokens = {role: transcript.length for role, transcript in self._transcripts.items()}
         return f"<Episode of {self.task}: tokens {tokens}, {self._status()}>"
 
     def _repr_html_(self) -> str:
         rows = [
             (role if message.own else f"to {role}", message.text)
-            for role, kept in self._transcripts.items()
-            for message in kept.conversation
+            for role, transcript in self._transcripts.items()
+            for message in transcript.conversation
         ]
         return html_table(f"{self.task.world} {self.task.level}: {self._status()}", rows)
 
@@ -113,7 +113,7 @@ class Episode:
         return self.observation_of(self.turn.role)
 
     def observation_of(self, role: str) -> TokenArray:
-        """What `role` has read and written so far.
+        """Return the tokens that `role` has read and written so far.
 
         Raises:
             RoleError: if no role of that name reads tokens here.
@@ -121,7 +121,7 @@ class Episode:
         return self._transcript(role).view()
 
     def tokens_of(self, role: str, start: int = 0) -> list[int]:
-        """What `role` has read and written from position `start` on, as a new list.
+        """Return the tokens of `role` from position `start` on, as a new list.
 
         Raises:
             RoleError: if no role of that name reads tokens here.
@@ -129,7 +129,7 @@ class Episode:
         return self._transcript(role).tokens(start)
 
     def pieces_of(self, role: str) -> Sequence[list[int]]:
-        """What `role` has read and written so far in pieces, one for each of its observations.
+        """Return the tokens of `role` so far in pieces, one for each of its observations.
 
         An observation is a new piece after the last one's, or, where `append_only` is `False`, one
         piece in place of all. Treat them as read-only: they are the episode's own.
@@ -140,7 +140,7 @@ class Episode:
         return self._transcript(role).pieces
 
     def conversation_of(self, role: str) -> tuple[Message, ...]:
-        """The texts and replies `role` has seen, in order.
+        """Return the texts that `role` has read and its replies, in order.
 
         Raises:
             RoleError: if no role of that name reads tokens here.
@@ -209,7 +209,7 @@ class Episode:
         """Return an independent twin in the same state."""
         twin = copy.copy(self)
         twin.world = self.world.fork()
-        twin._transcripts = {role: kept.fork() for role, kept in self._transcripts.items()}
+        twin._transcripts = {role: part.fork() for role, part in self._transcripts.items()}
         return twin
 
     def _answer(self, reply: DecodedReply) -> Turn:
@@ -228,11 +228,11 @@ class Episode:
         new: Sequence[int]
         if action is not None:
             new = self.codec.extend(action, turn.text)
-            kept = transcript.length
+            length = transcript.length
         else:
             new = self._render([*transcript.conversation, Message(turn.text, own=False)])
-            kept = 0
-        if self.max_tokens is not None and kept + len(new) > self.max_tokens:
+            length = 0
+        if self.max_tokens is not None and length + len(new) > self.max_tokens:
             self.turn = self.world.stop(StopReason.TOKEN_BUDGET, after=turn)
             return
         if action is None:

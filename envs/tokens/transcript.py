@@ -34,12 +34,12 @@ class Transcript:
     def tokens(self, start: int = 0) -> list[int]:
         """Return the tokens from position `start` on, as a new list."""
         start, _, _ = slice(start, None).indices(self.length)
-        found: list[int] = []
+        tokens: list[int] = []
         for piece in self.pieces:
             if start < len(piece):
-                found += piece[start:]
+                tokens += piece[start:]
             start = max(0, start - len(piece))
-        return found
+        return tokens
 
     def view(self) -> TokenArray:
         """All tokens so far: 1-d `int64`, read-only, no copy of what an earlier view showed."""

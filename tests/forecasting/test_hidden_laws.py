@@ -132,7 +132,7 @@ def test_witnesses_weigh_both_truths(voices: dict[str, bool], base: int) -> None
     assert found == pytest.approx(chances[True] / sum(chances.values()))
     copied = {**shown, "copy": ["Zoe", 0]}
     assert FAMILIES["witnesses"].predictive(copied)[1] == found
-    assert "Zoe only repeats" in FAMILIES["witnesses"].full.text(copied)
+    assert "Zoe only repeats" in FAMILIES["witnesses"].full(copied)
 
 
 @settings(max_examples=10)

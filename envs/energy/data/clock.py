@@ -2,7 +2,6 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from tokengym.envs.core.errors import DataError
@@ -50,7 +49,7 @@ def read_clock(table: CsvTable) -> tuple[list[int], int, dict[int, str]]:
         reason = _interruption(earlier, later, length, table.rows[at])
         if reason:
             breaks[at] = reason
-    return _minutes_of_day(times), int(minutes), breaks
+    return [60 * time.hour + time.minute for time in times], int(minutes), breaks
 
 
 def _read(row: Row, cell: str) -> datetime:
@@ -58,10 +57,6 @@ def _read(row: Row, cell: str) -> datetime:
         return read_time(cell)
     except ValueError as error:
         raise DataError(f"{row.place}: time is {cell!r}, not {TIME_FORMS}") from error
-
-
-def _minutes_of_day(times: Sequence[datetime]) -> list[int]:
-    return [time.hour * 60 + time.minute for time in times]
 
 
 def _interruption(earlier: datetime, later: datetime, step: timedelta, row: Row) -> str:

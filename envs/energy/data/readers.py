@@ -73,7 +73,7 @@ class _Files:
 def read(
     paths: Source | Sequence[Source], *, first_hour: int = 24, most_load: float = LARGEST_LOAD
 ) -> TimeSeries:
-    """Read files in any of the formats, recognised by their columns, in any order.
+    """Read files in any of the formats, in any order; their columns determine the format.
 
     Args:
         paths: one plain CSV; CityLearn's building or weather, maybe with pricing and carbon
@@ -86,47 +86,47 @@ def read(
     Raises:
         DataError: if no reader fits or the chosen one refuses, naming file, line and reason.
     """
-    files = [paths] if isinstance(paths, str | Path) else list(paths)
-    if not files:
+    sources = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not sources:
         raise DataError(f"data are {_KNOWN}; got no file")
-    found = _Files()
-    for file in files:
-        table = CsvTable(file)
-        kind, reader = _kind_of(table, found)
-        found.formats.append((str(file), kind))
-        reader(table, found)
-    if "load" in found.columns and "pv" not in found.columns:
-        raise DataError(f"{found.tables['load'].path}: a load needs its sun; data are {_KNOWN}")
-    if not {"load", "outside"} & set(found.columns):
-        raise DataError(f"data are {_KNOWN}; got {[kind for _, kind in found.formats]}")
-    rows = max(len(values) for values in found.columns.values())
-    if not found.minutes_of_day:
-        start = 0 if "outside" not in found.columns else 60 * (first_hour - 1)
-        found.minutes_of_day = [(start + 60 * row) % _DAY for row in range(rows)]
-    if "price" not in found.columns:
-        found.notes.append("no prices: each Task has a tariff drawn as at the levels without data")
-    elif "load" in found.columns and "resale" not in found.columns:
-        found.notes.append("no price of sales: what is sold earns nothing")
+    files = _Files()
+    for source in sources:
+        table = CsvTable(source)
+        kind, reader = _kind_of(table, files)
+        files.formats.append((str(source), kind))
+        reader(table, files)
+    if "load" in files.columns and "pv" not in files.columns:
+        raise DataError(f"{files.tables['load'].path}: a load needs its sun; data are {_KNOWN}")
+    if not {"load", "outside"} & set(files.columns):
+        raise DataError(f"data are {_KNOWN}; got {[kind for _, kind in files.formats]}")
+    rows = max(len(values) for values in files.columns.values())
+    if not files.minutes_of_day:
+        start = 0 if "outside" not in files.columns else 60 * (first_hour - 1)
+        files.minutes_of_day = [(start + 60 * row) % _DAY for row in range(rows)]
+    if "price" not in files.columns:
+        files.notes.append("no prices: each Task has a tariff drawn as at the levels without data")
+    elif "load" in files.columns and "resale" not in files.columns:
+        files.notes.append("no price of sales: what is sold earns nothing")
     series = time_series_of(
-        found.columns,
-        found.tables,
-        found.minutes_of_day,
-        found.minutes,
-        found.breaks,
+        files.columns,
+        files.tables,
+        files.minutes_of_day,
+        files.minutes,
+        files.breaks,
         most_load=most_load,
     )
-    report = series.report._replace(formats=tuple(found.formats), notes=tuple(found.notes))
+    report = series.report._replace(formats=tuple(files.formats), notes=tuple(files.notes))
     return replace(series, report=report)
 
 
-def _kind_of(table: CsvTable, found: _Files) -> tuple[str, Callable[[CsvTable, _Files], None]]:
-    """Return what a file is, by its columns, and its reader."""
+def _kind_of(table: CsvTable, files: _Files) -> tuple[str, Callable[[CsvTable, _Files], None]]:
+    """Return the name of the format that a file has by its columns, and its reader."""
     if table.has(*_LOADS) and table.has("solar_generation"):
         return "CityLearn building", _read_building
     if table.has("electricity_pricing"):
-        return "CityLearn pricing", _read_pricing
+        return "CityLearn pricing", _column("price", "electricity_pricing")
     if table.has(*_OUTSIDE):
-        return "CityLearn weather", _read_weather
+        return "CityLearn weather", _column("outside", *_OUTSIDE)
     if table.has(_GRID[0]) or table.header == ["", "0", "1", "2", "3"]:
         return "pymgrid grid", _read_grid
     if table.has(_FACILITY):
@@ -134,30 +134,30 @@ def _kind_of(table: CsvTable, found: _Files) -> tuple[str, Callable[[CsvTable, _
     if table.has(_ILLUMINANCE):
         return "pymgrid illuminance", _read_sun
     if table.header in (["", "0"], ["", "load"], ["", "renewable"], ["", "pv"]):
-        found.unnamed += 1
-        is_load = "load" in table.header or (table.header[1] == "0" and found.unnamed == 1)
+        files.unnamed += 1
+        is_load = "load" in table.header or (table.header[1] == "0" and files.unnamed == 1)
         return ("pymgrid load", _read_load) if is_load else ("pymgrid sun", _read_sun)
     if len(table.header) == 1 and table.has(*_CARBON):
-        return "carbon intensity", _read_carbon
+        return "carbon intensity", _column("carbon", *_CARBON)
     if table.has("time", *_PLAIN):
         return "plain", _read_plain
     raise DataError(f"{table.path}: the columns {table.header} are of no format: data are {_KNOWN}")
 
 
-def _read_plain(table: CsvTable, found: _Files) -> None:
+def _read_plain(table: CsvTable, files: _Files) -> None:
     """`time,load_kw,pv_kw,price_import,price_export,grid_up`, optionally `carbon_kg_per_kwh`."""
     for name, title in zip(_FIELDS, _PLAIN, strict=True):
-        found.add(name, table, _numbers(table, title))
+        files.add(name, table, _numbers(table, title))
     if table.has(_PLAIN_CARBON):
-        found.add("carbon", table, _numbers(table, _PLAIN_CARBON))
-    known = ("time", *_PLAIN, _PLAIN_CARBON)
-    others = [name for name in table.header if name not in known]
+        files.add("carbon", table, _numbers(table, _PLAIN_CARBON))
+    used = ("time", *_PLAIN, _PLAIN_CARBON)
+    others = [name for name in table.header if name not in used]
     if others:
-        found.notes.append(f"columns that are not used: {', '.join(others)}")
-    found.minutes_of_day, found.minutes, found.breaks = read_clock(table)
+        files.notes.append(f"columns that are not used: {', '.join(others)}")
+    files.minutes_of_day, files.minutes, files.breaks = read_clock(table)
 
 
-def _read_building(table: CsvTable, found: _Files) -> None:
+def _read_building(table: CsvTable, files: _Files) -> None:
     """`hour` (1 to 24), a load in kWh, sun in W per kW of panels, optionally `power_outage`."""
     yields = _numbers(table, "solar_generation")
     most = max((value for value in yields if not math.isnan(value)), default=0.0)
@@ -167,22 +167,22 @@ def _read_building(table: CsvTable, found: _Files) -> None:
             "be in W per kW of panels"
         )
     panels, where = _panels_of(table)
-    found.notes.append(f"panels of {panels:g} kW ({where})")
-    found.add("load", table, _numbers(table, *_LOADS))
-    found.add("pv", table, [panels * value / 1000.0 for value in yields])
+    files.notes.append(f"panels of {panels:g} kW ({where})")
+    files.add("load", table, _numbers(table, *_LOADS))
+    files.add("pv", table, [panels * value / 1000.0 for value in yields])
     if table.has("power_outage"):
-        found.add("up", table, [1.0 - out for out in _numbers(table, "power_outage")])
+        files.add("up", table, [1.0 - out for out in _numbers(table, "power_outage")])
     heat = [name for name in ("cooling_load", "cooling_demand") if table.has(name)]
     if any(sum(filter(math.isfinite, _numbers(table, name))) for name in heat):
-        found.notes.append(f"the load is that of appliances: {' and '.join(heat)} not included")
+        files.notes.append(f"the load is that of appliances: {' and '.join(heat)} not included")
     hours = table.numbers("hour")
     for row, hour in zip(table.rows, hours, strict=True):
         if hour not in range(1, 25):
             raise DataError(f"{row.place}: hour is {hour:g}, not one of 1 to 24")
     for at, (earlier, later) in enumerate(itertools.pairwise(hours), 1):
         if later != earlier % 24 + 1:
-            found.breaks[at] = f"a gap: hour {later:g} follows hour {earlier:g}"
-    found.minutes_of_day = [60 * (int(hour) - 1) for hour in hours]
+            files.breaks[at] = f"a gap: hour {later:g} follows hour {earlier:g}"
+    files.minutes_of_day = [60 * (int(hour) - 1) for hour in hours]
 
 
 def _panels_of(table: CsvTable) -> tuple[float, str]:
@@ -192,7 +192,7 @@ def _panels_of(table: CsvTable) -> tuple[float, str]:
         try:
             buildings = json.loads(read_text(schema))["buildings"].values()
             name = Path(table.path).name
-            own = next(one for one in buildings if one["energy_simulation"] == name)
+            own = next(row for row in buildings if row["energy_simulation"] == name)
             panels = own.get("pv")
             power = float(panels["attributes"]["nominal_power"]) if panels else 0.0
         except (ValueError, LookupError, TypeError, AttributeError, StopIteration):
@@ -201,29 +201,22 @@ def _panels_of(table: CsvTable) -> tuple[float, str]:
     return _NOMINAL_POWER, "no schema.json beside the building"
 
 
-def _read_pricing(table: CsvTable, found: _Files) -> None:
-    found.add("price", table, _numbers(table, "electricity_pricing"))
+def _column(name: str, *titles: str) -> Callable[[CsvTable, _Files], None]:
+    """Return the reader of a file of which one column counts, under one of `titles`."""
+    return lambda table, files: files.add(name, table, _numbers(table, *titles))
 
 
-def _read_weather(table: CsvTable, found: _Files) -> None:
-    found.add("outside", table, _numbers(table, *_OUTSIDE))
-
-
-def _read_carbon(table: CsvTable, found: _Files) -> None:
-    found.add("carbon", table, _numbers(table, *_CARBON))
-
-
-def _read_load(table: CsvTable, found: _Files) -> None:
+def _read_load(table: CsvTable, files: _Files) -> None:
     """A load in kW, hourly from midnight; pymgrid's scenarios store it negative."""
     values = _numbers(table, "0", "load", _FACILITY)
     if max((value for value in values if not math.isnan(value)), default=1.0) <= 0.0:
         values = [-value for value in values]
-        found.notes.append("the load is negative in the file, as pymgrid's scenarios store it")
-    found.add("load", table, values)
-    _count_hours(table, found)
+        files.notes.append("the load is negative in the file, as pymgrid's scenarios store it")
+    files.add("load", table, values)
+    _count_hours(table, files)
 
 
-def _read_sun(table: CsvTable, found: _Files) -> None:
+def _read_sun(table: CsvTable, files: _Files) -> None:
     """Sun in kW, or illuminance in lux, whose highest value is the panels', as in pymgrid."""
     values = _numbers(table, "0", "renewable", "pv", _ILLUMINANCE)
     if table.has(_ILLUMINANCE):
@@ -231,40 +224,40 @@ def _read_sun(table: CsvTable, found: _Files) -> None:
         if most <= 0.0:
             raise DataError(f"{table.path}: {_ILLUMINANCE} is never above 0")
         values = [_NOMINAL_POWER * value / most for value in values]
-        found.notes.append(
+        files.notes.append(
             f"illuminance is scaled to panels of {_NOMINAL_POWER:g} kW at its highest value"
         )
-    found.add("pv", table, values)
-    _count_hours(table, found)
+    files.add("pv", table, values)
+    _count_hours(table, files)
 
 
-def _read_grid(table: CsvTable, found: _Files) -> None:
+def _read_grid(table: CsvTable, files: _Files) -> None:
     """`import_price, export_price, co2_per_kwh, grid_status`, by name or in this order."""
     titles = {name: (name, str(number)) for number, name in enumerate(_GRID)}
     names = zip(("price", "resale", "carbon", "up"), _GRID, strict=True)
     for name, title in names:
         if name != "carbon" or table.has(*titles[title]):
-            found.add(name, table, _numbers(table, *titles[title]))
-    _count_hours(table, found)
+            files.add(name, table, _numbers(table, *titles[title]))
+    _count_hours(table, files)
 
 
-def _count_hours(table: CsvTable, found: _Files) -> None:
+def _count_hours(table: CsvTable, files: _Files) -> None:
     """Take the hours from the unnamed first column, if there is one; a missing hour is a gap."""
     numbers = table.numbers("") if not table.header[0] else []
     numbers = numbers or [float(row) for row in range(len(table.rows))]
     minutes_of_day = [int(60 * number) % _DAY for number in numbers]
-    if found.minutes_of_day and found.minutes_of_day != minutes_of_day:
+    if files.minutes_of_day and files.minutes_of_day != minutes_of_day:
         raise DataError(
             f"{table.path}: its rows are of other hours than those of the file before it; both "
             "must have as many rows and the same hours"
         )
-    found.minutes_of_day = minutes_of_day
+    files.minutes_of_day = minutes_of_day
     for at, (earlier, later) in enumerate(itertools.pairwise(numbers), 1):
         if later != earlier + 1:
             if later <= earlier:
                 place = table.rows[at].place
                 raise DataError(f"{place}: row {later:g} follows row {earlier:g}")
-            found.breaks[at] = f"a gap: row {later:g} follows row {earlier:g}"
+            files.breaks[at] = f"a gap: row {later:g} follows row {earlier:g}"
 
 
 def _numbers(table: CsvTable, *names: str) -> list[float]:

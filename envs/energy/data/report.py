@@ -20,9 +20,9 @@ class LeftOut(NamedTuple):
     def __str__(self) -> str:
         """State the reason, the number and the first places."""
         count = len(self.places)
-        shown = ", ".join(self.places[:2]) + f" and {count - 2} more" * (count > 2)
+        places = ", ".join(self.places[:2]) + f" and {count - 2} more" * (count > 2)
         rows = f"{self.rows} row{'s' * (self.rows != 1)} left out: " if self.rows else "cut: "
-        return f"{rows}{self.why} ({shown})"
+        return f"{rows}{self.why} ({places})"
 
 
 class SeriesReport(NamedTuple):
@@ -51,10 +51,10 @@ class SeriesReport(NamedTuple):
         return "\n".join([*lines, *map(str, self.left_out), *self.notes])
 
 
-def group_left_out(found: Sequence[tuple[str, str, bool]]) -> tuple[LeftOut, ...]:
+def group_left_out(omissions: Sequence[tuple[str, str, bool]]) -> tuple[LeftOut, ...]:
     """Group (reason, place, whether a row is lost) by reason, in order of appearance."""
     places: dict[tuple[str, bool], list[str]] = {}
-    for why, place, lost in found:
+    for why, place, lost in omissions:
         places.setdefault((why, lost), []).append(place)
     return tuple(
         LeftOut(why, len(at) if lost else 0, tuple(at)) for (why, lost), at in places.items()

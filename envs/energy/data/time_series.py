@@ -241,35 +241,35 @@ def time_series_of(
             reason = "" if math.isnan(value) else _objection(name, value, most_load)
             if reason:
                 raise DataError(f"{row.place}: {name} is {value!r}: {reason}")
-    kept: list[int] = []
+    rows: list[int] = []
     cuts: list[tuple[int, int]] = []
-    found: list[tuple[str, str, bool]] = []
+    omissions: list[tuple[str, str, bool]] = []
     first = next(iter(tables.values()))
     cut = False
     for at, minute in enumerate(minutes_of_day):
         if at in breaks:
             cut = True
-            found.append((breaks[at], first.rows[at].place, False))
+            omissions.append((breaks[at], first.rows[at].place, False))
         missing = [name for name, values in columns.items() if math.isnan(values[at])]
         if missing:
             cut = True
             place = tables[missing[0]].rows[at].place
-            found.append((f"{' and '.join(missing)} missing", place, True))
+            omissions.append((f"{' and '.join(missing)} missing", place, True))
             continue
-        if cut and kept:
-            cuts.append((len(kept), minute))
+        if cut and rows:
+            cuts.append((len(rows), minute))
         cut = False
-        kept.append(at)
-    if not kept:
-        raise DataError(f"{first.path}: no row is left: {found[0][0]} in {found[0][1]}")
+        rows.append(at)
+    if not rows:
+        raise DataError(f"{first.path}: no row is left: {omissions[0][0]} in {omissions[0][1]}")
     rounded: dict[str, Any] = {
         name: tuple(
-            int(values[at]) if name == "up" else round(values[at], _decimals(name)) for at in kept
+            int(values[at]) if name == "up" else round(values[at], _decimals(name)) for at in rows
         )
         for name, values in columns.items()
     }
-    report = SeriesReport(rows=len(minutes_of_day), left_out=group_left_out(found))
-    start = minutes_of_day[kept[0]]
+    report = SeriesReport(rows=len(minutes_of_day), left_out=group_left_out(omissions))
+    start = minutes_of_day[rows[0]]
     return TimeSeries(start, minutes, **rounded, cuts=tuple(cuts), report=report)
 
 

@@ -21,6 +21,11 @@ def quoted(value: object) -> str:
     return text if len(text) <= _QUOTED_CHARACTERS else text[:_QUOTED_CHARACTERS] + "..."
 
 
+def folded(words: str) -> str:
+    """Return text in one case with single blanks, to compare questions by their words."""
+    return " ".join(words.casefold().split())
+
+
 def text(row: Row, name: str) -> str:
     """Return a field that must be text and not blank.
 

@@ -15,7 +15,7 @@ FAMILY = "record"
 
 
 def instance_of(record: QuestionRecord, *, show_prices: bool) -> dict[str, Any]:
-    """Return what is shown of a record: the instance of its Task."""
+    """Return the instance of the Task of a record: everything that a policy may be shown."""
     by = record.resolves_by
     ordered = {"ordered": True} if record.ordered else {}
     return {
@@ -32,7 +32,7 @@ def instance_of(record: QuestionRecord, *, show_prices: bool) -> dict[str, Any]:
 
 
 def answer_of(record: QuestionRecord, base_rate: float) -> dict[str, Any]:
-    """Return what is never shown of a record: the answer of its Task.
+    """Return the answer of the Task of a record, which no policy is shown.
 
     Args:
         record: the record.
@@ -62,8 +62,8 @@ def question_of(instance: Mapping[str, Any]) -> Question:
     lines += [f"Source {number}: {text}" for number, text in enumerate(instance["sources"], 1)]
     if price is not None:
         names = LETTERS if labels else ("no", "yes")
-        shown = ", ".join(f"{name} {p:.3f}" for name, p in zip(names, price, strict=False))
-        lines.append(f"Market price: {shown}.")
+        prices = ", ".join(f"{name} {p:.3f}" for name, p in zip(names, price, strict=False))
+        lines.append(f"Market price: {prices}.")
     return Question(
         text="\n".join(lines),
         options=len(labels),

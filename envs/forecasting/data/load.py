@@ -63,10 +63,10 @@ def load_dataset(paths: str | Path | Sequence[str | Path], cutoff: str | None = 
     Raises:
         DataError: if a file cannot be read, the cutoff is no date, or no row can be used.
     """
-    given = (paths,) if isinstance(paths, str | Path) else tuple(paths)
-    files = [file for path in given for file in _files(Path(path).expanduser().resolve())]
+    origins = (paths,) if isinstance(paths, str | Path) else tuple(paths)
+    files = [file for path in origins for file in _files(Path(path).expanduser().resolve())]
     if not files:
-        raise DataError(f"data needs at least one file, got {[str(path) for path in given]}")
+        raise DataError(f"data needs at least one file, got {[str(path) for path in origins]}")
     names = tuple(map(str, files))
     return _load(names, cutoff, tuple(map(_digest, names)))
 

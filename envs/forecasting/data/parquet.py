@@ -33,9 +33,9 @@ def parquet_rows(path: Path) -> Iterator[object]:
 
 def _plain(value: Any) -> object:
     if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, date):  # a datetime is one too
         return value.isoformat()
     if isinstance(value, Decimal):

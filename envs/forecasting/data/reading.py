@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.forecasting.data.fields import quoted
+from tokengym.envs.forecasting.data.fields import folded, quoted
 from tokengym.envs.forecasting.data.formats import (
     autocast,
     manifold,
@@ -69,11 +69,11 @@ class Reading:
                     raise RowError(reason)
                 if self._pairing.take(row, place):
                     continue
-                found = _records(row)
+                questions = _records(row)
             except RowError as error:
                 self._reject(place, str(error))
                 continue
-            for parsed in found:
+            for parsed in questions:
                 self._add(parsed, place)
 
     def repeats(self) -> Iterator[tuple[datetime, ...]]:
@@ -112,7 +112,7 @@ class Reading:
             self._reject(place, f"asked at {asked}, when the answer was already known, at {closed}")
             return
         record = self._sanitised(record, place)
-        key = (record.event, _folded(record.question), tuple(map(_folded, record.labels)))
+        key = (record.event, folded(record.question), tuple(map(folded, record.labels)))
         if self._asked.setdefault((record.key, record.part), key) != key:
             key_shown = quoted(record.key)
             self._reject(place, f"the id was used before for another question: {key_shown}")
@@ -160,8 +160,8 @@ class Reading:
 def _records(row: Row) -> list[Parsed]:
     for form in _FORMATS:
         if form.recognises(row):
-            found: list[Parsed] = form.records(row)
-            return found
+            questions: list[Parsed] = form.records(row)
+            return questions
     missing = [name for name in plain.REQUIRED if name not in row]
     raise RowError(
         f"no known format has these fields: {sorted(map(str, row))}; the plain one lacks {missing}"
@@ -169,10 +169,6 @@ def _records(row: Row) -> list[Parsed]:
 
 
 def _identity(row: Row | None) -> str:
-    """Return the start of a row's id for reports; empty if it has none."""
+    """Return the start of a row's id for reports; empty for a row without an id."""
     values = ((row or {}).get(name) for name in _IDS)
     return next((str(value)[:_MOST_ID] for value in values if isinstance(value, str | int)), "")
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())

@@ -24,7 +24,7 @@ class Rejection:
 
     @property
     def kind(self) -> str:
-        """The reason without what this row held."""
+        """The reason without the values of this row."""
         return _DETAIL.split(self.reason, maxsplit=1)[0]
 
     def __str__(self) -> str:

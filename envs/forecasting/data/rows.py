@@ -16,13 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.files import (
-    LONGEST_ROW,
-    bounded_lines,
-    open_unpacked,
-    read_whole,
-    too_long,
-)
+from tokengym.envs.core.files import LONGEST_ROW, bounded_lines, open_unpacked, read_whole, too_long
 from tokengym.envs.core.json_stream import JsonStream
 from tokengym.envs.forecasting.data.fields import quoted
 from tokengym.envs.forecasting.data.parquet import parquet_rows
@@ -63,7 +57,7 @@ def read_rows(path: Path) -> Iterator[RowResult]:
             file.seek(0)
             if start == _PARQUET:
                 for number, row in enumerate(parquet_rows(path), start=1):
-                    yield _found(number, None, row)
+                    yield _result_of(number, None, row)
                 return
             # A damaged row is one row: bytes that are no text are kept apart until it is parsed.
             text = io.TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
@@ -113,7 +107,7 @@ def _csv(first: str | None, lines: Iterator[str | None], line: int) -> Iterator[
             number += 1
             if len(cells) == len(header):
                 values = (cell if cell.strip() else None for cell in cells)
-                yield _found(number, begins, dict(zip(header, values, strict=True)))
+                yield _result_of(number, begins, dict(zip(header, values, strict=True)))
             else:
                 reason = f"other cells than the header has: {len(cells)}, not {len(header)}"
                 yield RowResult(number, begins, None, reason)
@@ -149,7 +143,7 @@ def _document(document: dict[str, object], content: str, line: int) -> Iterator[
             start = content.index("[", content.index(key) + len(key)) + 1
             line += content.count("\n", 0, start)
             return _array(io.StringIO(content[start:], newline=""), line, common)
-    return iter([_found(1, line, document)])
+    return iter([_result_of(1, line, document)])
 
 
 def _lines(lines: Iterable[str | None], line: int) -> Iterator[RowResult]:
@@ -165,7 +159,7 @@ def _lines(lines: Iterable[str | None], line: int) -> Iterator[RowResult]:
             except (ValueError, RecursionError) as error:
                 yield RowResult(number, at, None, f"not JSON: {error}")
             else:
-                yield _found(number, at, value)
+                yield _result_of(number, at, value)
 
 
 def _array(rest: TextIO, line: int, common: dict[str, object] | None = None) -> Iterator[RowResult]:
@@ -173,7 +167,7 @@ def _array(rest: TextIO, line: int, common: dict[str, object] | None = None) -> 
         if item.reason:
             yield RowResult(number, item.line, None, item.reason)
         else:
-            yield _found(number, item.line, item.value, common)
+            yield _result_of(number, item.line, item.value, common)
 
 
 def _of_a_table(lines: Iterable[str | None]) -> Iterator[str]:
@@ -188,7 +182,7 @@ def _of_a_table(lines: Iterable[str | None]) -> Iterator[str]:
         yield text
 
 
-def _found(
+def _result_of(
     number: int, line: int | None, value: object, common: dict[str, object] | None = None
 ) -> RowResult:
     if isinstance(value, dict):

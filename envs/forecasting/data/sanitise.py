@@ -19,8 +19,8 @@ def sanitise(text: str) -> str:
     <Words> and [CAPITALS] in brackets are put in round ones. Control and format characters are left
     out, among them those that turn the direction of writing.
     """
-    shown = "".join(c for c in text if c in _KEPT or unicodedata.category(c) not in _HIDDEN)
-    shown = _HALF.sub(lambda match: f"({match[1]}" if match[1] else f"{match[2]})", shown)
-    while _TAG.search(shown):
-        shown = _TAG.sub(r"(\1)", shown)
-    return _CAPITALS.sub(r"(\1)", shown).strip()
+    visible = "".join(c for c in text if c in _KEPT or unicodedata.category(c) not in _HIDDEN)
+    visible = _HALF.sub(lambda match: f"({match[1]}" if match[1] else f"{match[2]})", visible)
+    while _TAG.search(visible):
+        visible = _TAG.sub(r"(\1)", visible)
+    return _CAPITALS.sub(r"(\1)", visible).strip()

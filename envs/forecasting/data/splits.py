@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from tokengym.envs.forecasting.data.fields import folded
 from tokengym.envs.forecasting.data.record import QuestionRecord
 
 _VALIDATION_SHARE = 0.15
@@ -62,9 +63,9 @@ def split(records: Sequence[QuestionRecord], cutoff: datetime | None) -> Splits:
     closed = [event for event in events if event.closed < cutoff]
     repeated = tuple(record for record in _questions(closed) if _dated_words(record) in asked)
     train = [
-        event._replace(records=kept)
+        event._replace(records=remaining)
         for event in sorted(closed, key=lambda event: event.closed)
-        if (kept := tuple(r for r in event.records if _dated_words(r) not in asked))
+        if (remaining := tuple(r for r in event.records if _dated_words(r) not in asked))
     ]
     crossing = tuple(event for event in events if event.first_seen < cutoff <= event.closed)
     last = len(train) - round(_VALIDATION_SHARE * len(train))
@@ -132,7 +133,7 @@ def _questions(events: Sequence[Event]) -> list[QuestionRecord]:
 def _words(record: QuestionRecord) -> tuple[str, ...]:
     """Return the words of a question, without its dates."""
     texts = (record.question, record.background, *record.labels)
-    return tuple(" ".join(text.casefold().split()) for text in texts)
+    return tuple(map(folded, texts))
 
 
 def _dated_words(record: QuestionRecord) -> tuple[str, ...] | None:

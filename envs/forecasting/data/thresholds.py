@@ -63,7 +63,7 @@ def spread_thresholds(low: float, high: float, ratio: float = 1.0) -> tuple[floa
 
     if not low < high or not ratio > 0.0:
         raise RowError(f"the span of the question must ascend, got {low:g} to {high:g}")
-    found = tuple(map(at, _SHARES))
-    if len(set(found)) < len(found):
+    thresholds = tuple(map(at, _SHARES))
+    if len(set(thresholds)) < len(thresholds):
         raise RowError(f"the span from {low:g} to {high:g} is too narrow for thresholds")
-    return found
+    return thresholds

@@ -24,24 +24,11 @@ from tokengym.envs.forecasting.families import (
 from tokengym.envs.forecasting.families.base import Family
 from tokengym.envs.forecasting.families.conjunction import conjunction
 
-_SIMPLE = (
-    frequency.FAMILY,
-    contest.FAMILY,
-    poisson.FAMILY,
-    walk.FAMILY,
-    markov.FAMILY,
-    branching.FAMILY,
-    autoregression.FAMILY,
-    polls.FAMILY,
-    voter.FAMILY,
-    regimes.FAMILY,
-    witnesses.FAMILY,
-    censored.FAMILY,
-    conditions.FAMILY,
-    ledger.FAMILY,
-    *ranges.FAMILIES,
-    twins.FAMILY,
+_MODULES = (
+    *(frequency, contest, poisson, walk, markov, branching, autoregression, polls, voter),
+    *(regimes, witnesses, censored, conditions, ledger),
 )
+_SIMPLE = (*(module.FAMILY for module in _MODULES), *ranges.FAMILIES, twins.FAMILY)
 _PARTS = {family.name: family for family in (frequency.FAMILY, contest.FAMILY, branching.FAMILY)}
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(

@@ -17,9 +17,9 @@ from tokengym.envs.forecasting.families.base import (
     Family,
     Knobs,
     Shown,
-    Wording,
     bernoulli,
     normal_tail,
+    normalise,
     number,
     spread_out,
 )
@@ -50,8 +50,7 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
 
 
 def _text(shown: Shown) -> str:
-    threshold, ahead = shown["threshold"], shown["ahead"]
-    when = "tomorrow" if ahead == 1 else f"in {ahead} days"
+    threshold = shown["threshold"]
     if shown["known"] is None:
         series = " ".join(map(str, shown["series"]))
         return f"Daily readings, mean {shown['mean']}: {series}. Will the next exceed {threshold}?"
@@ -59,13 +58,12 @@ def _text(shown: Shown) -> str:
     return (
         f"A level has mean {shown['mean']}. Each day its distance from it is {pull} times the "
         f"day before's plus normal noise, sd {noise}. Now {shown['series'][-1]}. "
-        f"Will it exceed {threshold} {when}?"
+        f"Will it exceed {threshold} {when_asked(shown)}?"
     )
 
 
 def _full_text(shown: Shown) -> str:
-    mean, threshold, ahead = shown["mean"], shown["threshold"], shown["ahead"]
-    when = "tomorrow" if ahead == 1 else f"in {ahead} days"
+    mean, threshold = shown["mean"], shown["threshold"]
     if shown["known"] is None:
         return (
             f"A level has the long-run mean {mean}. Each day its distance from the mean is a fixed "
@@ -77,8 +75,14 @@ def _full_text(shown: Shown) -> str:
     return (
         f"A level has the long-run mean {mean}. Each day its distance from the mean is {pull} "
         f"times the day before's plus normal noise with standard deviation {noise}. "
-        f"Today it is {shown['series'][-1]}. Question: Will it be above {threshold} {when}?"
+        f"Today it is {shown['series'][-1]}. Question: Will it be above {threshold} "
+        f"{when_asked(shown)}?"
     )
+
+
+def when_asked(shown: Shown) -> str:
+    """Name the day that a question asks about."""
+    return "tomorrow" if shown["ahead"] == 1 else f"in {shown['ahead']} days"
 
 
 def ahead_law(deviation: float, pull: float, noise: float, ahead: int) -> tuple[float, float]:
@@ -103,9 +107,7 @@ def posterior(deviations: Sequence[int]) -> list[float]:
             cell = normal_tail((distance - 0.5) / noise) - normal_tail((distance + 0.5) / noise)
             log += math.log(max(cell, 1e-300))
         logs.append(log)
-    top = max(logs)
-    weights = [math.exp(log - top) for log in logs]
-    return [weight / sum(weights) for weight in weights]
+    return normalise(logs)
 
 
 def _known(shown: Shown) -> Forecast:
@@ -152,11 +154,5 @@ def _empirical(shown: Shown) -> Forecast:
 
 
 FAMILY = Family(
-    "autoregression",
-    _draw,
-    _predictive,
-    _latent,
-    _empirical,
-    full=Wording(_full_text),
-    terse=Wording(_text),
+    "autoregression", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text
 )

@@ -7,7 +7,7 @@ what is shown. The pair has the same joint law, and two equal questions are then
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -37,22 +37,8 @@ class Knobs:
     staged: bool = False
 
 
-class Wording(NamedTuple):
-    """The words of a family.
-
-    Attributes:
-        text: the question, without `later`.
-        news: the words for `later`; `None` where the family cannot be asked in two turns.
-        more: the further questions of a family that asks several on the same facts.
-    """
-
-    text: Callable[[Shown], str]
-    news: Callable[[Shown], str] | None = None
-    more: Callable[[Shown], Sequence[str]] | None = None
-
-
 def before_news(shown: Shown) -> Shown:
-    """Return what the first of two turns shows."""
+    """Return the facts that the first of two turns shows."""
     return {**shown, "later": None}
 
 
@@ -67,16 +53,18 @@ class Family:
         predictive: the posterior predictive probability of every outcome given what is shown.
         latent: the outcomes' probabilities under one hidden parameter drawn from its posterior.
         empirical: the forecast a sensible person computes from what is shown, without the prior.
-        full: the question in sentences.
-        terse: the question in few words.
+        full: the question in sentences, without `later`.
+        terse: the question in few words, without `later`.
+        news: the words for `later`; `None` where the family cannot be asked in two turns.
         options: how many outcomes there are, called A, B, C, ...; `None` for a yes/no question.
         split_key: plain JSON that is the same for questions that must not come apart in a split:
             what is shown first, by default.
         ordered: whether the outcomes are in order.
         steps: arithmetic that leads to about what `empirical` says, in one line, small enough for
             a small model to learn; `None` where nobody has written it down.
-        events: of a family that asks several yes/no questions on the same facts, by question the
-            outcomes in which its answer is yes.
+        more: the further questions of a family that asks several yes/no questions on the same
+            facts, each in a turn of its own.
+        events: of such a family, by question the outcomes in which its answer is yes.
     """
 
     name: str
@@ -84,23 +72,37 @@ class Family:
     predictive: Callable[[Shown], Forecast]
     latent: Callable[[Shown, np.random.Generator], Forecast]
     empirical: Callable[[Shown], Forecast]
-    full: Wording
-    terse: Wording
+    full: Callable[[Shown], str]
+    terse: Callable[[Shown], str]
+    news: Callable[[Shown], str] | None = None
     options: Callable[[Shown], int] | None = None
     split_key: Callable[[Shown], object] = before_news
     ordered: bool = False
     steps: Callable[[Shown], str] | None = None
+    more: Callable[[Shown], Sequence[str]] | None = None
     events: Callable[[Shown], Sequence[Sequence[int]]] | None = None
 
-    def wording(self, prompt: str) -> Wording:
-        """Return the words for a world's `prompt`, `full` or `terse`."""
-        return self.full if prompt == "full" else self.terse
+    def text(self, shown: Shown, prompt: str) -> str:
+        """Return the question in the words of a world's `prompt`, `full` or `terse`."""
+        return self.full(shown) if prompt == "full" else self.terse(shown)
 
 
 def bernoulli(probability: float) -> Forecast:
     """Return (no, yes) from the probability of yes, which rounding may have left just outside."""
     probability = min(1.0, max(0.0, probability))
     return (1.0 - probability, probability)
+
+
+def normalise(logs: Sequence[float]) -> list[float]:
+    """Return weights that sum to 1 from their logarithms, known up to a constant."""
+    top = max(logs)
+    weights = [math.exp(log - top) for log in logs]
+    return [weight / sum(weights) for weight in weights]
+
+
+def log_beta(x: float, y: float) -> float:
+    """Return the logarithm of the Beta function."""
+    return math.lgamma(x) + math.lgamma(y) - math.lgamma(x + y)
 
 
 def normal_tail(z: float) -> float:

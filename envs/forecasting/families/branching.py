@@ -6,15 +6,7 @@ applied g times, k cells at the start (Galton and Watson 1875).
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import (
-    Family,
-    Knobs,
-    Shown,
-    Wording,
-    bernoulli,
-    counted,
-    number,
-)
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli, counted, number
 from tokengym.rewards.scoring import Forecast
 
 _PARTS = 100
@@ -76,12 +68,4 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(1.0 - alive)
 
 
-FAMILY = Family(
-    "branching",
-    _draw,
-    _predictive,
-    _latent,
-    _empirical,
-    full=Wording(_full_text),
-    terse=Wording(_text),
-)
+FAMILY = Family("branching", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text)

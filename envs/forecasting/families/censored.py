@@ -12,9 +12,9 @@ from tokengym.envs.forecasting.families.base import (
     Family,
     Knobs,
     Shown,
-    Wording,
     bernoulli,
     counted,
+    normalise,
 )
 from tokengym.envs.forecasting.families.poisson import poisson_tail
 from tokengym.rewards.scoring import Forecast
@@ -60,9 +60,7 @@ def _posterior(shown: Shown) -> list[float]:
     for rate in _RATES:
         quiet = 1.0 - poisson_tail(rate, shown["limit"])
         logs.append(sum(logged) * math.log(rate) - len(logged) * rate + left_out * math.log(quiet))
-    top = max(logs)
-    weights = [math.exp(log - top) for log in logs]
-    return [weight / sum(weights) for weight in weights]
+    return normalise(logs)
 
 
 def _predictive(shown: Shown) -> Forecast:
@@ -84,12 +82,4 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(poisson_tail((sum(logged) + left_out) / days, shown["threshold"]))
 
 
-FAMILY = Family(
-    "censored",
-    _draw,
-    _predictive,
-    _latent,
-    _empirical,
-    full=Wording(_full_text),
-    terse=Wording(_text),
-)
+FAMILY = Family("censored", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text)

@@ -14,7 +14,6 @@ from tokengym.envs.forecasting.families.base import (
     Family,
     Knobs,
     Shown,
-    Wording,
     bernoulli,
     counted,
     spread_out,
@@ -80,7 +79,7 @@ def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
 
 
 def _empirical(shown: Shown) -> Forecast:
-    """Return the odds at the mean of days with tomorrow's weather; one half if there are none."""
+    """Return the odds at the mean of days with tomorrow's weather; one half without such a day."""
     *past, following = shown["weather"]
     alike = [n for name, n in zip(past, shown["counts"], strict=True) if name == following]
     if not alike:
@@ -88,12 +87,4 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(poisson_tail((sum(alike) + 0.5) / len(alike), shown["threshold"]))
 
 
-FAMILY = Family(
-    "conditions",
-    _draw,
-    _predictive,
-    _latent,
-    _empirical,
-    full=Wording(_full_text),
-    terse=Wording(_text),
-)
+FAMILY = Family("conditions", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text)

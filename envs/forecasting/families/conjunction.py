@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tokengym.envs.core.task import canonical_json
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, bernoulli
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli
 from tokengym.rewards.scoring import Forecast
 
 PARTS = 2
@@ -27,7 +27,7 @@ def conjunction(parts: Mapping[str, Family]) -> Family:
 
     def asked(shown: Shown, prompt: str) -> str:
         texts = (
-            f"({number}) {parts[part['family']].wording(prompt).text(part['shown'])}"
+            f"({number}) {parts[part['family']].text(part['shown'], prompt)}"
             for number, part in enumerate(shown["parts"], start=1)
         )
         return " ".join(texts)
@@ -53,7 +53,7 @@ def conjunction(parts: Mapping[str, Family]) -> Family:
         predictive=lambda shown: product(shown, "predictive"),
         latent=lambda shown, rng: product(shown, "latent", rng),
         empirical=lambda shown: product(shown, "empirical"),
-        full=Wording(full_text),
-        terse=Wording(text),
+        full=full_text,
+        terse=text,
         split_key=lambda shown: sorted(map(canonical_json, shown["parts"])),
     )

@@ -9,7 +9,7 @@ from math import comb
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, bernoulli
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli
 from tokengym.rewards.scoring import Forecast
 
 _MEAN, _SPREAD = 1600, 200
@@ -156,7 +156,8 @@ FAMILY = Family(
     _predictive,
     _latent,
     _empirical,
-    full=Wording(_full_text, _news),
-    terse=Wording(_text, _news),
+    full=_full_text,
+    terse=_text,
+    news=_news,
     steps=_steps,
 )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, bernoulli, number
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli, number
 from tokengym.rewards.scoring import Forecast
 
 _NAMES = "ABCDE"
@@ -106,7 +106,8 @@ FAMILY = Family(
     _predictive,
     _latent,
     _empirical,
-    full=Wording(_full_text, _news),
-    terse=Wording(_text, _news),
+    full=_full_text,
+    terse=_text,
+    news=_news,
     steps=_steps,
 )

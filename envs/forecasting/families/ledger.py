@@ -12,14 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import (
-    Family,
-    Knobs,
-    Shown,
-    Wording,
-    bernoulli,
-    counted,
-)
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli, counted
 from tokengym.envs.forecasting.families.poisson import negative_binomial_tail, poisson_tail
 from tokengym.envs.forecasting.families.sources import RELIABILITY, draw_sources
 from tokengym.rewards.scoring import Forecast
@@ -90,7 +83,7 @@ def _asked(shown: Shown) -> str:
 
 
 def _days_of(shown: Shown) -> list[list[tuple[str, int]]]:
-    """Return by day the reports on the plant asked about: who, and what number."""
+    """Return by day the reports on the plant asked about: pairs of a name and a number."""
     days: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for name, day, plant, number in shown["reports"]:
         if plant == shown["asked"]:
@@ -119,10 +112,9 @@ def posterior(shown: Shown) -> dict[Totals, float]:
     """Return the probability of each sum of true counts that may be known, and of how many days."""
     law: dict[Totals, float] = defaultdict(float)
     for cells in product(*(_weights(reports).items() for reports in _days_of(shown))):
-        known = [count for count, _ in cells if count is not None]
-        law[Totals(sum(known), len(known))] += math.prod(weight for _, weight in cells) * _marginal(
-            known
-        )
+        counts = [count for count, _ in cells if count is not None]
+        weight = math.prod(weight for _, weight in cells)
+        law[Totals(sum(counts), len(counts))] += weight * _marginal(counts)
     total = math.fsum(law.values())
     return {totals: weight / total for totals, weight in law.items()}
 
@@ -149,8 +141,8 @@ def _predictive(shown: Shown) -> Forecast:
 
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
     law = posterior(shown)
-    known = list(law)
-    shape, rate = _after(known[int(rng.choice(len(known), p=list(law.values())))])
+    totals = list(law)
+    shape, rate = _after(totals[int(rng.choice(len(totals), p=list(law.values())))])
     return bernoulli(poisson_tail(float(rng.gamma(shape, 1.0 / rate)), shown["threshold"]))
 
 
@@ -160,12 +152,4 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(poisson_tail((sum(numbers) + 0.5) / len(numbers), shown["threshold"]))
 
 
-FAMILY = Family(
-    "ledger",
-    _draw,
-    _predictive,
-    _latent,
-    _empirical,
-    full=Wording(_full_text),
-    terse=Wording(_text),
-)
+FAMILY = Family("ledger", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text)

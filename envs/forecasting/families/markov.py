@@ -10,14 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import (
-    Family,
-    Knobs,
-    Shown,
-    Wording,
-    bernoulli,
-    counted,
-)
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli, counted
 from tokengym.rewards.scoring import Forecast
 
 _NAMES = "ABC"
@@ -196,12 +189,4 @@ def _empirical(shown: Shown) -> Forecast:
     return _with_matrix(shown, [[count / sum(row) for count in row] for row in rows])
 
 
-FAMILY = Family(
-    "markov",
-    _draw,
-    _predictive,
-    _latent,
-    _empirical,
-    full=Wording(_full_text),
-    terse=Wording(_text),
-)
+FAMILY = Family("markov", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text)

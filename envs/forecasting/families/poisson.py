@@ -12,7 +12,6 @@ from tokengym.envs.forecasting.families.base import (
     Family,
     Knobs,
     Shown,
-    Wording,
     bernoulli,
     counted,
     number,
@@ -55,8 +54,8 @@ def _text(shown: Shown) -> str:
     if shown["stated"]:
         rule = f"Faults a day are Poisson; rate prior Gamma, shape {shape}, mean {mean}. "
     counts = " ".join(map(str, shown["counts"]))
-    ahead = "the next day" if shown["ahead"] == 1 else f"the next {shown['ahead']} days together"
-    return f"{rule}Seen: {counts}. Will {ahead} bring more than {shown['threshold']}?"
+    question = f"Will {days_ahead(shown)} bring more than {shown['threshold']}?"
+    return f"{rule}Seen: {counts}. {question}"
 
 
 def _full_text(shown: Shown) -> str:
@@ -68,11 +67,17 @@ def _full_text(shown: Shown) -> str:
             f"has the prior distribution Gamma with shape {shape} and mean {mean}."
         )
     counts = ", ".join(map(str, shown["counts"]))
-    ahead = "the next day" if shown["ahead"] == 1 else f"the next {shown['ahead']} days together"
+    most = counted(shown["threshold"], "fault")
     return (
         f"{rule} Faults per day so far: {counts}. "
-        f"Question: Will {ahead} bring more than {counted(shown['threshold'], 'fault')}?"
+        f"Question: Will {days_ahead(shown)} bring more than {most}?"
     )
+
+
+def days_ahead(shown: Shown) -> str:
+    """Name the days that a question asks about."""
+    ahead = shown["ahead"]
+    return "the next day" if ahead == 1 else f"the next {ahead} days together"
 
 
 def _news(shown: Shown) -> str:
@@ -157,7 +162,8 @@ FAMILY = Family(
     _predictive,
     _latent,
     _empirical,
-    full=Wording(_full_text, _news),
-    terse=Wording(_text, _news),
+    full=_full_text,
+    terse=_text,
+    news=_news,
     steps=_steps,
 )

@@ -4,7 +4,15 @@ import math
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, bernoulli, number
+from tokengym.envs.forecasting.families.base import (
+    Family,
+    Knobs,
+    Shown,
+    bernoulli,
+    log_beta,
+    normal_tail,
+    number,
+)
 from tokengym.rewards.scoring import Forecast
 
 _STATED = (1.0, 2.0, 4.0, 8.0)
@@ -66,10 +74,6 @@ def _seen(shown: Shown) -> tuple[int, int]:
 
 def beta_binomial_tail(a: float, b: float, tries: int, threshold: int) -> float:
     """Return P(X > threshold) of X ~ Binomial(tries, P), P ~ Beta(a, b)."""
-
-    def log_beta(x: float, y: float) -> float:
-        return math.lgamma(x) + math.lgamma(y) - math.lgamma(x + y)
-
     base = log_beta(a, b)
     return math.fsum(
         math.comb(tries, x) * math.exp(log_beta(a + x, b + tries - x) - base)
@@ -112,15 +116,9 @@ def _empirical(shown: Shown) -> Forecast:
     share = (votes + 1.0) / (asked + 2.0)
     error = math.sqrt(share * (1.0 - share) * (1.0 / asked + 1.0 / shown["voters"]))
     needed = (_threshold(shown) + 0.5) / shown["voters"]
-    return bernoulli(0.5 * math.erfc((needed - share) / error / math.sqrt(2.0)))
+    return bernoulli(normal_tail((needed - share) / error))
 
 
 FAMILY = Family(
-    "polls",
-    _draw,
-    _predictive,
-    _latent,
-    _empirical,
-    full=Wording(_full_text, _news),
-    terse=Wording(_text, _news),
+    "polls", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text, news=_news
 )

@@ -50,8 +50,8 @@ class Quantity(NamedTuple):
         They depend on what is shown and on chance alone, and so say nothing more about the number.
         """
         spread = max(1.0, self.spread(shown))
-        wanted = round(spread * float(rng.uniform(0.4, 1.2)))
-        step = int(max(1, min(wanted, self.most(shown) // count)))
+        step = round(spread * float(rng.uniform(0.4, 1.2)))
+        step = int(max(1, min(step, self.most(shown) // count)))
         centre = self.middle(shown) + 0.7 * spread * float(rng.normal())
         lowest = round(centre - 0.5 * step * (count - 1))
         if self.whole:
@@ -60,7 +60,7 @@ class Quantity(NamedTuple):
 
     def facts(self, shown: Shown, prompt: str) -> str:
         """Return the family's words without its own question."""
-        text = self.family.wording(prompt).text({**shown, "threshold": 0})
+        text = self.family.text({**shown, "threshold": 0}, prompt)
         mark = " Question: " if prompt == "full" else " Will "
         return text.rpartition(mark)[0]
 
@@ -76,12 +76,8 @@ class Quantity(NamedTuple):
         """Return the ranges' probabilities under one hidden parameter."""
         # A family draws its hidden parameter first: equal seeds give every edge the same one.
         seed = int(rng.integers(_SEEDS))
-        hidden = (np.random.default_rng(seed) for _ in edges)
         return _ranges(
-            [
-                self.family.latent(_at(shown, edge), rng)[1]
-                for edge, rng in zip(edges, hidden, strict=True)
-            ]
+            [self.family.latent(_at(shown, edge), np.random.default_rng(seed))[1] for edge in edges]
         )
 
     def name_ranges(self, edges: Sequence[int]) -> list[str]:
@@ -103,15 +99,6 @@ def _ranges(tails: Sequence[float]) -> Forecast:
     """Return the probabilities of ranges from those of exceeding each edge."""
     bounds = [1.0, *np.minimum.accumulate(tails).tolist(), 0.0]
     return tuple(high - low for high, low in pairwise(bounds))
-
-
-def _days(shown: Shown) -> str:
-    ahead = shown["ahead"]
-    return "the next day" if ahead == 1 else f"the next {ahead} days together"
-
-
-def _when(shown: Shown) -> str:
-    return "tomorrow" if shown["ahead"] == 1 else f"in {shown['ahead']} days"
 
 
 def _fault_middle(shown: Shown) -> float:
@@ -136,9 +123,9 @@ def _reading_law(shown: Shown) -> tuple[float, float]:
 FAULTS = Quantity(
     "fault",
     poisson.FAMILY,
-    how_many=lambda shown: f"How many faults will {_days(shown)} bring?",
-    exceeds=lambda shown, edge: f"Will {_days(shown)} bring more than {edge} faults?",
-    stays=lambda shown, edge: f"Will {_days(shown)} bring at most {edge} faults?",
+    how_many=lambda shown: f"How many faults will {poisson.days_ahead(shown)} bring?",
+    exceeds=lambda shown, edge: f"Will {poisson.days_ahead(shown)} bring more than {edge} faults?",
+    stays=lambda shown, edge: f"Will {poisson.days_ahead(shown)} bring at most {edge} faults?",
     spread=lambda shown: math.sqrt(_fault_middle(shown)),
     middle=_fault_middle,
 )
@@ -155,9 +142,9 @@ VOTES = Quantity(
 READINGS = Quantity(
     "reading",
     autoregression.FAMILY,
-    how_many=lambda shown: f"How high will it be {_when(shown)}?",
-    exceeds=lambda shown, edge: f"Will it be above {edge} {_when(shown)}?",
-    stays=lambda shown, edge: f"Will it be at most {edge} {_when(shown)}?",
+    how_many=lambda shown: f"How high will it be {autoregression.when_asked(shown)}?",
+    exceeds=lambda shown, edge: f"Will it be above {edge} {autoregression.when_asked(shown)}?",
+    stays=lambda shown, edge: f"Will it be at most {edge} {autoregression.when_asked(shown)}?",
     spread=lambda shown: _reading_law(shown)[1],
     middle=lambda shown: float(shown["mean"]) + _reading_law(shown)[0],
     whole=False,

@@ -5,7 +5,7 @@ The ranges are ordered outcomes, three to five of them.
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown
 from tokengym.envs.forecasting.families.quantities import FAULTS, READINGS, VOTES, Quantity
 
 _NAMES = "ABCDE"
@@ -40,8 +40,8 @@ def ranges(quantity: Quantity) -> Family:
         predictive=lambda shown: quantity.predictive(shown["facts"], shown["edges"]),
         latent=lambda shown, rng: quantity.latent(shown["facts"], shown["edges"], rng),
         empirical=lambda shown: quantity.empirical(shown["facts"], shown["edges"]),
-        full=Wording(full_text),
-        terse=Wording(text),
+        full=full_text,
+        terse=text,
         options=lambda shown: len(shown["edges"]) + 1,
         ordered=True,
     )

@@ -15,7 +15,6 @@ from tokengym.envs.forecasting.families.base import (
     Family,
     Knobs,
     Shown,
-    Wording,
     bernoulli,
     counted,
     spread_out,
@@ -112,12 +111,4 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(poisson_tail((sum(counts) + 0.5) / len(counts), shown["threshold"]))
 
 
-FAMILY = Family(
-    "regimes",
-    _draw,
-    _predictive,
-    _latent,
-    _empirical,
-    full=Wording(_full_text),
-    terse=Wording(_text),
-)
+FAMILY = Family("regimes", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text)

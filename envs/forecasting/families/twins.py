@@ -6,12 +6,12 @@ above theirs? Coherent probabilities sum to 1 over a question and its opposite, 
 threshold, and give both no more than either, nor less than the two together less 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording
-from tokengym.envs.forecasting.families.quantities import FAULTS, READINGS, VOTES
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown
+from tokengym.envs.forecasting.families.quantities import FAULTS, READINGS, VOTES, Quantity
 from tokengym.rewards.scoring import Forecast
 
 _QUANTITIES = {quantity.name: quantity for quantity in (FAULTS, VOTES, READINGS)}
@@ -74,35 +74,30 @@ def _later(shown: Shown) -> list[str]:
     return [f"Question: {_ask(shown, kind)}" for kind in shown["order"][1:]]
 
 
-def _joint(parts: Sequence[Forecast]) -> Forecast:
-    """Return the probabilities of the states of two independent numbers."""
-    first, second = parts
+def _joint(
+    shown: Shown, forecast: Callable[[Quantity, Shown, Sequence[int]], Forecast]
+) -> Forecast:
+    """Return the probabilities of the states of two independent numbers, by their own forecasts."""
+    first, second = (
+        forecast(_QUANTITIES[part["quantity"]], part["facts"], part["edges"])
+        for part in shown["parts"]
+    )
     return tuple(x * y for x in first for y in second)
 
 
-def _predictive(shown: Shown) -> Forecast:
-    parts = shown["parts"]
-    return _joint([_QUANTITIES[p["quantity"]].predictive(p["facts"], p["edges"]) for p in parts])
-
-
 def _latent(shown: Shown, rng: np.random.Generator) -> Forecast:
-    parts = shown["parts"]
-    return _joint([_QUANTITIES[p["quantity"]].latent(p["facts"], p["edges"], rng) for p in parts])
-
-
-def _empirical(shown: Shown) -> Forecast:
-    parts = shown["parts"]
-    return _joint([_QUANTITIES[p["quantity"]].empirical(p["facts"], p["edges"]) for p in parts])
+    return _joint(shown, lambda quantity, facts, edges: quantity.latent(facts, edges, rng))
 
 
 FAMILY = Family(
     "twins",
     _draw,
-    _predictive,
-    _latent,
-    _empirical,
-    full=Wording(_full_text, more=_later),
-    terse=Wording(_text, more=_later),
+    predictive=lambda shown: _joint(shown, Quantity.predictive),
+    latent=_latent,
+    empirical=lambda shown: _joint(shown, Quantity.empirical),
+    full=_full_text,
+    terse=_text,
+    more=_later,
     options=lambda shown: _STATES,
     events=lambda shown: tuple(_YES[kind] for kind in shown["order"]),
     split_key=lambda shown: shown["parts"],

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, number
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, number
 from tokengym.rewards.scoring import Forecast
 
 _NAMES = "ABCDEF"
@@ -27,10 +27,6 @@ def _draw(rng: np.random.Generator, knobs: Knobs) -> Shown:
         "prior": prior,
         "stated": knobs.stated,
     }
-
-
-def _options(shown: Shown) -> int:
-    return len(shown["counts"])
 
 
 def _text(shown: Shown) -> str:
@@ -99,7 +95,8 @@ FAMILY = Family(
     _predictive,
     _latent,
     _empirical,
-    full=Wording(_full_text, _news),
-    terse=Wording(_text, _news),
-    options=_options,
+    full=_full_text,
+    terse=_text,
+    news=_news,
+    options=lambda shown: len(shown["counts"]),
 )

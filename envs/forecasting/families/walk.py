@@ -11,7 +11,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, bernoulli, number
+from tokengym.envs.forecasting.families.base import (
+    Family,
+    Knobs,
+    Shown,
+    bernoulli,
+    log_beta,
+    number,
+)
 from tokengym.rewards.scoring import Forecast
 
 _STATED = (1.0, 2.0, 3.0, 4.0)
@@ -84,10 +91,6 @@ def _known(up: float) -> Callable[[int, int], float]:
 
 def _learned(a: float, b: float) -> Callable[[int, int], float]:
     """Return the Beta(a, b) mean of p^ups (1 - p)^downs, a ratio of Beta functions."""
-
-    def log_beta(x: float, y: float) -> float:
-        return math.lgamma(x) + math.lgamma(y) - math.lgamma(x + y)
-
     base = log_beta(a, b)
     return lambda ups, downs: math.exp(log_beta(a + ups, b + downs) - base)
 
@@ -123,12 +126,4 @@ def brownian_reach(rise: float, time: float, drift: float, variance: float) -> f
     return direct if mirrored == 0.0 else direct + math.exp(exponent + math.log(mirrored))
 
 
-FAMILY = Family(
-    "walk",
-    _draw,
-    _predictive,
-    _latent,
-    _empirical,
-    full=Wording(_full_text),
-    terse=Wording(_text),
-)
+FAMILY = Family("walk", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text)

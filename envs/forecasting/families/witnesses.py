@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, Wording, bernoulli
+from tokengym.envs.forecasting.families.base import Family, Knobs, Shown, bernoulli
 from tokengym.envs.forecasting.families.sources import RELIABILITY, draw_sources
 from tokengym.rewards.scoring import Forecast
 
@@ -85,12 +85,4 @@ def _empirical(shown: Shown) -> Forecast:
     return bernoulli(1.0 / (1.0 + math.exp(-base - _TRUST * (2 * sum(says) - len(says)))))
 
 
-FAMILY = Family(
-    "witnesses",
-    _draw,
-    _predictive,
-    _latent,
-    _empirical,
-    full=Wording(_full_text),
-    terse=Wording(_text),
-)
+FAMILY = Family("witnesses", _draw, _predictive, _latent, _empirical, full=_full_text, terse=_text)

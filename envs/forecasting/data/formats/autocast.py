@@ -12,12 +12,8 @@ from tokengym.envs.forecasting.data.record import Parsed, Row, RowError
 from tokengym.envs.forecasting.data.thresholds import name_ranges, range_of, spread_thresholds
 from tokengym.envs.forecasting.grammar import LETTERS
 
-_FIELDS = {"qtype", "publish_time", "close_time"}
-
-
-def recognises(row: Row) -> bool:
-    """Whether a row is in this format: it has its fields."""
-    return row.keys() >= _FIELDS
+recognises = frozenset({"qtype", "publish_time", "close_time"}).issubset
+"""Whether a row is in this format: it has these fields."""
 
 
 def records(row: Row) -> list[Parsed]:

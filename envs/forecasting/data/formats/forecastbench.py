@@ -38,7 +38,7 @@ class Pairing:
         return True
 
     def joined(self) -> Iterator[tuple[Parsed, Place]]:
-        """Yield the question of every resolution, or the reason if there is none."""
+        """Yield the question of every resolution, or the error if no question can be made."""
         answered = set()
         for row, place in self._resolutions:
             try:

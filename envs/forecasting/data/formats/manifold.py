@@ -9,13 +9,11 @@ from tokengym.envs.forecasting.data import fields
 from tokengym.envs.forecasting.data.formats.standalone import question
 from tokengym.envs.forecasting.data.record import Parsed, Row, RowError
 
-_FIELDS = {"outcomeType", "createdTime", "question"}
 _OUTCOMES = {"YES": 1, "NO": 0}
 
 
-def recognises(row: Row) -> bool:
-    """Whether a row is in this format: it has its fields."""
-    return row.keys() >= _FIELDS
+recognises = frozenset({"outcomeType", "createdTime", "question"}).issubset
+"""Whether a row is in this format: it has these fields."""
 
 
 def records(row: Row) -> list[Parsed]:
@@ -32,10 +30,6 @@ def records(row: Row) -> list[Parsed]:
     closed = fields.moment(row, "resolutionTime")
     return [
         question(
-            row,
-            _OUTCOMES[resolution],
-            closed,
-            background="textDescription",
-            asked="createdTime",
+            row, _OUTCOMES[resolution], closed, background="textDescription", asked="createdTime"
         )
     ]

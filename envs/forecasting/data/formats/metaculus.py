@@ -15,7 +15,7 @@ _PARTS = (("", "description"), ("Resolution: ", "resolution_criteria"), ("Note: 
 
 
 def recognises(row: Row) -> bool:
-    """Whether a row is in this format: its question is an object, or it is a group of them."""
+    """Return whether a row is in this format: it has a question or a group of them, as objects."""
     return isinstance(row.get("question"), dict) or isinstance(row.get("group_of_questions"), dict)
 
 
@@ -70,7 +70,7 @@ def _record(question: Mapping[str, object], event: str, title: str) -> QuestionR
 
 
 def _outcomes(question: Mapping[str, object]) -> tuple[tuple[str, ...], int]:
-    """Return the names of the outcomes, none for yes/no, and what happened."""
+    """Return the names of the outcomes (empty for yes/no) and the index of the real one."""
     kind, resolution = question.get("type"), question.get("resolution")
     if kind == "binary":
         return (), fields.yes_or_no(resolution, "resolution")

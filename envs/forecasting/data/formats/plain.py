@@ -18,7 +18,7 @@ REQUIRED = ("id", "question", "asked_at", "resolves_at", "outcome")
 
 
 def recognises(row: Row) -> bool:
-    """Whether a row is in this format: it has a question in words."""
+    """Return whether a row is in this format: it has a question in words."""
     return isinstance(row.get("question"), str)
 
 
@@ -53,7 +53,7 @@ def records(row: Row) -> list[Parsed]:
 
 
 def _outcomes(row: Row) -> tuple[tuple[str, ...], int, bool]:
-    """Return the names of the outcomes, what happened, and whether they are in order."""
+    """Return the names of the outcomes, the index of the real one, and whether they are ordered."""
     outcome = row.get("outcome")
     if row.get("thresholds") is not None:
         if row.get("outcomes") is not None:

@@ -14,10 +14,8 @@ _COLUMNS = {"submission_id", "event_ticker", "snapshot_time", "market_outcome", 
 _DATES = ("date", "published_at", "published_date")
 _CENTS = 100.0
 
-
-def recognises(row: Row) -> bool:
-    """Whether a row is in this format: it has its columns."""
-    return row.keys() >= _COLUMNS
+recognises = _COLUMNS.issubset
+"""Whether a row is in this format: it has these columns."""
 
 
 def records(row: Row) -> list[Parsed]:
@@ -72,7 +70,7 @@ def _sources(row: Row) -> tuple[Source, ...]:
 
 
 def _rank(item: Mapping[str, object], place: int) -> float:
-    """Return the ranking of a source, or its place in the list where it has none."""
+    """Return the ranking of a source, or its place in the list if it is not ranked."""
     rank = item.get("ranking")
     whole = isinstance(rank, int) and not isinstance(rank, bool)
     return float(rank) if whole and isinstance(rank, int) else place + 1.0
@@ -86,7 +84,7 @@ def _source(item: Mapping[str, object]) -> Source:
 
 
 def _prices(row: Row) -> Mapping[str, object]:
-    """Return the market data by market; rows of older files have none."""
+    """Return the market data by market; empty for rows of older files."""
     for name in ("market_data", "market_info"):
         if row.get(name):
             data = fields.structured(row[name], name)
