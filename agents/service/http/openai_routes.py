@@ -16,7 +16,7 @@ from aiohttp import web
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
 from tokengym.agents.service.engine.checkpoints import CheckpointPath
 from tokengym.agents.service.generation.adapter_cache import BASE
-from tokengym.agents.service.http.json_api import JSON_BYTES, Route, read_body, service_of
+from tokengym.agents.service.http.json_api import JSON_BYTES, Answer, Route, read_body
 from tokengym.agents.service.http.openai_api import (
     Body,
     ChatRequest,
@@ -174,8 +174,7 @@ class _Completion:
         return found
 
 
-async def _complete(request: web.Request, kind: type[Body]) -> web.StreamResponse:
-    service = service_of(request)
+async def _complete(request: web.Request, service: Service, kind: type[Body]) -> Answer:
     body: Body = await read_body(request, kind, JSON_BYTES)
     with _Completion(service, body) as completion:
         if body.stream:
@@ -184,7 +183,7 @@ async def _complete(request: web.Request, kind: type[Body]) -> web.StreamRespons
             pass
         answer = completion.envelope(completion.choices(delta=False), streaming=False)
         answer["usage"] = completion.usage()
-        return web.json_response(answer)
+        return answer
 
 
 async def _stream(request: web.Request, completion: _Completion) -> web.StreamResponse:
@@ -218,12 +217,12 @@ async def _pieces(request: web.Request, completion: _Completion) -> AsyncIterato
     yield "[DONE]"
 
 
-async def _models(request: web.Request) -> web.StreamResponse:
+async def _models(request: web.Request, service: Service) -> Answer:
     models = [
         {"id": model.name, "object": "model", "created": 0, "owned_by": "local"}
-        for model in service_of(request).models
+        for model in service.models
     ]
-    return web.json_response({"object": "list", "data": models})
+    return {"object": "list", "data": models}
 
 
 ROUTES: list[Route] = [
