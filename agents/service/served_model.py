@@ -117,14 +117,14 @@ class ServedModel:
     ) -> str:
         """Write a run's adapter (and, for `weights`, its optimizer state) to disk."""
         run = self.trainer.run(path.run_id)
-        tensors = self.adapters.export(run.adapter, run.spec).to_tensors()
+        tensors = self.adapters.export(path.run_id, run.spec).to_tensors()
         training = path.kind == "weights"
         if training:
             tensors.update(run.optimizer_tensors())
         info = CheckpointInfo(
             base_model=self.name,
             fingerprint=self.base_model.fingerprint,
-            lora=run.spec.as_json(),
+            lora=dataclasses.asdict(run.spec),
             has_optimizer=training,
             user_metadata=user_metadata,
             ttl_seconds=checked_ttl(ttl_seconds),
@@ -136,8 +136,7 @@ class ServedModel:
 
     def copy_adapter(self, run_id: str, key: str) -> None:
         """Copy a run's adapter into the cache, to sample from under `key`."""
-        run = self.trainer.run(run_id)
-        self.adapter_cache.put(key, self.adapters.export(run.adapter, run.spec))
+        self.adapter_cache.put(key, self.adapters.export(run_id, self.trainer.run(run_id).spec))
 
     def load(self, run_id: str, path: CheckpointPath, *, optimizer: bool) -> LoraSpec:
         """Load a checkpoint's adapter, and its optimizer state if asked, into a run.
@@ -157,13 +156,12 @@ class ServedModel:
             )
         spec = LoraSpec(**info.lora)
         weights = LoraWeights.from_tensors(tensors, spec)
-        fresh = not self.trainer.has(run_id)
+        fresh = run_id not in self.trainer.runs
         if fresh:
             self.trainer.create(run_id, spec)
         try:
-            run = self.trainer.run(run_id)
-            self.adapters.load(run.adapter, weights)
-            run.reset_optimizer(tensors if optimizer else {})
+            self.adapters.load(run_id, weights)
+            self.trainer.run(run_id).reset_optimizer(tensors if optimizer else {})
         except BaseException:
             if fresh:
                 self.trainer.delete(run_id)
@@ -176,7 +174,7 @@ class ServedModel:
             "model": self.name,
             "precision": self.base_model.precision,
             "shared_prompts": self.shares,
-            "training_runs": self.trainer.count,
+            "training_runs": len(self.trainer.runs),
             "prefix_cache_bytes": self._prefixes.nbytes,
             "prefix_cache_entries": len(self._prefixes),
             **self.adapter_cache.status(),
