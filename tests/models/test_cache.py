@@ -73,12 +73,12 @@ def test_a_killed_process_leaves_nothing_that_stays(cache_home: Path) -> None:
 def test_two_processes_make_it_once(cache_home: Path) -> None:
     code = (
         "import pathlib, sys, time\n"
-        "from tokengym.agents.models.cache import Origin, build\n"
+        "from tokengym.agents.models.cache import ModelSource, build\n"
         "def write(folder):\n"
         "    with open(sys.argv[1], 'a') as log: log.write('made ')\n"
         "    (folder / 'config.json').write_text('{}')\n"
         "    time.sleep(1)\n"
-        "    return Origin('a test', '')\n"
+        "    return ModelSource('a test', '')\n"
         "print(build('tiny', write))\n"
     )
     log = cache_home.parent / "log"
