@@ -85,16 +85,11 @@ class Prompts:
             state = PackedPrefill(batch.blocks)
             last = torch.tensor([nodes[-1] for nodes in batch.node_of.values()])
             logits = run_layers(self._model, state, batch.input_ids, batch.position_ids, last)
-            keys, values = torch.cat(state.keys), torch.cat(state.values)
+            states = torch.cat(state.states, dim=1)
             for line, (member, nodes) in enumerate(batch.node_of.items()):
                 index = torch.from_numpy(nodes).to(self.device)
-                made[member] = Prefix(
-                    None,
-                    len(nodes),
-                    keys.index_select(2, index),
-                    values.index_select(2, index),
-                    logits[line].clone(),
-                )
+                own = states.index_select(3, index)
+                made[member] = Prefix(None, len(nodes), own, logits[line].clone())
         return [made[member] for member in range(len(prompts))]
 
     def _continued(self, items: Sequence[tuple[Tokens, Prefix]]) -> list[Prefix]:
@@ -107,7 +102,6 @@ class Prompts:
         for line, ((tokens, _), past, new) in enumerate(zip(items, pasts, news, strict=True)):
             ids[line, :new] = tokens[past:]
             at[line, :new] = np.arange(past, past + new)
-        joined = [past.joined() for _, past in items]
         past_seen = torch.arange(longest)[None, :] < torch.tensor(pasts)[:, None]
         causal = torch.ones(width, width, dtype=torch.bool).tril()
         seen = [
@@ -115,23 +109,17 @@ class Prompts:
             causal[None].expand(len(items), -1, -1),
         ]
         state = Continued(
-            torch.stack([_padded(keys, longest) for keys, _ in joined], dim=1),
-            torch.stack([_padded(vals, longest) for _, vals in joined], dim=1),
+            torch.stack([_padded(past.joined(), longest) for _, past in items], dim=2),
             torch.cat(seen, dim=-1)[:, None].to(self.device),
         )
         last = torch.tensor([line * width + new - 1 for line, new in enumerate(news)])
         logits = run_layers(self._model, state, torch.from_numpy(ids), torch.from_numpy(at), last)
-        keys, values = torch.stack(state.keys), torch.stack(state.values)
-        return [
-            Prefix(
-                past,
-                len(tokens),
-                keys[:, line, :, :new].contiguous(),
-                values[:, line, :, :new].contiguous(),
-                logits[line].clone(),
-            )
-            for line, ((tokens, past), new) in enumerate(zip(items, news, strict=True))
-        ]
+        states = torch.stack(state.states, dim=1)
+        prefixes = []
+        for line, ((tokens, past), new) in enumerate(zip(items, news, strict=True)):
+            own = states[:, :, line, :, :new].contiguous()
+            prefixes.append(Prefix(past, len(tokens), own, logits[line].clone()))
+        return prefixes
 
 
 def run_layers(
