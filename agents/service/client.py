@@ -125,22 +125,21 @@ class LocalService:
         self.log_path = Path(log_path) if log_path else self.state_dir / "service.log"
         self.base_url = ""
         self.model_name = ""
-        self._deterministic = deterministic
         self.precision = ""
         self.threads = 0
         self._options = {
-            "--model": str(self.model_dir),
-            "--state-dir": str(self.state_dir),
-            "--port": str(port),
+            "--model": self.model_dir,
+            "--state-dir": self.state_dir,
+            "--port": port,
             "--device": device,
             "--precision": precision,
-            "--threads": str(threads),
-            "--parent": str(os.getpid()),
+            "--memory": memory,
+            "--threads": threads,
+            "--seed": seed,
+            "--parent": os.getpid(),
         }
-        for option, value in (("--memory", memory), ("--seed", seed)):
-            if value is not None:
-                self._options[option] = str(value)
-        self._trust_remote_code = trust_remote_code
+        flags = {"--deterministic": deterministic, "--trust-remote-code": trust_remote_code}
+        self._flags = [flag for flag, on in flags.items() if on]
         self._startup_s = startup_s
         self._process: ServiceProcess | None = None
         self._stopping = threading.Event()
@@ -175,10 +174,8 @@ class LocalService:
         """Start the child and wait until it listens."""
         self.state_dir.mkdir(parents=True, exist_ok=True)
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
-        arguments = [word for pair in self._options.items() for word in pair]
-        arguments += ["--deterministic"] * self._deterministic
-        if self._trust_remote_code:
-            arguments.append("--trust-remote-code")
+        options = [pair for pair in self._options.items() if pair[1] is not None]
+        arguments = [str(word) for pair in options for word in pair] + self._flags
         # The key goes through the environment: a command line is visible to every user.
         environment = {**os.environ, KEY_VARIABLE: self.api_key}
         with self.log_path.open("ab") as log:

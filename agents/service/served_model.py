@@ -76,9 +76,12 @@ class ServedModel:
         apart = config.deterministic and not (
             wide == torch.float64 and self._rows_are_independent(SharedPromptDecoder)
         )
-        self._lanes = apart and self._rows_are_independent(LaneDecoder)
-        self._solo = apart and not self._lanes
         self._prefixes = PrefixCache(budget.prefixes, whole=apart)
+        new_decoder: Callable[[str], Decoder] = self._batch_decoder
+        if apart and self._rows_are_independent(LaneDecoder):
+            new_decoder = partial(LaneDecoder, base.sampled, self._prefixes)
+        elif apart:
+            new_decoder = self._solo_decoder
         self.adapters = LoraAdapters(base.trained, new_seed)
         self.trainer = Trainer(
             self.adapters,
@@ -99,9 +102,9 @@ class ServedModel:
             scoring = dataclasses.replace(scoring, share=False, memory=1)
         self.sampler = Sampler(
             scoring,
-            self._new_decoder,
+            new_decoder,
             self.adapter_cache.use,
-            self._decode_text,
+            base.decode,
             # Buffers have room to spare.
             capacity=budget.sampling // (2 * cache_bytes(base.sampled)),
         )
@@ -181,13 +184,6 @@ class ServedModel:
             **self.sampler.status(),
         }
 
-    def _new_decoder(self, weights: str) -> Decoder:
-        if self._lanes:
-            return LaneDecoder(self.base_model.sampled, self._prefixes, weights)
-        if self._solo:
-            return SoloDecoder(partial(self._batch_decoder, weights))
-        return self._batch_decoder(weights)
-
     def _rows_are_independent(self, new_decoder: NewDecoder) -> bool:
         base = self.base_model
         return self.shares and rows_are_independent(
@@ -199,6 +195,5 @@ class ServedModel:
             return SharedPromptDecoder(self.base_model.sampled, self._prefixes, weights)
         return PlainDecoder(self.base_model.sampled)
 
-    def _decode_text(self, tokens: list[int]) -> str:
-        text: str = self.base_model.tokenizer.decode(tokens, skip_special_tokens=False)
-        return text
+    def _solo_decoder(self, weights: str) -> Decoder:
+        return SoloDecoder(partial(self._batch_decoder, weights))

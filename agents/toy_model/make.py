@@ -229,13 +229,13 @@ def batches(
             ready[-1].append(example)
         order = torch.randperm(len(ready)).tolist()
         for number in order:
-            yield collate(ready[number], PAD_ID)
+            yield collate(ready[number])
 
 
-def collate(examples: list[Example], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+def collate(examples: list[Example]) -> tuple[torch.Tensor, torch.Tensor]:
     """Pad examples on the right; labels are -100 except on the policy's tokens."""
     length = max(len(tokens) for tokens, _ in examples)
-    ids = torch.full((len(examples), length), pad)
+    ids = torch.full((len(examples), length), PAD_ID)
     labels = torch.full((len(examples), length), -100)
     for row, (tokens, own) in enumerate(examples):
         ids[row, : len(tokens)] = torch.tensor(tokens)

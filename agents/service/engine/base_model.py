@@ -62,6 +62,11 @@ class BaseModel:
         """The type of its weights and activations."""
         return next(self.sampled.parameters()).dtype
 
+    def decode(self, tokens: list[int], *, special: bool = True) -> str:
+        """Return the text of tokens; special tokens are left out unless `special`."""
+        text: str = self.tokenizer.decode(tokens, skip_special_tokens=not special)
+        return text
+
 
 def load_base_model(
     directory: Path, device: str = "auto", precision: str = "auto", trust_remote_code: bool = False

@@ -63,9 +63,7 @@ def uniforms(keys: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[
 
 
 def sample_tokens(
-    logits: torch.Tensor,
-    samplings: list[TokenSampling],
-    numbers: NDArray[np.float64],
+    logits: torch.Tensor, samplings: list[TokenSampling], numbers: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], torch.Tensor]:
     """Sample a token for every row.
 
