@@ -31,10 +31,10 @@ def cached_snapshot(name: str) -> Path | None:
 
     try:
         # Users fetch models by other tools too, so `missing_part` decides what is whole.
-        found = snapshot_download(name, local_files_only=True, allow_patterns="config.json")
+        snapshot = snapshot_download(name, local_files_only=True, allow_patterns="config.json")
     except LocalEntryNotFoundError:
         return None
-    directory = Path(found)
+    directory = Path(snapshot)
     return directory if missing_part(directory) is None else None
 
 

@@ -226,7 +226,7 @@ def attending(model: Any, state: AttentionState) -> Iterator[None]:
 
 def hidden_states(model: Any, ids: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
     """Run the layers of `model` over token ids [R, T] at positions [R, T]; [R, T, hidden]."""
-    found: torch.Tensor = model.base_model(
+    hidden: torch.Tensor = model.base_model(
         input_ids=ids,
         position_ids=at,
         # Four dimensions tell transformers that the mask is ready; it is never read.
@@ -234,7 +234,7 @@ def hidden_states(model: Any, ids: torch.Tensor, at: torch.Tensor) -> torch.Tens
         past_key_values=PassThroughCache(),
         use_cache=True,
     ).last_hidden_state
-    return found
+    return hidden
 
 
 def _attention(

@@ -35,4 +35,4 @@ def product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         return left @ right.to(left.dtype)
     few = max(1, _CACHED // right[0].numel())
     parts = zip(left.split(few), right.split(few), strict=True)
-    return torch.cat([one @ other.to(left.dtype) for one, other in parts])
+    return torch.cat([rows @ entries.to(left.dtype) for rows, entries in parts])

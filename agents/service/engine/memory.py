@@ -86,13 +86,13 @@ def activation_bytes(model: Any) -> int:
     An adapter on every layer is assumed. What attention keeps besides grows with the square of the
     length and is left to `attention_bytes`.
     """
-    kept: dict[int, int] = {}
+    saved: dict[int, int] = {}
     weights = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in weights:
-            kept[storage.data_ptr()] = storage.nbytes()
+            saved[storage.data_ptr()] = storage.nbytes()
         return tensor
 
     length = min(PROBE_TOKENS, getattr(model.config, "max_position_embeddings", PROBE_TOKENS))
@@ -109,7 +109,7 @@ def activation_bytes(model: Any) -> int:
         for layer, adapter in zip(layers, former, strict=True):
             layer.adapter = adapter
     del result
-    return sum(kept.values()) // length
+    return sum(saved.values()) // length
 
 
 @contextmanager

@@ -147,11 +147,11 @@ class SharedPromptDecoder:
         longest = max(prefix.length for prefix in prefixes)
         if self._prompt is not None and longest > _room(self._prompt)[1]:
             self._drop_idle_groups()  # The buffers are made anew.
-        known = {id(group): place for place, group in enumerate(self._groups)}
-        busy = {known[id(prefix)] for prefix in prefixes if id(prefix) in known}
+        slot_of = {id(group): place for place, group in enumerate(self._groups)}
+        busy = {slot_of[id(prefix)] for prefix in prefixes if id(prefix) in slot_of}
         busy.update(self._group_of.tolist())
         idle = [place for place in range(len(self._groups)) if place not in busy]
-        fresh = {id(prefix): prefix for prefix in prefixes if id(prefix) not in known}
+        fresh = {id(prefix): prefix for prefix in prefixes if id(prefix) not in slot_of}
         if fresh:
             added = range(len(self._groups), len(self._groups) + len(fresh) - len(idle))
             places = [*idle, *added][: len(fresh)]
@@ -159,8 +159,8 @@ class SharedPromptDecoder:
             for place, prefix in zip(places, fresh.values(), strict=True):
                 self._groups[place : place + 1] = [prefix]
                 self._write(place, prefix)
-                known[id(prefix)] = place
-        return [known[id(prefix)] for prefix in prefixes]
+                slot_of[id(prefix)] = place
+        return [slot_of[id(prefix)] for prefix in prefixes]
 
     def _write(self, place: int, prefix: Prefix) -> None:
         """Copy a prompt's keys and values to a slot; positions past its end are masked."""

@@ -170,7 +170,7 @@ class LaneDecoder:
 
     def _rows_of(self, part: _Lanes) -> list[int]:
         """Return a part's rows in the order of their places."""
-        rows = [row for row, (one, _) in enumerate(self._at) if one is part]
+        rows = [row for row, (lanes, _) in enumerate(self._at) if lanes is part]
         return sorted(rows, key=lambda row: self._at[row][1])
 
     def _compact(self, part: _Lanes) -> None:

@@ -86,11 +86,11 @@ class PrefixCache:
                 continue
             if self._whole and length < len(tokens):
                 break
-            found = self._held.get((weights, tokens[:length].tobytes()))
-            if found is None or (length == len(tokens) and found.logits is None):
+            prefix = self._held.get((weights, tokens[:length].tobytes()))
+            if prefix is None or (length == len(tokens) and prefix.logits is None):
                 continue
-            self._hold(weights, tokens, found)
-            return found
+            self._hold(weights, tokens, prefix)
+            return prefix
         return None
 
     def add(self, weights: str, tokens: Tokens, prefix: Prefix) -> None:

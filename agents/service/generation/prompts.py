@@ -52,29 +52,29 @@ class Prompts:
 
     def prefixes(self, prompts: Sequence[Tokens]) -> list[Prefix]:
         """Return keys, values and next logits of prompts; each distinct one is computed once."""
-        found: dict[bytes, Prefix] = {}
+        prefix_of: dict[bytes, Prefix] = {}
         missing: dict[bytes, tuple[Tokens, Prefix | None]] = {}
         for prompt in prompts:
             key = prompt.tobytes()
-            if key in found or key in missing:
+            if key in prefix_of or key in missing:
                 continue
             prefix = self._store.find(self._weights, prompt)
             if prefix is not None and prefix.length == len(prompt):
-                found[key] = prefix
+                prefix_of[key] = prefix
             else:
                 missing[key] = (prompt, prefix)
         whole = [key for key, (_, past) in missing.items() if past is None]
         made = dict(zip(whole, self._packed([missing[key][0] for key in whole]), strict=True))
         begun = [(k, tokens, past) for k, (tokens, past) in missing.items() if past is not None]
-        known = [tokens for _, tokens, _ in begun]
-        for branches in plan_padded(known, _POSITIONS, pieces_for(self.device).prefill):
+        begun_tokens = [tokens for _, tokens, _ in begun]
+        for branches in plan_padded(begun_tokens, _POSITIONS, pieces_for(self.device).prefill):
             batch = [begun[branch.member] for branch in branches]
             prefixes = self._continued([(tokens, past) for _, tokens, past in batch])
             made.update(zip([key for key, _, _ in batch], prefixes, strict=True))
         for key, prefix in made.items():
             self._store.add(self._weights, missing[key][0], prefix)
-        found.update(made)
-        return [found[prompt.tobytes()] for prompt in prompts]
+        prefix_of.update(made)
+        return [prefix_of[prompt.tobytes()] for prompt in prompts]
 
     def _packed(self, prompts: Sequence[Tokens]) -> list[Prefix]:
         """Run whole prompts, one after another; what several begin with is computed once."""
@@ -123,13 +123,13 @@ class Prompts:
 
 
 def run_layers(
-    model: Any, state: AttentionState, ids: torch.Tensor, at: torch.Tensor, wanted: torch.Tensor
+    model: Any, state: AttentionState, ids: torch.Tensor, at: torch.Tensor, places: torch.Tensor
 ) -> torch.Tensor:
-    """Run tokens [R, T] at positions [R, T]; logits at `wanted` of the R * T places."""
+    """Run tokens [R, T] at positions [R, T]; logits at `places` [M] of the R * T."""
     device = next(model.parameters()).device
     with torch.inference_mode(), attending(model, state):
         hidden = hidden_states(model, ids.to(device), at.to(device))
-        return logits_of(model, hidden.flatten(0, 1)[wanted.to(device)])
+        return logits_of(model, hidden.flatten(0, 1)[places.to(device)])
 
 
 def next_logits(prefix: Prefix) -> torch.Tensor:

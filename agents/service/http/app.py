@@ -124,13 +124,13 @@ def _bearer(request: web.Request) -> str:
 @web.middleware
 async def _authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
     expected = request.app[SERVICE].config.api_key
-    given = request.headers.get(KEY_HEADER) or _bearer(request)
+    key = request.headers.get(KEY_HEADER) or _bearer(request)
     # aiohttp keeps bytes that are not UTF-8 as surrogates.
-    shown = hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode())
-    if not shown and not is_signed(request, expected):
+    authentic = hmac.compare_digest(key.encode(errors="surrogateescape"), expected.encode())
+    if not authentic and not is_signed(request, expected):
         raise UnauthorizedError(
             f"{KEY_HEADER} must be the key this service was started with, got "
-            f"{'another one' if given else 'none'}"
+            f"{'another one' if key else 'none'}"
         )
     with request.app[CONNECTIONS].serving(request.transport):
         return await handler(request)

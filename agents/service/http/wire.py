@@ -231,11 +231,11 @@ def _write_targets(message: pb.Tensor, asked: TensorData, result: SampleResult) 
 def _stops(stop: Any, eos: frozenset[int]) -> tuple[frozenset[int], tuple[str, ...]]:
     if stop is None:
         return eos, ()
-    given = [stop] if isinstance(stop, str) else list(stop)
-    if any(item == "" for item in given):
+    stops = [stop] if isinstance(stop, str) else list(stop)
+    if any(item == "" for item in stops):
         raise BadRequestError("stop strings must not be empty")
-    ids = frozenset(item for item in given if isinstance(item, int))
-    return ids, tuple(item for item in given if isinstance(item, str))
+    ids = frozenset(item for item in stops if isinstance(item, int))
+    return ids, tuple(item for item in stops if isinstance(item, str))
 
 
 def _json_tokens(prompt: types.ModelInput) -> Tokens:
