@@ -19,7 +19,7 @@ from tokengym.agents.models.errors import ModelUnavailableError
 
 MANIFEST = "tokengym.json"
 VERSION = 1
-"""Of the conversion; a model from an older version is converted again."""
+"""Version of the conversion; a model that an older version converted is converted again."""
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""The runs that the viewer was given: found once, named, and never looked up by path again."""
+"""Finding the runs below the folders that a user names; pages then ask for runs by name only."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What pages show of one run: its settings, curves, evaluations and rollouts, as plain JSON."""
+"""The data of one run for pages: settings, curves, evaluations and rollouts, as plain JSON."""
 
 import threading
 import time
@@ -31,11 +31,11 @@ _SERIES: Mapping[str, Callable[[StepRow], float | None]] = {
 
 
 _QUIET_SECONDS = 120
-"""A run without an end whose rollouts did not change for so long has stopped."""
+"""An unfinished run whose rollouts have not changed for this long counts as stopped."""
 
 
 class _Indexed(NamedTuple):
-    """A segment as it was when last read."""
+    """The contents of a segment when it was last read."""
 
     stamp: str
     table: dict[str, list[Any]]
@@ -181,7 +181,7 @@ class RunView:
     def _lines(self) -> dict[str, dict[str, float]]:
         """Return by series of returns the levels of null, random, blind and oracle.
 
-        They are those of the first trained role, or of each of several worlds.
+        With several worlds there are lines for each world, else those of the first trained role.
         """
         if not self._run.exists or not (references := self._run.references):
             return {}
@@ -191,18 +191,18 @@ class RunView:
 
 
 def compare(left: RunView, right: RunView) -> dict[str, Any]:
-    """Return two runs on the held-out Tasks that both played, paired.
+    """Compare two runs on the held-out Tasks that both played.
 
-    Compared are the last evaluations on record of either run, by world, level, Task and role.
+    The last recorded evaluations of the two runs are paired by world, level, Task and role.
 
     Returns:
         `segments`, the evaluations; `pairs`, by Task the `rows` and the `returns` of both sides;
         `difference`, the mean of right less left with its interval, `null` without pairs.
     """
-    evaluations = _last_evaluation(left), _last_evaluation(right)
-    if evaluations[0] is None or evaluations[1] is None:
+    first, second = _last_evaluation(left), _last_evaluation(right)
+    if first is None or second is None:
         return {"segments": [], "pairs": [], "difference": None}
-    (first, ours), (second, theirs) = evaluations
+    ours, theirs = first[1], second[1]
     places, pairs = _places(theirs), []
     for key, row in _places(ours).items():
         if key in places:
@@ -213,7 +213,7 @@ def compare(left: RunView, right: RunView) -> dict[str, Any]:
             )
     differences = [pair["returns"][1] - pair["returns"][0] for pair in pairs]
     return {
-        "segments": [first, second],
+        "segments": [first[0], second[0]],
         "pairs": pairs,
         "difference": list(mean_estimate(differences)) if differences else None,
     }

@@ -46,9 +46,9 @@ RUN_RULE = re.compile(r"[A-Za-z0-9-]{1,64}:train:[0-9]{1,9}\Z")
 MIN_TTL, MAX_TTL = 3600, 10 * 366 * 86400
 SUFFIX = ".safetensors"
 RECORD = "run.json"
-# Of a file that is being written; its name also begins with a dot, as no checkpoint's does.
+# Ends the name of a file while it is written; a dot begins it, which no checkpoint's name does.
 PART = ".part"
-# Of a checkpoint's tensors, that are in memory at a time while safetensors writes them.
+# How many copies of a checkpoint's tensors are in memory while safetensors writes them.
 _COPIES = 3
 
 log = logging.getLogger(__name__)

@@ -44,8 +44,8 @@ class PackedForward:
         model: a causal language model with plain (`sdpa` or `eager`) attention.
         device: where it lives.
         share: whether common prefixes are computed once.
-        size: what a sequence keeps for the backward pass.
-        recomputed: what it keeps where layers are computed again.
+        size: of the activations that a sequence keeps for the backward pass.
+        recomputed: of those that it keeps if the backward pass computes layers again.
         memory: bytes that the activations of one batch may take.
         max_logits: positions whose logits are computed at once.
     """
@@ -244,7 +244,7 @@ def _score_batch(
 def _joined_targets(parts: list[tuple[int, NDArray[np.int64] | None]]) -> NDArray[np.int64]:
     """Join the requested tokens of sequences: [sum of lengths, most], -1 if none.
 
-    Nothing is asked about what follows a sequence.
+    No tokens are requested at the place after a sequence's last token.
     """
     most = max(0 if asked is None else asked.shape[1] for _, asked in parts)
     joined = np.full((sum(length for length, _ in parts), most), -1, np.int64)

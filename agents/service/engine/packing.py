@@ -30,7 +30,7 @@ MIN_SHARED = 8
 
 @dataclass(frozen=True)
 class ActivationSize:
-    """What a backward pass keeps.
+    """Size of the activations that a backward pass keeps.
 
     Attributes:
         per_position: bytes for each position.

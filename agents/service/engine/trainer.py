@@ -282,7 +282,7 @@ class Trainer:
         hidden: torch.Tensor,
         chosen: NDArray[np.int64],
     ) -> None:
-        """Fill in what belongs to the chosen targets; add gradients where they are enabled."""
+        """Fill in the chosen targets' log-probabilities and losses; add gradients if enabled."""
         for index, rows, logits in self._forward.logits(hidden, targets.nodes[chosen]):
             at = chosen[index]
             picked = torch.log_softmax(logits, dim=-1)[rows, targets.tokens[at]]

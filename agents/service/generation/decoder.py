@@ -47,7 +47,7 @@ class Decoder(Protocol):
 
 @dataclass(frozen=True)
 class _Plan:
-    """What stays the same from step to step until rows join or leave.
+    """The part of a decode step that is the same until rows join or leave.
 
     Attributes:
         layout: where the rows of each prompt lie.

@@ -129,7 +129,7 @@ class LaneDecoder:
 
     Args:
         model: of an architecture that can share prompts.
-        store: what is kept of prompts; it may only find whole ones.
+        store: cache of computed prompts, which must find whole prompts only.
         weights: key of the model's weights.
     """
 

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 import pydantic
 from aiohttp import web
 
-from tokengym.agents.service.errors import ServiceError, TooLargeError, TooSlowError
+from tokengym.agents.service.errors import TooLargeError, TooSlowError, UnsupportedError
 from tokengym.agents.service.state.service import Service
 
 SERVICE: web.AppKey[Service] = web.AppKey("service", Service)
 
 Answer = web.StreamResponse | Mapping[str, Any] | None
-"""A response, the fields of one in JSON, or nothing to say."""
+"""A response, the JSON object that one holds, or `None` for an empty one."""
 Handler = Callable[[web.Request, Service], Awaitable[Answer]]
 Route = tuple[str, str, Handler]
 # Parsed JSON takes up to 25 times the memory of its text.
@@ -80,11 +80,11 @@ def error_response(status: int, detail: str) -> web.Response:
     return web.json_response({"detail": detail, "error": error}, status=status)
 
 
-def refuse(error: ServiceError) -> Handler:
-    """Return a handler that always raises `error`."""
+def refuse(message: str) -> Handler:
+    """Return a handler that always raises `UnsupportedError` with this message."""
 
     async def handler(_request: web.Request, _service: Service) -> Answer:
-        raise error
+        raise UnsupportedError(message)
 
     return handler
 

@@ -10,7 +10,7 @@ from tinker import types
 
 from tokengym.agents.service.engine.checkpoints import KINDS, CheckpointPath
 from tokengym.agents.service.engine.external_weights import KIND, file_names, read_file
-from tokengym.agents.service.errors import BadRequestError, UnsupportedError
+from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.http.json_api import (
     Answer,
     Handler,
@@ -82,7 +82,7 @@ async def _heartbeat(request: web.Request, service: Service) -> Answer:
     return {"type": "session_heartbeat"}
 
 
-async def _finish_session(request: web.Request, service: Service) -> Answer:
+async def _finish_session(request: web.Request, service: Service) -> None:
     reason = await read_field(request, "reason")
     kind = str(reason.get("type")) if isinstance(reason, dict) else "finished"
     service.finish_session(request.match_info["session"], kind)
@@ -129,14 +129,14 @@ async def _list_all_checkpoints(request: web.Request, service: Service) -> Answe
     }
 
 
-async def _delete_checkpoint(request: web.Request, service: Service) -> Answer:
+async def _delete_checkpoint(request: web.Request, service: Service) -> None:
     path = _path(request)
     service.checkpoints.delete(path)
     for model in service.models:
         await service.call(partial(model.adapter_cache.drop, path.uri))
 
 
-async def _set_ttl(request: web.Request, service: Service) -> Answer:
+async def _set_ttl(request: web.Request, service: Service) -> None:
     seconds = await read_field(request, "ttl_seconds")
     if seconds is not None and not isinstance(seconds, int):
         raise BadRequestError(f"ttl_seconds must be a whole number or null, got {seconds!r}")
@@ -233,7 +233,7 @@ def _checkpoint_json(
 
 
 def _unsupported(what: str) -> Handler:
-    return refuse(UnsupportedError(f"{what} is not supported by the local service"))
+    return refuse(f"{what} is not supported by the local service")
 
 
 CHECKPOINT = "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}"

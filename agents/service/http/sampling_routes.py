@@ -21,8 +21,6 @@ from tokengym.agents.service.http.json_api import (
 from tokengym.agents.service.http.wire import sample_request, sample_response
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from tokengym.agents.service.state.service import Service
 
 # Below the 45 s after which the SDK gives a poll up.
@@ -70,13 +68,13 @@ async def _retrieve(request: web.Request, service: Service) -> Answer:
     if not future.done():
         waiting = {"type": "try_again", "request_id": body.request_id, "queue_state": "active"}
         return web.json_response(waiting, status=408)
-    result: Any = future.result()
+    result: Answer | bytes = future.result()
     if isinstance(result, bytes):
         return web.Response(body=result, content_type="application/x-protobuf")
     return result
 
 
-async def _cancel(request: web.Request, service: Service) -> Answer:
+async def _cancel(request: web.Request, service: Service) -> None:
     request_id = await read_field(request, "request_id")
     if not isinstance(request_id, str):
         raise BadRequestError(f"request_id must be text, got {request_id!r}")

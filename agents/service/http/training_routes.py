@@ -178,10 +178,8 @@ ROUTES: list[Route] = [
         "POST",
         "create_custom_loss",
         refuse(
-            UnsupportedError(
-                "losses are not uploaded to the local service; forward_backward_custom runs them "
-                "in the client"
-            )
+            "losses are not uploaded to the local service; forward_backward_custom runs them in "
+            "the client"
         ),
     ),
 ]

@@ -232,7 +232,7 @@ def _stops(stop: Any, eos: frozenset[int]) -> tuple[frozenset[int], tuple[str, .
     if stop is None:
         return eos, ()
     stops = [stop] if isinstance(stop, str) else list(stop)
-    if any(item == "" for item in stops):
+    if "" in stops:
         raise BadRequestError("stop strings must not be empty")
     ids = frozenset(item for item in stops if isinstance(item, int))
     return ids, tuple(item for item in stops if isinstance(item, str))
