@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tokengym.agents.models.directory import check_model_directory, check_no_code, missing_part
 from tokengym.agents.models.errors import ModelError, ModelUnavailableError
@@ -84,7 +85,10 @@ def download(
 
     code = ["*.py"] if trust_remote_code else []
 
-    fetch = partial(snapshot_download, name, ignore_patterns=_SUBFOLDERS, etag_timeout=_PATIENCE)
+    # What it returns depends on `dry_run`: a path, or a list of files.
+    fetch: Any = partial(
+        snapshot_download, name, ignore_patterns=_SUBFOLDERS, etag_timeout=_PATIENCE
+    )
     progress(f"asking the Hugging Face hub for {name}")
     try:
         settings = fetch(allow_patterns=[*_SETTINGS, *code])

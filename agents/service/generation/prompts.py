@@ -116,9 +116,9 @@ class Prompts:
         logits = run_layers(self._model, state, torch.from_numpy(ids), torch.from_numpy(at), last)
         states = torch.stack(state.states, dim=1)
         prefixes = []
-        for line, ((tokens, past), new) in enumerate(zip(items, news, strict=True)):
+        for line, ((tokens, parent), new) in enumerate(zip(items, news, strict=True)):
             own = states[:, :, line, :, :new].contiguous()
-            prefixes.append(Prefix(past, len(tokens), own, logits[line].clone()))
+            prefixes.append(Prefix(parent, len(tokens), own, logits[line].clone()))
         return prefixes
 
 
