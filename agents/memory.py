@@ -1,4 +1,4 @@
-"""How a process that runs for hours keeps its memory."""
+"""Garbage collection and heap settings for processes that run for hours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _M_ARENA_MAX = -8
 def set_up_memory() -> None:
     """Collect garbage rarely, and take all memory from one heap.
 
-    What a command imports stays: rare collections save a second or two.
+    The objects that imports create are never freed, so collecting rarely saves a second or two.
     """
     gc.set_threshold(*_COLLECTIONS)
     atexit.register(gc.freeze)  # No collection at the end.

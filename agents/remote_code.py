@@ -4,29 +4,44 @@ import json
 from pathlib import Path
 from typing import Any
 
-REFUSAL = "it is not run without --trust-remote-code"
 
-
-def find_remote_code(directory: Path) -> str | None:
-    """Return which configuration of a directory names code to run, and how; `None` if none does.
+def refuse_remote_code(directory: Path) -> None:
+    """Check that no configuration of a model directory names code for transformers to run.
 
     `auto_map` names Python files next to the configuration; an attention implementation with a
     slash in its name is a kernel that is fetched from the hub.
 
     Raises:
-        ValueError, RecursionError: if a configuration is damaged.
+        ValueError: in one sentence, if a configuration does, or is damaged.
     """
     for path in sorted(directory.glob("*config.json")):
-        entry = _code_entry(json.loads(path.read_bytes()))
+        entry = _code_entry(read_object(path))
         if entry is not None:
-            return f"{entry} in {path.name}"
-    return None
+            raise ValueError(
+                f"{str(directory)!r} asks to run code that comes with the model ({entry} in "
+                f"{path.name}); it is not run without --trust-remote-code"
+            )
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        ValueError: if the file is damaged or holds something else.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{str(path)!r} is not valid JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{str(path)!r} must hold a JSON object, got {type(content).__name__}")
+    return content
 
 
 def _code_entry(value: Any) -> str | None:
     """Return the first entry that makes transformers run foreign code, at any depth."""
     if isinstance(value, list):
-        return next((found for found in map(_code_entry, value) if found), None)
+        return next(filter(None, map(_code_entry, value)), None)
     if not isinstance(value, dict):
         return None
     for key, entry in value.items():
@@ -34,7 +49,6 @@ def _code_entry(value: Any) -> str | None:
             return "auto_map"
         if key.endswith("attn_implementation") and "/" in str(entry):
             return str(key)
-        found = _code_entry(entry)
-        if found is not None:
-            return found
+        if (nested := _code_entry(entry)) is not None:
+            return nested
     return None

@@ -89,7 +89,7 @@ class Ours:
         Sequences have `tokens` tokens each, or fewer where the model ends them and `ended` is true.
         """
         layers, spec = lora_layers(self.base.sampled), LoraSpec(RANK, seed=1)
-        for name, adapter in self.adapters.export("run0", spec).adapters().items():
+        for name, adapter in self.adapters.export("run", spec).adapters().items():
             layers[name].attach_for_sampling(adapter)
 
         def decoder(weights: str) -> Decoder:

@@ -87,10 +87,6 @@ class ForkedService:
         # The exit status is read from a pipe, once.
         self._lock = threading.Lock()
 
-    @property
-    def returncode(self) -> int | None:
-        return self.poll()
-
     def poll(self) -> int | None:
         with self._lock:
             return self._process.exitcode

@@ -19,7 +19,7 @@ from tokengym.agents.models.errors import ModelUnavailableError
 
 MANIFEST = "tokengym.json"
 VERSION = 1
-"""Of the conversion; a model from an older version is converted again."""
+"""Version of the conversion; a model that an older version converted is converted again."""
 
 log = logging.getLogger(__name__)
 
@@ -78,14 +78,14 @@ def find(key: str, *, verify: bool = False, sha256: str | None = None) -> Path |
 
 def entries(*, verify: bool = False) -> list[CachedModel]:
     """Return the models in the cache, sorted by key."""
-    found = []
+    models = []
     for directory in sorted(cache_folder().glob("[!.]*")):
         manifest = _read_manifest(directory)
         origin = None if manifest is None else ModelSource(**manifest["origin"])
         size = sum(path.stat().st_size for path in directory.glob("*"))
         intact = manifest is not None and _intact(directory, manifest, verify=verify)
-        found.append(CachedModel(directory.name, directory, origin, size, intact))
-    return found
+        models.append(CachedModel(directory.name, directory, origin, size, intact))
+    return models
 
 
 def build(
@@ -93,7 +93,7 @@ def build(
     write: Callable[[Path], ModelSource],
     *,
     verify: bool = False,
-    waits: Callable[[], None] = lambda: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Make a model in the cache unless another process has just made it; returns its directory.
 
@@ -101,7 +101,7 @@ def build(
         key: name of its folder.
         write: fills an empty folder; what it raises leaves the cache as it was.
         verify: compare hashes where another process has made it.
-        waits: called once if another process is making it.
+        progress: called with a line if another process is making it.
 
     Raises:
         ModelUnavailableError: if the cache cannot be written, for example because the disk is full.
@@ -110,7 +110,12 @@ def build(
     with _disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / f".{key}.lock")
-        with _waiting_for(lock, waits):
+        try:
+            turn = lock.acquire(timeout=0)
+        except TimeoutError:
+            progress(f"waiting for another process that makes {key}")
+            turn = lock.acquire()
+        with turn:
             made = find(key, verify=verify)
             if made is not None:
                 return made
@@ -132,20 +137,6 @@ def file_hash(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextmanager
-def _waiting_for(lock: FileLock, waits: Callable[[], None]) -> Iterator[None]:
-    """Hold `lock`; call `waits` first if another process holds it."""
-    try:
-        lock.acquire(timeout=0)
-    except TimeoutError:
-        waits()
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 @contextmanager

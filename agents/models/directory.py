@@ -1,11 +1,9 @@
 """What a model directory must hold, and must not: code and pickled weights."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 from tokengym.agents.models.errors import ModelError
-from tokengym.agents.remote_code import REFUSAL, find_remote_code
+from tokengym.agents.remote_code import read_object, refuse_remote_code
 
 INDEX = "model.safetensors.index.json"
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")
@@ -17,7 +15,10 @@ def missing_part(directory: Path) -> str | None:
         return "config.json"
     index = directory / INDEX
     if index.is_file():
-        shards = set(_read(index).get("weight_map", {}).values())
+        try:
+            shards = set(read_object(index).get("weight_map", {}).values())
+        except ValueError as error:
+            raise ModelError(str(error)) from error
         absent = sorted(str(shard) for shard in shards if not (directory / str(shard)).is_file())
         if absent:
             return absent[0]
@@ -50,25 +51,7 @@ def check_no_code(directory: Path) -> None:
     Raises:
         ModelError: if one does, or is damaged.
     """
-    for path in sorted(directory.glob("*config.json")):
-        _read(path)
-    found = find_remote_code(directory)
-    if found is not None:
-        raise ModelError(
-            f"{str(directory)!r} asks to run code that comes with the model ({found}); {REFUSAL}"
-        )
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        ModelError: if the file is damaged or holds something else.
-    """
     try:
-        read = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{str(path)!r} is not valid JSON: {error}") from error
-    if not isinstance(read, dict):
-        raise ModelError(f"{str(path)!r} must hold a JSON object, got {type(read).__name__}")
-    return read
+        refuse_remote_code(directory)
+    except ValueError as error:
+        raise ModelError(str(error)) from error

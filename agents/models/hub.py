@@ -3,7 +3,9 @@
 import re
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tokengym.agents.models.directory import check_model_directory, check_no_code, missing_part
 from tokengym.agents.models.errors import ModelError, ModelUnavailableError
@@ -30,10 +32,10 @@ def cached_snapshot(name: str) -> Path | None:
 
     try:
         # Users fetch models by other tools too, so `missing_part` decides what is whole.
-        found = snapshot_download(name, local_files_only=True, allow_patterns="config.json")
+        snapshot = snapshot_download(name, local_files_only=True, allow_patterns="config.json")
     except LocalEntryNotFoundError:
         return None
-    directory = Path(found)
+    directory = Path(snapshot)
     return directory if missing_part(directory) is None else None
 
 
@@ -83,34 +85,22 @@ def download(
 
     code = ["*.py"] if trust_remote_code else []
 
-    def fetch(patterns: list[str]) -> Path:
-        return Path(
-            snapshot_download(
-                name,
-                allow_patterns=patterns,
-                ignore_patterns=_SUBFOLDERS,
-                etag_timeout=_PATIENCE,
-            )
-        )
-
+    # What it returns depends on `dry_run`: a path, or a list of files.
+    fetch: Any = partial(
+        snapshot_download, name, ignore_patterns=_SUBFOLDERS, etag_timeout=_PATIENCE
+    )
     progress(f"asking the Hugging Face hub for {name}")
     try:
-        settings = fetch([*_SETTINGS, *code])
+        settings = fetch(allow_patterns=[*_SETTINGS, *code])
         if not trust_remote_code:
-            check_no_code(settings)
-        files = snapshot_download(
-            name,
-            allow_patterns=_WEIGHTS,
-            ignore_patterns=_SUBFOLDERS,
-            etag_timeout=_PATIENCE,
-            dry_run=True,
-        )
+            check_no_code(Path(settings))
+        files = fetch(allow_patterns=_WEIGHTS, dry_run=True)
         if not files:
             raise ModelError(f"{name} has no safetensors weights on the Hugging Face hub")
         size = sum(file.file_size or 0 for file in files if file.will_download)
         _check_size(name, size, most_bytes, Path(constants.HF_HUB_CACHE))
         progress(f"downloading {name} ({size / 1e6:,.0f} MB)")
-        directory = fetch([*_SETTINGS, *code, *_WEIGHTS])
+        directory = Path(fetch(allow_patterns=[*_SETTINGS, *code, *_WEIGHTS]))
     except GatedRepoError as error:
         raise ModelUnavailableError(
             f"the Hugging Face hub: {name} needs its licence accepted there, and HF_TOKEN set"

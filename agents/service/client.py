@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import select
 import subprocess
 import sys
 import threading
@@ -35,15 +34,11 @@ if TYPE_CHECKING:
         pid: int
         stdout: IO[bytes] | None
 
-        @property
-        def returncode(self) -> int | None:
-            """The exit status, negative for a signal, once `poll` or `wait` has seen it."""
-
         def poll(self) -> int | None:
-            """Return the exit status, or None while it runs."""
+            """Return the exit status, negative for a signal, or None while it runs."""
 
         def wait(self, timeout: float | None = None) -> int:
-            """Wait until it ends; `subprocess.TimeoutExpired` after `timeout` seconds."""
+            """Wait for the exit status; `subprocess.TimeoutExpired` after `timeout` seconds."""
             ...
 
         def terminate(self) -> None:
@@ -130,22 +125,21 @@ class LocalService:
         self.log_path = Path(log_path) if log_path else self.state_dir / "service.log"
         self.base_url = ""
         self.model_name = ""
-        self._deterministic = deterministic
         self.precision = ""
         self.threads = 0
         self._options = {
-            "--model": str(self.model_dir),
-            "--state-dir": str(self.state_dir),
-            "--port": str(port),
+            "--model": self.model_dir,
+            "--state-dir": self.state_dir,
+            "--port": port,
             "--device": device,
             "--precision": precision,
-            "--threads": str(threads),
-            "--parent": str(os.getpid()),
+            "--memory": memory,
+            "--threads": threads,
+            "--seed": seed,
+            "--parent": os.getpid(),
         }
-        for option, value in (("--memory", memory), ("--seed", seed)):
-            if value is not None:
-                self._options[option] = str(value)
-        self._trust_remote_code = trust_remote_code
+        flags = {"--deterministic": deterministic, "--trust-remote-code": trust_remote_code}
+        self._flags = [flag for flag, on in flags.items() if on]
         self._startup_s = startup_s
         self._process: ServiceProcess | None = None
         self._stopping = threading.Event()
@@ -180,10 +174,8 @@ class LocalService:
         """Start the child and wait until it listens."""
         self.state_dir.mkdir(parents=True, exist_ok=True)
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
-        arguments = [word for pair in self._options.items() for word in pair]
-        arguments += ["--deterministic"] * self._deterministic
-        if self._trust_remote_code:
-            arguments.append("--trust-remote-code")
+        options = [pair for pair in self._options.items() if pair[1] is not None]
+        arguments = [str(word) for pair in options for word in pair] + self._flags
         # The key goes through the environment: a command line is visible to every user.
         environment = {**os.environ, KEY_VARIABLE: self.api_key}
         with self.log_path.open("ab") as log:
@@ -234,29 +226,23 @@ class LocalService:
     def _ready_line(self, process: ServiceProcess) -> dict[str, Any]:
         assert process.stdout is not None
         deadline = time.monotonic() + self._startup_s
-        buffer = b""
-        while b"\n" not in buffer:
-            readable, _, _ = select.select([process.stdout], [], [], 0.1)
-            if readable:
-                chunk = os.read(process.stdout.fileno(), 65536)
-                buffer += chunk
-                if not chunk:
-                    process.wait()
-                    process.stdout.close()
-                    raise StartupError(
-                        f"the service ended with exit code {process.returncode} before it was "
-                        f"ready; {self._last_log_line()}"
-                    )
-            elif time.monotonic() > deadline:
-                process.kill()
-                process.wait()
-                process.stdout.close()
-                raise StartupError(
-                    f"the service must be ready within {self._startup_s:g} s and was not; "
-                    f"{self._last_log_line()}"
-                )
-        line: dict[str, Any] = json.loads(buffer.split(b"\n", 1)[0])
-        return line
+        # A pipe cannot be read with a time limit on Windows: the end of the child ends the read.
+        limit = threading.Timer(self._startup_s, process.kill)
+        limit.start()
+        try:
+            line = process.stdout.readline()
+        finally:
+            limit.cancel()
+        if line.endswith(b"\n"):
+            ready: dict[str, Any] = json.loads(line)
+            return ready
+        code = process.wait()
+        process.stdout.close()
+        if time.monotonic() < deadline:
+            how = f"ended with exit code {code} before it was ready"
+        else:
+            how = f"must be ready within {self._startup_s:g} s and was not"
+        raise StartupError(f"the service {how}; {self._last_log_line()}")
 
     def _watch(self) -> None:
         process = self._running()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
-from tokengym.agents.remote_code import REFUSAL, find_remote_code
+from tokengym.agents.remote_code import read_object, refuse_remote_code
 from tokengym.agents.service.errors import BadRequestError, ModelDirectoryError
 
 if TYPE_CHECKING:
@@ -107,21 +106,15 @@ def check_model_directory(directory: Path, *, trust_remote_code: bool = False) -
             f"model directory must hold a config.json, {str(directory)!r} has none"
         )
     try:
-        kind = json.loads(path.read_text(encoding="utf-8")).get("model_type")
-    except (ValueError, AttributeError):
-        kind = None
+        kind = read_object(path).get("model_type")
+        if not trust_remote_code:
+            refuse_remote_code(directory)
+    except ValueError as error:
+        raise ModelDirectoryError(str(error)) from error
     if kind is None:
         raise ModelDirectoryError(
             "model directory must hold a causal language model and its tokenizer, the config.json "
             f"of {str(directory)!r} names no model_type"
-        )
-    try:
-        code = None if trust_remote_code else find_remote_code(directory)
-    except (ValueError, RecursionError) as error:
-        raise ModelDirectoryError(f"a configuration of {str(directory)!r} is damaged") from error
-    if code is not None:
-        raise ModelDirectoryError(
-            f"{str(directory)!r} asks to run code that comes with the model ({code}); {REFUSAL}"
         )
 
 

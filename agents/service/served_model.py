@@ -76,9 +76,12 @@ class ServedModel:
         apart = config.deterministic and not (
             wide == torch.float64 and self._rows_are_independent(SharedPromptDecoder)
         )
-        self._lanes = apart and self._rows_are_independent(LaneDecoder)
-        self._solo = apart and not self._lanes
         self._prefixes = PrefixCache(budget.prefixes, whole=apart)
+        new_decoder: Callable[[str], Decoder] = self._batch_decoder
+        if apart and self._rows_are_independent(LaneDecoder):
+            new_decoder = partial(LaneDecoder, base.sampled, self._prefixes)
+        elif apart:
+            new_decoder = self._solo_decoder
         self.adapters = LoraAdapters(base.trained, new_seed)
         self.trainer = Trainer(
             self.adapters,
@@ -99,9 +102,9 @@ class ServedModel:
             scoring = dataclasses.replace(scoring, share=False, memory=1)
         self.sampler = Sampler(
             scoring,
-            self._new_decoder,
+            new_decoder,
             self.adapter_cache.use,
-            self._decode_text,
+            base.decode,
             # Buffers have room to spare.
             capacity=budget.sampling // (2 * cache_bytes(base.sampled)),
         )
@@ -117,14 +120,14 @@ class ServedModel:
     ) -> str:
         """Write a run's adapter (and, for `weights`, its optimizer state) to disk."""
         run = self.trainer.run(path.run_id)
-        tensors = self.adapters.export(run.adapter, run.spec).to_tensors()
+        tensors = self.adapters.export(path.run_id, run.spec).to_tensors()
         training = path.kind == "weights"
         if training:
             tensors.update(run.optimizer_tensors())
         info = CheckpointInfo(
             base_model=self.name,
             fingerprint=self.base_model.fingerprint,
-            lora=run.spec.as_json(),
+            lora=dataclasses.asdict(run.spec),
             has_optimizer=training,
             user_metadata=user_metadata,
             ttl_seconds=checked_ttl(ttl_seconds),
@@ -136,8 +139,7 @@ class ServedModel:
 
     def copy_adapter(self, run_id: str, key: str) -> None:
         """Copy a run's adapter into the cache, to sample from under `key`."""
-        run = self.trainer.run(run_id)
-        self.adapter_cache.put(key, self.adapters.export(run.adapter, run.spec))
+        self.adapter_cache.put(key, self.adapters.export(run_id, self.trainer.run(run_id).spec))
 
     def load(self, run_id: str, path: CheckpointPath, *, optimizer: bool) -> LoraSpec:
         """Load a checkpoint's adapter, and its optimizer state if asked, into a run.
@@ -157,13 +159,12 @@ class ServedModel:
             )
         spec = LoraSpec(**info.lora)
         weights = LoraWeights.from_tensors(tensors, spec)
-        fresh = not self.trainer.has(run_id)
+        fresh = run_id not in self.trainer.runs
         if fresh:
             self.trainer.create(run_id, spec)
         try:
-            run = self.trainer.run(run_id)
-            self.adapters.load(run.adapter, weights)
-            run.reset_optimizer(tensors if optimizer else {})
+            self.adapters.load(run_id, weights)
+            self.trainer.run(run_id).reset_optimizer(tensors if optimizer else {})
         except BaseException:
             if fresh:
                 self.trainer.delete(run_id)
@@ -176,19 +177,12 @@ class ServedModel:
             "model": self.name,
             "precision": self.base_model.precision,
             "shared_prompts": self.shares,
-            "training_runs": self.trainer.count,
+            "training_runs": len(self.trainer.runs),
             "prefix_cache_bytes": self._prefixes.nbytes,
             "prefix_cache_entries": len(self._prefixes),
             **self.adapter_cache.status(),
             **self.sampler.status(),
         }
-
-    def _new_decoder(self, weights: str) -> Decoder:
-        if self._lanes:
-            return LaneDecoder(self.base_model.sampled, self._prefixes, weights)
-        if self._solo:
-            return SoloDecoder(partial(self._batch_decoder, weights))
-        return self._batch_decoder(weights)
 
     def _rows_are_independent(self, new_decoder: NewDecoder) -> bool:
         base = self.base_model
@@ -201,6 +195,5 @@ class ServedModel:
             return SharedPromptDecoder(self.base_model.sampled, self._prefixes, weights)
         return PlainDecoder(self.base_model.sampled)
 
-    def _decode_text(self, tokens: list[int]) -> str:
-        text: str = self.base_model.tokenizer.decode(tokens, skip_special_tokens=False)
-        return text
+    def _solo_decoder(self, weights: str) -> Decoder:
+        return SoloDecoder(partial(self._batch_decoder, weights))

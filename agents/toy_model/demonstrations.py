@@ -34,24 +34,15 @@ class DemonstrationMix:
 
     def policy(self, *, sensible: bool) -> Policy:
         """Return the sensible baseline, or the mixture of all."""
-        mixed = mixed_policy(self.world, {self.sensible: 1.0} if sensible else self.policies)
-        edit = self.edit
-        if edit is None:
-            return mixed
-        return lambda world, turn, rng: edit(mixed(world, turn, rng))
+        weights = {self.sensible: 1.0} if sensible else self.policies
+        policies = [baselines(self.world)[name] for name in weights]
+        chances = np.array(list(weights.values())) / sum(weights.values())
 
+        def reply(world: World, turn: Turn, rng: np.random.Generator) -> str:
+            text = policies[int(rng.choice(len(policies), p=chances))](world, turn, rng)
+            return text if self.edit is None else self.edit(text)
 
-def mixed_policy(world_id: str, weights: Mapping[str, float]) -> Policy:
-    """Return a policy that follows one of the baselines, chosen at every turn."""
-    known = baselines(world_id)
-    names = list(weights)
-    chances = np.array([weights[name] for name in names])
-    chances = chances / chances.sum()
-
-    def reply(world: World, turn: Turn, rng: np.random.Generator) -> str:
-        return known[names[int(rng.choice(len(names), p=chances))]](world, turn, rng)
-
-    return reply
+        return reply
 
 
 def conversations(

@@ -46,12 +46,12 @@ def without_route(reply: str) -> str:
 
 
 def in_tenths(reply: str) -> str:
-    """Round the probabilities of a report to tenths: those a model of this size sums to one."""
+    """Round a report's probabilities to tenths, which a model of this size can make sum to one."""
     return _with_report(reply, _tenths, 1)
 
 
 def with_one_number(reply: str) -> str:
-    """Reduce a report to how sure it is of its label: 50, 70 or 90 %, the others alike."""
+    """Give a report's label 50, 70 or 90 %, whichever is closest, and the others equal shares."""
     return _with_report(reply, _one_number, 3)
 
 
@@ -229,13 +229,13 @@ def batches(
             ready[-1].append(example)
         order = torch.randperm(len(ready)).tolist()
         for number in order:
-            yield collate(ready[number], PAD_ID)
+            yield collate(ready[number])
 
 
-def collate(examples: list[Example], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+def collate(examples: list[Example]) -> tuple[torch.Tensor, torch.Tensor]:
     """Pad examples on the right; labels are -100 except on the policy's tokens."""
     length = max(len(tokens) for tokens, _ in examples)
-    ids = torch.full((len(examples), length), pad)
+    ids = torch.full((len(examples), length), PAD_ID)
     labels = torch.full((len(examples), length), -100)
     for row, (tokens, own) in enumerate(examples):
         ids[row, : len(tokens)] = torch.tensor(tokens)

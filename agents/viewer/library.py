@@ -1,4 +1,4 @@
-"""The runs that the viewer was given: found once, named, and never looked up by path again."""
+"""Finding the runs below the folders that a user names; pages then ask for runs by name only."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,13 +20,13 @@ def open_runs(paths: Sequence[Path]) -> Mapping[str, RunView]:
     Raises:
         OptionError: if a folder holds neither.
     """
-    found: list[Path] = []
+    folders: dict[Path, None] = {}
     for path in paths:
         inside = _search(path.resolve(), _DEPTH) if path.is_dir() else []
         if not inside:
             raise OptionError(f"{path} holds no run and no rollouts")
-        found += [one for one in inside if one not in found]
-    newest = sorted(found, key=lambda folder: folder.stat().st_mtime, reverse=True)
+        folders |= dict.fromkeys(inside)
+    newest = sorted(folders, key=lambda folder: folder.stat().st_mtime, reverse=True)
     return {name: RunView(name, folder) for folder, name in _names(newest).items()}
 
 
@@ -37,22 +37,22 @@ def _search(folder: Path, depth: int) -> list[Path]:
     if depth == 0:
         return []
     below = sorted(
-        one
-        for one in folder.iterdir()
-        if one.is_dir() and not one.is_symlink() and one.name[0] != "."
+        path
+        for path in folder.iterdir()
+        if path.is_dir() and not path.is_symlink() and path.name[0] != "."
     )
-    return [run for one in below for run in _search(one, depth - 1)]
+    return [run for path in below for run in _search(path, depth - 1)]
 
 
 def _names(folders: Sequence[Path]) -> dict[Path, str]:
     """Name each folder by the shortest end of its path that no other folder has."""
-    shown = {one: one.parent if one.name == "rollouts" else one for one in folders}
+    named = {path: path.parent if path.name == "rollouts" else path for path in folders}
     names: dict[Path, str] = {}
-    for folder, at in shown.items():
+    for folder, at in named.items():
         name = str(at)
         for count in range(1, len(at.parts) + 1):
             name = "/".join(at.parts[-count:])
-            if sum(other.parts[-count:] == at.parts[-count:] for other in shown.values()) == 1:
+            if sum(other.parts[-count:] == at.parts[-count:] for other in named.values()) == 1:
                 break
         names[folder] = name
     return names

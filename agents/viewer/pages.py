@@ -75,14 +75,14 @@ def _run(view: RunView, most_bytes: int) -> dict[str, Any]:
 
 
 def _first_groups(view: RunView, segment: str, most_bytes: int) -> list[dict[str, Any]]:
-    kept, size = [], 0
+    groups, size = [], 0
     for rows, records in view.groups(segment):
         group = {"rows": rows, "records": [record.to_dict() for record in records]}
         size += len(json.dumps(group))
         if size > most_bytes:
             break
-        kept.append(group)
-    return kept
+        groups.append(group)
+    return groups
 
 
 def _comparisons(views: Sequence[RunView]) -> dict[str, Any]:

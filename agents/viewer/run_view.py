@@ -1,4 +1,4 @@
-"""What pages show of one run: its settings, curves, evaluations and rollouts, as plain JSON."""
+"""The data of one run for pages: settings, curves, evaluations and rollouts, as plain JSON."""
 
 import threading
 import time
@@ -31,11 +31,11 @@ _SERIES: Mapping[str, Callable[[StepRow], float | None]] = {
 
 
 _QUIET_SECONDS = 120
-"""A run without an end whose rollouts did not change for so long has stopped."""
+"""An unfinished run whose rollouts have not changed for this long counts as stopped."""
 
 
 class _Indexed(NamedTuple):
-    """A segment as it was when last read."""
+    """The contents of a segment when it was last read."""
 
     stamp: str
     table: dict[str, list[Any]]
@@ -93,17 +93,13 @@ class RunView:
         mixed = [dict(mixed_series(row)) for row in rows]
         if any(mixed):
             del series["return"]  # the mean over worlds moves with their shares
-        for tag in dict.fromkeys(tag for found in mixed for tag in found):
+        for tag in dict.fromkeys(tag for worlds in mixed for tag in worlds):
             for what in ("return", "share"):
-                found = [worlds.get(tag, {}).get(what) for worlds in mixed]
-                series[f"{what} in {tag}"] = [_number(value) for value in found]
+                values = [worlds.get(tag, {}).get(what) for worlds in mixed]
+                series[f"{what} in {tag}"] = list(map(_number, values))
         return {
             "steps": [row.step for row in rows],
-            "series": {
-                name: values
-                for name, values in series.items()
-                if any(value is not None for value in values)
-            },
+            "series": {name: values for name, values in series.items() if set(values) - {None}},
             "lines": self._lines(),
         }
 
@@ -117,15 +113,12 @@ class RunView:
         Args:
             segments: names; all that there are if `None`. Others are left out.
         """
-        wanted = None if segments is None else frozenset(segments)
-        return {
-            name: {"stamp": found.stamp, **found.table}
-            for name, found in self._index(wanted).items()
-        }
+        index = self._index(None if segments is None else frozenset(segments))
+        return {name: {"stamp": read.stamp, **read.table} for name, read in index.items()}
 
     def search(self, words: str) -> dict[str, list[int]]:
         """Return by segment the rows whose texts hold `words`, in any case."""
-        return {name: found.texts.search(words) for name, found in self._index().items()}
+        return {name: read.texts.search(words) for name, read in self._index().items()}
 
     def groups(self, segment: str) -> list[tuple[list[int], list[RolloutRecord]]]:
         """Return the groups of a segment: the rows of their members, and their rollouts.
@@ -149,22 +142,22 @@ class RunView:
                 return rows, records
         raise DataError(f"{segment} of {self.name} has no row {row}")
 
-    def _index(self, wanted: Collection[str] | None = None) -> dict[str, _Indexed]:
-        """Return current segments, all or those wanted; damaged ones are noted."""
-        found = {}
+    def _index(self, names: Collection[str] | None = None) -> dict[str, _Indexed]:
+        """Return current segments, all or those named; damaged ones are noted."""
+        index = {}
         for segment in self._log.segments():
-            if wanted is None or segment.name in wanted:
+            if names is None or segment.name in names:
                 with self._indexing:
-                    one = self._read(segment)
-                if one is not None:
-                    found[segment.name] = one
-        return found
+                    read = self._read(segment)
+                if read is not None:
+                    index[segment.name] = read
+        return index
 
     def _read(self, segment: Segment) -> _Indexed | None:
         """Read a segment, unless it has not changed since it was last read."""
-        known, stamp = self._indexed.get(segment.name), _stamp(segment)
-        if known is not None and known.stamp == stamp:
-            return known
+        former, stamp = self._indexed.get(segment.name), _stamp(segment)
+        if former is not None and former.stamp == stamp:
+            return former
         log = RolloutLog(self._log.folder)
         try:
             records = list(log.read(segment.name))
@@ -173,8 +166,8 @@ class RunView:
             return None
         finally:
             self._notes += log.notes
-        found = self._indexed[segment.name] = _Indexed(stamp, table_of(records), Texts(records))
-        return found
+        read = self._indexed[segment.name] = _Indexed(stamp, table_of(records), Texts(records))
+        return read
 
     def _state(self, is_run: bool) -> str:
         if not is_run:
@@ -188,42 +181,39 @@ class RunView:
     def _lines(self) -> dict[str, dict[str, float]]:
         """Return by series of returns the levels of null, random, blind and oracle.
 
-        They are those of the first trained role, or of each of several worlds.
+        With several worlds there are lines for each world, else those of the first trained role.
         """
         if not self._run.exists or not (references := self._run.references):
             return {}
         if self._run.config.others:
-            return {f"return in {tag}": found.levels for tag, found in references.items()}
+            return {f"return in {tag}": lines.levels for tag, lines in references.items()}
         return {"return": next(iter(references.values())).levels}
 
 
 def compare(left: RunView, right: RunView) -> dict[str, Any]:
-    """Return two runs on the held-out Tasks that both played, paired.
+    """Compare two runs on the held-out Tasks that both played.
 
-    Compared are the last evaluations on record of either run, by world, level, Task and role.
+    The last recorded evaluations of the two runs are paired by world, level, Task and role.
 
     Returns:
         `segments`, the evaluations; `pairs`, by Task the `rows` and the `returns` of both sides;
         `difference`, the mean of right less left with its interval, `null` without pairs.
     """
-    found = [_last_evaluation(view) for view in (left, right)]
-    pairs = []
-    if found[0] is not None and found[1] is not None:
-        (first, ours), (second, theirs) = found[0], found[1]
-        places = _places(theirs)
-        for key, row in _places(ours).items():
-            if key in places:
-                rows = [row, places[key]]
-                returns = [ours["return"][row], theirs["return"][places[key]]]
-                pairs.append(
-                    {"role": key[2], "index": ours["index"][row], "rows": rows, "returns": returns}
-                )
-        segments = [first, second]
-    else:
-        segments = []
+    first, second = _last_evaluation(left), _last_evaluation(right)
+    if first is None or second is None:
+        return {"segments": [], "pairs": [], "difference": None}
+    ours, theirs = first[1], second[1]
+    places, pairs = _places(theirs), []
+    for key, row in _places(ours).items():
+        if key in places:
+            rows = [row, places[key]]
+            returns = [ours["return"][row], theirs["return"][places[key]]]
+            pairs.append(
+                {"role": key[2], "index": ours["index"][row], "rows": rows, "returns": returns}
+            )
     differences = [pair["returns"][1] - pair["returns"][0] for pair in pairs]
     return {
-        "segments": segments,
+        "segments": [first[0], second[0]],
         "pairs": pairs,
         "difference": list(mean_estimate(differences)) if differences else None,
     }

@@ -79,10 +79,10 @@ class Viewer(ThreadingHTTPServer):
         Raises:
             DataError: if there is none.
         """
-        found = self.runs.get(query.get(name, ""))
-        if found is None:
-            raise DataError(f"there is no run called {query.get(name, '')!r}")
-        return found
+        run = query.get(name, "")
+        if run not in self.runs:
+            raise DataError(f"there is no run called {run!r}")
+        return self.runs[run]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -111,8 +111,8 @@ class _Handler(BaseHTTPRequestHandler):
             elif parts.path == "/api/picture":
                 self._answer(self._picture(query), "image/png")
             elif parts.path in _ANSWERS:
-                found = json.dumps(_ANSWERS[parts.path](self.server, query), allow_nan=False)
-                self._answer(found.encode(), "application/json")
+                answer = json.dumps(_ANSWERS[parts.path](self.server, query), allow_nan=False)
+                self._answer(answer.encode(), "application/json")
             else:
                 self._answer_error(HTTPStatus.NOT_FOUND, "there is no such page")
         except TokengymError as error:
@@ -143,8 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        self.wfile.write(body)
 
     def _answer_error(self, status: HTTPStatus, message: str) -> None:
         self._answer(json.dumps({"error": message}).encode(), "application/json", status)
@@ -155,10 +154,6 @@ def _row(query: Query) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise DataError(f"row must be a number, got {text!r}")
     return int(text)
-
-
-def _runs(server: Viewer, query: Query) -> Any:
-    return [{"name": name} for name in server.runs]
 
 
 def _run(server: Viewer, query: Query) -> Any:
@@ -176,19 +171,11 @@ def _group(server: Viewer, query: Query) -> Any:
     return {"rows": rows, "records": [record.to_dict() for record in records]}
 
 
-def _search(server: Viewer, query: Query) -> Any:
-    return server.view(query).search(query.get("words", ""))
-
-
-def _compare(server: Viewer, query: Query) -> Any:
-    return compare(server.view(query), server.view(query, "with"))
-
-
 _ANSWERS: Mapping[str, Callable[[Viewer, Query], Any]] = {
-    "/api/runs": _runs,
+    "/api/runs": lambda server, _: [{"name": name} for name in server.runs],
     "/api/run": _run,
     "/api/tables": _tables,
     "/api/group": _group,
-    "/api/search": _search,
-    "/api/compare": _compare,
+    "/api/search": lambda server, query: server.view(query).search(query.get("words", "")),
+    "/api/compare": lambda server, query: compare(server.view(query), server.view(query, "with")),
 }

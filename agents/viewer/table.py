@@ -2,35 +2,13 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from tokengym.agents.rollouts import RolloutRecord
 from tokengym.envs.core.errors import UnknownWorldError
 from tokengym.envs.registry import spec
-
-COLUMNS = (
-    *("group", "member", "step", "world", "level", "role", "policy", "index", "fingerprint"),
-    *(
-        "return",
-        "advantage",
-        "stop",
-        "turns",
-        "malformed",
-        "cut_off",
-        "violation",
-        "said_tokens",
-        "tie",
-    ),
-    *("dead", "said"),
-)
-"""Names of the columns.
-
-`step` is `null` outside training; `malformed` and `cut_off` count replies; `violation` is 0 or 1;
-`tie` is how many other members of the group earned the same, `dead` 1 if all did; `said` is the
-beginning of the last reply.
-"""
 
 Group = tuple[str, str, str, int]
 """World, level, role and number within its segment."""
@@ -42,10 +20,16 @@ _APART = 1e-6
 
 
 def table_of(records: Sequence[RolloutRecord]) -> dict[str, list[Any]]:
-    """Return one segment's rollouts by column, in the order of the records."""
+    """Return one segment's rollouts by column, in the order of the records.
+
+    `step` is `null` outside training; `malformed` and `cut_off` count replies; `violation` is 0 or
+    1; `said` is the beginning of the last reply; `tie` is how many other members of the group
+    earned the same, `dead` 1 if all did.
+    """
     ties = _ties(records)
-    rows = [_row(record, *ties[at]) for at, record in enumerate(records)]
-    return {name: [row[name] for row in rows] for name in COLUMNS}
+    table = {name: [read(record) for record in records] for name, read in _COLUMNS.items()}
+    table["tie"], table["dead"] = ([ties[at][k] for at in range(len(records))] for k in (0, 1))
+    return table
 
 
 def groups_of(records: Iterable[RolloutRecord]) -> Mapping[Group, list[int]]:
@@ -78,13 +62,13 @@ class Texts:
     def search(self, words: str) -> list[int]:
         """Return the positions of the rollouts with a text that holds `words`, in any case."""
         words = words.lower()
-        found = {at for at, text in enumerate(self._texts) if words in text}
-        return [row for row, texts in enumerate(self._of_row) if not found.isdisjoint(texts)]
+        matches = {at for at, text in enumerate(self._texts) if words in text}
+        return [row for row, texts in enumerate(self._of_row) if not matches.isdisjoint(texts)]
 
 
 def _ties(records: Sequence[RolloutRecord]) -> dict[int, tuple[int, int]]:
     """Return by position how many others of its group a rollout ties with, and whether all tie."""
-    found: dict[int, tuple[int, int]] = {}
+    ties: dict[int, tuple[int, int]] = {}
     for places in groups_of(records).values():
         bucket: dict[int, int] = {}
         anchor, number = float("-inf"), -1
@@ -94,35 +78,8 @@ def _ties(records: Sequence[RolloutRecord]) -> dict[int, tuple[int, int]]:
             bucket[at] = number
         sizes = Counter(bucket.values())
         dead = int(len(places) > 1 and len(sizes) == 1)
-        found |= {at: (sizes[bucket[at]] - 1, dead) for at in places}
-    return found
-
-
-def _row(record: RolloutRecord, tie: int, dead: int) -> dict[str, Any]:
-    own = record.own_turns
-    last = own[-1].said if own else None
-    return {
-        "group": record.origin.group,
-        "member": record.origin.member,
-        "step": record.origin.step,
-        "world": record.world,
-        "level": record.level,
-        "role": record.role,
-        "policy": record.origin.policy,
-        "index": record.index,
-        "fingerprint": record.fingerprint,
-        "return": record.total,
-        "advantage": record.advantage,
-        "stop": record.stop_reason,
-        "turns": len(own),
-        "malformed": record.malformed,
-        "cut_off": record.cut_off,
-        "violation": int((record.metrics.get(_violation(record.world)) or 0.0) > 0.0),
-        "said_tokens": sum(turn.completion_tokens or 0 for turn in own),
-        "tie": tie,
-        "dead": dead,
-        "said": _SPACES.sub(" ", last or "").strip()[:_SHOWN],
-    }
+        ties |= {at: (sizes[bucket[at]] - 1, dead) for at in places}
+    return ties
 
 
 @cache
@@ -132,3 +89,33 @@ def _violation(world: str) -> str:
         return spec(world).violation
     except UnknownWorldError:
         return ""
+
+
+def _last_reply(record: RolloutRecord) -> str:
+    """Return the beginning of the last reply, on one line."""
+    turns = record.own_turns
+    said = turns[-1].said if turns else None
+    return _SPACES.sub(" ", said or "").strip()[:_SHOWN]
+
+
+_COLUMNS: Mapping[str, Callable[[RolloutRecord], Any]] = {
+    "group": lambda record: record.origin.group,
+    "member": lambda record: record.origin.member,
+    "step": lambda record: record.origin.step,
+    "world": lambda record: record.world,
+    "level": lambda record: record.level,
+    "role": lambda record: record.role,
+    "policy": lambda record: record.origin.policy,
+    "index": lambda record: record.index,
+    "fingerprint": lambda record: record.fingerprint,
+    "return": lambda record: record.total,
+    "advantage": lambda record: record.advantage,
+    "stop": lambda record: record.stop_reason,
+    "turns": lambda record: len(record.own_turns),
+    "malformed": lambda record: record.malformed,
+    "cut_off": lambda record: record.cut_off,
+    "violation": lambda record: int((record.metrics.get(_violation(record.world)) or 0.0) > 0.0),
+    "said_tokens": lambda record: sum(turn.completion_tokens or 0 for turn in record.own_turns),
+    "said": _last_reply,
+}
+"""What a column says of a rollout by itself; `tie` and `dead` compare it with its group."""

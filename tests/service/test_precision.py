@@ -71,7 +71,7 @@ def test_training_computes_the_log_probabilities_that_were_sampled_with(
     for parameter in trainer.run("run").parameters.values():
         torch.nn.init.normal_(parameter, std=0.02)
     layers = lora_layers(base_model.sampled)
-    for name, adapter in adapters.export(trainer.run("run").adapter, SPEC).adapters().items():
+    for name, adapter in adapters.export("run", SPEC).adapters().items():
         layers[name].attach_for_sampling(adapter)
     generator = np.random.default_rng(0)
     prompts = [generator.integers(0, 320, n).astype(np.int32) for n in (12, 40, 70)]

@@ -15,7 +15,7 @@ TOKEN_BYTES = 2 * 4
 
 def _prefix(parent: Prefix | None, own: int) -> Prefix:
     length = own + (parent.length if parent else 0)
-    return Prefix(parent, length, torch.zeros(1, 1, own, 1), torch.zeros(1, 1, own, 1))
+    return Prefix(parent, length, torch.zeros(2, 1, 1, own, 1))
 
 
 def _tokens(conversation: int, length: int) -> NDArray[np.int32]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -57,10 +57,6 @@ class LoraSpec:
         """The factor that scales B A."""
         return LORA_ALPHA / self.rank
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the fields as plain data."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class LoraWeights:
@@ -90,10 +86,12 @@ class LoraWeights:
 
     def to_tensors(self) -> dict[str, torch.Tensor]:
         """Return the matrices as named tensors, as a checkpoint holds them."""
-        found: dict[str, torch.Tensor] = {}
-        for module, (a, b) in self.tensors.items():
-            found[f"lora.{module}.A"], found[f"lora.{module}.B"] = a, b
-        return found
+        pairs = self.tensors.items()
+        return {
+            f"lora.{m}.{side}": part
+            for m, pair in pairs
+            for side, part in zip("AB", pair, strict=True)
+        }
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, torch.Tensor], spec: LoraSpec) -> LoraWeights:
@@ -158,15 +156,15 @@ class LoraAdapters:
 
     def parameters(self, name: str) -> dict[str, nn.Parameter]:
         """Return an adapter's trained tensors by name, in a fixed order."""
-        found: dict[str, Any] = {}
+        parameters: dict[str, Any] = {}
         for module, adapter in self._held[name].items():
-            found[f"{module}.A"], found[f"{module}.B"] = adapter.a, adapter.b
-        return found
+            parameters[f"{module}.A"], parameters[f"{module}.B"] = adapter.a, adapter.b
+        return parameters
 
     def export(self, name: str, spec: LoraSpec) -> LoraWeights:
         """Return a copy of an adapter's matrices on the CPU."""
-        held = self._held[name].items()
-        return LoraWeights(spec, {module: (_copied(one.a), _copied(one.b)) for module, one in held})
+        layers = self._held[name].items()
+        return LoraWeights(spec, {module: (_copied(x.a), _copied(x.b)) for module, x in layers})
 
     def load(self, name: str, weights: LoraWeights) -> None:
         """Overwrite an adapter's matrices.
@@ -179,10 +177,10 @@ class LoraAdapters:
             odd = sorted(held.keys() ^ weights.tensors.keys())[:3]
             raise BadRequestError(f"the adapter must have the same modules, differs in {odd}")
         for module, (a, b) in weights.tensors.items():
-            for kept, new in ((held[module].a, a), (held[module].b, b)):
-                if kept.shape != new.shape:
+            for own, new in ((held[module].a, a), (held[module].b, b)):
+                if own.shape != new.shape:
                     raise BadRequestError(
-                        f"{module} must have shape {tuple(kept.shape)}, got {tuple(new.shape)}"
+                        f"{module} must have shape {tuple(own.shape)}, got {tuple(new.shape)}"
                     )
         with torch.no_grad():
             for module, (a, b) in weights.tensors.items():

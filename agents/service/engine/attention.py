@@ -7,7 +7,7 @@ group of eight reads the prompt from memory once, not eight times.
 
 These states replace the attention function of any model that looks it up in transformers' table;
 `prompt_sharing` checks at start-up whether a given model does and gets the same logits. Keys
-and values are kept in the type of the model.
+and values are kept in the type of the model, both in one tensor: [2, ...], keys first.
 """
 
 from __future__ import annotations
@@ -62,19 +62,16 @@ class PackedPrefill(Packed):
     """The same over whole prompts, whose keys and values are wanted.
 
     Attributes:
-        keys: by layer, [1, kv_heads, N, head_dim]; filled by the pass.
-        values: the same shape.
+        states: keys and values by layer, [2, 1, kv_heads, N, head_dim]; filled by the pass.
     """
 
-    keys: list[torch.Tensor] = field(default_factory=list)
-    values: list[torch.Tensor] = field(default_factory=list)
+    states: list[torch.Tensor] = field(default_factory=list)
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
         """One layer: [1, heads, N, head_dim] out."""
-        self.keys.append(key)
-        self.values.append(value)
+        self.states.append(torch.stack([key, value]))
         return super().attend(layer, query, key, value, scale)
 
 
@@ -83,30 +80,22 @@ class Continued:
     """A forward pass over new tokens, each row after its own past.
 
     Attributes:
-        past_keys: [layers, R, kv_heads, P, head_dim].
-        past_values: the same shape.
+        past: keys and values, [2, layers, R, kv_heads, P, head_dim].
         mask: bool [R, 1, T, P + T], which keys a new token sees.
-        keys: new keys by layer, [R, kv_heads, T, head_dim]; filled by the pass.
-        values: the same shape.
+        states: the new ones by layer, [2, R, kv_heads, T, head_dim]; filled by the pass.
     """
 
-    past_keys: torch.Tensor
-    past_values: torch.Tensor
+    past: torch.Tensor
     mask: torch.Tensor
-    keys: list[torch.Tensor] = field(default_factory=list)
-    values: list[torch.Tensor] = field(default_factory=list)
+    states: list[torch.Tensor] = field(default_factory=list)
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
         """One layer: [R, heads, T, head_dim] in and out."""
-        self.keys.append(key)
-        self.values.append(value)
+        self.states.append(torch.stack([key, value]))
         wide = sum_type(key.dtype, key.device)
-        keys, values = (
-            torch.cat([past[layer], new], dim=2).to(wide)
-            for past, new in ((self.past_keys, key), (self.past_values, value))
-        )
+        keys, values = torch.cat([self.past[:, layer], self.states[-1]], dim=3).to(wide)
         return F.scaled_dot_product_attention(
             query.to(wide), keys, values, attn_mask=self.mask, scale=scale, enable_gqa=True
         )
@@ -152,21 +141,17 @@ class Decode:
 
     Attributes:
         layout: where the samples of each prompt lie.
-        prompt_keys: [layers, G, kv_heads, P, head_dim].
-        prompt_values: the same shape.
+        prompt: keys and values, [2, layers, G, kv_heads, P, head_dim].
         prompt_mask: float [G, 1, 1, P] added to the scores, or None if all prompts have length P.
-        suffix_keys: [layers, R, kv_heads, T, head_dim]; written by the pass.
-        suffix_values: the same shape.
+        suffix: keys and values, [2, layers, R, kv_heads, T, head_dim]; written by the pass.
         suffix_mask: float [R, 1, 1, T] added to the scores, or None if all suffixes have length T.
         cursor: a pair of int64 [R]: the samples, and where the new token of each goes.
     """
 
     layout: GroupLayout
-    prompt_keys: torch.Tensor
-    prompt_values: torch.Tensor
+    prompt: torch.Tensor
     prompt_mask: torch.Tensor | None
-    suffix_keys: torch.Tensor
-    suffix_values: torch.Tensor
+    suffix: torch.Tensor
     suffix_mask: torch.Tensor | None
     cursor: tuple[torch.Tensor, torch.Tensor]
 
@@ -177,7 +162,7 @@ class Decode:
         rows, heads, _, width = query.shape
         kv_heads = key.shape[1]
         line, at = self.cursor
-        own_keys, own_values = self.suffix_keys[layer], self.suffix_values[layer]
+        own_keys, own_values = self.suffix[0, layer], self.suffix[1, layer]
         own_keys[line, :, at] = key[:, :, 0]
         own_values[line, :, at] = value[:, :, 0]
 
@@ -187,14 +172,13 @@ class Decode:
         own = product(queries, own_keys.transpose(-1, -2))
         if self.suffix_mask is not None:
             own += self.suffix_mask
-        prompt_keys = self.prompt_keys[layer].transpose(-1, -2)
-        shared = product(self.layout.gather(queries), prompt_keys)
+        shared = product(self.layout.gather(queries), self.prompt[0, layer].transpose(-1, -2))
         if self.prompt_mask is not None:
             shared += self.prompt_mask
         weights = torch.softmax(torch.cat([shared, self.layout.gather(own)], dim=-1), dim=-1)
-        prompt = shared.shape[-1]
-        mixed = self.layout.scatter(product(weights[..., :prompt], self.prompt_values[layer]))
-        mixed = mixed + product(self.layout.scatter(weights[..., prompt:]), own_values)
+        length = shared.shape[-1]
+        mixed = self.layout.scatter(product(weights[..., :length], self.prompt[1, layer]))
+        mixed = mixed + product(self.layout.scatter(weights[..., length:]), own_values)
         return mixed.reshape(rows, heads, 1, width)
 
 
@@ -242,7 +226,7 @@ def attending(model: Any, state: AttentionState) -> Iterator[None]:
 
 def hidden_states(model: Any, ids: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
     """Run the layers of `model` over token ids [R, T] at positions [R, T]; [R, T, hidden]."""
-    found: torch.Tensor = model.base_model(
+    hidden: torch.Tensor = model.base_model(
         input_ids=ids,
         position_ids=at,
         # Four dimensions tell transformers that the mask is ready; it is never read.
@@ -250,7 +234,7 @@ def hidden_states(model: Any, ids: torch.Tensor, at: torch.Tensor) -> torch.Tens
         past_key_values=PassThroughCache(),
         use_cache=True,
     ).last_hidden_state
-    return found
+    return hidden
 
 
 def _attention(

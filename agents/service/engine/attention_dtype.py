@@ -1,10 +1,10 @@
-"""The numbers in which attention multiplies and adds: such that the order of terms is of no matter.
+"""The floating-point type of attention's sums, wide enough that their order changes no result.
 
-Sampling adds the same terms in another order than training does. In bfloat16 a sum that is rounded
-apart would change all later layers, and log-probabilities by hundredths. In float64 sums differ by
-so little that they round to the same bfloat16 number. On a processor that decides, since there a
-row of a product of bfloat16 matrices does not depend on the other rows, as long as there is another
-one; on a GPU it does.
+Sampling and training add the same terms in different orders. If two such sums round to different
+bfloat16 numbers, all later layers differ, and log-probabilities differ by hundredths. Sums in
+float64 are so close that they round to the same bfloat16 number. On a processor this makes sampling
+and training equal, because there each row of a product of two or more rows of bfloat16 numbers is
+independent of the other rows. On a GPU rows are not independent, and float32 is enough.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 
 _CACHED = 1 << 17
-"""Numbers in float64 that stay in a processor's cache."""
+"""How many float64 numbers fit into a processor's cache."""
 
 
 def rows_round_alike(dtype: torch.dtype, device: torch.device) -> bool:
@@ -28,11 +28,11 @@ def sum_type(dtype: torch.dtype, device: torch.device) -> torch.dtype:
 def product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """Return left @ right, [N, ..., m, n] @ [N, ..., n, k], in the type of `left`.
 
-    Where `right` is of another type, a processor converts a few entries at a time, so that memory
-    holds and gives the smaller numbers only.
+    If `right` has a smaller type, a processor converts a few entries at a time: the converted ones
+    stay in its cache, and memory is read in the smaller type.
     """
     if right.dtype == left.dtype or right.device.type != "cpu":
         return left @ right.to(left.dtype)
     few = max(1, _CACHED // right[0].numel())
     parts = zip(left.split(few), right.split(few), strict=True)
-    return torch.cat([one @ other.to(left.dtype) for one, other in parts])
+    return torch.cat([rows @ entries.to(left.dtype) for rows, entries in parts])

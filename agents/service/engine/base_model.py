@@ -62,6 +62,11 @@ class BaseModel:
         """The type of its weights and activations."""
         return next(self.sampled.parameters()).dtype
 
+    def decode(self, tokens: list[int], *, special: bool = True) -> str:
+        """Return the text of tokens; special tokens are left out unless `special`."""
+        text: str = self.tokenizer.decode(tokens, skip_special_tokens=not special)
+        return text
+
 
 def load_base_model(
     directory: Path, device: str = "auto", precision: str = "auto", trust_remote_code: bool = False
@@ -176,13 +181,13 @@ def _gains_by_bfloat16(model: nn.Module, device: torch.device) -> bool:
     if device.type != "cpu":
         return True
     # Older versions of torch do not report what the processor can do.
-    known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    multiplies = known.get("avx512_bf16") or known.get("amx_bf16")
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    multiplies = capabilities.get("avx512_bf16") or capabilities.get("amx_bf16")
     return bool(multiplies) and sum(map(torch.numel, model.parameters())) >= LARGE
 
 
 def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
-    found: set[int] = set()
+    tokens: set[int] = set()
     generation = getattr(model, "generation_config", None)
     for value in (
         getattr(generation, "eos_token_id", None),
@@ -190,10 +195,10 @@ def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
         tokenizer.eos_token_id,
     ):
         if isinstance(value, int):
-            found.add(value)
+            tokens.add(value)
         elif value is not None:
-            found.update(int(token) for token in value)
-    return frozenset(found)
+            tokens.update(map(int, value))
+    return frozenset(tokens)
 
 
 def _fingerprint(model: nn.Module) -> str:

@@ -46,9 +46,9 @@ RUN_RULE = re.compile(r"[A-Za-z0-9-]{1,64}:train:[0-9]{1,9}\Z")
 MIN_TTL, MAX_TTL = 3600, 10 * 366 * 86400
 SUFFIX = ".safetensors"
 RECORD = "run.json"
-# Of a file that is being written; its name also begins with a dot, as no checkpoint's does.
+# Ends the name of a file while it is written; a dot begins it, which no checkpoint's name does.
 PART = ".part"
-# Of a checkpoint's tensors, that are in memory at a time while safetensors writes them.
+# How many copies of a checkpoint's tensors are in memory while safetensors writes them.
 _COPIES = 3
 
 log = logging.getLogger(__name__)
@@ -76,10 +76,7 @@ class CheckpointPath:
 
     def __post_init__(self) -> None:
         """Check every part before it can name a file."""
-        if not RUN_RULE.match(self.run_id):
-            raise BadRequestError(
-                f"training run must look like session:train:0, got {self.run_id!r}"
-            )
+        _check_run_id(self.run_id)
         if self.kind not in KINDS:
             raise BadRequestError(
                 f"checkpoint kind must be one of {', '.join(KINDS)}, got {self.kind!r}"
@@ -164,7 +161,7 @@ class CheckpointStore:
         Raises:
             ConflictingNameError: if the name is taken and `overwrite` is false.
         """
-        target = self._file(path)
+        target = _checkpoint_file(self._root, path)
         if target.exists() and not overwrite and not self.info(path, allow_expired=True).expired:
             raise ConflictingNameError(
                 f"checkpoint name must be new unless overwrite is set, {path.uri} exists"
@@ -188,7 +185,7 @@ class CheckpointStore:
         """
         info = self.info(path)
         with _sound(f"checkpoint {path.uri}"):
-            with safe_open(self._file(path), framework="pt") as opened:
+            with safe_open(self._existing(path), framework="pt") as opened:
                 tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
                 header = json.loads(opened.metadata()["checkpoint"])
             if header["checksum"] != _checksum(header["info"], tensors):
@@ -197,18 +194,13 @@ class CheckpointStore:
 
     def info(self, path: CheckpointPath, *, allow_expired: bool = False) -> CheckpointInfo:
         """Read a checkpoint's metadata."""
-        target = self._file(path)
-        if not target.is_file():
-            raise UnknownResourceError(f"checkpoint {path.uri} does not exist")
-        with (
-            _sound(f"checkpoint {path.uri}"),
-            safe_open(target, framework="pt") as opened,
-        ):
+        file = self._existing(path)
+        with _sound(f"checkpoint {path.uri}"), safe_open(file, framework="pt") as opened:
             fields = json.loads(opened.metadata()["checkpoint"])["info"]
-            found = CheckpointInfo(**fields, created_at=target.stat().st_mtime)
-        if found.expired and not allow_expired:
-            raise UnknownResourceError(f"checkpoint {path.uri} expired at {found.expires}")
-        return found
+            info = CheckpointInfo(**fields, created_at=file.stat().st_mtime)
+        if info.expired and not allow_expired:
+            raise UnknownResourceError(f"checkpoint {path.uri} expired at {info.expires}")
+        return info
 
     def set_ttl(self, path: CheckpointPath, seconds: int | None) -> None:
         """Change or remove the expiry of a checkpoint."""
@@ -221,41 +213,37 @@ class CheckpointStore:
         Raises:
             UnknownResourceError: if there is none.
         """
-        target = self._file(path)
-        if not target.is_file():
-            raise UnknownResourceError(f"checkpoint {path.uri} does not exist")
-        target.unlink()
-        _sync_directory(target.parent)
+        file = self._existing(path)
+        file.unlink()
+        _sync_directory(file.parent)
 
     def listing(self, run_id: str | None = None) -> list[tuple[CheckpointPath, CheckpointInfo]]:
         """List the checkpoints of a run, or of all, newest first; removes expired ones.
 
         A damaged one is listed with the reason in its user metadata, so that it can be deleted.
         """
-        found: list[tuple[CheckpointPath, CheckpointInfo]] = []
+        checkpoints: list[tuple[CheckpointPath, CheckpointInfo]] = []
         for path in self._paths(run_id):
             try:
                 info = self.info(path, allow_expired=True)
             except DamagedFileError as error:
-                info = self._damaged(path, error)
+                damage = {DAMAGED: str(error)}
+                written = self._existing(path).stat().st_mtime
+                info = CheckpointInfo("", "", {}, False, user_metadata=damage, created_at=written)
             if info.expired:
                 self.delete(path)
             else:
-                found.append((path, info))
-        return sorted(found, key=lambda item: item[1].created_at, reverse=True)
-
-    def _damaged(self, path: CheckpointPath, error: DamagedFileError) -> CheckpointInfo:
-        written = self._file(path).stat().st_mtime
-        damage = {DAMAGED: str(error)}
-        return CheckpointInfo("", "", {}, False, user_metadata=damage, created_at=written)
+                checkpoints.append((path, info))
+        return sorted(checkpoints, key=lambda item: item[1].created_at, reverse=True)
 
     def size(self, path: CheckpointPath) -> int:
         """Return a checkpoint's size on disk in bytes."""
-        return self._file(path).stat().st_size
+        return self._existing(path).stat().st_size
 
     def write_run(self, run_id: str, record: Mapping[str, Any]) -> None:
-        """Write a training run's record."""
-        write_atomically(self._folder(run_id) / RECORD, json.dumps(dict(record)).encode())
+        """Write a training run's record, with the run's id."""
+        content = json.dumps({"training_run_id": run_id, **record}).encode()
+        write_atomically(_run_folder(self._root, run_id) / RECORD, content)
 
     def read_run(self, run_id: str) -> dict[str, Any]:
         """Read a training run's record.
@@ -263,9 +251,8 @@ class CheckpointStore:
         Raises:
             UnknownResourceError: if there is none.
         """
-        if not RUN_RULE.match(run_id):
-            raise BadRequestError(f"training run must look like session:train:0, got {run_id!r}")
-        file = self._folder(run_id) / RECORD
+        _check_run_id(run_id)
+        file = _run_folder(self._root, run_id) / RECORD
         if not file.is_file():
             raise UnknownResourceError(f"training run {run_id!r} does not exist")
         return _record(file)
@@ -281,17 +268,14 @@ class CheckpointStore:
         return sorted(records, key=lambda record: str(record["created"]), reverse=True)
 
     def _paths(self, run_id: str | None) -> Iterator[CheckpointPath]:
-        folders = [self._folder(run_id)] if run_id else sorted(self._root.iterdir())
+        folders = [_run_folder(self._root, run_id)] if run_id else sorted(self._root.iterdir())
         for folder in folders:
             for kind in KINDS:
                 for file in sorted((folder / kind).glob(f"*{SUFFIX}")):
                     yield CheckpointPath(folder.name.replace("+", ":"), kind, file.stem)
 
-    def _folder(self, run_id: str) -> Path:
-        return _run_folder(self._root, run_id)
-
-    def _file(self, path: CheckpointPath) -> Path:
-        return _checkpoint_file(self._root, path)
+    def _existing(self, path: CheckpointPath) -> Path:
+        return _existing_file(self._root, path)
 
 
 def copy_checkpoint(uri: str, source: Path, target: Path) -> str:
@@ -314,9 +298,7 @@ def copy_checkpoint(uri: str, source: Path, target: Path) -> str:
     """
     path = CheckpointPath.parse(uri)
     source, target = source / "runs", target / "runs"
-    if not _checkpoint_file(source, path).is_file():
-        raise UnknownResourceError(f"checkpoint {path.uri} does not exist below {source}")
-    file, record = _checkpoint_file(source, path), _run_folder(source, path.run_id) / RECORD
+    file, record = _existing_file(source, path), _run_folder(source, path.run_id) / RECORD
     content = file.read_bytes()
     name = uuid.UUID(bytes=hashlib.blake2b(content, digest_size=16).digest(), version=4)
     copy = replace(path, run_id=f"{name}:train:0")
@@ -337,6 +319,23 @@ def _run_folder(root: Path, run_id: str) -> Path:
 
 def _checkpoint_file(root: Path, path: CheckpointPath) -> Path:
     return _run_folder(root, path.run_id) / path.kind / f"{path.name}{SUFFIX}"
+
+
+def _existing_file(root: Path, path: CheckpointPath) -> Path:
+    """Return a checkpoint's file.
+
+    Raises:
+        UnknownResourceError: if there is none.
+    """
+    file = _checkpoint_file(root, path)
+    if not file.is_file():
+        raise UnknownResourceError(f"checkpoint {path.uri} does not exist below {root}")
+    return file
+
+
+def _check_run_id(run_id: str) -> None:
+    if not RUN_RULE.match(run_id):
+        raise BadRequestError(f"training run must look like session:train:0, got {run_id!r}")
 
 
 def _record(file: Path) -> dict[str, Any]:

@@ -83,12 +83,12 @@ def checked_recipients(recipients: Sequence[str] | None) -> tuple[str, ...]:
     Raises:
         BadRequestError: if they are too many, or one is no `age1...` or SSH public key.
     """
-    given = tuple(recipients or ())
-    if len(given) > MAX_RECIPIENTS:
-        raise BadRequestError(f"age recipients must be at most {MAX_RECIPIENTS}, got {len(given)}")
-    for text in given:
+    keys = tuple(recipients or ())
+    if len(keys) > MAX_RECIPIENTS:
+        raise BadRequestError(f"age recipients must be at most {MAX_RECIPIENTS}, got {len(keys)}")
+    for text in keys:
         _recipient(text)
-    return given
+    return keys
 
 
 def _recipient(text: str) -> Any:

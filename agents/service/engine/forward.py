@@ -44,8 +44,8 @@ class PackedForward:
         model: a causal language model with plain (`sdpa` or `eager`) attention.
         device: where it lives.
         share: whether common prefixes are computed once.
-        size: what a sequence keeps for the backward pass.
-        recomputed: what it keeps where layers are computed again.
+        size: of the activations that a sequence keeps for the backward pass.
+        recomputed: of those that it keeps if the backward pass computes layers again.
         memory: bytes that the activations of one batch may take.
         max_logits: positions whose logits are computed at once.
     """
@@ -69,7 +69,7 @@ class PackedForward:
         if not torch.is_grad_enabled():
             return batches
         larger = list(plan(sequences, self.recomputed, self.memory))
-        return min(batches, larger, key=lambda found: sum(map(self._work, found)))
+        return min(batches, larger, key=lambda plan: sum(map(self._work, plan)))
 
     @contextmanager
     def running(self, branches: list[Branch]) -> Iterator[tuple[PackedBatch, torch.Tensor]]:
@@ -96,14 +96,14 @@ class PackedForward:
 
     def _kept(self, branches: list[Branch]) -> int:
         """Return the bytes that a backward pass keeps of a batch."""
-        return sum(self.size.of(len(one.tokens), one.shared) for one in branches)
+        return sum(self.size.of(len(branch.tokens), branch.shared) for branch in branches)
 
     def _exceeds_memory(self, branches: list[Branch]) -> bool:
         return self._kept(branches) > self.memory
 
     def _work(self, branches: list[Branch]) -> int:
         """Return how often a position is computed: forwards, backwards twice, and maybe again."""
-        positions = sum(len(one.tokens) - one.shared for one in branches)
+        positions = sum(len(branch.tokens) - branch.shared for branch in branches)
         return positions * (4 if self._exceeds_memory(branches) else 3)
 
     def logits(
@@ -175,7 +175,7 @@ def score(
     Args:
         forward: runs the model.
         sequences: the sequences.
-        topk: how many of the likeliest tokens are wanted of each, none if left out.
+        topk: how many of the likeliest tokens to report for each, none if left out.
         targets: token ids [n - 1, K] to score at each place of a sequence but the first, -1 for
             none; None, or left out, for no such tokens.
     """
@@ -204,8 +204,8 @@ def _score_batch(
     values = np.empty(len(following), np.float32)
     best_ids = np.empty((len(following), most), np.int32)
     best_values = np.empty((len(following), most), np.float32)
-    wanted = _wanted([(len(sequences[m]), targets[m]) for m in members])
-    found = np.zeros(wanted.shape, np.float32)
+    target_ids = _joined_targets([(len(sequences[m]), targets[m]) for m in members])
+    target_values = np.zeros(target_ids.shape, np.float32)
     last: dict[int, torch.Tensor] = {}
     nodes = np.concatenate([batch.node_of[member] for member in members])
     for index, rows, logits in forward.logits(hidden, nodes):
@@ -218,14 +218,14 @@ def _score_batch(
             best = torch.topk(logprobs, most, dim=-1)
             best_ids[index] = best.indices[rows].cpu().numpy()
             best_values[index] = best.values[rows].cpu().numpy()
-        if wanted.size:
-            asked = wanted[index]
+        if target_ids.size:
+            asked = target_ids[index]
             picked = logprobs[rows[:, None], np.maximum(asked, 0)].cpu().numpy()
-            found[index] = np.where(asked >= 0, picked, 0.0)
+            target_values[index] = np.where(asked >= 0, picked, 0.0)
     results: dict[int, Score] = {}
     for member, end in zip(members, ends.tolist(), strict=True):
         own, k = slice(end - len(sequences[member]), end - 1), topk[member]
-        asked_of = targets[member]
+        own_targets = targets[member]
         results[member] = Score(
             np.append(np.float32(np.nan), values[own]),
             last[end],
@@ -236,21 +236,21 @@ def _score_batch(
             )
             if k > 0
             else None,
-            None if asked_of is None else found[own, : asked_of.shape[1]],
+            None if own_targets is None else target_values[own, : own_targets.shape[1]],
         )
     return results
 
 
-def _wanted(parts: list[tuple[int, NDArray[np.int64] | None]]) -> NDArray[np.int64]:
+def _joined_targets(parts: list[tuple[int, NDArray[np.int64] | None]]) -> NDArray[np.int64]:
     """Join the requested tokens of sequences: [sum of lengths, most], -1 if none.
 
-    Nothing is asked about what follows a sequence.
+    No tokens are requested at the place after a sequence's last token.
     """
     most = max(0 if asked is None else asked.shape[1] for _, asked in parts)
-    wanted = np.full((sum(length for length, _ in parts), most), -1, np.int64)
+    joined = np.full((sum(length for length, _ in parts), most), -1, np.int64)
     start = 0
     for length, asked in parts:
         if asked is not None:
-            wanted[start : start + length - 1, : asked.shape[1]] = asked
+            joined[start : start + length - 1, : asked.shape[1]] = asked
         start += length
-    return wanted
+    return joined

@@ -86,9 +86,9 @@ def loss_rule(name: str, config: Mapping[str, float | str]) -> LossRule:
     rule = LOSSES[name]
     for key, value in config.items():
         if key not in rule.config:
-            known = ", ".join(rule.config) or "none"
+            names = ", ".join(rule.config) or "none"
             raise BadRequestError(
-                f"loss_fn_config keys of {name} must be among: {known}; got {key!r}"
+                f"loss_fn_config keys of {name} must be among: {names}; got {key!r}"
             )
         if isinstance(value, str) or not np.isfinite(value) or value < 0:
             raise BadRequestError(f"{key} must be a finite number of at least 0, got {value!r}")
@@ -127,8 +127,8 @@ def check_inputs(
         if key == "target_tokens":
             continue
         if key not in rule.required and key not in rule.optional:
-            known = ", ".join(("target_tokens", *rule.required, *rule.optional))
-            raise BadRequestError(f"datum {index}: {name} reads {known}; got {key!r}")
+            names = ", ".join(("target_tokens", *rule.required, *rule.optional))
+            raise BadRequestError(f"datum {index}: {name} reads {names}; got {key!r}")
         if value.shape != shape:
             raise BadRequestError(
                 f"datum {index}: {key} must have the shape of target_tokens {shape}, "
@@ -145,10 +145,10 @@ def loss_weight(name: str) -> str:
 
 def has_loss(name: str, inputs: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
     """Return which tokens have a gradient."""
-    found: NDArray[np.bool_] = inputs[loss_weight(name)] != 0
+    has_gradient: NDArray[np.bool_] = inputs[loss_weight(name)] != 0
     if name == "dro":
-        found = found | (inputs["logprobs"] != 0)
-    return found
+        has_gradient = has_gradient | (inputs["logprobs"] != 0)
+    return has_gradient
 
 
 def sequence_log_ratios(

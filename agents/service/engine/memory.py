@@ -1,4 +1,4 @@
-"""How much memory the work on a model takes, and its limit."""
+"""Estimates of the memory that work on a model takes, and the limits that a service keeps."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROBE_TOKENS = 64
-# Less than this is not worth splitting for.
+# Splitting a batch into smaller parts than this gains nothing.
 LEAST_BATCH = 1 << 26
-# What a process holds at first varies by a few MiB; batches, and sums, should not vary with it.
+# Memory is divided in steps: a process holds a few MiB more or less at its start, and that must not
+# change how batches are cut, and with it the order of sums.
 STEP = 1 << 28
 DEFAULT_MEMORY = 4 << 30
 # Before and after a batch of at least so many bytes, free pages are returned to the system.
 LARGE_BATCH = 1 << 28
-# The share of the free memory that is divided. The rest goes to what is not counted: gradients on
-# their way, buffers being replaced, adapters and their optimizers, and gaps in the heap.
+# The share of the free memory that is divided. The rest is for memory that nothing here counts:
+# gradients of a backward pass, buffers being replaced, adapters and their optimizers, heap gaps.
 DIVIDED = 1 / 2
-# What the episodes of a step of training may come to. More would be of weights of the past.
+# As many tokens as the episodes of a training step may have. Older ones are of former weights.
 PREFIX_TOKENS = 1 << 16
 
 
@@ -49,7 +50,7 @@ class MemoryBudget:
 
     @classmethod
     def of(cls, free: int, batch: int, prefixes: int) -> MemoryBudget:
-        """Divide the free memory, at least a little, so that work can be split but not fail.
+        """Divide the free memory, or a small minimum: without memory work is split, not refused.
 
         Sampling may use a batch's share as well: a client that does not sample while it trains has
         one of the two at a time. One that does exceeds what is free by a batch at most.
@@ -86,13 +87,13 @@ def activation_bytes(model: Any) -> int:
     An adapter on every layer is assumed. What attention keeps besides grows with the square of the
     length and is left to `attention_bytes`.
     """
-    kept: dict[int, int] = {}
+    saved: dict[int, int] = {}
     weights = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in weights:
-            kept[storage.data_ptr()] = storage.nbytes()
+            saved[storage.data_ptr()] = storage.nbytes()
         return tensor
 
     length = min(PROBE_TOKENS, getattr(model.config, "max_position_embeddings", PROBE_TOKENS))
@@ -109,7 +110,7 @@ def activation_bytes(model: Any) -> int:
         for layer, adapter in zip(layers, former, strict=True):
             layer.adapter = adapter
     del result
-    return sum(kept.values()) // length
+    return sum(saved.values()) // length
 
 
 @contextmanager

@@ -30,7 +30,7 @@ MIN_SHARED = 8
 
 @dataclass(frozen=True)
 class ActivationSize:
-    """What a backward pass keeps.
+    """Size of the activations that a backward pass keeps.
 
     Attributes:
         per_position: bytes for each position.
@@ -87,18 +87,18 @@ def plan_shared(
 ) -> Iterator[list[Branch]]:
     """Yield batches of at most `memory` bytes, or of one sequence, for `pack`."""
     batch: list[Branch] = []
-    kept = 0
+    filled = 0
     for member in sorted(range(len(sequences)), key=lambda index: sequences[index].tobytes()):
         tokens = sequences[member]
         shared = _common(batch[-1].tokens, tokens) if batch else 0
         if shared < MIN_SHARED:
             shared = 0
         added = size.of(len(tokens), shared)
-        if batch and kept + added > memory:
+        if batch and filled + added > memory:
             yield batch
-            batch, kept, shared, added = [], 0, 0, size.of(len(tokens))
+            batch, filled, shared, added = [], 0, 0, size.of(len(tokens))
         batch.append(Branch(member, tokens, shared))
-        kept += added
+        filled += added
     if batch:
         yield batch
 
@@ -166,14 +166,14 @@ def _common(first: Tokens, second: Tokens) -> int:
 
 def _first(path: Sequence[slice], count: int) -> tuple[slice, ...]:
     """Return where the first `count` positions of a path lie."""
-    found: list[slice] = []
+    parts: list[slice] = []
     for part in path:
         if count == 0:
             break
         taken = min(count, part.stop - part.start)
-        found.append(slice(part.start, part.start + taken))
+        parts.append(slice(part.start, part.start + taken))
         count -= taken
-    return tuple(found)
+    return tuple(parts)
 
 
 def _extended(path: tuple[slice, ...], own: slice) -> tuple[slice, ...]:

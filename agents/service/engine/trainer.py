@@ -94,9 +94,8 @@ class AdamStep:
 
 @dataclass
 class AdapterTraining:
-    """One training run: its adapter's name and spec, its trained tensors and their optimizer."""
+    """One training run: its adapter's specification, the tensors trained and their optimizer."""
 
-    adapter: str
     spec: LoraSpec
     parameters: dict[str, torch.nn.Parameter]
     optimizer: torch.optim.AdamW = field(init=False)
@@ -111,17 +110,14 @@ class AdapterTraining:
             parameter.grad = None
         self.optimizer = torch.optim.AdamW(self.parameters.values(), lr=0.0)
         for name, parameter in self.parameters.items():
-            held = {
-                part: tensors[f"adam.{name}.{part}"]
+            state = {
+                # AdamW wants its step counter on the CPU.
+                part: tensors[key] if part == "step" else tensors[key].to(parameter)
                 for part in ADAM_STATE
-                if f"adam.{name}.{part}" in tensors
+                if (key := f"adam.{name}.{part}") in tensors
             }
-            if held:
-                self.optimizer.state[parameter] = {
-                    # AdamW wants its step counter on the CPU.
-                    part: tensor if part == "step" else tensor.to(parameter)
-                    for part, tensor in held.items()
-                }
+            if state:
+                self.optimizer.state[parameter] = state
 
     def optimizer_tensors(self) -> dict[str, torch.Tensor]:
         """Return the optimizer's state on the CPU, by parameter and part."""
@@ -133,7 +129,11 @@ class AdapterTraining:
 
 
 class Trainer:
-    """All training runs of one base model."""
+    """All training runs of one base model.
+
+    Attributes:
+        runs: the runs by id.
+    """
 
     def __init__(
         self, adapters: LoraAdapters, forward: PackedForward, vocabulary: int, context: int
@@ -142,24 +142,19 @@ class Trainer:
         self._forward = forward
         self._vocabulary = vocabulary
         self._context = context
-        self._runs: dict[str, AdapterTraining] = {}
-        self._created = 0
+        self.runs: dict[str, AdapterTraining] = {}
 
     def create(self, run_id: str, spec: LoraSpec) -> None:
         """Create a run with a fresh adapter."""
-        if run_id in self._runs:
+        if run_id in self.runs:
             raise BadRequestError(f"training run must be new, {run_id!r} exists")
-        adapter = f"run{self._created}"
-        self._created += 1
-        self._adapters.create(adapter, spec)
-        parameters = self._adapters.parameters(adapter)
-        self._runs[run_id] = AdapterTraining(adapter, spec, parameters)
+        self._adapters.create(run_id, spec)
+        self.runs[run_id] = AdapterTraining(spec, self._adapters.parameters(run_id))
 
     def delete(self, run_id: str) -> None:
         """Free a run, if it is held."""
-        run = self._runs.pop(run_id, None)
-        if run is not None:
-            self._adapters.delete(run.adapter)
+        if self.runs.pop(run_id, None) is not None:
+            self._adapters.delete(run_id)
 
     def run(self, run_id: str) -> AdapterTraining:
         """Return a run.
@@ -167,39 +162,29 @@ class Trainer:
         Raises:
             UnknownResourceError: if there is none.
         """
-        if run_id not in self._runs:
+        if run_id not in self.runs:
             raise UnknownResourceError(f"training run {run_id!r} is not held by this service")
-        return self._runs[run_id]
-
-    def has(self, run_id: str) -> bool:
-        """Return whether a run is held."""
-        return run_id in self._runs
-
-    @property
-    def count(self) -> int:
-        """The number of runs."""
-        return len(self._runs)
+        return self.runs[run_id]
 
     def forward_backward(self, run_id: str, request: LossRequest) -> LossResult:
         """Compute the targets' log-probabilities and losses; unless forward_only, add gradients."""
         run = self.run(run_id)
         self._check(request)
-        self._adapters.activate(run.adapter)
-        kept = {name: parameter.grad for name, parameter in run.parameters.items()}
-        for parameter in run.parameters.values():
+        self._adapters.activate(run_id)
+        former = [(parameter, parameter.grad) for parameter in run.parameters.values()]
+        for parameter, _ in former:
             parameter.grad = None
         try:
             result = self._compute(request)
         except BaseException:
-            for name, parameter in run.parameters.items():
-                parameter.grad = kept[name]
+            for parameter, gradient in former:
+                parameter.grad = gradient
             raise
-        for name, parameter in run.parameters.items():
-            before = kept[name]
+        for parameter, gradient in former:
             if parameter.grad is None:
-                parameter.grad = before
-            elif before is not None:
-                parameter.grad.add_(before)
+                parameter.grad = gradient
+            elif gradient is not None:
+                parameter.grad.add_(gradient)
         return result
 
     def optim_step(self, run_id: str, step: AdamStep) -> dict[str, float]:
@@ -297,7 +282,7 @@ class Trainer:
         hidden: torch.Tensor,
         chosen: NDArray[np.int64],
     ) -> None:
-        """Fill in what belongs to the chosen targets; add gradients where they are enabled."""
+        """Fill in the chosen targets' log-probabilities and losses; add gradients if enabled."""
         for index, rows, logits in self._forward.logits(hidden, targets.nodes[chosen]):
             at = chosen[index]
             picked = torch.log_softmax(logits, dim=-1)[rows, targets.tokens[at]]

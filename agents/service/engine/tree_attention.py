@@ -113,7 +113,7 @@ class _TreeAttention(torch.autograd.Function):
         queries, keys = query.to(wide), key.to(wide)
         values = value.to(wide) if wide == torch.float64 else value
         output = torch.empty_like(query)
-        kept = []
+        saved = []
         for block in blocks:
             own = _grouped(queries[:, block.own], key)
             scores = own @ _seen(keys, block).transpose(1, 2)
@@ -124,18 +124,18 @@ class _TreeAttention(torch.autograd.Function):
             mixed = _seen(values, block).transpose(1, 2) @ _grouped(weights, key).transpose(1, 2)
             output[:, block.own] = mixed.transpose(1, 2).reshape(len(query), -1, query.shape[-1])
             if any(ctx.needs_input_grad):
-                kept.append(weights.to(query.dtype))
-        ctx.save_for_backward(query, key, value, *kept)
+                saved.append(weights.to(query.dtype))
+        ctx.save_for_backward(query, key, value, *saved)
         ctx.blocks, ctx.scale = blocks, scale
         return output
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
-        query, key, value, *kept = ctx.saved_tensors
+        query, key, value, *saved = ctx.saved_tensors
         upstream = gradients[0]
         grad_query = torch.empty_like(query)
         grad_key, grad_value = (torch.zeros_like(key, dtype=torch.float32) for _ in range(2))
-        for block, weights in zip(ctx.blocks, kept, strict=True):
+        for block, weights in zip(ctx.blocks, saved, strict=True):
             out = _grouped(upstream[:, block.own], key)
             inner = (out @ _seen(value, block).transpose(1, 2)).view_as(weights)
             # The gradient through softmax.

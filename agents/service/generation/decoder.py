@@ -47,7 +47,7 @@ class Decoder(Protocol):
 
 @dataclass(frozen=True)
 class _Plan:
-    """What stays the same from step to step until rows join or leave.
+    """The part of a decode step that is the same until rows join or leave.
 
     Attributes:
         layout: where the rows of each prompt lie.
@@ -74,8 +74,9 @@ class SharedPromptDecoder:
         self._groups: list[Prefix] = []
         self._group_of: NDArray[np.int64] = np.empty(0, np.int64)
         self._cursor: NDArray[np.int64] = np.empty(0, np.int64)
-        self._prompt: tuple[torch.Tensor, torch.Tensor] | None = None
-        self._suffix: tuple[torch.Tensor, torch.Tensor] | None = None
+        # As in `Decode`, with room for more prompts, rows and tokens.
+        self._prompt: torch.Tensor | None = None
+        self._suffix: torch.Tensor | None = None
         self._plan: _Plan | None = None
 
     def admit(self, prompts: Sequence[Tokens]) -> torch.Tensor:
@@ -96,19 +97,11 @@ class SharedPromptDecoder:
         plan, rows = self._plan, len(self._cursor)
         filled = int(self._cursor.max()) + 1
         cursor = torch.from_numpy(self._cursor).to(self._device)
-        prompt_keys, prompt_values = (
-            part[:, : plan.layout.groups, :, : plan.longest] for part in self._prompt
-        )
-        suffix_keys, suffix_values = (
-            part[:, :rows, :, :filled] for part in self._fit_suffix(rows, filled)
-        )
         state = Decode(
             plan.layout,
-            prompt_keys,
-            prompt_values,
+            self._prompt[:, :, : plan.layout.groups, :, : plan.longest],
             plan.prompt_mask,
-            suffix_keys,
-            suffix_values,
+            self._fit_suffix(rows, filled)[:, :, :rows, :, :filled],
             self._hide(cursor + 1, filled),
             (plan.rows, cursor),
         )
@@ -126,8 +119,7 @@ class SharedPromptDecoder:
         if self._suffix is not None and len(moved):
             to = torch.from_numpy(moved).to(self._device)
             source = torch.from_numpy(index[moved]).to(self._device)
-            for part in self._suffix:
-                part[:, to] = part[:, source]
+            self._suffix[:, :, to] = self._suffix[:, :, source]
         # Copying prompts costs more than a few idle ones do.
         if len(np.unique(self._group_of)) * 2 <= len(self._groups):
             for place, former in enumerate(self._drop_idle_groups()):
@@ -140,8 +132,8 @@ class SharedPromptDecoder:
         parent = self._groups[self._group_of[row]]
         if own == 0 or self._suffix is None or len(tokens) != parent.length + own:
             return
-        keys, values = (part[:, row, :, :own].clone() for part in self._suffix)
-        self._prompts.add(tokens, Prefix(parent, len(tokens), keys, values))
+        states = self._suffix[:, :, row, :, :own].clone()
+        self._prompts.add(tokens, Prefix(parent, len(tokens), states))
 
     def _drop_idle_groups(self) -> list[int]:
         """Forget prompts that no row uses; returns the former places of the others, in order."""
@@ -153,13 +145,13 @@ class SharedPromptDecoder:
     def _placed(self, prefixes: Sequence[Prefix]) -> list[int]:
         """Copy prompts into the buffers, reusing slots no row uses; returns their slots."""
         longest = max(prefix.length for prefix in prefixes)
-        if self._prompt is not None and longest > _two(self._prompt[0])[1]:
+        if self._prompt is not None and longest > _room(self._prompt)[1]:
             self._drop_idle_groups()  # The buffers are made anew.
-        known = {id(group): place for place, group in enumerate(self._groups)}
-        busy = {known[id(prefix)] for prefix in prefixes if id(prefix) in known}
+        slot_of = {id(group): place for place, group in enumerate(self._groups)}
+        busy = {slot_of[id(prefix)] for prefix in prefixes if id(prefix) in slot_of}
         busy.update(self._group_of.tolist())
         idle = [place for place in range(len(self._groups)) if place not in busy]
-        fresh = {id(prefix): prefix for prefix in prefixes if id(prefix) not in known}
+        fresh = {id(prefix): prefix for prefix in prefixes if id(prefix) not in slot_of}
         if fresh:
             added = range(len(self._groups), len(self._groups) + len(fresh) - len(idle))
             places = [*idle, *added][: len(fresh)]
@@ -167,55 +159,48 @@ class SharedPromptDecoder:
             for place, prefix in zip(places, fresh.values(), strict=True):
                 self._groups[place : place + 1] = [prefix]
                 self._write(place, prefix)
-                known[id(prefix)] = place
-        return [known[id(prefix)] for prefix in prefixes]
+                slot_of[id(prefix)] = place
+        return [slot_of[id(prefix)] for prefix in prefixes]
 
     def _write(self, place: int, prefix: Prefix) -> None:
         """Copy a prompt's keys and values to a slot; positions past its end are masked."""
         assert self._prompt is not None, "a place is in a buffer"
         for node in prefix.chain():
-            start = node.length - node.keys.shape[2]
-            self._prompt[0][:, place, :, start : node.length] = node.keys
-            self._prompt[1][:, place, :, start : node.length] = node.values
+            start = node.length - node.states.shape[3]
+            self._prompt[:, :, place, :, start : node.length] = node.states
 
     def _fit_prompt(self, places: int, longest: int, like: Prefix) -> None:
         """Fit the prompt buffers, with some room to spare, to hold so many prompts so long."""
-        have, capacity = (0, 0) if self._prompt is None else _two(self._prompt[0])
+        have, capacity = _room(self._prompt)
         if places <= have and longest <= capacity:
             return
         # As many places as now: those of many short prompts are too much for a few long ones.
         rows = places + places // 4
         length = max(capacity, -(-longest // LENGTH_STEP) * LENGTH_STEP)
-        layers, kv_heads, _, width = like.keys.shape
-        shape = (layers, rows, kv_heads, length, width)
+        _, layers, kv_heads, _, width = like.states.shape
         # The former ones go first: memory for both is not foreseen.
         self._prompt = None
         # Zeros, because masked values are multiplied by zero and must be finite.
-        self._prompt = (like.keys.new_zeros(shape), like.keys.new_zeros(shape))
+        self._prompt = like.states.new_zeros(2, layers, rows, kv_heads, length, width)
         for place, group in enumerate(self._groups):
             self._write(place, group)
 
-    def _fit_suffix(self, rows: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def _fit_suffix(self, rows: int, length: int) -> torch.Tensor:
         """Return the suffix buffers, grown to hold `rows` rows of `length` tokens."""
         assert self._prompt is not None, "suffixes follow prompts"
-        layers, _, kv_heads, _, width = self._prompt[0].shape
-        have_rows, capacity = (0, 0) if self._suffix is None else _two(self._suffix[0])
-        if self._suffix is not None and rows <= have_rows and length <= capacity:
+        have, capacity = _room(self._suffix)
+        if self._suffix is not None and rows <= have and length <= capacity:
             return self._suffix
         capacity = max(capacity, FIRST_CAPACITY)
         while capacity < length:
             capacity *= 2
-        grown = []
-        for part in range(2):
-            # Zeros, because masked values are multiplied by zero and must be finite.
-            tensor = self._prompt[part].new_zeros(layers, rows, kv_heads, capacity, width)
-            if self._suffix is not None:
-                old = self._suffix[part]
-                kept = min(rows, int(old.shape[1]))
-                tensor[:, :kept, :, : old.shape[3]] = old[:, :kept]
-            grown.append(tensor)
-        self._suffix = (grown[0], grown[1])
-        return self._suffix
+        _, layers, _, kv_heads, _, width = self._prompt.shape
+        # Zeros, because masked values are multiplied by zero and must be finite.
+        grown = self._prompt.new_zeros(2, layers, rows, kv_heads, capacity, width)
+        if self._suffix is not None:
+            grown[:, :, :have, :, : self._suffix.shape[4]] = self._suffix[:, :, :rows]
+        self._suffix = grown
+        return grown
 
     def _new_plan(self) -> _Plan:
         groups = len(self._groups)
@@ -256,5 +241,6 @@ class SharedPromptDecoder:
         return mask[:, None, None, :].to(self._device)
 
 
-def _two(tensor: torch.Tensor) -> tuple[int, int]:
-    return int(tensor.shape[1]), int(tensor.shape[3])
+def _room(states: torch.Tensor | None) -> tuple[int, int]:
+    """Return how many sequences, and of how many tokens, a buffer can hold."""
+    return (0, 0) if states is None else (int(states.shape[2]), int(states.shape[4]))

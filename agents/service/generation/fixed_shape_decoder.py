@@ -34,14 +34,13 @@ class _Attention:
     """One new token for each of R rows; the lanes after them are idle.
 
     Attributes:
-        keys: float32 [layers, R, kv_heads, tiles, TILE, head_dim]; written by the pass.
-        values: the same shape.
+        states: keys and values, float32 [2, layers, R, kv_heads, tiles, TILE, head_dim]; written
+            by the pass.
         mask: float [R, 1, tiles, 1, TILE] added to the scores.
         cursor: int64 [R], where the new token of each row goes.
     """
 
-    keys: torch.Tensor
-    values: torch.Tensor
+    states: torch.Tensor
     mask: torch.Tensor
     cursor: torch.Tensor
 
@@ -50,7 +49,7 @@ class _Attention:
     ) -> torch.Tensor:
         """One layer: [LANES, heads, 1, head_dim] in and out."""
         rows, (_, heads, _, width) = len(self.cursor), query.shape
-        keys, values = self.keys[layer], self.values[layer]
+        keys, values = self.states[0, layer], self.states[1, layer]
         row, tile, at = torch.arange(rows), self.cursor // TILE, self.cursor % TILE
         keys[row, :, tile, at] = key[:rows, :, 0].float()
         values[row, :, tile, at] = value[:rows, :, 0].float()
@@ -75,66 +74,54 @@ class _Lanes:
         length: int64 [R], tokens of each row so far.
     """
 
-    def __init__(self, keys: torch.Tensor) -> None:
-        layers, kv_heads, _, width = keys.shape
+    def __init__(self, states: torch.Tensor) -> None:
+        _, layers, kv_heads, _, width = states.shape
         self.length: NDArray[np.int64] = np.empty(0, np.int64)
-        self._keys = keys.new_zeros(layers, 0, kv_heads, 0, TILE, width)
-        self._values = self._keys.clone()
+        self._states = states.new_zeros(2, layers, 0, kv_heads, 0, TILE, width)
 
-    def add(self, keys: torch.Tensor, values: torch.Tensor) -> None:
-        """Add a row with keys and values [layers, kv_heads, length, head_dim]."""
-        length = keys.shape[2]
+    def add(self, states: torch.Tensor) -> None:
+        """Add a row with keys and values [2, layers, kv_heads, length, head_dim]."""
+        length = states.shape[3]
         self.length = np.append(self.length, length)
         self._fit()
-        tiles = self._keys.shape[3]
-        short = (0, 0, 0, tiles * TILE - length)
-        whole = (F.pad(part, short).unflatten(2, (tiles, TILE))[:, None] for part in (keys, values))
-        self._keys, self._values = (
-            torch.cat(pair, dim=1) for pair in zip(self._buffers, whole, strict=True)
-        )
+        tiles = self._states.shape[4]
+        whole = F.pad(states, (0, 0, 0, tiles * TILE - length)).unflatten(3, (tiles, TILE))
+        self._states = torch.cat([self._states, whole[:, :, None]], dim=2)
 
-    def of(self, row: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def of(self, row: int) -> torch.Tensor:
         """Return a row's keys and values, as `add` takes them."""
-        length = int(self.length[row])
-        keys, values = (part[:, row].flatten(2, 3)[:, :, :length] for part in self._buffers)
-        return keys, values
+        return self._states[:, :, row].flatten(3, 4)[:, :, :, : int(self.length[row])]
 
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Keep these rows, at least one, in this order."""
         if np.array_equal(rows, np.arange(len(self.length))):
             return
         self.length = self.length[rows]
-        index = torch.from_numpy(rows).to(self._keys.device)
-        self._keys, self._values = (part.index_select(1, index) for part in self._buffers)
+        index = torch.from_numpy(rows).to(self._states.device)
+        self._states = self._states.index_select(2, index)
         self._fit()
 
     def step(self, model: Any, tokens: NDArray[np.int64]) -> torch.Tensor:
         """Append a token [R] to every row; logits [R, vocab]."""
         self._fit()
-        rows, tiles, device = len(tokens), self._keys.shape[3], self._keys.device
+        rows, tiles, device = len(tokens), self._states.shape[4], self._states.device
         ids, at = np.zeros((2, LANES, 1), np.int64)
         ids[:rows, 0], at[:rows, 0] = tokens, self.length
         cursor = torch.from_numpy(self.length).to(device)
         hidden = torch.arange(tiles * TILE, device=device) > cursor[:, None]
         mask = torch.zeros(hidden.shape, device=device)
         mask.masked_fill_(hidden, torch.finfo(mask.dtype).min)
-        state = _Attention(*self._buffers, mask.reshape(rows, 1, tiles, 1, TILE), cursor)
+        state = _Attention(self._states, mask.reshape(rows, 1, tiles, 1, TILE), cursor)
         every = torch.arange(LANES)
         logits = run_layers(model, state, torch.from_numpy(ids), torch.from_numpy(at), every)
         self.length = self.length + 1
         return logits[:rows]
 
-    @property
-    def _buffers(self) -> tuple[torch.Tensor, torch.Tensor]:
-        return self._keys, self._values
-
     def _fit(self) -> None:
         """Have the tiles that the longest row and its next token need: products read all."""
-        more = int(self.length.max()) // TILE + 1 - int(self._keys.shape[3])
+        more = int(self.length.max()) // TILE + 1 - int(self._states.shape[4])
         if more:
-            self._keys, self._values = (
-                F.pad(part, (0, 0, 0, 0, 0, more)) for part in self._buffers
-            )
+            self._states = F.pad(self._states, (0, 0, 0, 0, 0, more))
 
 
 class LaneDecoder:
@@ -142,7 +129,7 @@ class LaneDecoder:
 
     Args:
         model: of an architecture that can share prompts.
-        store: what is kept of prompts; it may only find whole ones.
+        store: cache of computed prompts, which must find whole prompts only.
         weights: key of the model's weights.
     """
 
@@ -156,18 +143,16 @@ class LaneDecoder:
     def admit(self, prompts: Sequence[Tokens]) -> torch.Tensor:
         """See `Decoder.admit`; a prompt runs in a batch of its own."""
         # Found first: a long prompt must not drop another one from the cache before it is copied.
-        found = [self._prompts.prefixes([prompt])[0] for prompt in prompts]
-        self._at += [self._add(*prefix.joined()) for prefix in found]
-        return torch.stack([next_logits(prefix) for prefix in found])
+        prefixes = [self._prompts.prefixes([prompt])[0] for prompt in prompts]
+        self._at += [self._add(prefix.joined()) for prefix in prefixes]
+        return torch.stack([next_logits(prefix) for prefix in prefixes])
 
     def step(self, tokens: NDArray[np.int64]) -> torch.Tensor:
         """See `Decoder.step`."""
-        found: list[torch.Tensor | None] = [None] * len(self._at)
-        for part in self._parts:
-            rows = self._rows_of(part)
-            for row, logits in zip(rows, part.step(self._model, tokens[rows]), strict=True):
-                found[row] = logits
-        return torch.stack([logits for logits in found if logits is not None])
+        order = [self._rows_of(part) for part in self._parts]
+        parts = zip(self._parts, order, strict=True)
+        logits = torch.cat([part.step(self._model, tokens[rows]) for part, rows in parts])
+        return logits[torch.from_numpy(np.argsort(np.concatenate(order)))]
 
     def keep(self, rows: Sequence[int]) -> None:
         """See `Decoder.keep`."""
@@ -178,14 +163,14 @@ class LaneDecoder:
         while len(self._parts) > -(-len(self._at) // LANES):
             last = self._parts.pop()
             for row in self._rows_of(last):
-                self._at[row] = self._add(*last.of(self._at[row][1]))
+                self._at[row] = self._add(last.of(self._at[row][1]))
 
     def remember(self, row: int, tokens: Tokens) -> None:
         """Do nothing: keys computed in a decode step may differ in a bit from those of a prompt."""
 
     def _rows_of(self, part: _Lanes) -> list[int]:
         """Return a part's rows in the order of their places."""
-        rows = [row for row, (one, _) in enumerate(self._at) if one is part]
+        rows = [row for row, (lanes, _) in enumerate(self._at) if lanes is part]
         return sorted(rows, key=lambda row: self._at[row][1])
 
     def _compact(self, part: _Lanes) -> None:
@@ -195,11 +180,11 @@ class LaneDecoder:
             for place, row in enumerate(rows):
                 self._at[row] = (part, place)
 
-    def _add(self, keys: torch.Tensor, values: torch.Tensor) -> tuple[_Lanes, int]:
+    def _add(self, states: torch.Tensor) -> tuple[_Lanes, int]:
         """Put a row where there is room; returns where."""
         part = next((part for part in self._parts if len(part.length) < LANES), None)
         if part is None:
-            part = _Lanes(keys)
+            part = _Lanes(states)
             self._parts.append(part)
-        part.add(keys, values)
+        part.add(states)
         return part, len(part.length) - 1

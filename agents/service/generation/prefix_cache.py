@@ -26,33 +26,25 @@ class Prefix:
     Attributes:
         parent: what comes before, or None.
         length: tokens in all, parents included.
-        keys: [layers, kv_heads, own, head_dim].
-        values: the same shape.
+        states: keys and values, [2, layers, kv_heads, own, head_dim].
         logits: float32 [vocab] after the last token, if known.
     """
 
     parent: Prefix | None
     length: int
-    keys: torch.Tensor
-    values: torch.Tensor
+    states: torch.Tensor
     logits: torch.Tensor | None = None
 
     @property
     def nbytes(self) -> int:
         """Size in bytes, without parents."""
-        logits = 0 if self.logits is None else self.logits.nbytes
-        return self.keys.nbytes + self.values.nbytes + logits
+        return self.states.nbytes + (0 if self.logits is None else self.logits.nbytes)
 
-    def joined(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return keys and values of the whole sequence, [layers, kv_heads, length, head_dim]."""
-        chain = list(self.chain())
-        if len(chain) == 1:
-            return self.keys, self.values
-        chain.reverse()
-        return (
-            torch.cat([node.keys for node in chain], dim=2),
-            torch.cat([node.values for node in chain], dim=2),
-        )
+    def joined(self) -> torch.Tensor:
+        """Return keys and values of the whole sequence, [2, layers, kv_heads, length, head_dim]."""
+        if self.parent is None:
+            return self.states
+        return torch.cat([node.states for node in reversed(list(self.chain()))], dim=3)
 
     def chain(self) -> Iterator[Prefix]:
         """Yield this prefix and its ancestors, the last first."""
@@ -94,11 +86,11 @@ class PrefixCache:
                 continue
             if self._whole and length < len(tokens):
                 break
-            found = self._held.get((weights, tokens[:length].tobytes()))
-            if found is None or (length == len(tokens) and found.logits is None):
+            prefix = self._held.get((weights, tokens[:length].tobytes()))
+            if prefix is None or (length == len(tokens) and prefix.logits is None):
                 continue
-            self._hold(weights, tokens, found)
-            return found
+            self._hold(weights, tokens, prefix)
+            return prefix
         return None
 
     def add(self, weights: str, tokens: Tokens, prefix: Prefix) -> None:

@@ -52,29 +52,29 @@ class Prompts:
 
     def prefixes(self, prompts: Sequence[Tokens]) -> list[Prefix]:
         """Return keys, values and next logits of prompts; each distinct one is computed once."""
-        found: dict[bytes, Prefix] = {}
+        prefix_of: dict[bytes, Prefix] = {}
         missing: dict[bytes, tuple[Tokens, Prefix | None]] = {}
         for prompt in prompts:
             key = prompt.tobytes()
-            if key in found or key in missing:
+            if key in prefix_of or key in missing:
                 continue
             prefix = self._store.find(self._weights, prompt)
             if prefix is not None and prefix.length == len(prompt):
-                found[key] = prefix
+                prefix_of[key] = prefix
             else:
                 missing[key] = (prompt, prefix)
         whole = [key for key, (_, past) in missing.items() if past is None]
         made = dict(zip(whole, self._packed([missing[key][0] for key in whole]), strict=True))
         begun = [(k, tokens, past) for k, (tokens, past) in missing.items() if past is not None]
-        known = [tokens for _, tokens, _ in begun]
-        for branches in plan_padded(known, _POSITIONS, pieces_for(self.device).prefill):
+        begun_tokens = [tokens for _, tokens, _ in begun]
+        for branches in plan_padded(begun_tokens, _POSITIONS, pieces_for(self.device).prefill):
             batch = [begun[branch.member] for branch in branches]
             prefixes = self._continued([(tokens, past) for _, tokens, past in batch])
             made.update(zip([key for key, _, _ in batch], prefixes, strict=True))
         for key, prefix in made.items():
             self._store.add(self._weights, missing[key][0], prefix)
-        found.update(made)
-        return [found[prompt.tobytes()] for prompt in prompts]
+        prefix_of.update(made)
+        return [prefix_of[prompt.tobytes()] for prompt in prompts]
 
     def _packed(self, prompts: Sequence[Tokens]) -> list[Prefix]:
         """Run whole prompts, one after another; what several begin with is computed once."""
@@ -85,16 +85,11 @@ class Prompts:
             state = PackedPrefill(batch.blocks)
             last = torch.tensor([nodes[-1] for nodes in batch.node_of.values()])
             logits = run_layers(self._model, state, batch.input_ids, batch.position_ids, last)
-            keys, values = torch.cat(state.keys), torch.cat(state.values)
+            states = torch.cat(state.states, dim=1)
             for line, (member, nodes) in enumerate(batch.node_of.items()):
                 index = torch.from_numpy(nodes).to(self.device)
-                made[member] = Prefix(
-                    None,
-                    len(nodes),
-                    keys.index_select(2, index),
-                    values.index_select(2, index),
-                    logits[line].clone(),
-                )
+                own = states.index_select(3, index)
+                made[member] = Prefix(None, len(nodes), own, logits[line].clone())
         return [made[member] for member in range(len(prompts))]
 
     def _continued(self, items: Sequence[tuple[Tokens, Prefix]]) -> list[Prefix]:
@@ -107,7 +102,6 @@ class Prompts:
         for line, ((tokens, _), past, new) in enumerate(zip(items, pasts, news, strict=True)):
             ids[line, :new] = tokens[past:]
             at[line, :new] = np.arange(past, past + new)
-        joined = [past.joined() for _, past in items]
         past_seen = torch.arange(longest)[None, :] < torch.tensor(pasts)[:, None]
         causal = torch.ones(width, width, dtype=torch.bool).tril()
         seen = [
@@ -115,33 +109,27 @@ class Prompts:
             causal[None].expand(len(items), -1, -1),
         ]
         state = Continued(
-            torch.stack([_padded(keys, longest) for keys, _ in joined], dim=1),
-            torch.stack([_padded(vals, longest) for _, vals in joined], dim=1),
+            torch.stack([_padded(past.joined(), longest) for _, past in items], dim=2),
             torch.cat(seen, dim=-1)[:, None].to(self.device),
         )
         last = torch.tensor([line * width + new - 1 for line, new in enumerate(news)])
         logits = run_layers(self._model, state, torch.from_numpy(ids), torch.from_numpy(at), last)
-        keys, values = torch.stack(state.keys), torch.stack(state.values)
-        return [
-            Prefix(
-                past,
-                len(tokens),
-                keys[:, line, :, :new].contiguous(),
-                values[:, line, :, :new].contiguous(),
-                logits[line].clone(),
-            )
-            for line, ((tokens, past), new) in enumerate(zip(items, news, strict=True))
-        ]
+        states = torch.stack(state.states, dim=1)
+        prefixes = []
+        for line, ((tokens, parent), new) in enumerate(zip(items, news, strict=True)):
+            own = states[:, :, line, :, :new].contiguous()
+            prefixes.append(Prefix(parent, len(tokens), own, logits[line].clone()))
+        return prefixes
 
 
 def run_layers(
-    model: Any, state: AttentionState, ids: torch.Tensor, at: torch.Tensor, wanted: torch.Tensor
+    model: Any, state: AttentionState, ids: torch.Tensor, at: torch.Tensor, places: torch.Tensor
 ) -> torch.Tensor:
-    """Run tokens [R, T] at positions [R, T]; logits at `wanted` of the R * T places."""
+    """Run tokens [R, T] at positions [R, T]; logits at `places` [M] of the R * T."""
     device = next(model.parameters()).device
     with torch.inference_mode(), attending(model, state):
         hidden = hidden_states(model, ids.to(device), at.to(device))
-        return logits_of(model, hidden.flatten(0, 1)[wanted.to(device)])
+        return logits_of(model, hidden.flatten(0, 1)[places.to(device)])
 
 
 def next_logits(prefix: Prefix) -> torch.Tensor:

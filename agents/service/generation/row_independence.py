@@ -24,10 +24,10 @@ NewDecoder = Callable[[Any, PrefixCache, str], "Decoder"]
 def rows_are_independent(
     model: Any, vocabulary: int, longest: int, new_decoder: NewDecoder
 ) -> bool:
-    """Return whether rows of a model are bitwise equal, wherever and with whatever else they run.
+    """Return whether a row's logits are bitwise the same at every place and beside any other rows.
 
-    Tried at start-up: the libraries of some machine may choose otherwise by a row's place, and so
-    may an architecture that sorts tokens by experts.
+    The service tries this at start-up: on some machines the libraries may compute a row differently
+    at another place, and so may an architecture that sorts tokens by experts.
 
     Args:
         model: of an architecture that can share prompts.

@@ -7,7 +7,7 @@ token to every running sequence. A request that fails takes no other down with i
 from __future__ import annotations
 
 import logging
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -103,13 +103,25 @@ class SampleResult:
 
 @dataclass(eq=False)
 class SamplingJob:
-    """A request in progress."""
+    """A request in progress.
+
+    Attributes:
+        request: what to sample.
+        future: gets the result or the error.
+        on_tokens: called with the growing result after each step that appended to it.
+        result: what was sampled so far.
+        unstarted: the sequences of the result that do not run yet.
+        open: number of sequences that have not ended.
+        prepared: whether its prompt has been scored, if it asks for that.
+    """
 
     request: SampleRequest
     future: Future[SampleResult]
     on_tokens: Callable[[SampleResult], None] | None = None
     result: SampleResult = field(init=False)
+    unstarted: deque[Sequence] = field(init=False)
     open: int = field(init=False)
+    prepared: bool = False
 
     def __post_init__(self) -> None:
         """Create the empty sequences."""
@@ -117,6 +129,7 @@ class SamplingJob:
         assert seed is not None, "the service seeds what the client did not"
         count = self.request.count
         self.result = SampleResult([Sequence(sequence_key(seed, i)) for i in range(count)])
+        self.unstarted = deque(self.result.sequences)
         self.open = count
 
     def close_one(self) -> None:
@@ -127,15 +140,8 @@ class SamplingJob:
             with suppress(InvalidStateError):
                 self.future.set_result(self.result)
 
-    def fail(self, error: Exception) -> None:
-        """End the request with an error, unless it has ended already."""
-        with suppress(InvalidStateError):
-            self.future.set_exception(error)
-
 
 _Row = tuple[SamplingJob, Sequence]
-# A request and those of its sequences that do not run yet.
-_Queued = tuple[SamplingJob, deque[Sequence]]
 
 
 @dataclass
@@ -168,9 +174,9 @@ class Sampler:
         self._use_weights = use_weights
         self._decode_text = decode_text
         self._capacity = capacity
-        self._waiting: OrderedDict[str, deque[SamplingJob]] = OrderedDict()
-        self._queued: OrderedDict[str, deque[_Queued]] = OrderedDict()
-        self._batches: OrderedDict[str, _Batch] = OrderedDict()
+        # By key of weights, in the order in which they take turns.
+        self._queued: dict[str, list[SamplingJob]] = {}
+        self._batches: dict[str, _Batch] = {}
         self._turn = 0
 
     def submit(
@@ -179,24 +185,18 @@ class Sampler:
         future: Future[SampleResult],
         on_tokens: Callable[[SampleResult], None] | None = None,
     ) -> None:
-        """Queue a request.
-
-        Args:
-            request: what to sample.
-            future: gets the result or the error.
-            on_tokens: called with the growing result after each step that appended to it.
-        """
+        """Queue a request; the arguments are the attributes of `SamplingJob`."""
         job = SamplingJob(request, future, on_tokens)
-        self._waiting.setdefault(request.weights, deque()).append(job)
+        self._queued.setdefault(request.weights, []).append(job)
 
     @property
     def busy(self) -> bool:
         """Whether any request is queued or running."""
-        return bool(self._waiting or self._queued or self._batches)
+        return bool(self._queued or self._batches)
 
     def step(self) -> None:
         """Admit queued requests for one set of weights and append one token to its rows."""
-        keys = list(dict.fromkeys([*self._batches, *self._queued, *self._waiting]))
+        keys = list(self._batches | self._queued)
         # The sets of weights take turns.
         self._turn += 1
         weights = keys[self._turn % len(keys)]
@@ -211,26 +211,21 @@ class Sampler:
     def _fail(self, weights: str, error: Exception) -> None:
         """Fail every request for these weights, and no other."""
         batch = self._batches.pop(weights, None)
-        for job, _ in (*(batch.rows if batch else ()), *self._queued.pop(weights, ())):
-            job.fail(error)
-        for job in self._waiting.pop(weights, ()):
-            job.fail(error)
+        running = [job for job, _ in batch.rows] if batch else []
+        for job in (*running, *self._queued.pop(weights, ())):
+            # A request that has ended already stays as it is.
+            with suppress(InvalidStateError):
+                job.future.set_exception(error)
 
     def _admit(self, weights: str) -> None:
-        if weights not in self._waiting and weights not in self._queued:
+        if weights not in self._queued:
             return
-        jobs = [job for job in self._waiting.get(weights, ()) if not job.future.done()]
-        scored = [job for job in jobs if job.request.scored]
-        if scored:
-            self._score(scored)
-        self._waiting.pop(weights, None)
-        queue = self._queued.setdefault(weights, deque())
-        for job in jobs:
-            if job.request.max_tokens > 1 or job not in scored:
-                queue.append((job, deque(job.result.sequences)))
+        queue = [job for job in self._queued[weights] if not job.future.done()]
+        fresh = [job for job in queue if not job.prepared]
+        self._score([job for job in fresh if job.request.scored])
+        for job in fresh:
+            job.prepared = True
         rows = self._take(queue, self._batches.get(weights))
-        if not queue:
-            del self._queued[weights]
         if rows:
             batch = self._batches.get(weights) or _Batch(self._new_decoder(weights))
             self._batches[weights] = batch
@@ -239,9 +234,12 @@ class Sampler:
             logits = batch.decoder.admit([job.request.prompt for job, _ in rows])
             ended = self._append(rows, logits)
             self._retire(weights, batch, {before + row for row in ended}, fed=False)
+        self._queued[weights] = [job for job in queue if job.unstarted]
+        if not self._queued[weights]:
+            del self._queued[weights]
 
-    def _take(self, queue: deque[_Queued], batch: _Batch | None) -> list[_Row]:
-        """Take off the queue the sequences that there is room for; at least one if none runs.
+    def _take(self, queue: list[SamplingJob], batch: _Batch | None) -> list[_Row]:
+        """Take from requests the sequences that there is room for; at least one if none runs.
 
         Requests come in their order. One that has a row leaves a quarter of the rows and of the
         memory to those that come later: a small request need not wait for the end of a large one.
@@ -250,13 +248,10 @@ class Sampler:
         room = self._capacity - sum(_held_tokens(other.rows) for other in self._batches.values())
         running = Counter(id(job) for job, _ in batch.rows) if batch else Counter()
         taken: list[_Row] = []
-        left: list[_Queued] = []
         full = False
-        for job, sequences in queue:
-            if job.future.done():
-                continue
+        for job in queue:
             own = running[id(job)]
-            while sequences and not full:
+            while job.unstarted and not full:
                 each, prompt = job.request.max_tokens, len(job.request.prompt)
                 cost = each if own else each + prompt
                 held = prompt + (own + 1) * each
@@ -266,29 +261,28 @@ class Sampler:
                 full = rows == 0 or (cost > room and bool(running or taken))
                 if not full:
                     rows, room, own = rows - 1, room - cost, own + 1
-                    taken.append((job, sequences.popleft()))
-            if sequences:
-                left.append((job, sequences))
-        queue.clear()
-        queue.extend(left)
+                    taken.append((job, job.unstarted.popleft()))
         return taken
 
     def _score(self, jobs: list[SamplingJob]) -> None:
+        if not jobs:
+            return
         results = score(
             self._forward,
             [job.request.prompt for job in jobs],
             [job.request.topk_prompt for job in jobs],
             [job.request.targets for job in jobs],
         )
-        for job, found in zip(jobs, results, strict=True):
+        for job, scores in zip(jobs, results, strict=True):
             if job.request.score:
-                job.result.prompt_logprobs = found.logprobs
-            job.result.prompt_topk = found.topk
-            job.result.target_logprobs = found.targets
+                job.result.prompt_logprobs = scores.logprobs
+            job.result.prompt_topk = scores.topk
+            job.result.target_logprobs = scores.targets
             if job.request.max_tokens == 1:
                 # Scoring already gave the logits that the only token is sampled from.
+                job.unstarted.clear()
                 rows = [(job, sequence) for sequence in job.result.sequences]
-                for _ in self._append(rows, found.last.expand(len(rows), -1)):
+                for _ in self._append(rows, scores.last.expand(len(rows), -1)):
                     job.close_one()
 
     def _advance(self, weights: str) -> None:
@@ -342,8 +336,8 @@ class Sampler:
             for row in sorted(ended):
                 job, sequence = batch.rows[row]
                 if fed and not job.future.done():
-                    given = np.array(sequence.tokens[:-1], np.int32)
-                    batch.decoder.remember(row, np.concatenate([job.request.prompt, given]))
+                    reply = np.array(sequence.tokens[:-1], np.int32)
+                    batch.decoder.remember(row, np.concatenate([job.request.prompt, reply]))
                 job.close_one()
             left = _filled(len(batch.rows), ended)
             batch.rows = [batch.rows[row] for row in left]
@@ -354,9 +348,10 @@ class Sampler:
 
     def status(self) -> dict[str, Any]:
         """Return counts for the status route."""
+        queued = [job for jobs in self._queued.values() for job in jobs]
         return {
-            "waiting_requests": sum(len(jobs) for jobs in self._waiting.values()),
-            "queued_sequences": sum(len(o) for jobs in self._queued.values() for _, o in jobs),
+            "waiting_requests": sum(not job.prepared for job in queued),
+            "queued_sequences": sum(len(job.unstarted) for job in queued if job.prepared),
             "running_sequences": sum(len(batch.rows) for batch in self._batches.values()),
         }
 

@@ -24,7 +24,7 @@ class SoloDecoder:
     """A `Decoder` with a separate decoder for each row.
 
     Args:
-        new_decoder: makes an empty one; what it remembers may only depend on whole prompts.
+        new_decoder: makes the decoder of a row; its cache must find whole prompts only.
     """
 
     def __init__(self, new_decoder: Callable[[], Decoder]) -> None:

@@ -63,9 +63,7 @@ def uniforms(keys: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[
 
 
 def sample_tokens(
-    logits: torch.Tensor,
-    samplings: list[TokenSampling],
-    numbers: NDArray[np.float64],
+    logits: torch.Tensor, samplings: list[TokenSampling], numbers: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], torch.Tensor]:
     """Sample a token for every row.
 
@@ -78,14 +76,14 @@ def sample_tokens(
         token ids [R], their log-probabilities [R] and all log-probabilities [R, vocab].
     """
     logprobs = torch.log_softmax(logits, dim=-1)
-    temperature = np.array([one.temperature for one in samplings])
+    temperature = np.array([sampling.temperature for sampling in samplings])
     greedy = np.flatnonzero(temperature == 0)
     if np.all(temperature == 1.0):
         weights = torch.exp(logprobs)
     else:
         divisor = torch.from_numpy(np.where(temperature == 0, 1.0, temperature)).to(logits)
         weights = torch.softmax(logits / divisor[:, None], dim=-1)
-    cut = [row for row, one in enumerate(samplings) if one.filtered]
+    cut = [row for row, sampling in enumerate(samplings) if sampling.filtered]
     if cut:
         index = torch.tensor(cut, device=logits.device)
         weights[index] = _filtered(weights[index], [samplings[row] for row in cut])
@@ -139,10 +137,10 @@ def _filtered(weights: torch.Tensor, samplings: list[TokenSampling]) -> torch.Te
     vocabulary = weights.shape[-1]
     ordered, order = torch.sort(weights, dim=-1, descending=True, stable=True)
     k = torch.tensor(
-        [one.top_k if 0 < one.top_k < vocabulary else vocabulary for one in samplings],
+        [s.top_k if 0 < s.top_k < vocabulary else vocabulary for s in samplings],
         device=weights.device,
     )
-    p = torch.tensor([one.top_p for one in samplings], device=weights.device, dtype=torch.float64)
+    p = torch.tensor([s.top_p for s in samplings], device=weights.device, dtype=torch.float64)
     rank = torch.arange(vocabulary, device=weights.device)
     ordered = torch.where(rank < k[:, None], ordered, 0.0)
     before = torch.cumsum(ordered, dim=-1, dtype=torch.float64)

@@ -7,6 +7,7 @@ import hmac
 import json
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -21,7 +22,7 @@ from tokengym.agents.service.http import (
     training_routes,
 )
 from tokengym.agents.service.http.connections import Connections
-from tokengym.agents.service.http.json_api import SERVICE, error_response, unknown_route
+from tokengym.agents.service.http.json_api import SERVICE, error_response, respond, unknown_route
 from tokengym.agents.service.http.signed_urls import is_signed
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ def build_app(service: Service) -> web.Application:
     app[CONNECTIONS] = Connections()
     for routes in (rest_routes.ROUTES, sampling_routes.ROUTES, training_routes.ROUTES):
         for method, path, handler in routes:
-            app.router.add_route(method, f"/api/v1/{path}", handler)
+            app.router.add_route(method, f"/api/v1/{path}", partial(respond, handler))
     for method, path, handler in openai_routes.ROUTES:
-        app.router.add_route(method, f"/v1/{path}", handler)
+        app.router.add_route(method, f"/v1/{path}", partial(respond, handler))
     app.router.add_route("*", "/{tail:.*}", unknown_route)
     app.cleanup_ctx.append(_lifetime)
     return app
@@ -123,13 +124,13 @@ def _bearer(request: web.Request) -> str:
 @web.middleware
 async def _authenticate(request: web.Request, handler: Handler) -> web.StreamResponse:
     expected = request.app[SERVICE].config.api_key
-    given = request.headers.get(KEY_HEADER) or _bearer(request)
+    key = request.headers.get(KEY_HEADER) or _bearer(request)
     # aiohttp keeps bytes that are not UTF-8 as surrogates.
-    shown = hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode())
-    if not shown and not is_signed(request, expected):
+    authentic = hmac.compare_digest(key.encode(errors="surrogateescape"), expected.encode())
+    if not authentic and not is_signed(request, expected):
         raise UnauthorizedError(
             f"{KEY_HEADER} must be the key this service was started with, got "
-            f"{'another one' if given else 'none'}"
+            f"{'another one' if key else 'none'}"
         )
     with request.app[CONNECTIONS].serving(request.transport):
         return await handler(request)

@@ -37,10 +37,7 @@ class Connections:
     """
 
     def __init__(
-        self,
-        stranger_s: float = STRANGER_S,
-        idle_s: float = IDLE_S,
-        strangers: int = MAX_STRANGERS,
+        self, stranger_s: float = STRANGER_S, idle_s: float = IDLE_S, strangers: int = MAX_STRANGERS
     ) -> None:
         self._limits = (stranger_s, idle_s, strangers)
         self._active: set[asyncio.BaseTransport] = set()
@@ -67,7 +64,7 @@ class Connections:
         """Return the connections to end, of all that are open at `now`, a monotonic time."""
         stranger_s, idle_s, most = self._limits
         strangers: list[tuple[float, asyncio.Transport]] = []
-        found: list[asyncio.Transport] = []
+        overdue: list[asyncio.Transport] = []
         for transport in transports:
             if transport in self._active:
                 continue
@@ -75,19 +72,19 @@ class Connections:
             if transport not in self._known:
                 strangers.append((since, transport))
             elif now - since > idle_s:
-                found.append(transport)
+                overdue.append(transport)
         strangers.sort(key=lambda item: item[0])
         for place, (since, transport) in enumerate(strangers):
             if now - since > stranger_s or place < len(strangers) - most:
-                found.append(transport)
-        return found
+                overdue.append(transport)
+        return overdue
 
     async def end_overdue(self, server: web.Server) -> None:
         """Keep ending overdue connections."""
         while True:
             await asyncio.sleep(CHECK_S)
-            open_ones = [one.transport for one in server.connections if one.transport is not None]
-            overdue = self.overdue(open_ones, time.monotonic())
+            transports = [c.transport for c in server.connections if c.transport is not None]
+            overdue = self.overdue(transports, time.monotonic())
             for transport in overdue:
                 transport.abort()
             if overdue:

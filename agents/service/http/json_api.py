@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import pydantic
 from aiohttp import web
 
-from tokengym.agents.service.errors import ServiceError, TooLargeError, TooSlowError
+from tokengym.agents.service.errors import TooLargeError, TooSlowError, UnsupportedError
 from tokengym.agents.service.state.service import Service
 
 SERVICE: web.AppKey[Service] = web.AppKey("service", Service)
 
-Route = tuple[str, str, Callable[[web.Request], Awaitable[web.StreamResponse]]]
+Answer = web.StreamResponse | Mapping[str, Any] | None
+"""A response, the JSON object that one holds, or `None` for an empty one."""
+Handler = Callable[[web.Request, Service], Awaitable[Answer]]
+Route = tuple[str, str, Handler]
 # Parsed JSON takes up to 25 times the memory of its text.
 JSON_BYTES = 1 << 20
 BODY_S = 120.0
@@ -23,9 +26,12 @@ BODY_S = 120.0
 Model = TypeVar("Model", bound=pydantic.BaseModel)
 
 
-def service_of(request: web.Request) -> Service:
-    """Return the service that handles `request`."""
-    return request.app[SERVICE]
+async def respond(handler: Handler, request: web.Request) -> web.StreamResponse:
+    """Return the response that a handler's answer stands for."""
+    answer = await handler(request, request.app[SERVICE])
+    if isinstance(answer, web.StreamResponse):
+        return answer
+    return web.Response(status=204) if answer is None else web.json_response(answer)
 
 
 async def read_bytes(request: web.Request, limit: int) -> bytes:
@@ -39,7 +45,7 @@ async def read_bytes(request: web.Request, limit: int) -> bytes:
         TooLargeError: if it has more.
         TooSlowError: if it takes longer than `BODY_S`.
     """
-    limit = min(limit, service_of(request).config.max_body_bytes)
+    limit = min(limit, request.app[SERVICE].config.max_body_bytes)
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_S):
@@ -63,9 +69,9 @@ async def read_field(request: web.Request, name: str) -> Any:
     return body.get(name) if isinstance(body, dict) else None
 
 
-def pending(request_id: str, **extra: Any) -> web.Response:
-    """Return the response to a request whose result is fetched later by `request_id`."""
-    return web.json_response({"request_id": request_id, **extra})
+def pending(request_id: str, **extra: Any) -> dict[str, Any]:
+    """Return the answer to a request whose result is fetched later by `request_id`."""
+    return {"request_id": request_id, **extra}
 
 
 def error_response(status: int, detail: str) -> web.Response:
@@ -74,11 +80,11 @@ def error_response(status: int, detail: str) -> web.Response:
     return web.json_response({"detail": detail, "error": error}, status=status)
 
 
-def refuse(error: ServiceError) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    """Return a handler that always raises `error`."""
+def refuse(message: str) -> Handler:
+    """Return a handler that always raises `UnsupportedError` with this message."""
 
-    async def handler(_request: web.Request) -> web.StreamResponse:
-        raise error
+    async def handler(_request: web.Request, _service: Service) -> Answer:
+        raise UnsupportedError(message)
 
     return handler
 

@@ -144,11 +144,11 @@ class CompletionRequest(Sampling):
 
     def prompts(self, base_model: BaseModel) -> list[list[int]]:
         """Return the tokens of each prompt."""
-        given: list[Any] = [self.prompt] if isinstance(self.prompt, str) else list(self.prompt)
-        if given and isinstance(given[0], int):
-            given = [given]
+        prompts: list[Any] = [self.prompt] if isinstance(self.prompt, str) else list(self.prompt)
+        if prompts and isinstance(prompts[0], int):
+            prompts = [prompts]
         encode = base_model.tokenizer.encode
-        return [encode(one) if isinstance(one, str) else one for one in given]
+        return [encode(prompt) if isinstance(prompt, str) else prompt for prompt in prompts]
 
     @property
     def limit(self) -> int | None:
@@ -185,7 +185,7 @@ def sampling_requests(body: Body, weights: str, base_model: BaseModel) -> list[S
         top_k=body.top_k,
         top_p=body.top_p,
     )
-    found = []
+    requests = []
     for prompt in prompts:
         sent = types.SampleRequest(
             prompt=types.ModelInput.from_ints(prompt),
@@ -195,15 +195,15 @@ def sampling_requests(body: Body, weights: str, base_model: BaseModel) -> list[S
         )
         checked = sample_request(sent, weights, base_model)
         stop_tokens = checked.stop_tokens | frozenset(body.stop_token_ids)
-        found.append(replace(checked, stop_tokens=stop_tokens, stop_strings=body.stops))
-    return found
+        requests.append(replace(checked, stop_tokens=stop_tokens, stop_strings=body.stops))
+    return requests
 
 
 class ReplyStream:
     """The text of one sampled sequence as it grows."""
 
-    def __init__(self, tokenizer: Any, request: SampleRequest) -> None:
-        self._tokenizer = tokenizer
+    def __init__(self, model: BaseModel, request: SampleRequest) -> None:
+        self._model = model
         self._request = request
         self._text = ""
         # Tokens from `_start` on are decoded together: one alone may be half a character.
@@ -217,10 +217,12 @@ class ReplyStream:
         ids = sequence.tokens[: self.tokens]
         if ids and ids[-1] in self._request.stop_tokens:
             ids = ids[:-1]
-        known = self._decode(ids[self._start : self._read])
-        whole = self._decode(ids[self._start :])
+        read, whole = (
+            self._model.decode(part, special=False)
+            for part in (ids[self._start : self._read], ids[self._start :])
+        )
         if ended or not whole.endswith("\ufffd"):
-            self._text += whole[len(known) :]
+            self._text += whole[len(read) :]
             self._start, self._read = self._read, len(ids)
         return self._certain(ended)
 
@@ -234,49 +236,41 @@ class ReplyStream:
         self._sent = max(self._sent, end)
         return fresh
 
-    def _decode(self, ids: list[int]) -> str:
-        text: str = self._tokenizer.decode(ids, skip_special_tokens=True)
-        return text
 
-
-def chat_logprobs(tokenizer: Any, sequence: Sequence, start: int, end: int) -> dict[str, Any]:
+def chat_logprobs(model: BaseModel, sequence: Sequence, start: int, end: int) -> dict[str, Any]:
     """Return the log-probabilities of tokens `start` to `end` as a chat's choice has them."""
+
+    def entry(token: int, logprob: float) -> dict[str, Any]:
+        text = model.decode([token])
+        return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
+
     content = []
     for place in range(start, end):
-        best = _best(sequence, place)
-        entry = _entry(tokenizer, sequence.tokens[place], sequence.logprobs[place])
-        entry["top_logprobs"] = [_entry(tokenizer, token, value) for token, value in best]
-        content.append(entry)
+        best = [entry(token, value) for token, value in _best(sequence, place)]
+        own = entry(sequence.tokens[place], sequence.logprobs[place])
+        content.append({**own, "top_logprobs": best})
     return {"content": content, "refusal": None}
 
 
-def completion_logprobs(tokenizer: Any, sequence: Sequence, start: int, end: int) -> dict[str, Any]:
+def completion_logprobs(
+    model: BaseModel, sequence: Sequence, start: int, end: int
+) -> dict[str, Any]:
     """Return the log-probabilities of tokens `start` to `end` as a completion's choice has them."""
-    texts = [_text(tokenizer, token) for token in sequence.tokens[:end]]
-    offsets = list(accumulate(map(len, texts), initial=0))[start:end]
+    texts = [model.decode([token]) for token in sequence.tokens[:end]]
     return {
         "tokens": texts[start:],
         "token_logprobs": sequence.logprobs[start:end],
         "top_logprobs": [
-            {_text(tokenizer, token): value for token, value in _best(sequence, place)}
+            {model.decode([token]): value for token, value in _best(sequence, place)}
             for place in range(start, end)
         ],
-        "text_offset": offsets,
+        "text_offset": list(accumulate(map(len, texts), initial=0))[start:end],
     }
 
 
 def _best(sequence: Sequence, place: int) -> list[tuple[int, float]]:
+    """Return the likeliest tokens at a place with their log-probabilities, if asked for."""
     if not sequence.topk_ids:
         return []
     ids, values = sequence.topk_ids[place], sequence.topk_logprobs[place]
     return list(zip(ids.tolist(), values.tolist(), strict=True))
-
-
-def _entry(tokenizer: Any, token: int, logprob: float) -> dict[str, Any]:
-    text = _text(tokenizer, token)
-    return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
-
-
-def _text(tokenizer: Any, token: int) -> str:
-    text: str = tokenizer.decode([token])
-    return text

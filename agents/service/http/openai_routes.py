@@ -16,7 +16,7 @@ from aiohttp import web
 from tokengym.agents.service.config import CHECKPOINT_SCHEME
 from tokengym.agents.service.engine.checkpoints import CheckpointPath
 from tokengym.agents.service.generation.adapter_cache import BASE
-from tokengym.agents.service.http.json_api import JSON_BYTES, Route, read_body, service_of
+from tokengym.agents.service.http.json_api import Answer, Route, read_body
 from tokengym.agents.service.http.openai_api import (
     Body,
     ChatRequest,
@@ -61,10 +61,10 @@ class _Completion:
             self.model, weights = service.model(body.model), BASE
         self.body = body
         self.chat = isinstance(body, ChatRequest)
-        self.tokenizer = self.model.base_model.tokenizer
+        self.base_model = self.model.base_model
         self.prompts = [
-            _Prompt(request, [ReplyStream(self.tokenizer, request) for _ in range(request.count)])
-            for request in sampling_requests(body, weights, self.model.base_model)
+            _Prompt(request, [ReplyStream(self.base_model, request) for _ in range(request.count)])
+            for request in sampling_requests(body, weights, self.base_model)
         ]
         self.id = f"{'chatcmpl' if self.chat else 'cmpl'}-{secrets.token_hex(12)}"
         self.created = int(time.time())
@@ -113,30 +113,27 @@ class _Completion:
 
     def choices(self, *, delta: bool) -> list[dict[str, Any]]:
         """Return new text since the last call, for each sequence that has any."""
-        found: list[dict[str, Any]] = []
+        choices: list[dict[str, Any]] = []
         for at, prompt in enumerate(self.prompts):
             if prompt.result is None:
                 continue
             ended = prompt.done.done()
-            for number, reply in enumerate(prompt.replies):
-                index = at * len(prompt.replies) + number
-                choice = self._choice(prompt, number, reply, ended=ended, delta=delta)
-                if choice is not None:
-                    found.append({"index": index, **choice})
-        return found
+            pairs = zip(prompt.replies, prompt.result.sequences, strict=True)
+            for index, (reply, sequence) in enumerate(pairs, at * len(prompt.replies)):
+                start = reply.tokens
+                text = reply.grow(sequence, ended=ended)
+                if ended or reply.tokens > start:
+                    choice = self._choice(prompt, sequence, slice(start, reply.tokens), text, delta)
+                    if ended:
+                        choice["finish_reason"] = "stop" if sequence.stopped else "length"
+                    choices.append({"index": index, **choice})
+        return choices
 
     def _choice(
-        self, prompt: _Prompt, number: int, reply: ReplyStream, *, ended: bool, delta: bool
-    ) -> dict[str, Any] | None:
-        assert prompt.result is not None, "it has grown"
-        sequence: Sequence = prompt.result.sequences[number]
-        start = reply.tokens
-        text = reply.grow(sequence, ended=ended)
-        if not (ended or reply.tokens > start):
-            return None
+        self, prompt: _Prompt, sequence: Sequence, fresh: slice, text: str, delta: bool
+    ) -> dict[str, Any]:
+        """Return the choice of a sequence with its fresh tokens and text."""
         choice: dict[str, Any] = {"finish_reason": None, "logprobs": None}
-        if ended:
-            choice["finish_reason"] = "stop" if sequence.stopped else "length"
         if self.chat:
             name = "delta" if delta else "message"
             choice[name] = {"role": "assistant", "content": text}
@@ -145,8 +142,8 @@ class _Completion:
             choice["prompt_token_ids"] = prompt.request.prompt.tolist()
         if self.body.logprobs is not None and self.body.logprobs is not False:
             report = chat_logprobs if self.chat else completion_logprobs
-            choice["logprobs"] = report(self.tokenizer, sequence, start, reply.tokens)
-        choice["token_ids"] = sequence.tokens[start : reply.tokens]
+            choice["logprobs"] = report(self.base_model, sequence, fresh.start, fresh.stop)
+        choice["token_ids"] = sequence.tokens[fresh]
         return choice
 
     def usage(self) -> dict[str, int]:
@@ -162,21 +159,19 @@ class _Completion:
     def envelope(self, choices: list[dict[str, Any]], *, streaming: bool) -> dict[str, Any]:
         """Return an answer, or a piece of one."""
         kind = "chat.completion" if self.chat else "text_completion"
-        found: dict[str, Any] = {
+        prompt = {"prompt_token_ids": self.prompts[0].request.prompt.tolist()} if self.chat else {}
+        return {
             "id": self.id,
             "object": f"{kind}.chunk" if streaming and self.chat else kind,
             "created": self.created,
             "model": self.body.model,
             "choices": choices,
+            **prompt,
         }
-        if self.chat:
-            found["prompt_token_ids"] = self.prompts[0].request.prompt.tolist()
-        return found
 
 
-async def _complete(request: web.Request, kind: type[Body]) -> web.StreamResponse:
-    service = service_of(request)
-    body: Body = await read_body(request, kind, JSON_BYTES)
+async def _complete(request: web.Request, service: Service, kind: type[Body]) -> Answer:
+    body: Body = await read_body(request, kind)
     with _Completion(service, body) as completion:
         if body.stream:
             return await _stream(request, completion)
@@ -184,7 +179,7 @@ async def _complete(request: web.Request, kind: type[Body]) -> web.StreamRespons
             pass
         answer = completion.envelope(completion.choices(delta=False), streaming=False)
         answer["usage"] = completion.usage()
-        return web.json_response(answer)
+        return answer
 
 
 async def _stream(request: web.Request, completion: _Completion) -> web.StreamResponse:
@@ -218,12 +213,12 @@ async def _pieces(request: web.Request, completion: _Completion) -> AsyncIterato
     yield "[DONE]"
 
 
-async def _models(request: web.Request) -> web.StreamResponse:
+async def _models(request: web.Request, service: Service) -> Answer:
     models = [
         {"id": model.name, "object": "model", "created": 0, "owned_by": "local"}
-        for model in service_of(request).models
+        for model in service.models
     ]
-    return web.json_response({"object": "list", "data": models})
+    return {"object": "list", "data": models}
 
 
 ROUTES: list[Route] = [

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
 from tinker import types
 
 from tokengym.agents.service.engine.checkpoints import KINDS, CheckpointPath
 from tokengym.agents.service.engine.external_weights import KIND, file_names, read_file
-from tokengym.agents.service.errors import BadRequestError, UnsupportedError
+from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.http.json_api import (
+    Answer,
+    Handler,
     Route,
     read_body,
     read_field,
     refuse,
-    service_of,
 )
 from tokengym.agents.service.http.signed_urls import sign_url
 
@@ -25,26 +26,25 @@ if TYPE_CHECKING:
     from tokengym.agents.service.state.service import Service
 
 MAX_PAGE = 1000
+T = TypeVar("T")
 
 
-async def _client_config(_request: web.Request) -> web.StreamResponse:
-    return web.json_response(
-        {
-            # One connection's requests arrive in order; parallel chunks would not.
-            "parallel_fwdbwd_chunks": False,
-            # A third less of the client's time for each request than its other transport.
-            "use_pyqwest_transport": True,
-            # On loopback a chunk's size costs nothing, and one chunk shares more prompts.
-            "fwdbwd_max_chunk_bytes_count": 16_000_000,
-        }
-    )
+async def _client_config(_request: web.Request, service: Service) -> Answer:
+    return {
+        # One connection's requests arrive in order; parallel chunks would not.
+        "parallel_fwdbwd_chunks": False,
+        # A third less of the client's time for each request than its other transport.
+        "use_pyqwest_transport": True,
+        # On loopback a chunk's size costs nothing, and one chunk shares more prompts.
+        "fwdbwd_max_chunk_bytes_count": 16_000_000,
+    }
 
 
-async def _dynamic_config(_request: web.Request) -> web.StreamResponse:
-    return web.json_response({"sample_cancel_enabled": True})
+async def _dynamic_config(_request: web.Request, service: Service) -> Answer:
+    return {"sample_cancel_enabled": True}
 
 
-async def _capabilities(request: web.Request) -> web.StreamResponse:
+async def _capabilities(request: web.Request, service: Service) -> Answer:
     models = [
         {
             "model_name": model.name,
@@ -52,114 +52,100 @@ async def _capabilities(request: web.Request) -> web.StreamResponse:
             "trainable": True,
             "sampleable": True,
         }
-        for model in service_of(request).models
+        for model in service.models
     ]
-    return web.json_response({"supported_models": models})
+    return {"supported_models": models}
 
 
-async def _health(_request: web.Request) -> web.StreamResponse:
-    return web.json_response({"status": "ok"})
+async def _health(_request: web.Request, service: Service) -> Answer:
+    return {"status": "ok"}
 
 
-async def _status(request: web.Request) -> web.StreamResponse:
-    return web.json_response(service_of(request).status())
+async def _status(request: web.Request, service: Service) -> Answer:
+    return service.status()
 
 
-async def _telemetry(_request: web.Request) -> web.StreamResponse:
-    # Accepted because the SDK insists; nothing of it is read_body or kept.
-    return web.json_response({"status": "accepted"})
+async def _telemetry(_request: web.Request, service: Service) -> Answer:
+    # Accepted because the SDK insists; nothing of it is read or kept.
+    return {"status": "accepted"}
 
 
-async def _create_session(request: web.Request) -> web.StreamResponse:
+async def _create_session(request: web.Request, service: Service) -> Answer:
     body = await read_body(request, types.CreateSessionRequest)
-    session = service_of(request).registry.open_session(body.user_metadata, body.display_name)
-    return web.json_response({"session_id": session.id, "type": "create_session"})
+    session = service.registry.open_session(body.user_metadata, body.display_name)
+    return {"session_id": session.id, "type": "create_session"}
 
 
-async def _heartbeat(request: web.Request) -> web.StreamResponse:
+async def _heartbeat(request: web.Request, service: Service) -> Answer:
     body = await read_body(request, types.SessionHeartbeatRequest)
-    service_of(request).registry.session(body.session_id)
-    return web.json_response({"type": "session_heartbeat"})
+    service.registry.session(body.session_id)
+    return {"type": "session_heartbeat"}
 
 
-async def _finish_session(request: web.Request) -> web.StreamResponse:
+async def _finish_session(request: web.Request, service: Service) -> None:
     reason = await read_field(request, "reason")
     kind = str(reason.get("type")) if isinstance(reason, dict) else "finished"
-    service_of(request).finish_session(request.match_info["session"], kind)
-    return web.Response(status=204)
+    service.finish_session(request.match_info["session"], kind)
 
 
-async def _get_session(request: web.Request) -> web.StreamResponse:
-    session = service_of(request).registry.session(request.match_info["session"])
-    return web.json_response(
-        {
-            "training_run_ids": session.runs,
-            "sampler_ids": session.samplers,
-            "user_metadata": session.user_metadata,
-            "display_name": session.display_name,
-        }
-    )
+async def _get_session(request: web.Request, service: Service) -> Answer:
+    session = service.registry.session(request.match_info["session"])
+    return {
+        "training_run_ids": session.runs,
+        "sampler_ids": session.samplers,
+        "user_metadata": session.user_metadata,
+        "display_name": session.display_name,
+    }
 
 
-async def _list_sessions(request: web.Request) -> web.StreamResponse:
-    limit, offset = _page(request)
-    sessions = service_of(request).registry.sessions()
-    return web.json_response(
-        {"sessions": [session.id for session in sessions[offset : offset + limit]]}
-    )
+async def _list_sessions(request: web.Request, service: Service) -> Answer:
+    sessions, _ = _page(request, service.registry.sessions())
+    return {"sessions": [session.id for session in sessions]}
 
 
-async def _get_run(request: web.Request) -> web.StreamResponse:
-    service = service_of(request)
+async def _get_run(request: web.Request, service: Service) -> Answer:
     record = service.checkpoints.read_run(request.match_info["run"])
-    return web.json_response(_run_json(service, record))
+    return _run_json(service, record)
 
 
-async def _list_runs(request: web.Request) -> web.StreamResponse:
-    limit, offset = _page(request)
-    service = service_of(request)
-    records = service.checkpoints.runs()
-    shown = [_run_json(service, record) for record in records[offset : offset + limit]]
-    cursor = {"offset": offset, "limit": limit, "total_count": len(records)}
-    return web.json_response({"training_runs": shown, "cursor": cursor})
+async def _list_runs(request: web.Request, service: Service) -> Answer:
+    records, cursor = _page(request, service.checkpoints.runs())
+    runs = [_run_json(service, record) for record in records]
+    return {"training_runs": runs, "cursor": cursor}
 
 
-async def _list_checkpoints(request: web.Request) -> web.StreamResponse:
-    service = service_of(request)
+async def _list_checkpoints(request: web.Request, service: Service) -> Answer:
     run_id = request.match_info["run"]
     service.checkpoints.read_run(run_id)
-    found = service.checkpoints.listing(run_id)
-    return web.json_response({"checkpoints": [_checkpoint_json(service, *item) for item in found]})
+    checkpoints = service.checkpoints.listing(run_id)
+    return {"checkpoints": [_checkpoint_json(service, *item) for item in checkpoints]}
 
 
-async def _list_all_checkpoints(request: web.Request) -> web.StreamResponse:
-    limit, offset = _page(request)
-    service = service_of(request)
-    found = service.checkpoints.listing()
-    shown = [_checkpoint_json(service, *item) for item in found[offset : offset + limit]]
-    cursor = {"offset": offset, "limit": limit, "total_count": len(found)}
-    return web.json_response({"checkpoints": shown, "cursor": cursor})
+async def _list_all_checkpoints(request: web.Request, service: Service) -> Answer:
+    checkpoints, cursor = _page(request, service.checkpoints.listing())
+    return {
+        "checkpoints": [_checkpoint_json(service, *item) for item in checkpoints],
+        "cursor": cursor,
+    }
 
 
-async def _delete_checkpoint(request: web.Request) -> web.StreamResponse:
-    service, path = service_of(request), _path(request)
+async def _delete_checkpoint(request: web.Request, service: Service) -> None:
+    path = _path(request)
     service.checkpoints.delete(path)
     for model in service.models:
         await service.call(partial(model.adapter_cache.drop, path.uri))
-    return web.Response(status=204)
 
 
-async def _set_ttl(request: web.Request) -> web.StreamResponse:
+async def _set_ttl(request: web.Request, service: Service) -> None:
     seconds = await read_field(request, "ttl_seconds")
     if seconds is not None and not isinstance(seconds, int):
         raise BadRequestError(f"ttl_seconds must be a whole number or null, got {seconds!r}")
-    service, path = service_of(request), _path(request)
+    path = _path(request)
     await service.call(lambda: service.checkpoints.set_ttl(path, seconds))
-    return web.Response(status=204)
 
 
-async def _external_weights_urls(request: web.Request) -> web.StreamResponse:
-    service, path = service_of(request), _path(request)
+async def _external_weights_urls(request: web.Request, service: Service) -> Answer:
+    path = _path(request)
     if path.kind != KIND:
         raise BadRequestError(f"only {KIND} can be downloaded, got {path.uri}")
     base = request.path.removesuffix("external_weights_urls")
@@ -169,30 +155,28 @@ async def _external_weights_urls(request: web.Request) -> web.StreamResponse:
     }
     expires = min(until for _, until in signed.values())
     urls = {name: url for name, (url, _) in signed.items()}
-    return web.json_response({"urls": urls, "expires": expires.isoformat()})
+    return {"urls": urls, "expires": expires.isoformat()}
 
 
-async def _external_weights_file(request: web.Request) -> web.StreamResponse:
-    service, path, name = service_of(request), _path(request), request.match_info["file"]
+async def _external_weights_file(request: web.Request, service: Service) -> Answer:
+    path, name = _path(request), request.match_info["file"]
     content = await service.call(partial(read_file, service.checkpoints, path, name))
     return web.Response(body=content, content_type="application/octet-stream")
 
 
-async def _weights_info(request: web.Request) -> web.StreamResponse:
+async def _weights_info(request: web.Request, service: Service) -> Answer:
     uri = await read_field(request, "tinker_path")
     if not isinstance(uri, str):
         raise BadRequestError(f"tinker_path must be text, got {uri!r}")
-    info = service_of(request).checkpoints.info(CheckpointPath.parse(uri))
-    return web.json_response(
-        {
-            "base_model": info.base_model,
-            "is_lora": True,
-            "lora_rank": info.lora["rank"],
-            "train_unembed": info.lora["train_unembed"],
-            "train_mlp": info.lora["train_mlp"],
-            "train_attn": info.lora["train_attn"],
-        }
-    )
+    info = service.checkpoints.info(CheckpointPath.parse(uri))
+    return {
+        "base_model": info.base_model,
+        "is_lora": True,
+        "lora_rank": info.lora["rank"],
+        "train_unembed": info.lora["train_unembed"],
+        "train_mlp": info.lora["train_mlp"],
+        "train_attn": info.lora["train_attn"],
+    }
 
 
 def _path(request: web.Request) -> CheckpointPath:
@@ -200,14 +184,17 @@ def _path(request: web.Request) -> CheckpointPath:
     return CheckpointPath(request.match_info["run"], kind, name)
 
 
-def _page(request: web.Request) -> tuple[int, int]:
-    found: list[int] = []
+def _page(request: web.Request, items: list[T]) -> tuple[list[T], dict[str, int]]:
+    """Return the items that a request asks for, and their place among all."""
+    page: dict[str, int] = {}
     for name, default, lowest in (("limit", 100, 1), ("offset", 0, 0)):
         text = request.query.get(name, str(default))
         if not (text.isascii() and text.isdigit() and len(text) < 19) or int(text) < lowest:
             raise BadRequestError(f"{name} must be a number of at least {lowest}, got {text!r}")
-        found.append(int(text))
-    return min(found[0], MAX_PAGE), found[1]
+        page[name] = int(text)
+    offset, limit = page["offset"], min(page["limit"], MAX_PAGE)
+    cursor = {"offset": offset, "limit": limit, "total_count": len(items)}
+    return items[offset : offset + limit], cursor
 
 
 def _run_json(service: Service, record: dict[str, Any]) -> dict[str, Any]:
@@ -245,10 +232,11 @@ def _checkpoint_json(
     }
 
 
-def _unsupported(what: str) -> Any:
-    return refuse(UnsupportedError(f"{what} is not supported by the local service"))
+def _unsupported(what: str) -> Handler:
+    return refuse(f"{what} is not supported by the local service")
 
 
+CHECKPOINT = "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}"
 ROUTES: list[Route] = [
     ("POST", "client/config", _client_config),
     ("POST", "client/dynamic_config", _dynamic_config),
@@ -264,23 +252,11 @@ ROUTES: list[Route] = [
     ("GET", "training_runs", _list_runs),
     ("GET", "training_runs/{run}", _get_run),
     ("GET", "training_runs/{run}/checkpoints", _list_checkpoints),
-    ("PUT", "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}/ttl", _set_ttl),
-    (
-        "*",
-        "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}/publish",
-        _unsupported("publishing a checkpoint"),
-    ),
-    (
-        "GET",
-        "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}/external_weights_urls",
-        _external_weights_urls,
-    ),
-    (
-        "GET",
-        "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}/files/{file}",
-        _external_weights_file,
-    ),
-    ("DELETE", "training_runs/{run}/checkpoints/{checkpoint:[^/]+/[^/]+}", _delete_checkpoint),
+    ("PUT", f"{CHECKPOINT}/ttl", _set_ttl),
+    ("*", f"{CHECKPOINT}/publish", _unsupported("publishing a checkpoint")),
+    ("GET", f"{CHECKPOINT}/external_weights_urls", _external_weights_urls),
+    ("GET", f"{CHECKPOINT}/files/{{file}}", _external_weights_file),
+    ("DELETE", CHECKPOINT, _delete_checkpoint),
     ("GET", "checkpoints", _list_all_checkpoints),
     ("POST", "weights_info", _weights_info),
     ("POST", "copy_weights", _unsupported("copying weights between projects")),

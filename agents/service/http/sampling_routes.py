@@ -12,16 +12,16 @@ from tinker import types
 from tokengym.agents.service.errors import BadRequestError
 from tokengym.agents.service.http.json_api import (
     JSON_BYTES,
+    Answer,
     Route,
     pending,
     read_body,
     read_field,
-    service_of,
 )
 from tokengym.agents.service.http.wire import sample_request, sample_response
 
 if TYPE_CHECKING:
-    from typing import Any
+    from tokengym.agents.service.state.service import Service
 
 # Below the 45 s after which the SDK gives a poll up.
 POLL_S = 20.0
@@ -29,27 +29,21 @@ POLL_S = 20.0
 TOKEN_BYTES = 16
 
 
-async def _create_sampling_session(request: web.Request) -> web.StreamResponse:
+async def _create_sampling_session(request: web.Request, service: Service) -> Answer:
     body = await read_body(request, types.CreateSamplingSessionRequest)
-    record = service_of(request).open_sampler(
+    record = service.open_sampler(
         body.session_id, body.sampling_session_seq_id, body.base_model, body.model_path
     )
-    return web.json_response({"sampling_session_id": record.id, "type": "create_sampling_session"})
+    return {"sampling_session_id": record.id, "type": "create_sampling_session"}
 
 
-async def _get_sampler(request: web.Request) -> web.StreamResponse:
-    record = service_of(request).registry.sampler(request.match_info["sampler"])
-    return web.json_response(
-        {
-            "sampler_id": record.id,
-            "base_model": record.model.name,
-            "model_path": record.model_path,
-        }
-    )
+async def _get_sampler(request: web.Request, service: Service) -> Answer:
+    record = service.registry.sampler(request.match_info["sampler"])
+    model = record.model.name
+    return {"sampler_id": record.id, "base_model": model, "model_path": record.model_path}
 
 
-async def _sample(request: web.Request) -> web.StreamResponse:
-    service = service_of(request)
+async def _sample(request: web.Request, service: Service) -> Answer:
     longest = max(model.base_model.context for model in service.models)
     # With the prompt come up to seven ids for each of its places.
     limit = JSON_BYTES + 8 * TOKEN_BYTES * longest
@@ -67,25 +61,24 @@ async def _sample(request: web.Request) -> web.StreamResponse:
     return pending(request_id, sample_sequence_ids=ids)
 
 
-async def _retrieve(request: web.Request) -> web.StreamResponse:
+async def _retrieve(request: web.Request, service: Service) -> Answer:
     body = await read_body(request, types.FutureRetrieveRequest)
-    future = service_of(request).futures.get(body.request_id)
+    future = service.futures.get(body.request_id)
     await asyncio.wait([future], timeout=POLL_S)
     if not future.done():
         waiting = {"type": "try_again", "request_id": body.request_id, "queue_state": "active"}
         return web.json_response(waiting, status=408)
-    result: Any = future.result()
+    result: Answer | bytes = future.result()
     if isinstance(result, bytes):
         return web.Response(body=result, content_type="application/x-protobuf")
-    return web.json_response(result)
+    return result
 
 
-async def _cancel(request: web.Request) -> web.StreamResponse:
+async def _cancel(request: web.Request, service: Service) -> None:
     request_id = await read_field(request, "request_id")
     if not isinstance(request_id, str):
         raise BadRequestError(f"request_id must be text, got {request_id!r}")
-    service_of(request).cancel(request_id)
-    return web.Response(status=204)
+    service.cancel(request_id)
 
 
 ROUTES: list[Route] = [

@@ -9,7 +9,6 @@ import os
 import signal
 import socket
 import sys
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -69,8 +68,8 @@ def serve(
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = found[0]
+        places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = places[0]
         return socket.create_server(address, family=family)
     except OSError as error:
         raise StartupError(f"cannot listen on {host}:{port}: {error}") from error
@@ -120,8 +119,6 @@ async def _run(
     log.info("stopping")
     for task in tasks:
         task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
     await runner.cleanup()
     log.info("stopped")
 

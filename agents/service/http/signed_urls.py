@@ -30,10 +30,10 @@ def sign_url(request: web.Request, path: str, key: str) -> tuple[str, datetime]:
 def is_signed(request: web.Request, key: str) -> bool:
     """Return whether a request is for a URL that this service signed and that has not expired."""
     expires, signature = (request.query.get(name, "") for name in ("expires", "signature"))
-    wanted = _signature(request.path, expires, key)
+    expected = _signature(request.path, expires, key)
     return (
         request.method == "GET"
-        and hmac.compare_digest(signature.encode(errors="surrogateescape"), wanted.encode())
+        and hmac.compare_digest(signature.encode(errors="surrogateescape"), expected.encode())
         and int(expires) > time.time()
     )
 

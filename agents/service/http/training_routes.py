@@ -15,55 +15,44 @@ from tokengym.agents.service.engine.external_weights import KIND, checked_recipi
 from tokengym.agents.service.engine.trainer import AdamStep
 from tokengym.agents.service.errors import BadRequestError, UnsupportedError
 from tokengym.agents.service.http.json_api import (
+    Answer,
+    Handler,
     Route,
     pending,
     read_body,
     read_bytes,
     refuse,
-    service_of,
 )
 from tokengym.agents.service.http.wire import loss_response, read_loss_request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tokengym.agents.service.engine.trainer import LossRequest
     from tokengym.agents.service.served_model import ServedModel
+    from tokengym.agents.service.state.service import Service
 
 DEFAULT_RANK = 32
 
 
-async def _create_model(request: web.Request) -> web.StreamResponse:
+async def _create_model(request: web.Request, service: Service) -> Answer:
     body = await read_body(request, types.CreateModelRequest)
-    service = service_of(request)
     _check_optimizer(body.optimizer_config)
     lora = body.lora_config or types.LoraConfig(rank=DEFAULT_RANK)
-    spec = LoraSpec(
-        rank=lora.rank,
-        train_attn=lora.train_attn,
-        train_mlp=lora.train_mlp,
-        train_unembed=lora.train_unembed,
-        seed=lora.seed,
-    )
+    spec, model = LoraSpec(**lora.model_dump()), service.model(body.base_model)
     run_id = f"{body.session_id}:train:{body.model_seq_id}"
-    model = service.model(body.base_model)
-    return pending(
-        service.create_run(run_id, body.session_id, model, spec, body.user_metadata),
-        model_id=run_id,
-    )
+    request_id = service.create_run(run_id, body.session_id, model, spec, body.user_metadata)
+    return pending(request_id, model_id=run_id)
 
 
-async def _load_weights(request: web.Request) -> web.StreamResponse:
+async def _load_weights(request: web.Request, service: Service) -> Answer:
     body = await read_body(request, types.LoadWeightsRequest)
-    service = service_of(request)
     _check_optimizer(body.optimizer_config)
     path = CheckpointPath.parse(body.path)
     if body.session_id is not None:
         run_id = f"{body.session_id}:train:{body.model_seq_id}"
         request_id = service.load_run(
-            run_id,
-            body.session_id,
-            path,
-            optimizer=body.optimizer,
-            metadata=body.user_metadata,
+            run_id, body.session_id, path, optimizer=body.optimizer, metadata=body.user_metadata
         )
         return pending(request_id, model_id=run_id)
     if body.model_id is None:
@@ -72,125 +61,99 @@ async def _load_weights(request: web.Request) -> web.StreamResponse:
 
     def work(model: ServedModel) -> dict[str, Any]:
         model.load(run_id, path, optimizer=body.optimizer)
-        return {"path": path.uri, "model_id": run_id, "type": "load_weights"}
+        return {"path": path.uri, "model_id": run_id, "type": body.type}
 
     return pending(service.train(run_id, body.seq_id, work), model_id=run_id)
 
 
-async def _get_info(request: web.Request) -> web.StreamResponse:
+async def _get_info(request: web.Request, service: Service) -> Answer:
     body = await read_body(request, types.GetInfoRequest)
-    record = service_of(request).registry.run(body.model_id)
+    record = service.registry.run(body.model_id)
     name = record.model.name
     config: Any = record.model.base_model.trained.config
-    return web.json_response(
-        {
-            "type": "get_info",
-            "model_id": record.id,
+    return {
+        "type": body.type,
+        "model_id": record.id,
+        "model_name": name,
+        "is_lora": True,
+        "lora_rank": record.rank,
+        "model_data": {
+            "arch": str(config.model_type),
             "model_name": name,
-            "is_lora": True,
-            "lora_rank": record.rank,
-            "model_data": {
-                "arch": str(config.model_type),
-                "model_name": name,
-                "tokenizer_id": name,
-            },
-        }
-    )
+            "tokenizer_id": name,
+        },
+    }
 
 
-async def _forward_backward(request: web.Request) -> web.StreamResponse:
-    run_id, seq_id, loss = read_loss_request(await _loss_body(request))
-    return pending(
-        service_of(request).train(run_id, seq_id, partial(_losses, run_id, loss)), model_id=run_id
-    )
-
-
-async def _loss_body(request: web.Request) -> bytes:
-    return await read_bytes(request, service_of(request).config.max_body_bytes)
+async def _forward_backward(request: web.Request, service: Service) -> Answer:
+    body = await read_bytes(request, service.config.max_body_bytes)
+    run_id, seq_id, loss = read_loss_request(body)
+    # The work holds the decoded request alone: the body is as large again.
+    return pending(service.train(run_id, seq_id, partial(_losses, run_id, loss)), model_id=run_id)
 
 
 def _losses(run_id: str, loss: LossRequest, model: ServedModel) -> bytes:
     return loss_response(model.trainer.forward_backward(run_id, loss))
 
 
-async def _optim_step(request: web.Request) -> web.StreamResponse:
-    body = await read_body(request, types.OptimStepRequest)
+def _in_turn(kind: type[Any], work: Callable[[Any, ServedModel], dict[str, Any]]) -> Handler:
+    """Return a handler that runs `work` on its body and the run's model, when its turn comes."""
+
+    async def handler(request: web.Request, service: Service) -> Answer:
+        body = await read_body(request, kind)
+        return pending(service.train(body.model_id, body.seq_id, partial(work, body)))
+
+    return handler
+
+
+def _optim_step(body: types.OptimStepRequest, model: ServedModel) -> dict[str, Any]:
     params = body.optim_params
-
-    def work(model: ServedModel) -> dict[str, Any]:
-        if not isinstance(params, types.AdamParams):
-            raise UnsupportedError(
-                f"optim_step takes AdamParams on the local service, got {params.type!r}"
-            )
-        step = AdamStep(**params.model_dump())
-        return {"metrics": model.trainer.optim_step(body.model_id, step)}
-
-    return pending(service_of(request).train(body.model_id, body.seq_id, work))
-
-
-async def _save_weights(request: web.Request) -> web.StreamResponse:
-    body = await read_body(request, types.SaveWeightsRequest)
-
-    def work(model: ServedModel) -> dict[str, Any]:
-        path = CheckpointPath(body.model_id, "weights", body.path or secrets.token_hex(8))
-        uri = model.save(
-            path,
-            ttl_seconds=body.ttl_seconds,
-            overwrite=body.overwrite,
-            user_metadata=body.user_metadata,
+    if not isinstance(params, types.AdamParams):
+        raise UnsupportedError(
+            f"optim_step takes AdamParams on the local service, got {params.type!r}"
         )
-        return {"path": uri, "type": "save_weights"}
-
-    return pending(service_of(request).train(body.model_id, body.seq_id, work))
+    return {"metrics": model.trainer.optim_step(body.model_id, AdamStep(**params.model_dump()))}
 
 
-async def _save_weights_for_sampler(request: web.Request) -> web.StreamResponse:
+def _save_weights(body: types.SaveWeightsRequest, model: ServedModel) -> dict[str, Any]:
+    return _save(body, model, "weights", overwrite=body.overwrite, user_metadata=body.user_metadata)
+
+
+async def _save_weights_for_sampler(request: web.Request, service: Service) -> Answer:
     body = await read_body(request, types.SaveWeightsForSamplerRequest)
-    service = service_of(request)
-    if body.path is None and body.sampling_session_seq_id is not None:
+    run_id, seq_id, sampler = body.model_id, body.seq_id, body.sampling_session_seq_id
+    if body.path is None and sampler is not None:
         checked_ttl(body.ttl_seconds)
-        return pending(
-            service.save_unnamed(body.model_id, body.seq_id, body.sampling_session_seq_id)
-        )
+        return pending(service.save_unnamed(run_id, seq_id, sampler))
 
     def work(model: ServedModel) -> dict[str, Any]:
-        name = body.path or secrets.token_hex(8)
-        uri = model.save(
-            CheckpointPath(body.model_id, "sampler_weights", name),
-            ttl_seconds=body.ttl_seconds,
-            # The SDK has no overwrite here, and the cookbook saves a name again when it resumes.
-            overwrite=True,
-            user_metadata=body.user_metadata,
-        )
-        return {"path": uri, "type": "save_weights_for_sampler"}
+        # The SDK has no overwrite here, and the cookbook saves a name again when it resumes.
+        metadata = body.user_metadata
+        return _save(body, model, "sampler_weights", overwrite=True, user_metadata=metadata)
 
-    return pending(service.train(body.model_id, body.seq_id, work))
+    return pending(service.train(run_id, seq_id, work))
 
 
-async def _save_weights_external(request: web.Request) -> web.StreamResponse:
-    body = await read_body(request, types.SaveWeightsExternalRequest)
-
-    def work(model: ServedModel) -> dict[str, Any]:
-        uri = model.save(
-            CheckpointPath(body.model_id, KIND, body.path),
-            ttl_seconds=body.ttl_seconds,
-            # As for the sampler's.
-            overwrite=True,
-            recipients=checked_recipients(body.age_encryption_recipients),
-        )
-        return {"path": uri, "type": "save_weights_external"}
-
-    return pending(service_of(request).train(body.model_id, body.seq_id, work))
+def _save_external(body: types.SaveWeightsExternalRequest, model: ServedModel) -> dict[str, Any]:
+    recipients = checked_recipients(body.age_encryption_recipients)
+    return _save(body, model, KIND, overwrite=True, recipients=recipients)  # As for the sampler's.
 
 
-async def _unload_model(request: web.Request) -> web.StreamResponse:
+def _save(body: Any, model: ServedModel, kind: str, **options: Any) -> dict[str, Any]:
+    """Save a run's weights under the name of a request, or under a random one if it has none."""
+    name = secrets.token_hex(8) if body.path is None else body.path
+    path = CheckpointPath(body.model_id, kind, name)
+    uri = model.save(path, ttl_seconds=body.ttl_seconds, **options)
+    return {"path": uri, "type": body.type}
+
+
+async def _unload_model(request: web.Request, service: Service) -> Answer:
     body = await read_body(request, types.UnloadModelRequest)
-    service = service_of(request)
     service.registry.run(body.model_id)
 
     async def work() -> dict[str, Any]:
         service.unload(body.model_id)
-        return {"model_id": body.model_id, "type": "unload_model"}
+        return {"model_id": body.model_id, "type": body.type}
 
     return pending(service.futures.add(work()))
 
@@ -206,19 +169,17 @@ ROUTES: list[Route] = [
     ("POST", "load_weights", _load_weights),
     ("POST", "get_info", _get_info),
     ("POST", "forward_backward", _forward_backward),
-    ("POST", "optim_step", _optim_step),
-    ("POST", "save_weights", _save_weights),
+    ("POST", "optim_step", _in_turn(types.OptimStepRequest, _optim_step)),
+    ("POST", "save_weights", _in_turn(types.SaveWeightsRequest, _save_weights)),
     ("POST", "save_weights_for_sampler", _save_weights_for_sampler),
     ("POST", "unload_model", _unload_model),
-    ("POST", "save_weights_external", _save_weights_external),
+    ("POST", "save_weights_external", _in_turn(types.SaveWeightsExternalRequest, _save_external)),
     (
         "POST",
         "create_custom_loss",
         refuse(
-            UnsupportedError(
-                "losses are not uploaded to the local service; forward_backward_custom runs them "
-                "in the client"
-            )
+            "losses are not uploaded to the local service; forward_backward_custom runs them in "
+            "the client"
         ),
     ),
 ]

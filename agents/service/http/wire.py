@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,19 +74,12 @@ def loss_response(result: LossResult) -> bytes:
     for name, value in result.metrics.items():
         message.metrics[name] = value
     # A record is rectangular: data with one target a token and with k lie in different ones.
-    start = 0
-    while start < len(result.logprobs):
-        trailing = result.logprobs[start].shape[1:]
-        end = start
-        while end < len(result.logprobs) and result.logprobs[end].shape[1:] == trailing:
-            end += 1
-        record = message.loss_fn_outputs.add(num_datums=end - start)
-        for name, arrays in (
-            ("logprobs", result.logprobs[start:end]),
-            ("elementwise_loss", result.losses[start:end]),
-        ):
-            record.fields[name].CopyFrom(_batched(arrays, trailing))
-        start = end
+    data = zip(result.logprobs, result.losses, strict=True)
+    for trailing, members in groupby(data, key=lambda datum: datum[0].shape[1:]):
+        logprobs, losses = zip(*members, strict=True)
+        record = message.loss_fn_outputs.add(num_datums=len(logprobs))
+        record.fields["logprobs"].CopyFrom(_batched(logprobs, trailing))
+        record.fields["elementwise_loss"].CopyFrom(_batched(losses, trailing))
     return message.SerializeToString()
 
 
@@ -237,11 +231,11 @@ def _write_targets(message: pb.Tensor, asked: TensorData, result: SampleResult) 
 def _stops(stop: Any, eos: frozenset[int]) -> tuple[frozenset[int], tuple[str, ...]]:
     if stop is None:
         return eos, ()
-    given = [stop] if isinstance(stop, str) else list(stop)
-    if any(item == "" for item in given):
+    stops = [stop] if isinstance(stop, str) else list(stop)
+    if "" in stops:
         raise BadRequestError("stop strings must not be empty")
-    ids = frozenset(item for item in given if isinstance(item, int))
-    return ids, tuple(item for item in given if isinstance(item, str))
+    ids = frozenset(item for item in stops if isinstance(item, int))
+    return ids, tuple(item for item in stops if isinstance(item, str))
 
 
 def _json_tokens(prompt: types.ModelInput) -> Tokens:

@@ -1,1 +1,1 @@
-"""What clients hold: sessions, runs, samplers, the order of requests and their results."""
+"""The state of clients: sessions, runs, samplers, the order of requests and their results."""

@@ -50,9 +50,9 @@ class FutureStore:
             GoneError: if its result was dropped or belongs to an earlier service process.
             UnknownResourceError: if there was never such a request.
         """
-        found = self._open.get(request_id) or self._done.get(request_id)
-        if found is not None:
-            return found
+        future = self._open.get(request_id) or self._done.get(request_id)
+        if future is not None:
+            return future
         tag, _, number = request_id.partition("-")
         if len(tag) != len(self._tag) or not number.isdigit():
             raise UnknownResourceError(f"request {request_id!r} is unknown")

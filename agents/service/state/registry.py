@@ -6,11 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tokengym.agents.service.errors import (
-    BadRequestError,
-    GoneError,
-    UnknownResourceError,
-)
+from tokengym.agents.service.errors import BadRequestError, GoneError, UnknownResourceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ import logging
 import time
 from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tokengym.agents.service.engine.adapters import LoraSpec
 from tokengym.agents.service.engine.checkpoints import CheckpointPath, CheckpointStore
 from tokengym.agents.service.engine.compute_thread import ComputeThread
-from tokengym.agents.service.errors import (
-    BadRequestError,
-    GoneError,
-    OverloadedError,
-)
+from tokengym.agents.service.errors import BadRequestError, GoneError, OverloadedError
 from tokengym.agents.service.generation.adapter_cache import BASE
 from tokengym.agents.service.served_model import ServedModel
 from tokengym.agents.service.state.futures import FutureStore
@@ -83,37 +79,27 @@ class Service:
         self, run_id: str, session_id: str, model: ServedModel, spec: LoraSpec, metadata: Any
     ) -> str:
         """Create a training run; returns the request id of `{"model_id": ...}`."""
-        session = self.registry.session(session_id)
-        if run_id in self._creations:
-            # The SDK sends a request again when its answer was lost.
-            return self._creations[run_id]
-        self.registry.add_run(session.id, RunRecord(run_id, model, spec.rank))
 
         def work() -> dict[str, Any]:
             model.trainer.create(run_id, spec)
             self._write_run(run_id, model, spec, metadata)
             return {"model_id": run_id, "type": "create_model"}
 
-        return self._create(run_id, work)
+        return self._create(session_id, RunRecord(run_id, model, spec.rank), work)
 
     def load_run(
         self, run_id: str, session_id: str, path: CheckpointPath, *, optimizer: bool, metadata: Any
     ) -> str:
         """Create a training run from a checkpoint; returns the request id of the result."""
-        info = self.checkpoints.info(path)
         model = self.model_of(path)
-        session = self.registry.session(session_id)
-        if run_id in self._creations:
-            return self._creations[run_id]
-        rank = LoraSpec(**info.lora).rank
-        self.registry.add_run(session.id, RunRecord(run_id, model, rank))
+        rank = LoraSpec(**self.checkpoints.info(path).lora).rank
 
         def work() -> dict[str, Any]:
             spec = model.load(run_id, path, optimizer=optimizer)
             self._write_run(run_id, model, spec, metadata)
             return {"path": path.uri, "model_id": run_id, "type": "load_weights"}
 
-        return self._create(run_id, work)
+        return self._create(session_id, RunRecord(run_id, model, rank), work)
 
     def train(self, run_id: str, seq_id: int | None, work: Callable[[ServedModel], Any]) -> str:
         """Run `work` on a run's model when its turn comes; returns the request id of the result."""
@@ -197,10 +183,7 @@ class Service:
             future.cancel()
 
     def sample(
-        self,
-        record: SamplerRecord,
-        request: SampleRequest,
-        encode: Callable[[SampleResult], bytes],
+        self, record: SamplerRecord, request: SampleRequest, encode: Callable[[SampleResult], bytes]
     ) -> str:
         """Queue a sampling request; returns the request id of its encoded result.
 
@@ -291,20 +274,18 @@ class Service:
         return replace(request, sampling=replace(request.sampling, seed=seed))
 
     def _write_run(self, run_id: str, model: ServedModel, spec: LoraSpec, metadata: Any) -> None:
-        self.checkpoints.write_run(
-            run_id,
-            {
-                "training_run_id": run_id,
-                "base_model": model.name,
-                "lora": spec.as_json(),
-                "user_metadata": metadata,
-            },
-        )
+        record = {"base_model": model.name, "lora": asdict(spec), "user_metadata": metadata}
+        self.checkpoints.write_run(run_id, record)
 
-    def _create(self, run_id: str, work: Callable[[], Any]) -> str:
-        request_id = self.futures.add(self._forget_on_failure(run_id, self.call(work)))
-        self._creations[run_id] = request_id
-        return request_id
+    def _create(self, session_id: str, run: RunRecord, work: Callable[[], Any]) -> str:
+        """Add a run to a session and create it by `work`; returns the request id of the result."""
+        session = self.registry.session(session_id)
+        # The SDK sends a request again when its answer was lost.
+        if run.id not in self._creations:
+            self.registry.add_run(session.id, run)
+            creation = self._forget_on_failure(run.id, self.call(work))
+            self._creations[run.id] = self.futures.add(creation)
+        return self._creations[run.id]
 
     async def _forget_on_failure(self, run_id: str, work: Awaitable[T]) -> T:
         try:
