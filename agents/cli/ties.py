@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.cli.extras import require_extra
-from tokengym.agents.cli.options import Level, WorldOptions, Yes
+from tokengym.agents.cli.options import Level, WorldOptions, Yes, takes
 from tokengym.agents.settings import name_values
 from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.presets import preset
+from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import baselines, make_world, spec
 
@@ -24,10 +25,17 @@ MODEL = "model"
 """The policy that is a model and not a script or a run."""
 
 
+@takes(
+    PolicySettings,
+    ServiceSettings,
+    only=("model", "base_url", "temperature", "max_tokens", "renderer"),
+)
 def ties(
     world: Annotated[
         str, typer.Argument(help="id or short name, such as energy, or a run folder to read")
     ],
+    *,
+    said: dict[str, Any],
     level: Level = None,
     group_size: Annotated[str, typer.Option(help="sizes, such as 4,8,16")] = "4,8,16",
     policy: Annotated[
@@ -40,16 +48,9 @@ def ties(
         typer.Option(help="reward threshold of a correct rollout (default: midpoint of the range)"),
     ] = None,
     option: WorldOptions = None,
-    model: Annotated[
-        str | None, typer.Option(help="a model directory, a hosted model, or tokengym-start")
-    ] = None,
     model_path: Annotated[
         str | None, typer.Option(help="tinker://... weights of that model to sample from")
     ] = None,
-    base_url: Annotated[str | None, typer.Option(help="address of a Tinker service")] = None,
-    temperature: Annotated[float | None, typer.Option(help="sampling temperature")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="token limit of a reply")] = None,
-    renderer: Annotated[str | None, typer.Option(help="name of a cookbook renderer")] = None,
     seed: Annotated[int, typer.Option(help="seed of scripts and intervals")] = 0,
     yes: Yes = False,
     json_file: Annotated[
@@ -65,19 +66,11 @@ def ties(
     require_extra("tinker", "a study of ties")
     from rich.console import Console
 
-    sampling: dict[str, Any] = {
-        "model": model,
-        "base_url": base_url,
-        "temperature": temperature,
-        "max_tokens": max_tokens,
-        "renderer": renderer,
-    }
-    given = {name: value for name, value in sampling.items() if value is not None}
     run = RunFolder(Path(world))
     if run.exists:
         from tokengym.agents.analysis.run_ties import run_ties
 
-        if level or policy or option or given or model_path:
+        if level or policy or option or said or model_path:
             raise OptionError(f"{world} is a run: only --json, --png and --html go with it")
         ties_of_run = run_ties(run)
         found, report = ties_of_run.to_dict(), ties_of_run.report()
@@ -87,14 +80,14 @@ def ties(
         options = name_values(option or [], "--option")
         sizes = _sizes(group_size)
         if policy is None:
-            policy = MODEL if given or model_path else "noisy"
+            policy = MODEL if said or model_path else "noisy"
         if policy == MODEL or is_run(policy):
             sampled_run = None if policy == MODEL else RunFolder(Path(policy))
-            job, weights = _sampled_job(world, level, options, sampled_run, model_path, given)
+            job, weights = _sampled_job(world, level, options, sampled_run, model_path, said)
             study = _sampled(job, sampled_run, weights, sizes, tasks, correct, seed, ask=not yes)
         else:
-            if given or model_path:
-                raise OptionError(f"--{[*given, 'model_path'][0]} needs a model, got {policy!r}")
+            if said or model_path:
+                raise OptionError(f"--{[*said, 'model_path'][0]} needs a model, got {policy!r}")
             study = _scripted(world, level, options, policy, sizes, tasks, correct, seed)
         found, report = study.to_dict(), ties_report(study)
     console = Console()
@@ -142,7 +135,7 @@ def _sampled_job(
     options: dict[str, Any],
     run: RunFolder | None,
     weights: str | None,
-    given: dict[str, Any],
+    said: dict[str, Any],
 ) -> "tuple[Job, str | None]":
     """Return what to sample: a job and the weights."""
     from tokengym.agents.training.job import Job
@@ -150,7 +143,7 @@ def _sampled_job(
     world_spec = spec(world)
     if run is None:
         # The world's own options, as with scripted policies; other roles play as in training.
-        config = preset(world_spec.id, level, **given)
+        config = preset(world_spec.id, level, **said)
         prompt = {name: value for name, value in config.options.items() if name == "prompt"}
         config = replace(config, options={**prompt, **options})
         return Job.resolve(config), weights
@@ -160,13 +153,13 @@ def _sampled_job(
     if config.world != world_spec.id:
         raise OptionError(f"{run.folder} is a run on {config.world}, not on {world_spec.id}")
     if level is not None:
-        given["level"] = level
+        said["level"] = level
     if options:
-        given["options"] = {**config.options, **options}
+        said["options"] = {**config.options, **options}
     newest = run.weights.sampler
     if newest is None:
         raise OptionError(f"{run.folder} has saved no weights to sample from yet")
-    return Job.resolve(replace(config, **given)), newest
+    return Job.resolve(replace(config, **said)), newest
 
 
 def _sampled(
