@@ -33,28 +33,26 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
         ServiceRefusedError: if the service answered with an error.
     """
     check_overrides(job)
+
+    async def connected() -> RunSummary:
+        async with TrainingSession.open(job, connection) as session:
+            lost = await connection.guard(forget_lost_states(run, connection.base_url))
+            for notice in [*lost, *forget_unsaved_steps(run)]:
+                progress.say(notice)
+            return await _experiment(session, run, progress)
+
     with run.lock():
-        for notice in mend_run(job, run):
+        for notice in mend_run(run, job.target):
             progress.say(notice)
         run.write_config(job.config)
         progress.say(f"run folder: {run.folder}")
         opened = Connection.open(job.target, run.service_folder, job.config.seed)
         with opened as connection, run.console():
-            return run_async(_connected(job, run, progress, connection))
-
-
-async def _connected(
-    job: Job, run: RunFolder, progress: Progress, connection: Connection
-) -> RunSummary:
-    if run.write_environment(describe_environment(connection, job.config)):
-        progress.say(
-            "the run began in another environment: figures may differ, see environment.json"
-        )
-    async with TrainingSession.open(job, connection) as session:
-        lost = await connection.guard(forget_lost_states(connection.base_url, job, run))
-        for notice in [*lost, *forget_unsaved_steps(job, run)]:
-            progress.say(notice)
-        return await _experiment(session, run, progress)
+            if run.write_environment(describe_environment(connection, job.config)):
+                progress.say(
+                    "the run began in another environment: figures may differ, see environment.json"
+                )
+            return run_async(connected())
 
 
 async def _experiment(session: TrainingSession, run: RunFolder, progress: Progress) -> RunSummary:
@@ -72,7 +70,7 @@ async def _experiment(session: TrainingSession, run: RunFolder, progress: Progre
         session, warm = await _warm_start(session, run, progress)
         start = session.start(state=False)
     collapse = await train_job(session, run, progress)
-    policies = run.policies(job.config, job.roles)
+    policies = run.policies
     paths = {name: policies.get(name, run).weights.sampler or start for name in job.trained}
     after = await guard(evaluate_roles(session, paths, run.rollouts, "after"))
     outcome = RunSummary(before, after, references, collapse, paths, warm)

@@ -22,11 +22,10 @@ from tokengym.agents.tinker.group_records import group_records
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection, ServiceTarget
+from tokengym.agents.training.earlier_runs import opponent_labels
 from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.opponents import opponent_labels
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.renderer import renderer_notice
 from tokengym.agents.training.session import TrainingSession
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
@@ -137,7 +136,7 @@ class ModelPolicy:
         settings = _settings(name, config)
         configs = [_train_config(settings, config, world) for world in worlds]
         target = ServiceTarget.resolve(configs[0])
-        return cls(name, target, [Job.resolve(one, target) for one in configs])
+        return cls(name, target, [Job.resolve_on(target, one) for one in configs])
 
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
         """Play the missing rollouts, one world after the other, on one service."""
@@ -156,7 +155,7 @@ class ModelPolicy:
                     player = await ModelPlayer.open(session, world.role, start, self.name)
                     await connection.guard(rollouts.play(world, player, session.episodes))
 
-        if notice := renderer_notice(missing[0][1].config):
+        if notice := missing[0][1].renderer_notice:
             print(notice, file=sys.stderr)
         with (
             tempfile.TemporaryDirectory() as folder,

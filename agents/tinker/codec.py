@@ -1,12 +1,17 @@
-"""Any tinker-cookbook renderer as a `Codec`, created from names so that it pickles by name."""
+"""Any tinker-cookbook renderer as a `Codec`, created from names so that it pickles by name.
+
+The renderer of a model that names none is the one that the cookbook recommends.
+"""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from tinker_cookbook.exceptions import RendererError
+from tinker_cookbook.exceptions import ConfigurationError, RendererError
+from tinker_cookbook.model_info import get_recommended_renderer_name
 from tinker_cookbook.renderers import Message as ChatMessage
 from tinker_cookbook.renderers import Renderer, get_renderer, get_text_content
 
@@ -28,6 +33,13 @@ _KEEPING = "+keep_thinking"
 _SYSTEM = "+system:"
 _PLAIN_REPLIES = ("17", "Fine, p = 0.35", "a\n b", "x\n\ny", "don 't . stop ,", "été 🙂")
 _PADDED_REPLIES = (" a\n b \n", "\n\nx")
+_PUBLISHERS = (
+    *("Qwen", "meta-llama", "deepseek-ai", "openai"),
+    *("moonshotai", "zai-org", "nvidia", "thinkingmachines"),
+)
+"""Whose models the cookbook lists."""
+_UNLISTED = "qwen3_instruct"
+"""For models that the cookbook does not list: ChatML, which SmolLM2 and the small policy use."""
 
 
 class RendererCodec:
@@ -252,3 +264,38 @@ def codec_name(
 def as_codec(codec: "str | Codec") -> Codec:
     """Return a codec given by name or as an object."""
     return codec_named(codec) if isinstance(codec, str) else codec
+
+
+def renderer_for(model: str, renderer: str = "") -> str:
+    """Return `renderer`, or the one that suits the model if that is empty.
+
+    Args:
+        model: a name, or a directory; see `recommended_renderer`.
+        renderer: the name of a cookbook renderer.
+    """
+    return renderer or recommended_renderer(model) or _UNLISTED
+
+
+def recommended_renderer(model: str) -> str | None:
+    """Return the renderer that the cookbook recommends for a model, `None` if it lists no such one.
+
+    Args:
+        model: a name, or a directory that is named after the model or lies in the hub's cache.
+    """
+    for name in _names(model):
+        try:
+            return get_recommended_renderer_name(name)
+        except (ConfigurationError, KeyError, ValueError):
+            continue
+    return None
+
+
+def _names(model: str) -> Iterator[str]:
+    """Yield what a model may be called in the cookbook's list."""
+    yield model
+    path = Path(model)
+    if path.is_dir():
+        for part in path.resolve().parts:
+            if part.startswith("models--"):
+                yield part.removeprefix("models--").replace("--", "/", 1)
+        yield from (f"{publisher}/{path.resolve().name}" for publisher in _PUBLISHERS)

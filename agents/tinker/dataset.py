@@ -10,10 +10,9 @@ import chz
 from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
 
 from tokengym.agents.rollouts import TrainRollouts
-from tokengym.agents.tinker.codec import as_codec, codec_name
+from tokengym.agents.tinker.codec import as_codec, codec_name, recommended_renderer
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.agents.tinker.renderer_choice import recommended_renderer
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, Self
 
 from tokengym.agents.settings import Setting, Settings, read_settings, settings_of
-from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.setting_groups import (
+    Algorithm,
     DemonstrationSettings,
     EvaluationSettings,
     LearningSettings,

@@ -8,28 +8,33 @@ from pathlib import Path
 import chz
 
 from tokengym.agents.rollouts import TrainRollouts
-from tokengym.agents.tinker.codec import codec_name, codec_named
+from tokengym.agents.tinker.codec import (
+    codec_name,
+    codec_named,
+    recommended_renderer,
+    renderer_for,
+)
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
 from tokengym.agents.tinker.tokenizer_loading import trust_tokenizer
-from tokengym.agents.training.algorithm import Algorithm
-from tokengym.agents.training.batches.saved_rollouts import SavedRollouts, TokenPair
 from tokengym.agents.training.batches.skill_scale import SkillScale
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import ServiceTarget
-from tokengym.agents.training.defaults import fill_in
-from tokengym.agents.training.folder.run import is_run
-from tokengym.agents.training.folder.tensorboard import require_tensorboard
-from tokengym.agents.training.opponents import (
+from tokengym.agents.training.earlier_runs import (
     MODEL,
     Opponents,
     SavedModel,
+    SavedRollouts,
+    TokenPair,
     resolve_opponent,
     resolve_teacher,
     saved_model,
 )
-from tokengym.agents.training.renderer import renderer_of
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.tensorboard import require_tensorboard
+from tokengym.agents.training.presets import fill_in, is_toy
+from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.task import Task
@@ -89,12 +94,17 @@ class Job:
     teacher: SavedModel | None = None
 
     @classmethod
-    def resolve(cls, config: TrainConfig, target: ServiceTarget | None = None) -> "Job":
-        """Resolve the names of a configuration.
+    def resolve(cls, config: TrainConfig) -> "Job":
+        """Resolve the names of a configuration, its service's first; see `resolve_on`."""
+        return cls.resolve_on(ServiceTarget.resolve(config), config)
+
+    @classmethod
+    def resolve_on(cls, target: ServiceTarget, config: TrainConfig) -> "Job":
+        """Resolve the names of a configuration whose service is known.
 
         Args:
+            target: the service.
             config: what was asked for.
-            target: its service, if that is resolved already.
 
         Raises:
             UnknownWorldError, OptionError, DataError: if a name is unknown, a value is not
@@ -102,13 +112,12 @@ class Job:
         """
         if config.tensorboard:
             require_tensorboard()
-        target = target or ServiceTarget.resolve(config)
         scripted = _Scripted.of(config)
         world, spec, known = scripted.world, scripted.world.spec, scripted.policies
         roles = spec.roles if config.self_play else (config.role or spec.roles[0],)
         if target.trust_remote_code and Path(target.model).is_dir():
             trust_tokenizer(target.model)
-        config = replace(config, renderer=renderer_of(config))
+        config = replace(config, renderer=renderer_for(config.model, config.renderer))
         codec = codec_named(codec_name(config.renderer, target.model, system=config.system))
         config = fill_in(config, target.model, codec, scripted.played, local=target.local)
         max_tokens = config.max_tokens
@@ -128,8 +137,8 @@ class Job:
         if scripted.imitated_run is not None:
             saved = SavedRollouts.of_run(scripted.imitated_run, world, roles[0], codec)
             recorded = saved.best(config.demonstration_return)
-        if config.preferences is not None:
-            saved = SavedRollouts.of_run(Path(config.preferences), world, roles[0], codec)
+        if scripted.preferences_run is not None:
+            saved = SavedRollouts.of_run(scripted.preferences_run, world, roles[0], codec)
             preferences = saved.preferences(config.margin)
         return cls(
             config=config,
@@ -149,7 +158,7 @@ class Job:
             opponents=opponents,
             start=start,
             preferences=preferences,
-            others=tuple(cls.resolve(config.for_world(one), target) for one in config.others),
+            others=tuple(cls.resolve_on(target, config.for_world(one)) for one in config.others),
             teacher=teacher,
         )
 
@@ -173,6 +182,18 @@ class Job:
         if not self.others:
             return {role: (self, role) for role in self.roles}
         return {job.tag: (job, job.roles[0]) for job in (self, *self.others)}
+
+    @property
+    def renderer_notice(self) -> str | None:
+        """What to say of a renderer that is not the recommended one; `None` where it is."""
+        config, recommended = self.config, recommended_renderer(self.config.model)
+        if config.renderer == recommended or is_toy(config.model):
+            return None
+        advice = "does not list it" if recommended is None else f"recommends {recommended}"
+        return (
+            f"{config.model} is read and written by the renderer {config.renderer}; "
+            f"the cookbook {advice}"
+        )
 
     def warm_start(self) -> "Job":
         """Return the supervised job that comes before this one's reinforcement learning."""
@@ -291,7 +312,8 @@ class _Scripted:
         named: by role, who was named for it, by the job or by the world's declaration.
         blind: from a world to its policies that ignore the Task, by name.
         demonstrations: the policy to imitate.
-        imitated_run: the folder of a run whose rollouts are imitated instead, if one was named.
+        imitated_run: the run whose rollouts are imitated instead, if one was named.
+        preferences_run: the run whose rollouts are compared, if one was named.
     """
 
     world: World
@@ -303,7 +325,8 @@ class _Scripted:
     named: Mapping[str, str]
     blind: Callable[[World], Mapping[str, Policy]]
     demonstrations: Policy
-    imitated_run: Path | None
+    imitated_run: RunFolder | None
+    preferences_run: RunFolder | None
 
     @classmethod
     def of(cls, config: TrainConfig) -> "_Scripted":
@@ -329,15 +352,21 @@ class _Scripted:
         mixed = [make_world(one.world, one.level, **one.options) for one in config.others]
         usual = {role: scripted_opponent(spec.id, role) for role in spec.roles}
         imitated = config.demonstrations
-        imitated_run = Path(imitated) if imitated is not None and imitated not in known else None
-        if imitated_run is not None and not is_run(imitated_run):
-            raise OptionError(
-                f"--demonstrations must be a run folder or one of {sorted(known)}, got {imitated!r}"
-            )
-        if imitated_run is not None and config.self_play:
-            raise OptionError(
-                f"--demonstrations {imitated} are of one role, and --self-play trains all"
-            )
+        imitated_run = None
+        if imitated is not None and imitated not in known:
+            imitated_run = RunFolder(Path(imitated))
+            if not imitated_run.exists:
+                raise OptionError(
+                    f"--demonstrations must be a run folder or one of {sorted(known)}, "
+                    f"got {imitated!r}"
+                )
+            if config.self_play:
+                raise OptionError(
+                    f"--demonstrations {imitated} are of one role, and --self-play trains all"
+                )
+        preferences_run = None
+        if config.preferences is not None:
+            preferences_run = RunFolder.open(Path(config.preferences))
         return cls(
             world=world,
             evaluated=evaluated,
@@ -350,4 +379,5 @@ class _Scripted:
             demonstrations=known.get(imitated or "")
             or (import_object(spec.demonstrations) if spec.demonstrations else known["oracle"]),
             imitated_run=imitated_run,
+            preferences_run=preferences_run,
         )

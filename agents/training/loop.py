@@ -14,8 +14,8 @@ from tinker_cookbook.rl.train import Config
 from tinker_cookbook.utils import ml_log, trace
 from tinker_cookbook.utils.lr_scheduling import LRSchedule, compute_schedule_lr_multiplier
 
-from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.policy_trainers import POLICY, PolicyTrainers, training_session
+from tokengym.agents.training.folder.run import POLICY, RunFolder
+from tokengym.agents.training.policy_trainers import PolicyTrainers, training_session
 from tokengym.agents.training.updates import Loss, Update, submit
 from tokengym.envs.core.errors import OptionError
 

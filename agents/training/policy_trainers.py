@@ -17,9 +17,6 @@ from tokengym.agents.training.folder.run import RunFolder
 
 logger = logging.getLogger(__name__)
 
-POLICY = "policy"
-"""Name of the policy where there is only one."""
-
 _CLOSING_SECONDS = 5.0
 
 

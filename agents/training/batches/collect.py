@@ -18,7 +18,6 @@ from tinker_cookbook.utils import logtree, trace
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TrainRollouts
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.role_baselines import split_roles
-from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
 from tokengym.agents.training.batches.curriculum import Curriculum
 from tokengym.agents.training.batches.datums import (
@@ -38,13 +37,14 @@ from tokengym.agents.training.batches.filtering import (
 )
 from tokengym.agents.training.batches.mixture import WorldMixture
 from tokengym.agents.training.batches.sampling import PolicySampler, SeededRollouts
+from tokengym.agents.training.earlier_runs import opponent_labels
+from tokengym.agents.training.folder.run import POLICY
 from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.opponents import opponent_labels
-from tokengym.agents.training.policy_trainers import POLICY
+from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.agents.training.updates import Loss
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
-from tokengym.envs.registry import spec
 from tokengym.rewards.advantages import Floats
 
 _SPARES_A_STEP = 1024
@@ -109,6 +109,8 @@ class RolloutCollector:
         kept: keeps the rollouts; `None` to keep none.
         teacher: gives the advantages, for on-policy distillation of one role; `None` for those
             that the algorithm makes of the rewards.
+        specs: of the worlds by id; where in a world's range of returns groups tie is counted for
+            these alone.
 
     Raises:
         OptionError: if groups are to be replaced and there are no others.
@@ -122,6 +124,7 @@ class RolloutCollector:
     seed: int = 0
     kept: TrainRollouts | None = None
     teacher: tinker.SamplingClient | None = None
+    specs: Mapping[str, WorldSpec] = field(default_factory=dict)
     on_policy = True
 
     def __post_init__(self) -> None:
@@ -336,8 +339,9 @@ class RolloutCollector:
         }
         levels: dict[str, float] = {}
         for group, verdict in zip(groups, verdicts, strict=True):
-            if isinstance(group.builder, TaskGroupBuilder):
-                world_spec = spec(group.builder.task.world)
+            builder = group.builder
+            world = builder.task.world if isinstance(builder, TaskGroupBuilder) else ""
+            if (world_spec := self.specs.get(world)) is not None:
                 range_ = world_spec.return_range[group.role or world_spec.roles[0]]
                 mean = float(np.mean(group.rolled.get_total_rewards()))
                 for name, value in tie_levels([verdict], np.array([mean]), range_).items():

@@ -11,9 +11,9 @@ from tinker_cookbook.supervised.common import compute_mean_nll, datum_from_model
 
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripted
-from tokengym.agents.training.batches.saved_rollouts import numbers_of_step
+from tokengym.agents.training.earlier_runs import numbers_of_step
+from tokengym.agents.training.folder.run import POLICY
 from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.policy_trainers import POLICY
 from tokengym.agents.training.updates import Loss
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator

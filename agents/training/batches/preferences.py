@@ -11,9 +11,9 @@ import torch
 from tinker_cookbook.preference.train_dpo import compute_dpo_loss
 from tinker_cookbook.supervised.common import datum_from_model_input_weights
 
-from tokengym.agents.training.batches.saved_rollouts import TokenPair, numbers_of_step
+from tokengym.agents.training.earlier_runs import TokenPair, numbers_of_step
+from tokengym.agents.training.folder.run import POLICY
 from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.policy_trainers import POLICY
 from tokengym.agents.training.updates import Loss
 
 _REFERENCE = "reference_logprobs"

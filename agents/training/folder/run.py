@@ -38,6 +38,7 @@ from tokengym.agents.training.folder.run_files import (
 from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
 from tokengym.agents.training.setting_groups import SETTINGS_FILE
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.registry import spec
 
 SCHEMA_VERSION = 4
 """Version of a run folder's layout; it goes up whenever an older folder can no longer be read."""
@@ -52,6 +53,9 @@ _WARM_START = "warm-start"
 _REFERENCES = "references.json"
 _OUTCOME = "outcome.json"
 _ENVIRONMENT = "environment.json"
+
+POLICY = "policy"
+"""Name of the policy where there is only one."""
 
 
 class Weights(NamedTuple):
@@ -225,9 +229,16 @@ class RunFolder:
         """Return the run of one role's own policy, which lies within this one."""
         return RunFolder(self.folder / role)
 
-    def policies(self, config: TrainConfig, roles: tuple[str, ...]) -> dict[str, "RunFolder"]:
-        """Return by trained role where its policy's checkpoints are recorded."""
-        return {role: self.of_role(role) if config.separate else self for role in roles}
+    @property
+    def policies(self) -> dict[str, "RunFolder"]:
+        """By name, where each policy's checkpoints are recorded.
+
+        The policies are named after their roles where each role has its own; a single one is
+        called `POLICY`, and its checkpoints are in this folder.
+        """
+        if not self.exists or not (config := self.config).separate:
+            return {POLICY: self}
+        return {role: self.of_role(role) for role in spec(config.world).roles}
 
     def checkpoints(self) -> list[dict[str, Any]]:
         """Return the records of saved weights, oldest first; see `tinker_cookbook`."""
@@ -251,6 +262,11 @@ class RunFolder:
         return {
             row["batch"]: row["state_path"] for row in self.checkpoints() if row.get("state_path")
         }
+
+    @property
+    def saved_steps(self) -> list[int]:
+        """The numbers of steps after which all policies of the run were saved, ascending."""
+        return sorted(set.intersection(*(set(one.states()) for one in self.policies.values())))
 
     def forget_checkpoints_after(self, step: int) -> None:
         """Forget checkpoints taken after `step` steps, so that a resume starts from there."""

@@ -1,7 +1,7 @@
 """The outcome of a run as data: evaluations, reference lines, collapse; to and from JSON."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -201,6 +201,45 @@ class RunSummary:
         if expected is not None:
             found.append(("since the warm start, given the exact probabilities", expected))
         return found
+
+    def lines(self) -> Iterator[str]:
+        """Yield the results in a few lines for people."""
+        if self.collapse is not None:
+            yield (
+                f"COLLAPSED at step {self.collapse.since}: {self.collapse.reason}. The last good "
+                f"checkpoint is kept. What to try: {self.collapse.advice}."
+            )
+        yield (
+            f"held-out return before {self.before.returns}, after {self.after.returns} "
+            "(95 % intervals)"
+        )
+        yield (
+            "(at temperature {temperature:g}, at most {max_tokens} tokens a reply, "
+            "model {model})".format(**self.before.conditions)
+        )
+        first, *further = self.references
+        scripted = self.references[first].lines
+        width = max(map(len, scripted)) + 2
+        for name, value in sorted(scripted.items(), key=lambda item: -item[1].value):
+            yield f"  {name:<{width}}{value}"
+        if self.before.expected is not None and self.after.expected is not None:
+            yield (
+                f"given the exact probabilities: before {self.before.expected}, "
+                f"after {self.after.expected}"
+            )
+        for name in (first, *further):
+            if name != first:
+                before, after = self.before.of(name).returns, self.after.of(name).returns
+                yield f"held-out return of {name} before {before}, after {after}"
+            of_name = f"{name}: " if further else ""
+            yield f"{of_name}{self.skill(name)}"
+            if (expected := self.expected_skill(name)) is not None:
+                yield f"{of_name}given the exact probabilities: {expected}"
+            if (low := self.low_returns(name)) is not None:
+                yield f"{of_name}{low}"
+            for words, skill in self.since_warm_start(name):
+                yield f"{of_name}{words}: {skill}"
+        yield "(skill: 0 is the best policy that ignores the Task, 1 the oracle)"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
