@@ -52,25 +52,15 @@ def common(
     """Text environments for reinforcement learning of language models."""
 
 
-app.command()(worlds)
-app.command()(play)
-app.command()(check)
-app.command()(evaluate)
-app.command()(verify)
-app.command()(rollouts)
-app.command()(export)
-app.command()(ties)
-for _name in COMMANDS:
-    app.command()(training_command(_name))
-app.command()(resume)
-app.command()(settings)
-app.command()(compare)
-app.command()(view)
-app.command()(report)
+_COMMANDS = (
+    *(worlds, play, check, evaluate, verify, rollouts, export, ties),
+    *map(training_command, COMMANDS),
+    *(resume, settings, compare, view, report, serve, serve_env),
+)
+for _command in _COMMANDS:
+    app.command()(_command)
 app.add_typer(data, name="data")
 app.add_typer(models, name="models")
-app.command()(serve)
-app.command()(serve_env)
 
 
 def run() -> None:

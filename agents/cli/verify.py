@@ -15,8 +15,7 @@ def verify(
 ) -> None:
     """Replay every saved rollout without a model and check that nothing differs."""
     from tokengym.agents.evaluation.folder import EvaluationFolder
-    from tokengym.agents.evaluation.verify import verify_evaluation
-    from tokengym.agents.evaluation.verify_run import verify_run
+    from tokengym.agents.evaluation.verify import verify_evaluation, verify_run
     from tokengym.agents.training.folder.run import RunFolder
 
     if RunFolder(folder).exists:

@@ -221,10 +221,7 @@ async def _references(session: TrainingSession, role: str) -> References:
 
 async def _against_models(session: TrainingSession, role: str, policy: Policy) -> Played:
     job = session.job.evaluated
-    opponents = {
-        other: job.baselines[who] if isinstance(who, str) else who
-        for other, who in session.opponents[role].items()
-    }
+    opponents = job.players(session.opponents[role])
 
     async def play(task: Task) -> ScriptedRollout:
         rng = generator("evaluate", 0, task.fingerprint)

@@ -67,12 +67,8 @@ class ModelPlayer:
             max_tokens=job.max_tokens,
             temperature=job.config.temperature,
         )
-        players = {
-            other: job.baselines[who] if isinstance(who, str) else who
-            for other, who in opponents.items()
-        }
         origin = _origin(job, policy or path or job.config.model, opponents)
-        return cls(job, role, players, completer, origin)
+        return cls(job, role, job.players(opponents), completer, origin)
 
     async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
         """Play one rollout."""

@@ -3,16 +3,39 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.players import Player
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, RolloutRecord
 from tokengym.envs.core.task import Task
 
 Progress = Callable[[str, int, int], None]
 """Is given what is played, how many rollouts are saved, and how many there will be."""
+
+
+class Player(Protocol):
+    """Plays one role of a world, with opponents in the others."""
+
+    @property
+    def origin(self) -> RolloutOrigin:
+        """What its rollouts have in common: who played, and how replies were sampled."""
+        ...
+
+    @property
+    def role(self) -> str:
+        """The role it plays."""
+        ...
+
+    async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
+        """Play one rollout.
+
+        Args:
+            task: what to play.
+            origin: the player's, with the numbers of the group and the member.
+        """
+        ...
 
 
 async def play_missing(

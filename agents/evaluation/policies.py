@@ -1,7 +1,7 @@
 """The policies of an evaluation, their names resolved: scripts, endpoints and models."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Protocol
@@ -15,11 +15,15 @@ from tokengym.agents.evaluation.endpoint import (
     require_endpoint,
 )
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
-from tokengym.agents.evaluation.players import ScriptedPlayer
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_play
 from tokengym.agents.run_async import run_async
 from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.play import Policy, play
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.world import World
 
 ENDPOINT_TOKENS = 1024
 """Most tokens of an endpoint's reply, unless asked otherwise."""
@@ -105,6 +109,33 @@ class ScriptedPolicy:
                 await rollouts.play(world, player, asyncio.Semaphore(1))
 
         run_async(all_worlds())
+
+
+@dataclass(frozen=True)
+class ScriptedPlayer:
+    """A world's scripted policy.
+
+    Its randomness depends on the seed, the Task and the number of the rollout alone.
+
+    Attributes:
+        world: the world; it is forked.
+        role: the role it plays.
+        policies: who plays each role.
+        origin: what its rollouts have in common.
+    """
+
+    world: World
+    role: str
+    policies: Mapping[str, Policy]
+    origin: RolloutOrigin
+
+    async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
+        """Play one rollout in a thread, since a plan may take seconds."""
+        return await asyncio.to_thread(self._play, task, origin)
+
+    def _play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
+        rng = generator("evaluate", origin.seed, task.fingerprint, origin.member)
+        return record_play(origin, play(self.world.fork(), task, self.policies, rng), self.role)
 
 
 @dataclass(frozen=True)

@@ -133,8 +133,8 @@ def _p_value(p_value: float) -> str:
 
 def write_tables(folder: Path, results: Results) -> None:
     """Write `policies.csv` and `pairs.csv`: one row each, an estimate as three columns."""
-    for name, rows in (("policies", results.policies), ("pairs", results.pairs)):
-        flat = [_flat(row.to_dict()) for row in rows]
+    for name, rows in results.to_dict().items():
+        flat = [_flat(row) for row in rows]
         columns = list(dict.fromkeys(key for row in flat for key in row))
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, columns)

@@ -80,10 +80,6 @@ class PolicyResult:
     completion_tokens: int | None
     cost: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {name: _plain(value) for name, value in vars(self).items()}
-
 
 @dataclass(frozen=True)
 class PairResult:
@@ -109,10 +105,6 @@ class PairResult:
     p_corrected: float
     detectable: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {name: _plain(value) for name, value in vars(self).items()}
-
 
 @dataclass(frozen=True)
 class Results:
@@ -129,8 +121,8 @@ class Results:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
-            "policies": [one.to_dict() for one in self.policies],
-            "pairs": [one.to_dict() for one in self.pairs],
+            name: [{key: _plain(value) for key, value in vars(row).items()} for row in rows]
+            for name, rows in vars(self).items()
         }
 
     @classmethod

@@ -1,6 +1,6 @@
 """A Job: a configuration with all its names resolved, once, before anything is started."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from tokengym.agents.tinker.codec import (
     recommended_renderer,
     renderer_for,
 )
+from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
@@ -31,7 +32,7 @@ from tokengym.agents.training.earlier_runs import (
     resolve_teacher,
     saved_model,
 )
-from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.folder.tensorboard import require_tensorboard
 from tokengym.agents.training.presets import fill_in, is_toy
 from tokengym.agents.training.setting_groups import Algorithm
@@ -62,7 +63,6 @@ class Job:
         max_tokens: most tokens of one reply.
         baselines: the world's scripted policies by name.
         scripts: by role, the scripted policy that plays it against others.
-        blind: from a world to its policies that ignore the Task, by name.
         demonstrations: the scripted policy that supervised learning fits.
         recorded: rollouts that it fits instead, if there are any.
         opponents: by trained role, who plays each other role where that role alone is played: a
@@ -84,7 +84,6 @@ class Job:
     evaluated_world: World
     baselines: Mapping[str, Policy]
     scripts: Mapping[str, Policy]
-    blind: Callable[[World], Mapping[str, Policy]]
     demonstrations: Policy
     opponents: Mapping[str, Mapping[str, str | SavedModel]]
     start: SavedModel | None
@@ -112,20 +111,26 @@ class Job:
         """
         if config.tensorboard:
             require_tensorboard()
-        scripted = _Scripted.of(config)
-        world, spec, known = scripted.world, scripted.world.spec, scripted.policies
+        world, evaluated, curriculum = _worlds(config)
+        spec, known = world.spec, baselines(world.spec)
+        scripts = {role: scripted_opponent(spec, role) for role in spec.roles}
+        named = {**scripts, **spec.opponents, **config.opponents}
+        imitated_run = _imitated_run(config, known)
+        preferences_run = config.preferences and RunFolder.open(Path(config.preferences))
         roles = spec.roles if config.self_play else (config.role or spec.roles[0],)
         if target.trust_remote_code and Path(target.model).is_dir():
             trust_tokenizer(target.model)
         config = replace(config, renderer=renderer_for(config.model, config.renderer))
         codec = codec_named(codec_name(config.renderer, target.model, system=config.system))
-        config = fill_in(config, target.model, codec, scripted.played, local=target.local)
+        mixed = [make_world(one.world, one.level, **one.options) for one in config.others]
+        played = [(one, baselines(one.spec)) for one in (*curriculum, *mixed, world)]
+        config = fill_in(config, target.model, codec, played, local=target.local)
         max_tokens = config.max_tokens
         assert max_tokens is not None
         own = SavedModel(codec.name, max_tokens, config.temperature, MODEL)
         opponents = {
             role: {
-                other: resolve_opponent(other, scripted.named[other], known, own)
+                other: resolve_opponent(other, named[other], known, own)
                 for other in spec.roles
                 if other != role
             }
@@ -134,26 +139,26 @@ class Job:
         start = saved_model(config.start, own, "--start must be") if config.start else None
         teacher = resolve_teacher(config.teacher, own) if config.teacher else None
         recorded, preferences = [], []
-        if scripted.imitated_run is not None:
-            saved = SavedRollouts.of_run(scripted.imitated_run, world, roles[0], codec)
+        if imitated_run:
+            saved = SavedRollouts.of_run(imitated_run, world, roles[0], codec)
             recorded = saved.best(config.demonstration_return)
-        if scripted.preferences_run is not None:
-            saved = SavedRollouts.of_run(scripted.preferences_run, world, roles[0], codec)
+        if preferences_run:
+            saved = SavedRollouts.of_run(preferences_run, world, roles[0], codec)
             preferences = saved.preferences(config.margin)
         return cls(
             config=config,
             world=world,
-            curriculum=scripted.curriculum,
+            curriculum=curriculum,
             roles=roles,
             codec=codec,
             target=target,
             algorithm=config.algorithm,
             max_tokens=max_tokens,
-            evaluated_world=scripted.evaluated,
+            evaluated_world=evaluated,
             baselines=known,
-            scripts=scripted.scripts,
-            blind=scripted.blind,
-            demonstrations=scripted.demonstrations,
+            scripts={role: known[name] for role, name in scripts.items()},
+            demonstrations=known.get(config.demonstrations or "")
+            or (import_object(spec.demonstrations) if spec.demonstrations else known["oracle"]),
             recorded=recorded,
             opponents=opponents,
             start=start,
@@ -236,8 +241,16 @@ class Job:
             role: the trained role; scripts play the others.
         """
         others = {other: script for other, script in self.scripts.items() if other != role}
-        blind = self.blind(world).values()
-        return SkillScale.measured(world, role, self.baselines["oracle"], blind, others)
+        blind = import_object(world.spec.blind)(world) if world.spec.blind else {}
+        policies = blind.values() or [self.baselines["null"]]
+        return SkillScale.measured(world, role, self.baselines["oracle"], policies, others)
+
+    def players(self, opponents: Opponents) -> dict[str, Opponent]:
+        """Return the opponents with the world's own policies in place of their names."""
+        return {
+            role: self.baselines[who] if isinstance(who, str) else who
+            for role, who in opponents.items()
+        }
 
     def group(self, task: Task, size: int, role: str, opponents: Opponents) -> TaskGroupBuilder:
         """Return the builder of one group of one role's rollouts.
@@ -298,86 +311,41 @@ class Job:
         return self.config.seed * _TASKS_A_SEED
 
 
-@dataclass(frozen=True)
-class _Scripted:
-    """What the registry knows of a job by name: its worlds and their scripted policies.
+def _worlds(config: TrainConfig) -> tuple[World, World, tuple[World, ...]]:
+    """Make a job's world, the same as evaluations play it, and the levels to pass before.
 
-    Attributes:
-        world: the world.
-        evaluated: the same with the options that its spec sets for evaluations.
-        curriculum: the world at the levels to pass before.
-        played: every world that is trained on, each with its policies by name.
-        policies: the world's.
-        scripts: by role, the policy that plays it against others.
-        named: by role, who was named for it, by the job or by the world's declaration.
-        blind: from a world to its policies that ignore the Task, by name.
-        demonstrations: the policy to imitate.
-        imitated_run: the run whose rollouts are imitated instead, if one was named.
-        preferences_run: the run whose rollouts are compared, if one was named.
+    Raises:
+        UnknownWorldError, OptionError, DataError: if there is no such world, it does not take an
+            option, or its data cannot be used.
     """
+    try:
+        world = make_world(config.world, config.level, **config.options)
+    except OptionError as error:
+        if config.credit != "exact":
+            raise
+        raise OptionError(f"--credit exact is not known here: {error}") from error
+    spec, evaluated = world.spec, world
+    if spec.evaluation:
+        evaluated = make_world(spec, world.level, **{**config.options, **spec.evaluation})
+    levels = config.curriculum
+    return world, evaluated, tuple(make_world(spec, level, **config.options) for level in levels)
 
-    world: World
-    evaluated: World
-    curriculum: tuple[World, ...]
-    played: Sequence[tuple[World, Mapping[str, Policy]]]
-    policies: Mapping[str, Policy]
-    scripts: Mapping[str, Policy]
-    named: Mapping[str, str]
-    blind: Callable[[World], Mapping[str, Policy]]
-    demonstrations: Policy
-    imitated_run: RunFolder | None
-    preferences_run: RunFolder | None
 
-    @classmethod
-    def of(cls, config: TrainConfig) -> "_Scripted":
-        """Look a job's names up.
+def _imitated_run(config: TrainConfig, known: Mapping[str, Policy]) -> RunFolder | None:
+    """Return the run whose rollouts are to be imitated; `None` where it is a script.
 
-        Raises:
-            UnknownWorldError, OptionError, DataError: if a name is unknown, a value is not
-                allowed, or the world's data cannot be used.
-        """
-        try:
-            world = make_world(config.world, config.level, **config.options)
-        except OptionError as error:
-            if config.credit != "exact":
-                raise
-            raise OptionError(f"--credit exact is not known here: {error}") from error
-        spec, evaluated = world.spec, world
-        if spec.evaluation:
-            evaluated = make_world(spec.id, world.level, **{**config.options, **spec.evaluation})
-        known = baselines(spec.id)
-        curriculum = tuple(
-            make_world(spec.id, level, **config.options) for level in config.curriculum
+    Raises:
+        OptionError: if what is named is neither, or cannot be imitated here.
+    """
+    imitated = config.demonstrations
+    if imitated is None or imitated in known:
+        return None
+    if not is_run(imitated):
+        raise OptionError(
+            f"--demonstrations must be a run folder or one of {sorted(known)}, got {imitated!r}"
         )
-        mixed = [make_world(one.world, one.level, **one.options) for one in config.others]
-        usual = {role: scripted_opponent(spec.id, role) for role in spec.roles}
-        imitated = config.demonstrations
-        imitated_run = None
-        if imitated is not None and imitated not in known:
-            imitated_run = RunFolder(Path(imitated))
-            if not imitated_run.exists:
-                raise OptionError(
-                    f"--demonstrations must be a run folder or one of {sorted(known)}, "
-                    f"got {imitated!r}"
-                )
-            if config.self_play:
-                raise OptionError(
-                    f"--demonstrations {imitated} are of one role, and --self-play trains all"
-                )
-        preferences_run = None
-        if config.preferences is not None:
-            preferences_run = RunFolder.open(Path(config.preferences))
-        return cls(
-            world=world,
-            evaluated=evaluated,
-            curriculum=curriculum,
-            played=[(one, baselines(one.spec.id)) for one in (*curriculum, *mixed, world)],
-            policies=known,
-            scripts={role: known[name] for role, name in usual.items()},
-            named={**usual, **spec.opponents, **config.opponents},
-            blind=import_object(spec.blind) if spec.blind else lambda _: {"null": known["null"]},
-            demonstrations=known.get(imitated or "")
-            or (import_object(spec.demonstrations) if spec.demonstrations else known["oracle"]),
-            imitated_run=imitated_run,
-            preferences_run=preferences_run,
+    if config.self_play:
+        raise OptionError(
+            f"--demonstrations {imitated} are of one role, and --self-play trains all"
         )
+    return RunFolder(Path(imitated))

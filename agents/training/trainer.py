@@ -31,7 +31,7 @@ from tokengym.agents.training.connection import SAVE_EVERY, Connection, environm
 from tokengym.agents.training.earlier_runs import Opponents
 from tokengym.agents.training.folder.collapse import Collapse, find_collapse
 from tokengym.agents.training.folder.run import RunFolder, Weights
-from tokengym.agents.training.folder.tensorboard import TensorBoardLog
+from tokengym.agents.training.folder.tensorboard import event_writer, write_events
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.loop import BatchSource, train
 from tokengym.agents.training.progress import Progress
@@ -109,13 +109,7 @@ def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstra
         size,
         job.codec,
         job.demonstrations,
-        {
-            role: {
-                other: job.baselines[who] if isinstance(who, str) else who
-                for other, who in others.items()
-            }
-            for role, others in opponents.items()
-        },
+        {role: job.players(others) for role, others in opponents.items()},
         job.policies,
     )
 
@@ -220,7 +214,7 @@ async def _watch(
     log = run.step_log()
     log.poll()
     blind = _blind_return(job, run)
-    events = TensorBoardLog.open(run.folder / "tensorboard") if job.config.tensorboard else None
+    events = event_writer(run.folder / "tensorboard") if job.config.tensorboard else None
     with (
         progress.steps(job.config.steps, log.rows) as bar,
         events or contextlib.nullcontext() as board,
@@ -231,7 +225,7 @@ async def _watch(
                 bar.show(row)
                 rollouts.seal(row.step)
                 if board is not None:
-                    board.write(row)
+                    write_events(board, row)
             if done:
                 training.result()
                 return None

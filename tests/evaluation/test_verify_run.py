@@ -13,7 +13,7 @@ pytest.importorskip("typer")
 from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
-from tokengym.agents.evaluation.verify_run import verify_run
+from tokengym.agents.evaluation.verify import verify_run
 from tokengym.agents.rollouts import (
     RolloutOrigin,
     RolloutRecord,
