@@ -113,7 +113,7 @@ def _require_one_test(several: list[TrainConfig]) -> None:
             ours, theirs = _test_part(first, name), _test_part(other, name)
             if ours != theirs:
                 raise OptionError(f"runs to compare need one {name}, got {ours!r} and {theirs!r}")
-        for role in {*_roles(first)} & {*_roles(other)}:
+        for role in {*first.trained_roles} & {*other.trained_roles}:
             ours, theirs = _opponents(first, role), _opponents(other, role)
             if ours != theirs:
                 raise OptionError(
@@ -126,11 +126,6 @@ def _test_part(config: TrainConfig, name: str) -> object:
         options = {**config.options, **spec(config.world).evaluation}
         return {option: value for option, value in options.items() if option != "prompt"}
     return getattr(config, name)
-
-
-def _roles(config: TrainConfig) -> tuple[str, ...]:
-    roles = spec(config.world).roles
-    return roles if config.self_play else (config.role or roles[0],)
 
 
 def _opponents(config: TrainConfig, role: str) -> dict[str, str]:

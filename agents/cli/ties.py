@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,8 +19,8 @@ from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import baselines, make_world, spec
 
 if TYPE_CHECKING:
-    from tokengym.agents.analysis.ties import TieStudy
     from tokengym.agents.training.job import Job
+    from tokengym.envs.core.task import Task
 
 MODEL = "model"
 """The policy that is a model and not a script or a run."""
@@ -75,20 +76,29 @@ def ties(
         ties_of_run = run_ties(run)
         found, report = ties_of_run.to_dict(), ties_of_run.report()
     else:
+        from tokengym.agents.analysis.ties import tie_study
         from tokengym.agents.analysis.ties_report import ties_report
 
         options = name_values(option or [], "--option")
-        sizes = _sizes(group_size)
+        sizes, reading = _sizes(group_size), {"threshold": correct, "seed": seed}
         if policy is None:
             policy = MODEL if said or model_path else "noisy"
         if policy == MODEL or is_run(policy):
+            from tokengym.agents.analysis.sampled_ties import sampled_study
+
             sampled_run = None if policy == MODEL else RunFolder(Path(policy))
             job, weights = _sampled_job(world, level, options, sampled_run, model_path, said)
-            study = _sampled(job, sampled_run, weights, sizes, tasks, correct, seed, ask=not yes)
+            held_out = job.world.first_tasks("test", tasks)
+            _confirm(job, held_out, max(sizes), ask=not yes)
+            study = sampled_study(job, held_out, sizes, run=sampled_run, weights=weights, **reading)
         else:
             if said or model_path:
-                raise OptionError(f"--{[*said, 'model_path'][0]} needs a model, got {policy!r}")
-            study = _scripted(world, level, options, policy, sizes, tasks, correct, seed)
+                raise OptionError(
+                    f"--{[*said, 'model_path'][0].replace('_', '-')} needs a model, got {policy!r}"
+                )
+            made = make_world(world, level, **options)
+            held_out = made.first_tasks("test", tasks)
+            study = tie_study(made, held_out, baselines(made.spec), policy, sizes, **reading)
         found, report = study.to_dict(), ties_report(study)
     console = Console()
     console.print(report.title, style="bold", highlight=False)
@@ -109,24 +119,6 @@ def _sizes(text: str) -> list[int]:
         return [int(size) for size in text.split(",")]
     except ValueError:
         raise OptionError(f"--group-size takes sizes such as 4,8,16; got {text!r}") from None
-
-
-def _scripted(
-    world: str,
-    level: str | None,
-    options: dict[str, Any],
-    policy: str,
-    sizes: list[int],
-    tasks: int,
-    correct: float | None,
-    seed: int,
-) -> "TieStudy":
-    from tokengym.agents.analysis.ties import tie_study
-
-    made = make_world(world, level, **options)
-    known = baselines(made.spec.id)
-    played = made.first_tasks("test", tasks)
-    return tie_study(made, played, known, policy, sizes, threshold=correct, seed=seed)
 
 
 def _sampled_job(
@@ -162,26 +154,12 @@ def _sampled_job(
     return Job.resolve(replace(config, **said)), newest
 
 
-def _sampled(
-    job: "Job",
-    run: RunFolder | None,
-    weights: str | None,
-    sizes: list[int],
-    tasks: int,
-    correct: float | None,
-    seed: int,
-    *,
-    ask: bool,
-) -> "TieStudy":
-    from tokengym.agents.analysis.sampled_ties import sampled_study
+def _confirm(job: "Job", tasks: "Sequence[Task]", size: int, *, ask: bool) -> None:
+    """State the tokens that a hosted service will charge for, and ask whether to go on."""
     from tokengym.agents.training.cost import rollouts_cost
 
-    held_out = job.world.first_tasks("test", tasks)
     if not job.target.local:
-        read, sampled = rollouts_cost(job, held_out, max(sizes))
+        read, sampled = rollouts_cost(job, tasks, size)
         typer.echo(f"this study will read about {read:,} tokens and sample at most {sampled:,}")
         if ask and sys.stdin.isatty():
             typer.confirm("start?", abort=True)
-    return sampled_study(
-        job, held_out, sizes, run=run, weights=weights, threshold=correct, seed=seed
-    )

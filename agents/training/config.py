@@ -144,6 +144,12 @@ class TrainConfig(
         return self.loop == "own" or (self.loop == "auto" and any(needed))
 
     @property
+    def trained_roles(self) -> tuple[str, ...]:
+        """The roles that are trained, the one that figures are about first."""
+        roles = spec(self.world).roles
+        return roles if self.self_play else (self.role or roles[0],)
+
+    @property
     def schedule(self) -> Literal["constant", "linear", "cosine"]:
         """How the learning rate changes over the steps."""
         return self.lr_schedule or ("constant" if self.rolls_out else "linear")

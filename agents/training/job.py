@@ -117,7 +117,7 @@ class Job:
         named = {**scripts, **spec.opponents, **config.opponents}
         imitated_run = _imitated_run(config, known)
         preferences_run = config.preferences and RunFolder.open(Path(config.preferences))
-        roles = spec.roles if config.self_play else (config.role or spec.roles[0],)
+        roles = config.trained_roles
         if target.trust_remote_code and Path(target.model).is_dir():
             trust_tokenizer(target.model)
         config = replace(config, renderer=renderer_for(config.model, config.renderer))

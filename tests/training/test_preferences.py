@@ -18,8 +18,8 @@ from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.earlier_runs import SavedRollouts, TokenPair
 from tokengym.agents.training.folder.run import POLICY, RunFolder
 from tokengym.agents.training.job import Job
+from tokengym.agents.training.loop import submit
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.updates import submit
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.tokens.episode import Episode
 

@@ -39,9 +39,8 @@ from tokengym.agents.training.batches.mixture import WorldMixture
 from tokengym.agents.training.batches.sampling import PolicySampler, SeededRollouts
 from tokengym.agents.training.earlier_runs import opponent_labels
 from tokengym.agents.training.folder.run import POLICY
-from tokengym.agents.training.loop import Batch
+from tokengym.agents.training.loop import Batch, Loss
 from tokengym.agents.training.setting_groups import Algorithm
-from tokengym.agents.training.updates import Loss
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
@@ -194,7 +193,7 @@ class RolloutCollector:
             size = sum(n < first for n in here)
             scale = size / live if live and self.algorithm.denominator == "live" else 1.0
             chosen = [groups[n] for n in kept if groups[n].role == role]
-            advantages_NGT = self._advantages(chosen) * scale
+            advantages_NGT = advantages(self.algorithm, _table(chosen)) * scale
             found.append(np.abs(advantages_NGT).ravel())
             advantage_of |= _mean_advantages(chosen, advantages_NGT)
             policy = self.policies.get(role or "", POLICY)
@@ -323,9 +322,6 @@ class RolloutCollector:
 
     def _judge(self, groups: Sequence[_RoleGroup]) -> list[Verdict]:
         return judge(spreads(self.algorithm, _table(groups)), self.algorithm.min_spread)
-
-    def _advantages(self, groups: Sequence[_RoleGroup]) -> Floats:
-        return advantages(self.algorithm, _table(groups))
 
     def _count(
         self, groups: Sequence[_RoleGroup], verdicts: Sequence[Verdict], kept: Sequence[int]

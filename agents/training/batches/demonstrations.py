@@ -13,8 +13,7 @@ from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripted
 from tokengym.agents.training.earlier_runs import numbers_of_step
 from tokengym.agents.training.folder.run import POLICY
-from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.updates import Loss
+from tokengym.agents.training.loop import Batch, Loss
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task

@@ -13,8 +13,7 @@ from tinker_cookbook.supervised.common import datum_from_model_input_weights
 
 from tokengym.agents.training.earlier_runs import TokenPair, numbers_of_step
 from tokengym.agents.training.folder.run import POLICY
-from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.updates import Loss
+from tokengym.agents.training.loop import Batch, Loss
 
 _REFERENCE = "reference_logprobs"
 

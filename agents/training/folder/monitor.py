@@ -180,7 +180,7 @@ def _row(line: bytes, rollouts: RolloutLog | None) -> StepRow | None:
     if not {"env/all/reward/total", *_LOSSES} & set(metrics):
         return None
     step, read = int(metrics["step"]), _number(metrics, "env/all/total_ob_tokens")
-    rollouts_of_step = () if rollouts is None else rollouts.read(train_segment(step))
+    played = () if rollouts is None else rollouts.read(train_segment(step))
     return StepRow(
         step=step,
         reward=_number(metrics, "env/all/reward/total"),
@@ -190,9 +190,7 @@ def _row(line: bytes, rollouts: RolloutLog | None) -> StepRow | None:
         cut_off_share=_number(metrics, "env/all/cut_off"),
         copied_share=_number(metrics, "env/all/copied"),
         entropy=_number(metrics, "optim/entropy") if "optim/entropy" in metrics else None,
-        replies=None
-        if rollouts is None
-        else reply_statistics(rollouts.read(train_segment(int(metrics["step"])))),
+        replies=reply_statistics(played),
         tokens=read
         + _number(metrics, "env/all/total_ac_tokens")
         + _number(metrics, "train/tokens"),

@@ -47,8 +47,6 @@ _METRICS = "metrics.jsonl"
 _ROLLOUTS = "rollouts"
 _CHECKPOINTS = "checkpoints.jsonl"
 _TIMING = "timing_spans.jsonl"
-_BEFORE = "evaluation_before.json"
-_WARM = "evaluation_warm.json"
 _WARM_START = "warm-start"
 _REFERENCES = "references.json"
 _OUTCOME = "outcome.json"
@@ -292,28 +290,23 @@ class RunFolder:
 
     # What it came to
 
+    def evaluation(self, name: str) -> Evaluation | None:
+        """Return an evaluation that is on record: `before` or `warm`; `None` if there is none."""
+        return read_result(self.folder / f"evaluation_{name}.json", Evaluation)
+
+    def write_evaluation(self, name: str, evaluation: Evaluation) -> None:
+        """Record an evaluation; see `evaluation`."""
+        write_json(self.folder / f"evaluation_{name}.json", asdict(evaluation))
+
     @property
     def evaluation_before(self) -> Evaluation | None:
         """The evaluation before the first step; `None` if there is none yet."""
-        return read_result(self.folder / _BEFORE, Evaluation)
-
-    def write_evaluation_before(self, evaluation: Evaluation) -> None:
-        """Record the evaluation before the first step."""
-        write_json(self.folder / _BEFORE, asdict(evaluation))
+        return self.evaluation("before")
 
     @property
     def warm_start(self) -> "RunFolder":
         """The run of the supervised steps before reinforcement learning, within this one."""
         return RunFolder(self.folder / _WARM_START)
-
-    @property
-    def evaluation_warm(self) -> Evaluation | None:
-        """The evaluation after the warm start; `None` if there is none yet."""
-        return read_result(self.folder / _WARM, Evaluation)
-
-    def write_evaluation_warm(self, evaluation: Evaluation) -> None:
-        """Record the evaluation after the warm start."""
-        write_json(self.folder / _WARM, asdict(evaluation))
 
     @property
     def references(self) -> Mapping[str, References]:
