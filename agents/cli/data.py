@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
@@ -111,7 +111,7 @@ def papers(
     )
     console = Console()
     with _make_bars(console) as bars, _make_executor(workers) as executor:
-        progress = _StageProgress(bars).update
+        progress = _stages(bars)
         if works_filter is not None:
             fetch_works(
                 source,
@@ -175,7 +175,7 @@ def scores(
             tables,
             least_shared=least_shared,
             executor=executor,
-            progress=_StageProgress(bars).update,
+            progress=_stages(bars),
         )
     _print_left_out(console, summary.skipped, summary.ignored)
     lines = [
@@ -204,18 +204,16 @@ def _print_left_out(
         console.print(f"not read: {name} ({held})", markup=False, highlight=False)
 
 
-class _StageProgress:
-    """A progress bar for each stage."""
+def _stages(bars: "Progress") -> Callable[[str, int, int], None]:
+    """Return what shows how far a stage is, each stage in a bar of its own."""
+    stages: dict[str, Any] = {}
 
-    def __init__(self, bars: "Progress") -> None:
-        self._bars = bars
-        self._stages: dict[str, Any] = {}
+    def update(stage: str, done: int, total: int) -> None:
+        if stage not in stages:
+            stages[stage] = bars.add_task(stage, total=total)
+        bars.update(stages[stage], completed=done, total=total)
 
-    def update(self, stage: str, done: int, total: int) -> None:
-        """Show how far a stage is."""
-        if stage not in self._stages:
-            self._stages[stage] = self._bars.add_task(stage, total=total)
-        self._bars.update(self._stages[stage], completed=done, total=total)
+    return update
 
 
 def _make_bars(console: Any) -> "Progress":

@@ -59,14 +59,7 @@ def resolve_policy(
     if name.startswith(PREFIX):
         endpoint = EndpointName.parse(name)
         require_endpoint(endpoint)
-        return EndpointPolicy(
-            name,
-            endpoint,
-            temperature=1.0 if config.temperature is None else config.temperature,
-            max_tokens=config.max_tokens or ENDPOINT_TOKENS,
-            system=config.system,
-            concurrency=concurrency,
-        )
+        return EndpointPolicy(name, endpoint, config, concurrency)
     without = [world.name for world in worlds if name not in world.baselines]
     if not without:
         return ScriptedPolicy(name)
@@ -145,21 +138,18 @@ class EndpointPolicy:
     Attributes:
         name: as the user named it.
         endpoint: the model and its address.
-        temperature: of sampling.
-        max_tokens: most tokens of a reply.
-        system: a text that precedes every conversation as the system's; none if empty.
+        config: of the evaluation.
         concurrency: most requests at once.
     """
 
     name: str
     endpoint: EndpointName
-    temperature: float
-    max_tokens: int
-    system: str
+    config: EvaluationConfig
     concurrency: int
 
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
         """Play the missing rollouts, one world after the other."""
+        config = self.config
 
         async def all_worlds() -> None:
             async with connect(self.endpoint) as client:
@@ -173,10 +163,10 @@ class EndpointPolicy:
                         replace(
                             world.origin,
                             policy=self.name,
-                            temperature=self.temperature,
-                            max_tokens=self.max_tokens,
+                            temperature=1.0 if config.temperature is None else config.temperature,
+                            max_tokens=config.max_tokens or ENDPOINT_TOKENS,
                         ),
-                        self.system,
+                        config.system,
                     )
                     await rollouts.play(world, player, asyncio.Semaphore(self.concurrency))
 

@@ -3,7 +3,13 @@
 The schema is documented in `docs/rollouts.md`. Nothing here needs Tinker or torch.
 """
 
-from tokengym.agents.rollouts.log import RolloutLog, Segment, evaluation_segment, train_segment
+from tokengym.agents.rollouts.log import (
+    RolloutLog,
+    Segment,
+    TrainRollouts,
+    evaluation_segment,
+    train_segment,
+)
 from tokengym.agents.rollouts.record import (
     SCHEMA_VERSION,
     RolloutOrigin,
@@ -15,7 +21,6 @@ from tokengym.agents.rollouts.record import (
     record_episode,
     record_play,
 )
-from tokengym.agents.rollouts.retention import TrainRollouts
 from tokengym.agents.rollouts.selection import (
     Preference,
     RolloutSelection,

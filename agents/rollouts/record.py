@@ -17,7 +17,6 @@ from tokengym.envs.tokens.codec import DecodedReply
 SCHEMA_VERSION = 1
 """Version of the records' fields; it goes up whenever older records can no longer be read."""
 
-_LISTS = ("tokens", "logprobs", "pieces")
 _SAME_IN_JSON = (
     *("world", "level", "split", "index", "fingerprint", "role", "stop_reason", "advantage"),
 )
@@ -104,19 +103,10 @@ class TurnRecord:
     terms: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, float | None] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {
-            **vars(self),
-            **{name: list(getattr(self, name)) for name in _LISTS},
-            "terms": dict(self.terms),
-            "metrics": dict(self.metrics),
-        }
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` returned."""
-        lists = {name: tuple(data[name]) for name in _LISTS}
+        """Read the JSON of its attributes."""
+        lists = {name: tuple(data[name]) for name in ("tokens", "logprobs", "pieces")}
         return cls(**{**data, **lists})
 
 
@@ -215,7 +205,7 @@ class RolloutRecord:
             data[name] = dict(data[name])
         del data["origin"]
         data["return"] = data.pop("total")
-        data["turns"] = [turn.to_dict() for turn in data.pop("turns")]
+        data["turns"] = [{**vars(turn)} for turn in data.pop("turns")]
         return data
 
     def to_json(self) -> str:

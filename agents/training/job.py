@@ -16,10 +16,9 @@ from tokengym.agents.tinker.codec import (
 )
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
-from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
 from tokengym.agents.tinker.tokenizer_loading import trust_tokenizer
-from tokengym.agents.training.batches.skill_scale import SkillScale
+from tokengym.agents.training.batches.curriculum import SkillScale
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.earlier_runs import (
@@ -251,25 +250,6 @@ class Job:
             role: self.baselines[who] if isinstance(who, str) else who
             for role, who in opponents.items()
         }
-
-    def group(self, task: Task, size: int, role: str, opponents: Opponents) -> TaskGroupBuilder:
-        """Return the builder of one group of one role's rollouts.
-
-        Args:
-            task: a Task of the world.
-            size: rollouts of it.
-            role: who is played.
-            opponents: by other role, who plays it.
-        """
-        return TaskGroupBuilder(
-            task=task,
-            codec=self.codec.name,
-            group_size=size,
-            options=dict(self.config.options),
-            role=role,
-            opponents=opponents,
-            max_turn_tokens=self.max_tokens,
-        )
 
     def dataset(
         self, opponents: Mapping[str, Opponents], rollouts: TrainRollouts | None = None

@@ -13,11 +13,12 @@ import tinker
 from tinker_cookbook.rl.metrics import incorporate_kl_penalty
 from tinker_cookbook.rl.train import Config
 from tinker_cookbook.utils import ml_log, trace
+from tinker_cookbook.utils.git_rev import recipe_user_metadata
 from tinker_cookbook.utils.lr_scheduling import LRSchedule, compute_schedule_lr_multiplier
 from tinker_cookbook.utils.misc_utils import split_list
 
 from tokengym.agents.training.folder.run import POLICY, RunFolder
-from tokengym.agents.training.policy_trainers import PolicyTrainers, training_session
+from tokengym.agents.training.policy_trainers import PolicyTrainers, service_session
 from tokengym.envs.core.errors import OptionError
 
 logger = logging.getLogger(__name__)
@@ -172,7 +173,10 @@ async def train(
         wandb_name=config.wandb_name or run,
         config=config,
     )
-    async with training_session(config) as service:
+    labels = recipe_user_metadata(config.recipe_name)
+    title = config.session_name or config.wandb_name or run
+    opened = service_session(config.base_url, user_metadata=labels, display_name=title)
+    async with opened as service:
         learners = await PolicyTrainers.open(service, config, policies, seed)
         steps = range(learners.start, min(len(source), config.max_steps or len(source)))
         logger.info("%s: steps %d to %d", run, steps.start, steps.stop)

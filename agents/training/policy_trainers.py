@@ -5,13 +5,11 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import tinker
 from tinker_cookbook import checkpoint_utils
 from tinker_cookbook.rl.train import Config
-from tinker_cookbook.utils.git_rev import recipe_user_metadata
 
 from tokengym.agents.training.folder.run import RunFolder
 
@@ -44,17 +42,6 @@ async def service_session(
         await asyncio.wait_for(service.close("success"), _CLOSING_SECONDS)
     except (TimeoutError, tinker.TinkerError) as error:
         logger.warning("the session could not be closed: %s", str(error) or "no answer in time")
-
-
-def training_session(
-    config: Config,
-) -> "contextlib.AbstractAsyncContextManager[tinker.ServiceClient]":
-    """Open the session of a run, named as in the cookbook's loop."""
-    return service_session(
-        config.base_url,
-        user_metadata=recipe_user_metadata(config.recipe_name),
-        display_name=config.session_name or config.wandb_name or Path(config.log_path).name,
-    )
 
 
 @dataclass

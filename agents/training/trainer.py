@@ -87,7 +87,10 @@ async def train_job(
                 _watch(training, job, run, rollouts, progress)
             )
         finally:
-            await _cancelled(training)
+            if not training.done():
+                training.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await training
     for policy in policies.values():
         policy.forget_deleted_checkpoints()
         if collapse is not None:
@@ -242,14 +245,6 @@ def _blind_return(job: Job, run: RunFolder) -> float | None:
     if len(found) != 1 or job.curriculum:
         return None
     return fmean(found[0].yardstick.blind_T)
-
-
-async def _cancelled(training: "asyncio.Future[None]") -> None:
-    """Stop the trainer if it still runs, and wait until it has."""
-    if not training.done():
-        training.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await training
 
 
 def check_overrides(job: Job) -> None:

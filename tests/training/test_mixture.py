@@ -12,8 +12,8 @@ from tokengym.agents.analysis.run_report import run_report
 from tokengym.agents.rollouts import evaluation_segment, train_segment
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
+from tokengym.agents.training.batches.curriculum import SkillScale
 from tokengym.agents.training.batches.mixture import PHASE, MixedSource, WorldMixture
-from tokengym.agents.training.batches.skill_scale import SkillScale
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job

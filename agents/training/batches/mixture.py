@@ -12,7 +12,7 @@ from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.agents.training.batches.skill_scale import SkillScale
+from tokengym.agents.training.batches.curriculum import SkillScale
 from tokengym.agents.training.folder.monitor import MIXTURE, StepRow
 from tokengym.envs.core.task import Task
 
