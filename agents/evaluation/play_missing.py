@@ -21,12 +21,10 @@ class Player(Protocol):
     @property
     def origin(self) -> RolloutOrigin:
         """What its rollouts have in common: who played, and how replies were sampled."""
-        ...
 
     @property
     def role(self) -> str:
         """The role it plays."""
-        ...
 
     async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
         """Play one rollout.
@@ -35,7 +33,6 @@ class Player(Protocol):
             task: what to play.
             origin: the player's, with the numbers of the group and the member.
         """
-        ...
 
 
 async def play_missing(

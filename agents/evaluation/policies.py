@@ -35,11 +35,9 @@ class EvaluatedPolicy(Protocol):
     @property
     def name(self) -> str:
         """As the user named it."""
-        ...
 
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
         """Play the missing rollouts, one world after the other."""
-        ...
 
 
 def resolve_policy(

@@ -36,7 +36,6 @@ class StatefulOpponent(Protocol):
 
     def start_episode(self) -> OpponentPolicy:
         """Return the policy that plays one episode."""
-        ...
 
 
 Opponent = OpponentPolicy | StatefulOpponent

@@ -36,11 +36,9 @@ class PlainTokenizer(Protocol):
 
     def encode(self, text: str) -> list[int]:
         """Tokens of `text`, in a new list; no part of the text becomes a special token."""
-        ...
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of `tokens`, with special tokens spelled out and unknown ids left out."""
-        ...
 
 
 def plain_tokenizer(tokenizer: Any) -> PlainTokenizer:

@@ -109,20 +109,16 @@ class BatchSource(Protocol):
     @property
     def loss(self) -> Loss:
         """The loss to minimise."""
-        ...
 
     @property
     def on_policy(self) -> bool:
         """Whether batches are sampled from the policies as they are."""
-        ...
 
     def __len__(self) -> int:
         """Return the number of steps."""
-        ...
 
     async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> Batch:
         """Return a step's batch; apart from sampling, the same one each time."""
-        ...
 
 
 async def train(

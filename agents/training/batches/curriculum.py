@@ -1,4 +1,4 @@
-"""A curriculum: easier levels first, each until the policy's skill, on a measured scale, is enough."""
+"""A curriculum: easier levels first, each until the policy's measured skill is enough."""
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -87,32 +87,30 @@ class Stage:
     scale: SkillScale
 
 
+@dataclass(frozen=True)
 class Curriculum(RLDataset):
     """Batches of the first stage that the policy has not passed.
 
     A stage is passed once the mean skill of three steps in a row reaches the bar; the last one
     never is. The place is worked out from the logged steps alone, so a resumed run finds it again.
 
-    Args:
+    Attributes:
         stages: easiest first.
         rows: returns the completed steps.
         bar: skill that passes a stage.
     """
 
-    def __init__(
-        self, stages: Sequence[Stage], rows: Callable[[], Sequence[StepRow]], bar: float
-    ) -> None:
-        self._stages = stages
-        self._rows = rows
-        self._bar = bar
+    stages: Sequence[Stage]
+    rows: Callable[[], Sequence[StepRow]]
+    bar: float
 
     def __len__(self) -> int:
         """Return the number of batches."""
-        return len(self._stages[-1].dataset)
+        return len(self.stages[-1].dataset)
 
     def get_batch(self, index: int) -> Sequence[EnvGroupBuilder]:
         """Return the groups of step `index`."""
-        return self._stages[self._place(index)].dataset.get_batch(index)
+        return self.stages[self._place(index)].dataset.get_batch(index)
 
     def measure(self, step: int, played: Sequence[tuple[Task, float]]) -> dict[str, float]:
         """Return the metrics of a step.
@@ -123,16 +121,16 @@ class Curriculum(RLDataset):
         """
         place = self._place(step)
         mean_return = statistics.fmean(returned for _, returned in played)
-        return {STAGE: float(place), SKILL: self._stages[place].scale.skill(mean_return)}
+        return {STAGE: float(place), SKILL: self.stages[place].scale.skill(mean_return)}
 
     def _place(self, step: int) -> int:
         """Return the stage of a step from the logged steps before it."""
         place, window = 0, list[float]()
-        for row in self._rows():
+        for row in self.rows():
             if row.step >= step or row.metrics.get(STAGE) != place:
                 continue
             window = [*window, row.metrics[SKILL]][-_WINDOW:]
-            passed = len(window) == _WINDOW and statistics.fmean(window) >= self._bar
-            if passed and place + 1 < len(self._stages):
+            passed = len(window) == _WINDOW and statistics.fmean(window) >= self.bar
+            if passed and place + 1 < len(self.stages):
                 place, window = place + 1, []
         return place
