@@ -57,17 +57,17 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
 
 async def _experiment(session: TrainingSession, run: RunFolder, progress: Progress) -> RunSummary:
     job, guard = session.job, session.connection.guard
-    for one in (job, *job.others):
-        await asyncio.to_thread(_draw_held_out, one)  # drawing a Task may take a solver
+    for part in (job, *job.others):
+        await asyncio.to_thread(_draw_held_out, part)  # drawing a Task may take a solver
     start = session.start(state=False)
     # What scripted policies earn is measured meanwhile.
     references, before = await asyncio.gather(
         guard(reference_lines(session)), _evaluated(session, run, start, "before")
     )
     run.write_references(references)
-    for name, (one, _) in job.trained.items():
+    for name, (part, _) in job.trained.items():
         of_name = f" ({name})" if len(job.trained) > 1 else ""
-        count = len(one.held_out)
+        count = len(part.held_out)
         progress.say(f"before{of_name}: {before.of(name).returns} on {count} held-out Tasks")
     warm = None
     if job.config.warm_start:

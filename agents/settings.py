@@ -138,7 +138,7 @@ class Settings:
 def settings_of(group: type[Settings]) -> dict[str, Setting]:
     """Return the settings of a class by name, in order; fields that are no options are left out."""
     hints = get_type_hints(group)
-    found = {}
+    settings = {}
     for item in fields(group):  # type: ignore[arg-type]
         if not item.metadata:
             continue
@@ -147,10 +147,10 @@ def settings_of(group: type[Settings]) -> dict[str, Setting]:
             (kind,) = set(get_args(kind)) - {type(None)}
         default = item.default if item.default is not MISSING else {}
         flag = item.metadata["flag"] or f"--{item.name.replace('_', '-')}"
-        found[item.name] = Setting(
+        settings[item.name] = Setting(
             **{**item.metadata, "name": item.name, "kind": kind, "default": default, "flag": flag}
         )
-    return found
+    return settings
 
 
 def read_settings(kind: type[T], data: Mapping[str, Any]) -> T:

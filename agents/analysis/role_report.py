@@ -70,9 +70,9 @@ class RoleReport:
             *([("after the warm start", warm.of(self.name).returns)] if warm else []),
             ("after training", self.after.returns),
             *(
-                (f"{when} training, given the exact probabilities", found.expected)
-                for when, found in (("before", self.before), ("after", self.after))
-                if found.expected is not None
+                (f"{when} training, given the exact probabilities", evaluation.expected)
+                for when, evaluation in (("before", self.before), ("after", self.after))
+                if evaluation.expected is not None
             ),
         ]
         return trained + sorted(self.references.lines.items(), key=lambda item: -item[1].value)
@@ -84,13 +84,13 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> lis
         return [
             RoleReport(
                 name,
-                one,
+                part,
                 role,
-                one.title,
-                *_logged_rates(steps, f"env/{one.tag}", "reward/total"),
+                part.title,
+                *_logged_rates(steps, f"env/{part.tag}", "reward/total"),
                 outcome,
             )
-            for name, (one, role) in job.trained.items()
+            for name, (part, role) in job.trained.items()
         ]
     if len(job.roles) == 1:
         (role,) = job.roles
@@ -101,7 +101,7 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> lis
             {row.step: row.tie_pair_rate for row in rewarded},
         )
         return [RoleReport(role, job, role, job.title, *rates, outcome)]
-    found = []
+    reports = []
     for role in job.roles:
         against = ", ".join(
             f"{who if isinstance(who, str) else who.name} {other}"
@@ -109,8 +109,8 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> lis
         )
         title = f"{role}, held out against {against}"
         rates = _logged_rates(steps, f"env/all/{role}", "reward")
-        found.append(RoleReport(role, job, role, title, *rates, outcome))
-    return found
+        reports.append(RoleReport(role, job, role, title, *rates, outcome))
+    return reports
 
 
 def _logged_rates(steps: Sequence[StepRow], key: str, reward: str) -> Rates:

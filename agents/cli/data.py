@@ -265,12 +265,12 @@ def _make_table(manifest: Mapping[str, Any], out: Path) -> "Table":
     targets = ["disruption", "novelty"] if target == "both" else [target]
     names = [
         name
-        for one in targets
-        for name in sorted({n for split in audit["counts"].values() for n in split[one]})
+        for aim in targets
+        for name in sorted({n for split in audit["counts"].values() for n in split[aim]})
     ]
     table = Table("split", "papers", *names, "years", title=str(out), title_justify="left")
     for split, counts in audit["counts"].items():
-        every = {name: count for one in targets for name, count in counts[one].items()}
+        every = {name: count for aim in targets for name, count in counts[aim].items()}
         years = [int(year) for year in audit["by_year"][split]]
         table.add_row(
             split,

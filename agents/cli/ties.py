@@ -74,7 +74,7 @@ def ties(
         if level or policy or option or said or model_path:
             raise OptionError(f"{world} is a run: only --json, --png and --html go with it")
         ties_of_run = run_ties(run)
-        found, report = ties_of_run.to_dict(), ties_of_run.report()
+        data, report = ties_of_run.to_dict(), ties_of_run.report()
     else:
         from tokengym.agents.analysis.ties import tie_study
         from tokengym.agents.analysis.ties_report import ties_report
@@ -99,7 +99,7 @@ def ties(
             made = make_world(world, level, **options)
             held_out = made.first_tasks("test", tasks)
             study = tie_study(made, held_out, baselines(made.spec), policy, sizes, **reading)
-        found, report = study.to_dict(), ties_report(study)
+        data, report = study.to_dict(), ties_report(study)
     console = Console()
     console.print(report.title, style="bold", highlight=False)
     for table in report.tables:
@@ -107,7 +107,7 @@ def ties(
     for line in report.lines:
         console.print(line, highlight=False)
     if json_file is not None:
-        json_file.write_text(json.dumps(found, indent=1, allow_nan=False) + "\n")
+        json_file.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n")
     if png is not None:
         png.write_bytes(report.picture.png)
     if html is not None:

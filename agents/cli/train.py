@@ -139,7 +139,7 @@ def _worlds(names: str, level: str | None) -> list[WorldLevel]:
 
 def _new_folder(config: TrainConfig) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    worlds = [(config.world, config.level), *((one.world, one.level) for one in config.others)]
+    worlds = [(config.world, config.level), *((more.world, more.level) for more in config.others)]
     names = "-".join(f"{spec(world).short_name}-{level}" for world, level in worlds)
     return Path("runs") / f"{names}-{stamp}"
 
@@ -157,8 +157,8 @@ def _resume_advice(run: RunFolder, *, local: bool) -> str:
     rows = [row for policy in run.policies.values() for row in policy.checkpoints()]
     passing = any(row.get("rolling") and row["batch"] == saved for row in rows)
     days = ", and the service keeps it for 30 days" if passing and not local else ""
-    kept = f"The state after step {saved} is saved{days}" if saved else "No step is saved yet"
-    return f"{kept}; {_resume_command(run)}"
+    state = f"The state after step {saved} is saved{days}" if saved else "No step is saved yet"
+    return f"{state}; {_resume_command(run)}"
 
 
 def _resume_command(run: RunFolder) -> str:

@@ -19,14 +19,14 @@ def verify(
     from tokengym.agents.training.folder.run import RunFolder
 
     if RunFolder(folder).exists:
-        found = verify_run(RunFolder.open(folder))
+        verified = verify_run(RunFolder.open(folder))
     elif not folder.exists():
         raise OptionError(f"{folder} does not exist")
     else:
-        found = verify_evaluation(EvaluationFolder.open(folder))
-    for difference in found.differences:
+        verified = verify_evaluation(EvaluationFolder.open(folder))
+    for difference in verified.differences:
         typer.echo(difference)
-    if found.differences:
-        typer.echo(f"{len(found.differences)} differences in {found.rollouts} rollouts")
+    if verified.differences:
+        typer.echo(f"{len(verified.differences)} differences in {verified.rollouts} rollouts")
         raise typer.Exit(_DIFFERS)
-    typer.echo(f"{found.rollouts} rollouts replayed: all agree exactly")
+    typer.echo(f"{verified.rollouts} rollouts replayed: all agree exactly")

@@ -167,7 +167,8 @@ class EndpointPlayer:
         record = record_episode(origin, task, self.role, exchanges)
         own = iter(answers)
         turns = [
-            _with_usage(one, next(own)) if one.role == self.role else one for one in record.turns
+            _with_usage(turn_record, next(own)) if turn_record.role == self.role else turn_record
+            for turn_record in record.turns
         ]
         return replace(record, turns=tuple(turns))
 

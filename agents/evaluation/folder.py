@@ -80,12 +80,12 @@ class EvaluationFolder:
         """
         try:
             data = json.loads(self.file.read_text(encoding="utf-8"))
-            found = data["schema"]
+            which = data["schema"]
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise DataError(f"{self.file} is damaged: {error!r}") from error
-        if found != SCHEMA_VERSION:
+        if which != SCHEMA_VERSION:
             raise DataError(
-                f"{self.file} has schema {found!r}; this version of Tokengym reads {SCHEMA_VERSION}"
+                f"{self.file} has schema {which!r}; this version of Tokengym reads {SCHEMA_VERSION}"
             )
         return dict(data)
 
@@ -132,10 +132,10 @@ class EvaluationFolder:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "platform": platform.platform()}
+    versions = {"python": platform.python_version(), "platform": platform.platform()}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions

@@ -132,7 +132,7 @@ class ModelPolicy:
         settings = _settings(name, config)
         configs = [_train_config(settings, config, world) for world in worlds]
         target = ServiceTarget.resolve(configs[0])
-        return cls(name, target, [Job.resolve_on(target, one) for one in configs])
+        return cls(name, target, [Job.resolve_on(target, train_config) for train_config in configs])
 
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
         """Play the missing rollouts, one world after the other, on one service."""
@@ -175,9 +175,9 @@ def _settings(name: str, config: EvaluationConfig) -> dict[str, Any]:
     requested = {key: value for key, value in requested.items() if value is not None}
     if is_run(name):
         run = RunFolder.open(Path(name)).config
-        kept = ("model", "renderer", "system", "base_url", "temperature", "max_tokens")
+        names = ("model", "renderer", "system", "base_url", "temperature", "max_tokens")
         prompt = {key: value for key, value in run.options.items() if key == "prompt"}
-        own = {key: getattr(run, key) for key in kept}
+        own = {key: getattr(run, key) for key in names}
         return {**own, **requested, "start": str(Path(name).resolve()), "options": prompt}
     if not name.startswith(CHECKPOINT_SCHEME):
         return {**requested, "model": name}

@@ -21,10 +21,12 @@ class Player(Protocol):
     @property
     def origin(self) -> RolloutOrigin:
         """What its rollouts have in common: who played, and how replies were sampled."""
+        ...
 
     @property
     def role(self) -> str:
         """The role it plays."""
+        ...
 
     async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
         """Play one rollout.
@@ -33,6 +35,7 @@ class Player(Protocol):
             task: what to play.
             origin: the player's, with the numbers of the group and the member.
         """
+        ...
 
 
 async def play_missing(
@@ -58,26 +61,26 @@ async def play_missing(
     Returns:
         the rollouts, by Task and number.
     """
-    found = saved_rollouts(player.origin, player.role, tasks, rollouts, log, segment)
-    progress(len(found))
+    records = saved_rollouts(player.origin, player.role, tasks, rollouts, log, segment)
+    progress(len(records))
 
     async def play(task: Task, origin: RolloutOrigin) -> None:
         async with at_once:
             record = await player.play(task, origin)
         log.append(segment, [record])
-        found[origin.group, origin.member] = record
-        progress(len(found))
+        records[origin.group, origin.member] = record
+        progress(len(records))
 
     try:
         async with asyncio.TaskGroup() as playing:
             for group, task in enumerate(tasks):
                 for member in range(rollouts):
-                    if (group, member) not in found:
+                    if (group, member) not in records:
                         origin = replace(player.origin, group=group, member=member)
                         playing.create_task(play(task, origin))
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None  # the others were cancelled for it
-    return [found[place] for place in sorted(found)]
+    return [records[place] for place in sorted(records)]
 
 
 def saved_rollouts(
@@ -98,7 +101,7 @@ def saved_rollouts(
         log: the saved rollouts.
         segment: of the log.
     """
-    found = {}
+    records = {}
     for record in log.read(segment):
         group, member = place = record.origin.group, record.origin.member
         if (
@@ -108,8 +111,8 @@ def saved_rollouts(
             and member < rollouts
             and record.fingerprint == tasks[group].fingerprint
         ):
-            found[place] = record
-    return found
+            records[place] = record
+    return records
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,7 @@ class PolicyRollouts:
     async def play(self, world: EvaluatedWorld, player: Player, at_once: asyncio.Semaphore) -> None:
         """Play what is missing in a world; the semaphore bounds the rollouts under way."""
         segment = self.folder.segment(world.place, self.policy, self.config)
-        shown, total = f"{world.name} {self.policy}", len(world.tasks) * self.config.rollouts
+        title, total = f"{world.name} {self.policy}", len(world.tasks) * self.config.rollouts
         await play_missing(
             player,
             world.tasks,
@@ -139,7 +142,7 @@ class PolicyRollouts:
             self.folder.rollouts,
             segment,
             at_once,
-            lambda done: self.progress(shown, done, total),
+            lambda done: self.progress(title, done, total),
         )
         self.folder.rollouts.seal(segment)
 

@@ -35,9 +35,11 @@ class EvaluatedPolicy(Protocol):
     @property
     def name(self) -> str:
         """As the user named it."""
+        ...
 
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
         """Play the missing rollouts, one world after the other."""
+        ...
 
 
 def resolve_policy(
@@ -63,9 +65,9 @@ def resolve_policy(
         return ScriptedPolicy(name)
     if len(without) < len(worlds):
         raise OptionError(f"{name!r} is a baseline, but not of {without}")
-    known = sorted(set.intersection(*(set(world.baselines) for world in worlds)))
+    names = sorted(set.intersection(*(set(world.baselines) for world in worlds)))
     rule = (
-        f"a policy is one of the baselines {known}, openai:MODEL@URL, or with the extra 'tinker' a "
+        f"a policy is one of the baselines {names}, openai:MODEL@URL, or with the extra 'tinker' a "
         f"run folder, a model's name or directory, or a tinker:// path; got {name!r}"
     )
     if find_spec("tinker") is None:

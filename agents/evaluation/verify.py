@@ -62,22 +62,22 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
         }
         differences += [
             f"{place.name}: {name} differ"
-            for name, found in ends.items()
-            if recorded[name] != found
+            for name, notes in ends.items()
+            if recorded[name] != notes
         ]
         for policy in config.policies:
             records = list(folder.rollouts.read(folder.segment(place, policy, config)))
             count += len(records)
-            wanted = [(g, m) for g in range(len(tasks)) for m in range(config.rollouts)]
-            if [(one.origin.group, one.origin.member) for one in records] != wanted:
+            places = [(g, m) for g in range(len(tasks)) for m in range(config.rollouts)]
+            if [(row.origin.group, row.origin.member) for row in records] != places:
                 differences.append(f"{place.name} {policy}: rollouts are missing or repeated")
             for record in records:
                 where = f"{place.name} {policy}, Task {record.index}, {record.origin.member}"
                 if not record.origin.group < len(tasks):
                     differences.append(f"{where}: there is no Task {record.origin.group}")
                     continue
-                found = replays.differences(record, tasks[record.origin.group])
-                differences += [f"{where}: {what}" for what in found]
+                notes = replays.differences(record, tasks[record.origin.group])
+                differences += [f"{where}: {what}" for what in notes]
     recorded_results = data["results"]
     if recorded_results is None:
         differences.append("the evaluation is not finished: it has no results")
@@ -108,12 +108,12 @@ def verify_run(run: RunFolder) -> VerifiedRollouts:
             count += 1
             origin = record.origin
             where = f"{segment.name} {record.role}, Task {origin.group}, {origin.member}"
-            found = replays.differences(record, replays.task(record))
-            differences += [f"{where}: {what}" for what in found]
+            notes = replays.differences(record, replays.task(record))
+            differences += [f"{where}: {what}" for what in notes]
             place = origin.group, origin.member
             by_role.setdefault((record.world, record.level, record.role), {})[place] = record.total
         returns[segment.name] = [
-            tuple(found[place] for place in sorted(found)) for found in by_role.values()
+            tuple(notes[place] for place in sorted(notes)) for notes in by_role.values()
         ]
     outcome = run.outcome
     for name, evaluation in (
@@ -123,7 +123,7 @@ def verify_run(run: RunFolder) -> VerifiedRollouts:
         if evaluation is None:
             continue
         prefix = evaluation_segment(name)
-        played = [one for of, listed in returns.items() if of.startswith(prefix) for one in listed]
+        played = [row for of, listed in returns.items() if of.startswith(prefix) for row in listed]
         differences += [
             f"the evaluation {name} does not follow from its rollouts"
             for stated in _evaluations(evaluation)

@@ -56,8 +56,8 @@ class EvaluatedWorld:
             raise OptionError(
                 f"{world_spec.id} has the roles {list(world_spec.roles)}, got {role!r}"
             )
-        known = baselines(world_spec)
-        opponents = _opponents(world_spec, role, known, config.opponents)
+        scripts = baselines(world_spec)
+        opponents = _opponents(world_spec, role, scripts, config.opponents)
         options = {**world_spec.evaluation, **config.options}
         world = make_world(world_spec, place.level, **options)
         tasks, name = world.first_tasks(config.split, config.tasks), place.name
@@ -71,8 +71,8 @@ class EvaluatedWorld:
             world,
             tasks,
             role,
-            {other: known[who] for other, who in opponents.items()},
-            known,
+            {other: scripts[who] for other, who in opponents.items()},
+            scripts,
             RolloutOrigin("evaluation", opponents=opponents, options=options, seed=config.seed),
         )
 
@@ -83,7 +83,7 @@ class EvaluatedWorld:
 
 
 def _opponents(
-    world_spec: WorldSpec, role: str, known: Mapping[str, Policy], requested: Mapping[str, str]
+    world_spec: WorldSpec, role: str, scripts: Mapping[str, Policy], requested: Mapping[str, str]
 ) -> dict[str, str]:
     """Return by other role the baseline that plays it.
 
@@ -100,8 +100,10 @@ def _opponents(
         other: requested.get(other) or scripted_opponent(world_spec, other) for other in others
     }
     for other, name in opponents.items():
-        if name not in known:
-            raise OptionError(f"{other} must be one of the baselines {sorted(known)}, got {name!r}")
+        if name not in scripts:
+            raise OptionError(
+                f"{other} must be one of the baselines {sorted(scripts)}, got {name!r}"
+            )
     return opponents
 
 

@@ -53,8 +53,8 @@ class Segment(NamedTuple):
     @property
     def step(self) -> int | None:
         """The training step it is of; `None` for evaluations."""
-        found = _TRAIN.fullmatch(self.name)
-        return None if found is None else int(found[1])
+        match = _TRAIN.fullmatch(self.name)
+        return None if match is None else int(match[1])
 
 
 class RolloutLog:
@@ -74,11 +74,11 @@ class RolloutLog:
 
     def segments(self) -> list[Segment]:
         """Return the files there are, by name: evaluations first, then the steps in order."""
-        found = []
+        files = []
         for path in sorted(self.folder.glob(f"*{_SUFFIX}")):
             status = path.stat()
-            found.append(Segment(path.stem, path, status.st_size, status.st_mtime))
-        return sorted(found, key=lambda one: (-1 if one.step is None else one.step, one.name))
+            files.append(Segment(path.stem, path, status.st_size, status.st_mtime))
+        return sorted(files, key=lambda file: (-1 if file.step is None else file.step, file.name))
 
     def path(self, segment: str) -> Path:
         """Return the file of a segment."""
@@ -113,7 +113,7 @@ class RolloutLog:
         Raises:
             DataError: if a line other than a torn last one is damaged, or of another schema.
         """
-        names = [one.name for one in self.segments()] if segment is None else [segment]
+        names = [file.name for file in self.segments()] if segment is None else [segment]
         for name in names:
             path = self.path(name)
             if path.is_file():
@@ -128,10 +128,10 @@ class RolloutLog:
             if data != path.read_bytes():
                 write_whole(path, data)
 
-    def discard(self, wanted: Callable[[Segment], bool]) -> None:
+    def discard(self, goes: Callable[[Segment], bool]) -> None:
         """Delete the segments that will be rewritten."""
         for segment in self.segments():
-            if wanted(segment):
+            if goes(segment):
                 segment.path.unlink()
 
     def _read_file(self, path: Path) -> Iterator[RolloutRecord]:
@@ -192,10 +192,12 @@ class TrainRollouts:
         ]
 
     def _kept_groups(self, step: int, groups: int) -> int:
-        earlier = [one for one in self._log.segments() if one.step is not None and one.step < step]
+        earlier = [
+            file for file in self._log.segments() if file.step is not None and file.step < step
+        ]
         share = self.share
         if earlier:
-            left = self.most_bytes - sum(one.size for one in earlier)
+            left = self.most_bytes - sum(file.size for file in earlier)
             whole = earlier[-1].size / _share_in(earlier[-1].path)
             share = min(share, left / max(self.steps - step, 1) / whole)
             if left < whole / groups:
@@ -204,7 +206,7 @@ class TrainRollouts:
 
     def write(self, step: int, records: Sequence[RolloutRecord]) -> None:
         """Append records of a step while there is room for them."""
-        used = sum(one.size for one in self._log.segments() if one.step is not None)
+        used = sum(file.size for file in self._log.segments() if file.step is not None)
         self._log.append(train_segment(step), records, room=self.most_bytes - used)
 
     def seal(self, step: int) -> None:
@@ -213,7 +215,7 @@ class TrainRollouts:
 
     def discard_from(self, step: int) -> None:
         """Delete the rollouts of steps that will be repeated."""
-        self._log.discard(lambda one: one.step is not None and one.step >= step)
+        self._log.discard(lambda file: file.step is not None and file.step >= step)
 
     @property
     def _log(self) -> RolloutLog:

@@ -69,7 +69,7 @@ class RolloutSelection(Settings):
             (self.malformed, record.malformed > 0),
             (self.cut_off, record.cut_off > 0),
         )
-        if any(wanted is not None and wanted != found for wanted, found in equal):
+        if any(asked is not None and asked != value for asked, value in equal):
             return False
         if self.steps is not None:
             step = record.origin.step
@@ -104,8 +104,8 @@ def best_of_groups(records: Iterable[RolloutRecord], least: float) -> Iterator[R
         least: least return of a rollout to yield.
     """
     for group in _groups(records):
-        whole = [one for one in group if not one.malformed and not one.cut_off and one.own_turns]
-        best = max(whole, key=lambda one: one.total, default=None)
+        whole = [row for row in group if not row.malformed and not row.cut_off and row.own_turns]
+        best = max(whole, key=lambda row: row.total, default=None)
         if best is not None and best.total >= least:
             yield best
 
@@ -140,7 +140,7 @@ def preferred(records: Iterable[RolloutRecord], margin: float) -> Iterator[Prefe
         raise OptionError(f"margin must be positive, so that ties are left out, got {margin}")
     for group in _groups(records):
         for pair in combinations(group, 2):
-            worse, better = sorted(pair, key=lambda one: one.total)
+            worse, better = sorted(pair, key=lambda row: row.total)
             if better.total - worse.total < margin:
                 continue
             turns = zip(better.own_turns, worse.own_turns, strict=False)

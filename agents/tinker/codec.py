@@ -193,17 +193,17 @@ class RendererCodec:
 
     def _find_affixes(self) -> tuple[list[int], list[int]] | None:
         """Return the tokens around a plain reply, if the parser returns just what they enclose."""
-        found: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
+        affixes: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
         for text in (*_PLAIN_REPLIES, *_PADDED_REPLIES):
             tokens = self.write(text)
             inner = self.tokenizer.encode(text)
             starts = [i for i in range(len(tokens)) if tokens[i : i + len(inner)] == inner]
             if not starts or self._parse(tokens, "stop") != DecodedReply(text, complete=True):
                 return None
-            found.add((tuple(tokens[: starts[0]]), tuple(tokens[starts[0] + len(inner) :])))
-        if len(found) > 1:
+            affixes.add((tuple(tokens[: starts[0]]), tuple(tokens[starts[0] + len(inner) :])))
+        if len(affixes) > 1:
             return None
-        start, end = found.pop()
+        start, end = affixes.pop()
         return list(start), list(end)
 
     def _find_pattern(self) -> re.Pattern[str] | None:
@@ -213,17 +213,17 @@ class RendererCodec:
         """
         if not isinstance(self.stop[0], str):
             return None
-        found: set[tuple[str, str]] = set()
+        affixes: set[tuple[str, str]] = set()
         for text in _PLAIN_REPLIES:
             tokens = self.write(text)
             before, _, after = self.tokenizer.decode(tokens).partition(text)
             whole = self._parse(tokens, "stop") == DecodedReply(text, complete=True)
             if after != self._stop_text or not whole:
                 return None
-            found.add((before, after))
-        if len(found) > 1:
+            affixes.add((before, after))
+        if len(affixes) > 1:
             return None
-        before, after = map(re.escape, found.pop())
+        before, after = map(re.escape, affixes.pop())
         # Whatever else a parser treats specially contains one of these.
         return re.compile(rf"{before}((?!\s)[^<\[]*(?<!\s)){after}")
 

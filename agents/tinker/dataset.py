@@ -113,11 +113,11 @@ class TaskDataset(RLDataset):
             return groups
         record = partial(self._rollouts.write, index)
         origins = self._rollouts.origins(index, len(groups))
-        kept = [
+        recorded = [
             replace(group, origin=origin, record=record)
             for group, origin in zip(groups, origins, strict=False)
         ]
-        return [*kept, *groups[len(kept) :]]
+        return [*recorded, *groups[len(recorded) :]]
 
     def _draw(self, index: int) -> list[Task]:
         """Return the Tasks of a batch and start drawing the next ones, which may run a solver."""

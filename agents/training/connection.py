@@ -73,12 +73,12 @@ class ServiceTarget:
                 )
             model = str(MODEL_DIR.resolve())
         elif local:
-            found = resolve_model(
+            resolved = resolve_model(
                 config.model,
                 trust_remote_code=config.trust_remote_code,
                 progress=partial(print, file=sys.stderr),
             )
-            model = str(found.directory)
+            model = str(resolved.directory)
         else:
             model = config.model
         for name, usual in (("precision", "auto"), ("memory", None)):

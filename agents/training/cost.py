@@ -37,7 +37,7 @@ def job_cost(job: Job) -> Cost:
 
     Several worlds are taken to get the same number of Tasks.
     """
-    costs = [_world_cost(one, 1 + len(job.others)) for one in (job, *job.others)]
+    costs = [_world_cost(part, 1 + len(job.others)) for part in (job, *job.others)]
     return Cost(*map(sum, zip(*costs, strict=True)))
 
 

@@ -70,10 +70,10 @@ class SavedModel:
         path = weights.state if state else weights.sampler
         if path is None:
             raise OptionError(f"{run} has saved no weights yet")
-        kept = RunFolder(run).weights_folder
-        if connection.service is not None and kept.is_dir():
+        weights_folder = RunFolder(run).weights_folder
+        if connection.service is not None and weights_folder.is_dir():
             try:
-                path = copy_checkpoint(path, kept, connection.service.state_dir)
+                path = copy_checkpoint(path, weights_folder, connection.service.state_dir)
             except UnknownResourceError as error:
                 raise OptionError(f"{run} has lost its weights: {error}") from error
         return path
@@ -117,20 +117,20 @@ async def sampler_of(
 
 
 def resolve_opponent(
-    role: str, who: str, known: Mapping[str, Policy], own: SavedModel
+    role: str, who: str, policies: Mapping[str, Policy], own: SavedModel
 ) -> str | SavedModel:
     """Return who plays a role: a baseline's name, or a model.
 
     Args:
         role: the role.
         who: who was named for it.
-        known: the world's baselines by name.
+        policies: the world's baselines by name.
         own: the job's own model, untrained.
 
     Raises:
         OptionError: if `who` is unknown.
     """
-    if who in known:
+    if who in policies:
         return who
     return own if who == MODEL else saved_model(who, own, f"{role} must be a baseline, {MODEL!r},")
 
@@ -192,11 +192,11 @@ def trained_opponent(run: Path | str, client: tinker.ServiceClient) -> LanguageM
     Raises:
         OptionError: if the folder holds no run, or one without saved weights.
     """
-    found = RunFolder.open(Path(run))
-    path = found.weights.sampler
+    opened = RunFolder.open(Path(run))
+    path = opened.weights.sampler
     if path is None:
         raise OptionError(f"{run} has saved no weights yet")
-    config = found.config
+    config = opened.config
     if config.max_tokens is None:
         raise OptionError(f"{run} does not record max_tokens")
     return LanguageModelOpponent(
@@ -297,7 +297,7 @@ class SavedRollouts(NamedTuple):
         pairs = []
         for pair in preferred(self.records, margin):
             rollouts = (pair.better, pair.worse)
-            better, worse = (recorded_turns(one, self.codec)[pair.reply] for one in rollouts)
+            better, worse = (recorded_turns(record, self.codec)[pair.reply] for record in rollouts)
             pairs.append(TokenPair(better.observation, better.reply, worse.reply))
         if not pairs:
             raise OptionError(

@@ -121,8 +121,8 @@ class Job:
             trust_tokenizer(target.model)
         config = replace(config, renderer=renderer_for(config.model, config.renderer))
         codec = codec_named(codec_name(config.renderer, target.model, system=config.system))
-        mixed = [make_world(one.world, one.level, **one.options) for one in config.others]
-        played = [(one, baselines(one.spec)) for one in (*curriculum, *mixed, world)]
+        mixed = [make_world(more.world, more.level, **more.options) for more in config.others]
+        played = [(more, baselines(more.spec)) for more in (*curriculum, *mixed, world)]
         config = fill_in(config, target.model, codec, played, local=target.local)
         max_tokens = config.max_tokens
         assert max_tokens is not None
@@ -162,7 +162,7 @@ class Job:
             opponents=opponents,
             start=start,
             preferences=preferences,
-            others=tuple(cls.resolve_on(target, config.for_world(one)) for one in config.others),
+            others=tuple(cls.resolve_on(target, config.for_world(more)) for more in config.others),
             teacher=teacher,
         )
 
@@ -311,18 +311,18 @@ def _worlds(config: TrainConfig) -> tuple[World, World, tuple[World, ...]]:
     return world, evaluated, tuple(make_world(spec, level, **config.options) for level in levels)
 
 
-def _imitated_run(config: TrainConfig, known: Mapping[str, Policy]) -> RunFolder | None:
+def _imitated_run(config: TrainConfig, scripts: Mapping[str, Policy]) -> RunFolder | None:
     """Return the run whose rollouts are to be imitated; `None` where it is a script.
 
     Raises:
         OptionError: if what is named is neither, or cannot be imitated here.
     """
     imitated = config.demonstrations
-    if imitated is None or imitated in known:
+    if imitated is None or imitated in scripts:
         return None
     if not is_run(imitated):
         raise OptionError(
-            f"--demonstrations must be a run folder or one of {sorted(known)}, got {imitated!r}"
+            f"--demonstrations must be a run folder or one of {sorted(scripts)}, got {imitated!r}"
         )
     if config.self_play:
         raise OptionError(

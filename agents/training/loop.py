@@ -78,14 +78,14 @@ class Update:
 
     async def metrics(self) -> dict[str, float]:
         """Wait for the update; returns the metrics of loss and optimizer."""
-        outputs = [await one for one in self.passes]
-        responses = [await one for one in self.steps]
+        outputs = [await future for future in self.passes]
+        responses = [await future for future in self.steps]
         last = responses[-1].metrics if responses else None
-        found = self.loss.measure(self.data, outputs) if self.data else {}
+        measured = self.loss.measure(self.data, outputs) if self.data else {}
         return {
             **self.known,
             "optim/skipped": float(not self.data),
-            **found,
+            **measured,
             **(last or {}),
         }
 
@@ -109,16 +109,20 @@ class BatchSource(Protocol):
     @property
     def loss(self) -> Loss:
         """The loss to minimise."""
+        ...
 
     @property
     def on_policy(self) -> bool:
         """Whether batches are sampled from the policies as they are."""
+        ...
 
     def __len__(self) -> int:
         """Return the number of steps."""
+        ...
 
     async def batch(self, step: int, samplers: Mapping[str, tinker.SamplingClient]) -> Batch:
         """Return a step's batch; apart from sampling, the same one each time."""
+        ...
 
 
 async def train(
@@ -248,14 +252,14 @@ class _Loop:
             if not data:
                 logger.warning("nothing to train %s on: no update", name)
             elif self.reference is not None:
-                found = await incorporate_kl_penalty(
+                result = await incorporate_kl_penalty(
                     data,
                     self.reference,
                     self.config.kl_penalty_coef,
                     self.config.kl_discount_factor,
                 )
                 # From 0.6 on the cookbook returns counts of tokens too.
-                penalty = found[0] if isinstance(found, tuple) else found
+                penalty = result[0] if isinstance(result, tuple) else result
             updates[name] = submit(
                 client, data, self.source.loss, rate, self.config.num_substeps, penalty
             )
@@ -263,12 +267,12 @@ class _Loop:
 
     async def _metrics(self, updates: Mapping[str, Update]) -> dict[str, float]:
         """Wait for the updates; returns their metrics."""
-        found = await asyncio.gather(*(update.metrics() for update in updates.values()))
+        measured = await asyncio.gather(*(update.metrics() for update in updates.values()))
         if list(updates) == [POLICY]:
-            return found[0]
+            return measured[0]
         return {
             f"{name}/{key}": value
-            for name, metrics in zip(updates, found, strict=True)
+            for name, metrics in zip(updates, measured, strict=True)
             for key, value in metrics.items()
         }
 

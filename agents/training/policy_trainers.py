@@ -82,7 +82,7 @@ class PolicyTrainers:
             run.folder.mkdir(parents=True, exist_ok=True)
             run.forget_deleted_checkpoints()
             states[name] = run.states()
-        start = max(set.intersection(*(set(found) for found in states.values())), default=0)
+        start = max(set.intersection(*(set(paths) for paths in states.values())), default=0)
         for run in runs.values():
             run.forget_checkpoints_after(start)
         clients = {
@@ -93,10 +93,10 @@ class PolicyTrainers:
 
     async def samplers(self) -> dict[str, tinker.SamplingClient]:
         """Return samplers of the current policies."""
-        found = await asyncio.gather(
-            *(one.save_weights_and_get_sampling_client() for one in self.clients.values())
+        samplers = await asyncio.gather(
+            *(client.save_weights_and_get_sampling_client() for client in self.clients.values())
         )
-        return dict(zip(self.clients, found, strict=True))
+        return dict(zip(self.clients, samplers, strict=True))
 
     async def save(self, step: int) -> None:
         """Save all policies after `step` steps, if the configuration says so.

@@ -88,19 +88,19 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
         OptionError: if a value is not allowed.
     """
     world_spec = spec(world)
-    given = {name: value for name, value in changes.items() if value is not None}
+    named = {name: value for name, value in changes.items() if value is not None}
     level = level or world_spec.levels[0]
-    toy = is_toy(given.get("model", TOY_MODEL))
+    toy = is_toy(named.get("model", TOY_MODEL))
     start = {**(_TOY.get(world_spec.id, {}) if toy else _PRETRAINED)}
-    if given.get("self_play"):
+    if named.get("self_play"):
         start["steps"] = _SELF_PLAY_STEPS
     start |= _LEVELS.get((world_spec.id, level), {})
     # A world's own options are for Tasks it draws; records of a user have no exact label.
-    options = {} if "data" in given.get("options", {}) else dict(world_spec.training)
+    options = {} if "data" in named.get("options", {}) else dict(world_spec.training)
     if toy and world_spec.id in _TOY:
         options["prompt"] = "terse"
-    given["options"] = {**options, **given.get("options", {})}
-    return TrainConfig(**{"world": world_spec.id, "level": level, **start, **given})
+    named["options"] = {**options, **named.get("options", {})}
+    return TrainConfig(**{"world": world_spec.id, "level": level, **start, **named})
 
 
 def mixed_preset(worlds: Sequence[tuple[str, str]], **changes: Any) -> TrainConfig:
@@ -118,11 +118,11 @@ def mixed_preset(worlds: Sequence[tuple[str, str]], **changes: Any) -> TrainConf
     """
     mix = changes.pop("mix", None) or "progress"
     first, *rest = configs = [preset(world, level, **changes) for world, level in worlds]
-    limits = [one.max_tokens for one in configs if one.max_tokens is not None]
-    rates = [one.learning_rate for one in configs if one.learning_rate is not None]
+    limits = [config.max_tokens for config in configs if config.max_tokens is not None]
+    rates = [config.learning_rate for config in configs if config.learning_rate is not None]
     return replace(
         first,
-        others=tuple(MixedWorld(one.world, one.level, one.options) for one in rest),
+        others=tuple(MixedWorld(config.world, config.level, config.options) for config in rest),
         mix=mix,
         max_tokens=max(limits) if len(limits) == len(configs) else None,
         learning_rate=min(rates, default=None),
@@ -208,7 +208,7 @@ def scaled_learning_rate(model: str, *, rewards: bool) -> float:
             return get_lr(model)
         except (ConfigurationError, NotImplementedError):
             return _UNCALIBRATED
-    family = _FAMILIES.get(config.get("model_type"))
+    family = _FAMILIES.get(config.get("model_type", ""))
     if family is None:
         return _UNCALIBRATED
     if rewards and config["hidden_size"] < _WIDTH:

@@ -171,11 +171,11 @@ async def _source(
     if job.others:
         sources = [
             MixedSource(
-                one.job.tag,
-                one.job.dataset(one.opponents),
-                one.job.scale(one.job.world, role),
+                part.job.tag,
+                part.job.dataset(part.opponents),
+                part.job.scale(part.job.world, role),
             )
-            for one, role in map(session.of, job.trained)
+            for part, role in map(session.of, job.trained)
         ]
         sizes = job.config.groups_per_batch, job.config.steps
         groups = WorldMixture(sources, rows, *sizes, job.config.shares(), job.config.seed)
@@ -203,7 +203,7 @@ async def _source(
         job.config.seed,
         rollouts,
         teacher,
-        {one.world.spec.id: one.world.spec for one in (job, *job.others)},
+        {part.world.spec.id: part.world.spec for part in (job, *job.others)},
     )
 
 
@@ -241,10 +241,10 @@ async def _watch(
 
 def _blind_return(job: Job, run: RunFolder) -> float | None:
     """Return what the best blind policy earns; `None` where training Tasks are of other kinds."""
-    found = list(run.references.values())
-    if len(found) != 1 or job.curriculum:
+    references = list(run.references.values())
+    if len(references) != 1 or job.curriculum:
         return None
-    return fmean(found[0].yardstick.blind_T)
+    return fmean(references[0].yardstick.blind_T)
 
 
 def check_overrides(job: Job) -> None:

@@ -35,7 +35,7 @@ TASK = {level: make_world("forecast", level).task("train", 0) for level in ("eas
 
 def mixture(rows: Sequence[StepRow] = (), shares: Sequence[float] = ()) -> WorldMixture:
     # A new object each time: shares must come from the log alone.
-    return WorldMixture(SOURCES, lambda: rows, groups_per_batch=4, steps=40, shares=shares)
+    return WorldMixture(SOURCES, lambda: rows, groups_per_batch=4, steps=40, relative_shares=shares)
 
 
 def logged(skills: Sequence[tuple[float, float]]) -> list[StepRow]:

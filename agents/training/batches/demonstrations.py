@@ -84,15 +84,15 @@ class Demonstrations:
             examples = await asyncio.gather(*(self._example(role, task) for task in tasks))
             policy = self.policies.get(role, POLICY)
             data.setdefault(policy, []).extend(chain.from_iterable(examples))
-        tokens = sum(one.model_input.length for found in data.values() for one in found)
+        tokens = sum(row.model_input.length for rows in data.values() for row in rows)
         return Batch(data, {"train/tokens": float(tokens)})
 
     async def _example(self, role: str, task: Task) -> list[tinker.Datum]:
         rng = generator("demonstration", task.fingerprint, role)
-        found = await roll_out_scripted(
+        rollout = await roll_out_scripted(
             self.world, task, self.codec, role, self.policy, self.opponents[role], rng
         )
-        return datums(found.turns, append_only=self.codec.append_only)
+        return datums(rollout.turns, append_only=self.codec.append_only)
 
 
 @dataclass(frozen=True)

@@ -95,17 +95,17 @@ class WorldMixture(RLDataset):
             by world `mixture/TAG/share`, what it was due, and, where it had any groups, their
             `mixture/TAG/skill`.
         """
-        found = {}
+        metrics = {}
         for source, share in zip(self.sources, self.shares(step), strict=True):
             world, level = source.builder.world, source.builder.level
             returns = [
                 value for task, value in played if (task.world, task.level) == (world, level)
             ]
-            found[f"{MIXTURE}{source.tag}/share"] = share
+            metrics[f"{MIXTURE}{source.tag}/share"] = share
             if returns:
                 skill = source.scale.skill(statistics.fmean(returns))
-                found[f"{MIXTURE}{source.tag}/skill"] = skill
-        return found
+                metrics[f"{MIXTURE}{source.tag}/skill"] = skill
+        return metrics
 
     def shares(self, step: int) -> tuple[float, ...]:
         """Return the worlds' shares of the groups of a step; they sum to 1."""
@@ -115,8 +115,8 @@ class WorldMixture(RLDataset):
             return tuple(share / sum(self.relative_shares) for share in self.relative_shares)
         last = step - step % PHASE - 1
         rows = {row.step: row.metrics for row in self.rows()}
-        recent = [rows.get(one, {}) for one in range(last - PHASE, last)]
-        before = [rows.get(one, {}) for one in range(last - 2 * PHASE, last - PHASE)]
+        recent = [rows.get(earlier, {}) for earlier in range(last - PHASE, last)]
+        before = [rows.get(earlier, {}) for earlier in range(last - 2 * PHASE, last - PHASE)]
         names = [f"{MIXTURE}{source.tag}/skill" for source in self.sources]
         progress = [
             _progress(*([row[name] for row in part if name in row] for part in (before, recent)))

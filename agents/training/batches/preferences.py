@@ -109,8 +109,8 @@ def _measure(
         "dpo/chosen_reward": "chosen_reward",
         "dpo/rejected_reward": "rejected_reward",
     }
-    found: dict[str, Any] = {
-        name: sum(output.metrics[known] for output in outputs) / len(outputs)
-        for name, known in names.items()
+    means: dict[str, Any] = {
+        name: sum(output.metrics[logged] for output in outputs) / len(outputs)
+        for name, logged in names.items()
     }
-    return {"dpo/pairs": len(data) / 2, **found}
+    return {"dpo/pairs": len(data) / 2, **means}

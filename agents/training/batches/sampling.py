@@ -53,14 +53,14 @@ class PolicySampler:
     ) -> list[TokensWithLogprobs]:
         """Sample `count` replies of at most `limit` tokens to a prompt."""
         async with self._gate:
-            found = await self.completer.sampling_client.sample(
+            response = await self.completer.sampling_client.sample(
                 prompt=prompt,
                 num_samples=count,
                 sampling_params=tinker.SamplingParams(
                     stop=stop, max_tokens=limit, temperature=self.completer.temperature, seed=seed
                 ),
             )
-        return [_completion(one) for one in found.sequences]
+        return [_completion(sequence) for sequence in response.sequences]
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,8 @@ def reply_statistics(rollouts: Iterable[RolloutRecord]) -> ReplyStatistics | Non
         return None
     commonest, count = replies.most_common(1)[0]
     total = replies.total()
-    shown = commonest[:_SHOWN_CHARACTERS]
-    return ReplyStatistics(total, len(replies), shown, count / total, len(groups))
+    shortened = commonest[:_SHOWN_CHARACTERS]
+    return ReplyStatistics(total, len(replies), shortened, count / total, len(groups))
 
 
 class StepRow(NamedTuple):
@@ -95,8 +95,8 @@ class StepRow(NamedTuple):
 
         Of demonstrations it is the mean negative log-likelihood of a token, of preferences DPO's.
         """
-        found = [self.metrics[name] for name in _LOSSES if name in self.metrics]
-        return float(found[0]) if found else None
+        losses = [self.metrics[name] for name in _LOSSES if name in self.metrics]
+        return float(losses[0]) if losses else None
 
     @property
     def dead_share(self) -> float:
@@ -116,8 +116,8 @@ class StepRow(NamedTuple):
     @property
     def commonest_share(self) -> float | None:
         """Share of the commonest reply, over Tasks that differ; `None` if that is not known."""
-        found = self.replies
-        return None if found is None or found.tasks < 2 else found.commonest_share
+        replies = self.replies
+        return None if replies is None or replies.tasks < 2 else replies.commonest_share
 
     @property
     def one_reply(self) -> bool:
@@ -164,9 +164,9 @@ class StepLog:
             return []
         self._position += len(complete) + 1
         lines = complete.split(b"\n")
-        found = [row for line in lines if (row := _row(line, self._rollouts)) is not None]
-        self._rows.update((row.step, row) for row in found)
-        return found
+        rows = [row for line in lines if (row := _row(line, self._rollouts)) is not None]
+        self._rows.update((row.step, row) for row in rows)
+        return rows
 
 
 def _row(line: bytes, rollouts: RolloutLog | None) -> StepRow | None:

@@ -148,10 +148,10 @@ class RunFolder:
     def write_environment(self, described: Mapping[str, Any]) -> bool:
         """Record the environment of the run; returns whether it was another one before."""
         path = self.folder / _ENVIRONMENT
-        known = read_json(path).get("environments", []) if path.exists() else []
-        if not known or known[-1] != described:
-            write_json(path, {"environments": [*known, described]})
-        return bool(known) and known[-1] != described
+        rows = read_json(path).get("environments", []) if path.exists() else []
+        if not rows or rows[-1] != described:
+            write_json(path, {"environments": [*rows, described]})
+        return bool(rows) and rows[-1] != described
 
     # While it is trained
 
@@ -264,7 +264,7 @@ class RunFolder:
     @property
     def saved_steps(self) -> list[int]:
         """The numbers of steps after which all policies of the run were saved, ascending."""
-        return sorted(set.intersection(*(set(one.states()) for one in self.policies.values())))
+        return sorted(set.intersection(*(set(run.states()) for run in self.policies.values())))
 
     def forget_checkpoints_after(self, step: int) -> None:
         """Forget checkpoints taken after `step` steps, so that a resume starts from there."""
@@ -285,8 +285,8 @@ class RunFolder:
         for name in (_METRICS, _TIMING):
             keep_lines(self.folder / name, lambda row: not _from(row, step))
 
-    def _keep_checkpoints(self, wanted: Callable[[Mapping[str, Any]], bool]) -> None:
-        keep_lines(self.folder / _CHECKPOINTS, wanted)
+    def _keep_checkpoints(self, stays: Callable[[Mapping[str, Any]], bool]) -> None:
+        keep_lines(self.folder / _CHECKPOINTS, stays)
 
     # What it came to
 
@@ -315,7 +315,7 @@ class RunFolder:
 
     def write_references(self, references: Mapping[str, References]) -> None:
         """Record what scripted policies earn on the held-out Tasks."""
-        data = {role: asdict(found) for role, found in references.items()}
+        data = {role: asdict(reference) for role, reference in references.items()}
         write_json(self.folder / _REFERENCES, data)
 
     @property
@@ -335,5 +335,5 @@ def is_run(name: str | Path) -> bool:
 
 def _from(row: Mapping[str, Any], step: int) -> bool:
     """Return whether a line is about a step or one after it."""
-    found = row.get("step")
-    return isinstance(found, int) and found >= step
+    number = row.get("step")
+    return isinstance(number, int) and number >= step

@@ -73,8 +73,8 @@ class References:
     def levels(self) -> dict[str, float]:
         """The mean returns that charts show: of null, random, blind and oracle, where known."""
         blind = self.yardstick.blind_name
-        shown = {"null": "null", "random": "random", blind: "blind", "oracle": "oracle"}
-        return {shown[name]: self.lines[name].value for name in shown if name in self.lines}
+        labels = {"null": "null", "random": "random", blind: "blind", "oracle": "oracle"}
+        return {labels[name]: self.lines[name].value for name in labels if name in self.lines}
 
 
 class Skill(NamedTuple):
@@ -156,7 +156,7 @@ class RunSummary:
             since: what counts as before; the start if `None`.
         """
         both = (since or self.before, self.after)
-        before, after = (found.of(name).returns_by_task for found in both)
+        before, after = (evaluation.of(name).returns_by_task for evaluation in both)
         return _skill(self.references[name].yardstick, before, after, name)
 
     def low_returns(self, name: str) -> "LowReturns | None":
@@ -165,7 +165,7 @@ class RunSummary:
         Args:
             name: of what is trained.
         """
-        before, after = (found.of(name).low for found in (self.before, self.after))
+        before, after = (evaluation.of(name).low for evaluation in (self.before, self.after))
         if before is None or after is None:
             return None
         pairs = zip(after.returns_by_task, before.returns_by_task, strict=True)
@@ -183,7 +183,7 @@ class RunSummary:
         """
         yardstick = self.references[name].expected
         both = (since or self.before, self.after)
-        before, after = (found.of(name).expected_by_task for found in both)
+        before, after = (evaluation.of(name).expected_by_task for evaluation in both)
         if yardstick is None or not before or not after:
             return None
         return _skill(yardstick, before, after, name)
@@ -196,11 +196,11 @@ class RunSummary:
         """
         if self.warm is None:
             return []
-        found = [("since the warm start", self.skill(name, since=self.warm))]
+        skills = [("since the warm start", self.skill(name, since=self.warm))]
         expected = self.expected_skill(name, since=self.warm)
         if expected is not None:
-            found.append(("since the warm start, given the exact probabilities", expected))
-        return found
+            skills.append(("since the warm start, given the exact probabilities", expected))
+        return skills
 
     def lines(self) -> Iterator[str]:
         """Yield the results in a few lines for people."""
