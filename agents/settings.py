@@ -105,20 +105,9 @@ def option(
 
     Without `flag` that is the field's name.
     """
-    said = {
-        "help": help,
-        "flag": flag,
-        "least": least,
-        "most": most,
-        "above": above,
-        "read": read,
-    }
-    made: Any = (
-        field(default_factory=dict, metadata=said)
-        if default == {}
-        else field(default=default, metadata=said)
-    )
-    return cast("T", made)
+    said = {"help": help, "flag": flag, "least": least, "most": most, "above": above, "read": read}
+    usual: dict[str, Any] = {"default_factory": dict} if default == {} else {"default": default}
+    return cast("T", field(**usual, metadata=said))
 
 
 class Settings:

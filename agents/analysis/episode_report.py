@@ -40,10 +40,7 @@ Ends = Sequence[Mapping[str, float | None]]
 
 
 def episode_table(
-    spec: WorldSpec,
-    evaluations: Sequence[Evaluation],
-    ends: Sequence[Ends],
-    title: str,
+    spec: WorldSpec, evaluations: Sequence[Evaluation], ends: Sequence[Ends], title: str
 ) -> Table:
     """Lay out the figures of the evaluations before and after, with units and meanings.
 

@@ -35,10 +35,7 @@ def _show_version(asked: bool) -> None:
 
 
 app = typer.Typer(
-    name="tokengym",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    name="tokengym", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
 
 

@@ -43,8 +43,7 @@ def check(
         Path | None, typer.Option("--json", help="also write the results to this file")
     ] = None,
     markdown: Annotated[
-        list[Path] | None,
-        typer.Option(help="with --all: a page whose tables of worlds to rewrite"),
+        list[Path] | None, typer.Option(help="with --all: a page whose tables of worlds to rewrite")
     ] = None,
     rollouts: Annotated[Path | None, typer.Option(help="a folder to save every episode in")] = None,
     search: Annotated[

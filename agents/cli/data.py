@@ -40,8 +40,7 @@ def papers(
         typer.Option(help="openalex, sciscinet or jsonl (default: what the records look like)"),
     ] = None,
     last_year: Annotated[
-        int | None,
-        typer.Option(help="last year the source covers completely; jsonl needs none"),
+        int | None, typer.Option(help="last year the source covers completely; jsonl needs none")
     ] = None,
     texts: Annotated[
         Path | None, typer.Option(help="OpenAlex folder with the texts of sciscinet's papers")
@@ -133,8 +132,7 @@ def scores(
         typer.Option(help="table to write, .csv or .parquet; several times for both"),
     ] = None,
     kind: Annotated[
-        str | None,
-        typer.Option(help="openalex or sciscinet (default: what the records look like)"),
+        str | None, typer.Option(help="openalex or sciscinet (default: what the records look like)")
     ] = None,
     window: Annotated[
         int, typer.Option(help="years after publication in which citations count")
@@ -171,11 +169,7 @@ def scores(
     console = Console()
     with _make_bars(console) as bars, _make_executor(workers) as executor:
         summary = score_works(
-            recipe,
-            tables,
-            least_shared=least_shared,
-            executor=executor,
-            progress=_stages(bars),
+            recipe, tables, least_shared=least_shared, executor=executor, progress=_stages(bars)
         )
     _print_left_out(console, summary.skipped, summary.ignored)
     lines = [

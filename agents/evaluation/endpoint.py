@@ -212,9 +212,7 @@ class EndpointPlayer:
     async def _create(self, messages: list[dict[str, str]], limit: str) -> Any:
         settings: dict[str, Any] = {"messages": messages, limit: self.origin.max_tokens}
         return await self.client.chat.completions.create(
-            model=self.model,
-            temperature=self.origin.temperature,
-            **settings,
+            model=self.model, temperature=self.origin.temperature, **settings
         )
 
 

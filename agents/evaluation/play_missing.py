@@ -12,7 +12,7 @@ from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, RolloutRecord
 from tokengym.envs.core.task import Task
 
 Progress = Callable[[str, int, int], None]
-"""Is given what is played, how many rollouts are saved, and how many there will be."""
+"""Shows progress: called with a title, the number of saved rollouts, and the number in all."""
 
 
 class Player(Protocol):
@@ -147,7 +147,7 @@ class PolicyRollouts:
         self.folder.rollouts.seal(segment)
 
     def are_complete(self, world: EvaluatedWorld, origin: RolloutOrigin) -> bool:
-        """Return whether a player with this origin has none left to play in a world."""
+        """Return whether all rollouts of a player with this origin are saved in a world."""
         segment, count = (
             self.folder.segment(world.place, self.policy, self.config),
             self.config.rollouts,

@@ -161,8 +161,8 @@ class RolloutLog:
 class TrainRollouts:
     """Saves the rollouts of a run's training steps.
 
-    All groups of a step are kept, or the stated share; fewer where the bytes that are left would
-    not last to the run's end, and none where there are none left.
+    It keeps all groups of a step, or the stated share: fewer where the bytes that are left would
+    not last to the run's end, and no group once the bytes are used up.
 
     Attributes:
         folder: of the rollouts.

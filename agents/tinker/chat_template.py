@@ -12,13 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tinker_cookbook.exceptions import RendererError
-from tinker_cookbook.renderers import (
-    Message,
-    Renderer,
-    TextPart,
-    ThinkingPart,
-    TrainOnWhat,
-)
+from tinker_cookbook.renderers import Message, Renderer, TextPart, ThinkingPart, TrainOnWhat
 
 from tokengym.agents.tinker.tokenizing import PlainTokenizer
 

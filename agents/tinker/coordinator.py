@@ -1,6 +1,6 @@
 """A Coordinator: one Episode that several members play concurrently, each in one role.
 
-Members are awaited concurrently, by whoever runs them, and may end in any way: return, raise, be
+Their caller awaits the members concurrently. A member may end in any way: return, raise, be
 cancelled, hang, or never start. Whatever one of them does, every other one gets its turn or the
 episode's end in bounded time.
 """

@@ -186,8 +186,7 @@ class TaskDatasetBuilder(RLDatasetBuilder):
     )
 
     prefetch: bool = chz.field(
-        default=False,
-        doc="Draw the Tasks of the next batch in a thread while one is played.",
+        default=False, doc="Draw the Tasks of the next batch in a thread while one is played."
     )
 
     def codec_name(self) -> str:

@@ -53,8 +53,7 @@ COMMANDS: Mapping[Command, Offer] = {
         ),
     ),
     "sft": Offer(
-        "Fit demonstrations by cross-entropy.",
-        (*_SHARED, SelfPlaySettings, DemonstrationSettings),
+        "Fit demonstrations by cross-entropy.", (*_SHARED, SelfPlaySettings, DemonstrationSettings)
     ),
     "dpo": Offer(
         "Fit preferences between a run's rollouts by direct preference optimisation.",

@@ -8,12 +8,7 @@ from pathlib import Path
 import chz
 
 from tokengym.agents.rollouts import TrainRollouts
-from tokengym.agents.tinker.codec import (
-    codec_name,
-    codec_named,
-    recommended_renderer,
-    renderer_for,
-)
+from tokengym.agents.tinker.codec import codec_name, codec_named, recommended_renderer, renderer_for
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.scripted_rollout import TurnTokens

@@ -82,12 +82,7 @@ class Update:
         responses = [await future for future in self.steps]
         last = responses[-1].metrics if responses else None
         measured = self.loss.measure(self.data, outputs) if self.data else {}
-        return {
-            **self.known,
-            "optim/skipped": float(not self.data),
-            **measured,
-            **(last or {}),
-        }
+        return {**self.known, "optim/skipped": float(not self.data), **measured, **(last or {})}
 
 
 @dataclass(frozen=True)

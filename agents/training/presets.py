@@ -49,11 +49,7 @@ _PRETRAINED = {"steps": 40, "groups_per_batch": 8, "evaluation_tasks": 128}
 """Sizes of a job with a pretrained model."""
 _LEVELS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     # Four rollouts of a Task never tie here; more would only mean fewer Tasks for the same tokens.
-    ("tokengym/Energy-v0", "soma"): {
-        "group_size": 4,
-        "groups_per_batch": 6,
-        "evaluation_tasks": 32,
-    },
+    ("tokengym/Energy-v0", "soma"): {"group_size": 4, "groups_per_batch": 6, "evaluation_tasks": 32}
 }
 """By world and level, sizes for any model where the level needs its own."""
 _SELF_PLAY_STEPS = 20

@@ -68,8 +68,7 @@ class SelfPlaySettings(Settings):
     """Self-play."""
 
     self_play: bool = option(
-        False,
-        "train all roles against each other; evaluations are against fixed opponents",
+        False, "train all roles against each other; evaluations are against fixed opponents"
     )
     separate: bool = option(False, "one policy for each role")
 
@@ -107,8 +106,7 @@ class ScheduleSettings(Settings):
         None, "of Adam; what suits the model's size if not given", above=0
     )
     lr_schedule: Literal["constant", "linear", "cosine"] | None = option(
-        None,
-        "how the rate changes over the steps; linear on existing data if not given",
+        None, "how the rate changes over the steps; linear on existing data if not given"
     )
     lr_warmup: int = option(0, "first steps, over which the rate rises linearly", least=0)
     overrides: tuple[str, ...] = option(
@@ -129,8 +127,7 @@ class RolloutSettings(Settings):
     )
     others: tuple[MixedWorld, ...] = ()
     mix: str = option(
-        "progress",
-        "shares of several worlds: progress (more where more is learned), even, or 3,1",
+        "progress", "shares of several worlds: progress (more where more is learned), even, or 3,1"
     )
     curriculum: tuple[str, ...] = option((), "a level to pass first; give several, easiest first")
     bar: float = option(
@@ -313,6 +310,5 @@ class ServiceSettings(Settings):
         None, "GiB that a local service stays within; what suits the device if not given", above=0
     )
     deterministic: bool = option(
-        False,
-        "equal runs of a local service are exactly equal; sampling in float32 is slower",
+        False, "equal runs of a local service are exactly equal; sampling in float32 is slower"
     )

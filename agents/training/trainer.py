@@ -171,9 +171,7 @@ async def _source(
     if job.others:
         sources = [
             MixedSource(
-                part.job.tag,
-                part.job.dataset(part.opponents),
-                part.job.scale(part.job.world, role),
+                part.job.tag, part.job.dataset(part.opponents), part.job.scale(part.job.world, role)
             )
             for part, role in map(session.of, job.trained)
         ]
@@ -259,11 +257,7 @@ def check_overrides(job: Job) -> None:
 
 
 def trainer_config(
-    job: Job,
-    folder: Path,
-    connection: Connection,
-    dataset: TaskDatasetBuilder,
-    start: Weights,
+    job: Job, folder: Path, connection: Connection, dataset: TaskDatasetBuilder, start: Weights
 ) -> cookbook.Config:
     """Return the cookbook's configuration for a job; its overrides have the last word.
 

@@ -163,11 +163,7 @@ class _MemberSampler(TokenCompleter):
     turn: int = 0
 
     async def __call__(
-        self,
-        model_input: tinker.ModelInput,
-        stop: StopCondition,
-        *,
-        max_tokens: int | None = None,
+        self, model_input: tinker.ModelInput, stop: StopCondition, *, max_tokens: int | None = None
     ) -> TokensWithLogprobs:
         """Sample one reply to a prompt of text; see `TokenCompleter`."""
         limit = self.sampler.limit(max_tokens)

@@ -11,15 +11,8 @@ from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection
 
 _LIBRARIES = (
-    "tokengym",
-    "gymnasium",
-    "numpy",
-    "scipy",
-    "tinker",
-    "tinker-cookbook",
-    "tokenizers",
-    "torch",
-    "transformers",
+    *("tokengym", "gymnasium", "numpy", "scipy", "tinker", "tinker-cookbook"),
+    *("tokenizers", "torch", "transformers"),
 )
 
 
