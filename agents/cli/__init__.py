@@ -1,6 +1,7 @@
 """The command line: one module per subcommand, one place that turns errors into messages."""
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -49,7 +50,7 @@ def common(
     """Text environments for reinforcement learning of language models."""
 
 
-_COMMANDS = (
+_COMMANDS: tuple[Callable[..., None], ...] = (
     *(worlds, play, check, evaluate, verify, rollouts, export, ties),
     *map(training_command, COMMANDS),
     *(resume, settings, compare, view, report, serve, serve_env),

@@ -80,7 +80,8 @@ def ties(
         from tokengym.agents.analysis.ties_report import ties_report
 
         options = name_values(option or [], "--option")
-        sizes, reading = _sizes(group_size), {"threshold": correct, "seed": seed}
+        sizes = _sizes(group_size)
+        reading: dict[str, Any] = {"threshold": correct, "seed": seed}
         if policy is None:
             policy = MODEL if said or model_path else "noisy"
         if policy == MODEL or is_run(policy):

@@ -213,9 +213,10 @@ class RunSummary:
             f"held-out return before {self.before.returns}, after {self.after.returns} "
             "(95 % intervals)"
         )
+        sampled = self.before.conditions
         yield (
-            "(at temperature {temperature:g}, at most {max_tokens} tokens a reply, "
-            "model {model})".format(**self.before.conditions)
+            f"(at temperature {float(sampled['temperature']):g}, at most {sampled['max_tokens']} "
+            f"tokens a reply, model {sampled['model']})"
         )
         first, *further = self.references
         scripted = self.references[first].lines
