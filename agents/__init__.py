@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from tokengym.agents.tinker.groups import TaskGroupBuilder
     from tokengym.agents.tinker.language_model import LanguageModelOpponent
     from tokengym.agents.training.config import TrainConfig
+    from tokengym.agents.training.earlier_runs import trained_opponent
     from tokengym.agents.training.folder.run import RunFolder
     from tokengym.agents.training.job import Job
-    from tokengym.agents.training.opponents import trained_opponent
     from tokengym.agents.training.presets import preset
     from tokengym.agents.training.progress import Progress
     from tokengym.rewards.estimates import Estimate
@@ -69,7 +69,7 @@ __getattr__ = lazy_attributes(
         "evaluate": "tokengym.agents.analysis.evaluate",
         "preset": "tokengym.agents.training.presets",
         "run_experiment": "tokengym.agents.experiment",
-        "trained_opponent": "tokengym.agents.training.opponents",
+        "trained_opponent": "tokengym.agents.training.earlier_runs",
     },
 )
 

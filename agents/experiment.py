@@ -9,7 +9,7 @@ from tokengym.agents.run_async import run_async
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.environment import describe_environment
 from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
+from tokengym.agents.training.folder.run_summary import Evaluation, RunSummary
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.resume import forget_lost_states, forget_unsaved_steps, mend_run
@@ -33,46 +33,48 @@ def run_experiment(job: Job, run: RunFolder, progress: Progress) -> RunSummary:
         ServiceRefusedError: if the service answered with an error.
     """
     check_overrides(job)
+
+    async def connected() -> RunSummary:
+        async with TrainingSession.open(job, connection) as session:
+            lost = await connection.guard(forget_lost_states(run, connection.base_url))
+            for notice in [*lost, *forget_unsaved_steps(run)]:
+                progress.say(notice)
+            return await _experiment(session, run, progress)
+
     with run.lock():
-        for notice in mend_run(job, run):
+        for notice in mend_run(run, job.target):
             progress.say(notice)
         run.write_config(job.config)
         progress.say(f"run folder: {run.folder}")
         opened = Connection.open(job.target, run.service_folder, job.config.seed)
         with opened as connection, run.console():
-            return run_async(_connected(job, run, progress, connection))
-
-
-async def _connected(
-    job: Job, run: RunFolder, progress: Progress, connection: Connection
-) -> RunSummary:
-    if run.write_environment(describe_environment(connection, job.config)):
-        progress.say(
-            "the run began in another environment: figures may differ, see environment.json"
-        )
-    async with TrainingSession.open(job, connection) as session:
-        lost = await connection.guard(forget_lost_states(connection.base_url, job, run))
-        for notice in [*lost, *forget_unsaved_steps(job, run)]:
-            progress.say(notice)
-        return await _experiment(session, run, progress)
+            if run.write_environment(describe_environment(connection, job.config)):
+                progress.say(
+                    "the run began in another environment: figures may differ, see environment.json"
+                )
+            return run_async(connected())
 
 
 async def _experiment(session: TrainingSession, run: RunFolder, progress: Progress) -> RunSummary:
     job, guard = session.job, session.connection.guard
-    for one in (job, *job.others):
-        await asyncio.to_thread(_draw_held_out, one)  # drawing a Task may take a solver
+    for part in (job, *job.others):
+        await asyncio.to_thread(_draw_held_out, part)  # drawing a Task may take a solver
     start = session.start(state=False)
-    references, before = await guard(_measured_before(session, run, start))
-    for name, (one, _) in job.trained.items():
+    # What scripted policies earn is measured meanwhile.
+    references, before = await asyncio.gather(
+        guard(reference_lines(session)), _evaluated(session, run, start, "before")
+    )
+    run.write_references(references)
+    for name, (part, _) in job.trained.items():
         of_name = f" ({name})" if len(job.trained) > 1 else ""
-        count = len(one.held_out)
+        count = len(part.held_out)
         progress.say(f"before{of_name}: {before.of(name).returns} on {count} held-out Tasks")
     warm = None
     if job.config.warm_start:
         session, warm = await _warm_start(session, run, progress)
         start = session.start(state=False)
     collapse = await train_job(session, run, progress)
-    policies = run.policies(job.config, job.roles)
+    policies = run.policies
     paths = {name: policies.get(name, run).weights.sampler or start for name in job.trained}
     after = await guard(evaluate_roles(session, paths, run.rollouts, "after"))
     outcome = RunSummary(before, after, references, collapse, paths, warm)
@@ -93,31 +95,19 @@ async def _warm_start(
     if max(supervised.states(), default=0) < job.config.warm_start:
         await train_job(replace(session, job=job.warm_start()), supervised, progress)
     session = replace(session, weights=supervised.weights)
-    warm = run.evaluation_warm
-    if warm is None:
-        paths = dict.fromkeys(job.trained, supervised.weights.sampler)
-        played = evaluate_roles(session, paths, run.rollouts, "warm")
-        warm = await session.connection.guard(played)
-        run.write_evaluation_warm(warm)
+    warm = await _evaluated(session, run, supervised.weights.sampler, "warm")
     progress.say(f"after the warm start: {warm.returns}")
     return session, warm
 
 
-async def _measured_before(
-    session: TrainingSession, run: RunFolder, start: str | None
-) -> tuple[dict[str, References], Evaluation]:
-    """Return what scripted policies earn, and the policy before training, measured at once."""
-    references, before = await asyncio.gather(
-        reference_lines(session), _before(session, run, start)
-    )
-    run.write_references(references)
-    return references, before
-
-
-async def _before(session: TrainingSession, run: RunFolder, start: str | None) -> Evaluation:
-    before = run.evaluation_before
-    if before is None:
-        paths = dict.fromkeys(session.job.trained, start)
-        before = await evaluate_roles(session, paths, run.rollouts, "before")
-        run.write_evaluation_before(before)
-    return before
+async def _evaluated(
+    session: TrainingSession, run: RunFolder, path: str | None, name: str
+) -> Evaluation:
+    """Return an evaluation of the weights at a path; it is played unless it is on record."""
+    evaluation = run.evaluation(name)
+    if evaluation is None:
+        paths = dict.fromkeys(session.job.trained, path)
+        played = evaluate_roles(session, paths, run.rollouts, name)
+        evaluation = await session.connection.guard(played)
+        run.write_evaluation(name, evaluation)
+    return evaluation

@@ -105,20 +105,9 @@ def option(
 
     Without `flag` that is the field's name.
     """
-    said = {
-        "help": help,
-        "flag": flag,
-        "least": least,
-        "most": most,
-        "above": above,
-        "read": read,
-    }
-    made: Any = (
-        field(default_factory=dict, metadata=said)
-        if default == {}
-        else field(default=default, metadata=said)
-    )
-    return cast("T", made)
+    said = {"help": help, "flag": flag, "least": least, "most": most, "above": above, "read": read}
+    usual: dict[str, Any] = {"default_factory": dict} if default == {} else {"default": default}
+    return cast("T", field(**usual, metadata=said))
 
 
 class Settings:
@@ -138,7 +127,7 @@ class Settings:
 def settings_of(group: type[Settings]) -> dict[str, Setting]:
     """Return the settings of a class by name, in order; fields that are no options are left out."""
     hints = get_type_hints(group)
-    found = {}
+    settings = {}
     for item in fields(group):  # type: ignore[arg-type]
         if not item.metadata:
             continue
@@ -147,10 +136,10 @@ def settings_of(group: type[Settings]) -> dict[str, Setting]:
             (kind,) = set(get_args(kind)) - {type(None)}
         default = item.default if item.default is not MISSING else {}
         flag = item.metadata["flag"] or f"--{item.name.replace('_', '-')}"
-        found[item.name] = Setting(
+        settings[item.name] = Setting(
             **{**item.metadata, "name": item.name, "kind": kind, "default": default, "flag": flag}
         )
-    return found
+    return settings
 
 
 def read_settings(kind: type[T], data: Mapping[str, Any]) -> T:

@@ -10,7 +10,7 @@ from inspect_ai.model import ChatMessageUser
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from tokengym.agents.evaluation.yardstick import yardstick_on
+from tokengym.agents.evaluation.worlds import yardstick_on
 from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.spec import WorldSpec

@@ -3,11 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from skyrl_gym.envs.base_text_env import (
-    BaseTextEnv,
-    BaseTextEnvStepOutput,
-    ConversationType,
-)
+from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput, ConversationType
 
 from tokengym.envs.adapters.start import Rollout, Rollouts
 

@@ -40,10 +40,7 @@ Ends = Sequence[Mapping[str, float | None]]
 
 
 def episode_table(
-    spec: WorldSpec,
-    evaluations: Sequence[Evaluation],
-    ends: Sequence[Ends],
-    title: str,
+    spec: WorldSpec, evaluations: Sequence[Evaluation], ends: Sequence[Ends], title: str
 ) -> Table:
     """Lay out the figures of the evaluations before and after, with units and meanings.
 
@@ -56,16 +53,16 @@ def episode_table(
         ends: of the episodes of either, from which intervals come; empty where not on record.
         title: heading.
     """
-    shown = _metrics(spec, {name for found in evaluations for name in found.figures})
+    metrics = _metrics(spec, {name for evaluation in evaluations for name in evaluation.figures})
     rows: list[Sequence[Cell]] = [
         (
             (f"{metric.title} ({metric.unit})" if metric.unit else metric.title, metric.meaning),
             *(
-                _cell(found.figures.get(name), metric, [end.get(name) for end in of_each])
-                for found, of_each in zip(evaluations, ends, strict=True)
+                _cell(evaluation.figures.get(name), metric, [end.get(name) for end in of_each])
+                for evaluation, of_each in zip(evaluations, ends, strict=True)
             ),
         )
-        for name, metric in shown.items()
+        for name, metric in metrics.items()
     ]
     return Table(("figure", "before", "after"), rows, title, _NOTE)
 
@@ -73,16 +70,19 @@ def episode_table(
 def _metrics(spec: WorldSpec, reported: Collection[str]) -> dict[str, Metric]:
     """Return the names of the figures that are shown, in order."""
     declared: Mapping[str, Metric] = import_object(spec.metrics) if spec.metrics else {}
-    known = {**declared, **{name: one for name, one in _GENERAL.items() if name not in declared}}
-    shown = {name: metric for name, metric in known.items() if name in reported}
+    every = {
+        **declared,
+        **{name: metric for name, metric in _GENERAL.items() if name not in declared},
+    }
+    chosen = {name: metric for name, metric in every.items() if name in reported}
     for name in sorted(reported):
         if name.startswith(_TERM):
             part = name.removeprefix(_TERM)
-            shown[name] = Metric(f"Term: {part}", "return", "Mean of its sum over an episode.")
+            chosen[name] = Metric(f"Term: {part}", "return", "Mean of its sum over an episode.")
         elif name.startswith(_STOP):
             reason = name.removeprefix(_STOP)
-            shown[name] = Metric(f"Ended: {reason}", "", _ENDS.get(reason, ""), share=True)
-    return shown
+            chosen[name] = Metric(f"Ended: {reason}", "", _ENDS.get(reason, ""), share=True)
+    return chosen
 
 
 def _cell(value: float | None, metric: Metric, ends: Sequence[float | None]) -> Cell:
@@ -93,13 +93,13 @@ def _cell(value: float | None, metric: Metric, ends: Sequence[float | None]) -> 
     if not values:
         return _show(value, metric)
     if metric.share:
-        found = share_estimate(sum(values), len(values))
-        return _show(value, metric), f"{sum(values):g} of {len(values)}: {_span(found, metric)}"
+        mean = share_estimate(sum(values), len(values))
+        return _show(value, metric), f"{sum(values):g} of {len(values)}: {_span(mean, metric)}"
     return _show(value, metric), _span(mean_estimate(values), metric)
 
 
-def _span(found: Estimate, metric: Metric) -> str:
-    return f"{_show(found.low, metric)} to {_show(found.high, metric)}"
+def _span(mean: Estimate, metric: Metric) -> str:
+    return f"{_show(mean.low, metric)} to {_show(mean.high, metric)}"
 
 
 def _show(value: float, metric: Metric) -> str:

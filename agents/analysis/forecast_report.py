@@ -44,22 +44,22 @@ _NULL = (
 
 def forecast_parts(before: Stated, after: Stated) -> list[Table | Gallery]:
     """Return reliability diagrams and the parts of the loss; nothing for fewer than 2 forecasts."""
-    shown = {
+    sides = {
         name: stated
         for name, stated in (("before", before), ("after", after))
         if len(stated) >= _LEAST
     }
-    if not shown:
+    if not sides:
         return []
-    exact = not all(_resolved(stated) for stated in shown.values())
-    columns = {name: _figures(stated) for name, stated in shown.items()}
+    exact = not all(_resolved(stated) for stated in sides.values())
+    columns = {name: _figures(stated) for name, stated in sides.items()}
     rows: list[Sequence[Cell]] = [
-        (name, *(found[name] for found in columns.values()))
+        (name, *(cells[name] for cells in columns.values()))
         for name in next(iter(columns.values()))
-        if any(found[name] for found in columns.values())
+        if any(cells[name] for cells in columns.values())
     ]
     table = Table(("figure", *columns), rows, note=_PARTS + ("" if exact else _NULL))
-    diagrams = [_diagram(f"{name.capitalize()} training", found) for name, found in shown.items()]
+    diagrams = [_diagram(f"{name.capitalize()} training", cells) for name, cells in sides.items()]
     note = f"{_LINE} {_EXACT if exact else _BAND}"
     return [Gallery(diagrams, "Calibration of the held-out forecasts", note), table]
 

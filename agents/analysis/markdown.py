@@ -25,8 +25,8 @@ def read_block(page: Path, name: str) -> str:
     Raises:
         OptionError: if the page has no such block, or several.
     """
-    (found,) = _found(page, name)
-    return found[2].strip("\n")
+    (block,) = _found(page, name)
+    return block[2].strip("\n")
 
 
 def write_block(page: Path, name: str, text: str) -> None:
@@ -35,8 +35,8 @@ def write_block(page: Path, name: str, text: str) -> None:
     Raises:
         OptionError: if the page has no such block, or several.
     """
-    (found,) = _found(page, name)
-    before, after = found.string[: found.start(2)], found.string[found.end(2) :]
+    (block,) = _found(page, name)
+    before, after = block.string[: block.start(2)], block.string[block.end(2) :]
     page.write_text(f"{before}\n{text}\n\n{after}", encoding="utf-8")
 
 
@@ -67,7 +67,7 @@ def table_rows(text: str) -> list[list[str]]:
 
 def _found(page: Path, name: str) -> list[re.Match[str]]:
     pattern = re.compile(_BLOCK.format(name=re.escape(name)), re.DOTALL)
-    found = list(pattern.finditer(page.read_text(encoding="utf-8")))
-    if len(found) != 1:
-        raise OptionError(f"{page} needs one block made by {name}, has {len(found)}")
-    return found
+    blocks = list(pattern.finditer(page.read_text(encoding="utf-8")))
+    if len(blocks) != 1:
+        raise OptionError(f"{page} needs one block made by {name}, has {len(blocks)}")
+    return blocks

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tokengym.agents.training.folder.monitor import StepRow
-from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary, Skill
+from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
 from tokengym.agents.training.job import Job
 from tokengym.rewards.estimates import Estimate
 
@@ -25,13 +25,7 @@ class RoleReport:
         rewards: by step, its mean return; empty where steps have none.
         uniform_rates: by step, share of its groups whose returns all tie.
         pair_rates: by step, share of pairs within its groups that tie.
-        references: scripted policies on the same test Tasks.
-        before: the policy as it was.
-        after: the policy as it became.
-        warm: the policy after its warm start; `None` without one.
-        skill: of the policy, before and after.
-        expected_skill: likewise without the noise of outcomes; `None` where their probabilities are
-            unknown.
+        outcome: of the run.
     """
 
     name: str
@@ -41,32 +35,44 @@ class RoleReport:
     rewards: Mapping[int, float]
     uniform_rates: Mapping[int, float]
     pair_rates: Mapping[int, float]
-    references: References
-    before: Evaluation
-    after: Evaluation
-    skill: Skill
-    warm: Evaluation | None = None
-    expected_skill: Skill | None = None
+    outcome: RunSummary
+
+    @property
+    def references(self) -> References:
+        """Scripted policies on the same test Tasks."""
+        return self.outcome.references[self.name]
+
+    @property
+    def before(self) -> Evaluation:
+        """The policy as it was."""
+        return self.outcome.before.of(self.name)
+
+    @property
+    def after(self) -> Evaluation:
+        """The policy as it became."""
+        return self.outcome.after.of(self.name)
 
     @property
     def headlines(self) -> list[str]:
         """The skill on outcomes, and the skill given their probabilities where they are known."""
-        lines = [f"{self.title}: {self.skill}"]
-        if self.expected_skill is not None:
-            lines.append(f"{self.title}, given the exact probabilities: {self.expected_skill}")
+        lines = [f"{self.title}: {self.outcome.skill(self.name)}"]
+        expected = self.outcome.expected_skill(self.name)
+        if expected is not None:
+            lines.append(f"{self.title}, given the exact probabilities: {expected}")
         return lines
 
     @property
     def rows(self) -> list[tuple[str, Estimate]]:
         """Policies and what they earn: the trained one first, then the others from the best."""
+        warm = self.outcome.warm
         trained = [
             ("before training", self.before.returns),
-            *([("after the warm start", self.warm.returns)] if self.warm else []),
+            *([("after the warm start", warm.of(self.name).returns)] if warm else []),
             ("after training", self.after.returns),
             *(
-                (f"{when} training, given the exact probabilities", found.expected)
-                for when, found in (("before", self.before), ("after", self.after))
-                if found.expected is not None
+                (f"{when} training, given the exact probabilities", evaluation.expected)
+                for when, evaluation in (("before", self.before), ("after", self.after))
+                if evaluation.expected is not None
             ),
         ]
         return trained + sorted(self.references.lines.items(), key=lambda item: -item[1].value)
@@ -76,15 +82,15 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> lis
     """Return the results of each trained role, or of each world, in order."""
     if job.others:
         return [
-            _report(
+            RoleReport(
                 name,
-                one,
+                part,
                 role,
-                one.title,
-                _logged_rates(steps, f"env/{one.tag}", "reward/total"),
+                part.title,
+                *_logged_rates(steps, f"env/{part.tag}", "reward/total"),
                 outcome,
             )
-            for name, (one, role) in job.trained.items()
+            for name, (part, role) in job.trained.items()
         ]
     if len(job.roles) == 1:
         (role,) = job.roles
@@ -94,8 +100,8 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> lis
             {row.step: row.uniform_rate for row in rewarded},
             {row.step: row.tie_pair_rate for row in rewarded},
         )
-        return [_report(role, job, role, job.title, rates, outcome)]
-    found = []
+        return [RoleReport(role, job, role, job.title, *rates, outcome)]
+    reports = []
     for role in job.roles:
         against = ", ".join(
             f"{who if isinstance(who, str) else who.name} {other}"
@@ -103,27 +109,8 @@ def role_reports(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> lis
         )
         title = f"{role}, held out against {against}"
         rates = _logged_rates(steps, f"env/all/{role}", "reward")
-        found.append(_report(role, job, role, title, rates, outcome))
-    return found
-
-
-def _report(
-    name: str, job: Job, role: str, title: str, rates: Rates, outcome: RunSummary
-) -> RoleReport:
-    """Return the results of one role."""
-    return RoleReport(
-        name,
-        job,
-        role,
-        title,
-        *rates,
-        outcome.references[name],
-        outcome.before.of(name),
-        outcome.after.of(name),
-        outcome.skill(name),
-        outcome.warm and outcome.warm.of(name),
-        outcome.expected_skill(name),
-    )
+        reports.append(RoleReport(role, job, role, title, *rates, outcome))
+    return reports
 
 
 def _logged_rates(steps: Sequence[StepRow], key: str, reward: str) -> Rates:

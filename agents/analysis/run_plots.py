@@ -37,22 +37,22 @@ def run_charts(steps: Sequence[StepRow], sides: Sequence[RoleReport]) -> list[Pi
             pictures.append(_ties(f"Ties{of_role}", side))
     shares: dict[str, tuple[str, dict[int, float]]] = {}
     for row in steps:
-        for tag, found in mixed_series(row):
+        for tag, series in mixed_series(row):
             colour = _WORLDS[len(shares) % len(_WORLDS)]
-            shares.setdefault(tag, (colour, {}))[1][row.step] = found["share"]
+            shares.setdefault(tag, (colour, {}))[1][row.step] = series["share"]
     if shares:
         pictures.append(_series("Worlds", "share of the groups", shares, share=True))
     losses = {row.step: row.loss for row in steps if row.loss is not None}
     if losses:
         unit = "nats a token" if "train/nll" in steps[0].metrics else "of a pair of replies"
         pictures.append(_series("Loss", unit, {"": (GREEN, losses)}))
-    shown = {
+    replies = {
         name: (colour, {row.step: value for row in steps if (value := read(row)) is not None})
         for name, (colour, read) in _REPLIES.items()
         if any(read(row) for row in steps)
     }
-    if shown and not losses:
-        pictures.append(_series("Replies", "share of replies", shown, share=True))
+    if replies and not losses:
+        pictures.append(_series("Replies", "share of replies", replies, share=True))
     distances = {
         row.step: float(row.metrics["teacher/kl"]) for row in steps if "teacher/kl" in row.metrics
     }
@@ -70,8 +70,8 @@ def _returns(title: str, last: int, side: RoleReport) -> Picture:
     numbers, rewards = list(side.rewards), list(side.rewards.values())
     axes.plot(numbers, rewards, color=PALE_BLUE, lw=0.8)
     axes.plot(numbers, _smooth(rewards), color=BLUE, lw=2)
-    for at, found in ((0, side.before), (last, side.after)):
-        mean, low, high, _ = found.returns
+    for at, evaluation in ((0, side.before), (last, side.after)):
+        mean, low, high, _ = evaluation.returns
         axes.errorbar(
             [at], [mean], [[mean - low], [high - mean]], fmt="o", color="k", ms=4, capsize=3
         )

@@ -68,9 +68,9 @@ def run_report(job: Job, run: RunFolder, outcome: RunSummary) -> Report:
     for name in job.trained:
         headlines += [f"{words.capitalize()}: {s}" for words, s in outcome.since_warm_start(name)]
     low = [(name, outcome.low_returns(name)) for name in job.trained]
-    headlines += [f"{f'{name}: ' if len(low) > 1 else ''}{found}" for name, found in low if found]
+    headlines += [f"{f'{name}: ' if len(low) > 1 else ''}{line}" for name, line in low if line]
     lines = [*headlines, _SKILL, _summary(job, steps)]
-    title = ", ".join(one.title for one in (job, *job.others))
+    title = ", ".join(other.title for other in (job, *job.others))
     return Report(title, lines, parts, warning, _facts(job, steps, outcome))
 
 
@@ -79,15 +79,15 @@ def _facts(job: Job, steps: Sequence[StepRow], outcome: RunSummary) -> list[tupl
     of_first = f", {first}" if others else ""
     skill, returns = outcome.skill(first), (outcome.before.returns, outcome.after.returns)
     dead = [row.dead_share for row in steps if row.loss is None]
-    found = [
-        (f"{what} {when}{of_first}", "undefined" if isnan(one.value) else f"{one.value:.3f}")
+    facts = [
+        (f"{what} {when}{of_first}", "undefined" if isnan(mean.value) else f"{mean.value:.3f}")
         for what, pair in (("return", returns), ("skill", (skill.before, skill.after)))
-        for when, one in zip(("before", "after"), pair, strict=True)
+        for when, mean in zip(("before", "after"), pair, strict=True)
     ]
-    found.append(("steps", f"{len(steps)}"))
+    facts.append(("steps", f"{len(steps)}"))
     if dead:
-        found.append(("dead groups", f"{sum(dead) / len(dead):.1%}"))
-    return [*found, ("seconds", f"{sum(row.seconds for row in steps):,.0f}")]
+        facts.append(("dead groups", f"{sum(dead) / len(dead):.1%}"))
+    return [*facts, ("seconds", f"{sum(row.seconds for row in steps):,.0f}")]
 
 
 def _held_out(run: RunFolder, side: RoleReport, *, several: bool) -> list[Part]:
@@ -95,8 +95,8 @@ def _held_out(run: RunFolder, side: RoleReport, *, several: bool) -> list[Part]:
     returns = Table(
         ("policy", "mean return", "95 % interval", "Tasks"),
         [
-            (name, f"{found.value:.4f}", f"{found.low:.4f} to {found.high:.4f}", f"{found.samples}")
-            for name, found in side.rows
+            (name, f"{mean.value:.4f}", f"{mean.low:.4f} to {mean.high:.4f}", f"{mean.samples}")
+            for name, mean in side.rows
         ],
         f"Return on held-out test Tasks{of_role}",
         "Intervals are those of Student's t over Tasks.",
@@ -118,14 +118,14 @@ def _held_out(run: RunFolder, side: RoleReport, *, several: bool) -> list[Part]:
 
 def _replies(steps: Sequence[StepRow]) -> list[Table]:
     """Describe the replies of the first, some middle and the last steps."""
-    known = [row for row in steps if row.replies is not None]
-    if not known:
+    saved = [row for row in steps if row.replies is not None]
+    if not saved:
         return []
-    places = sorted({round(part * (len(known) - 1) / 4) for part in range(5)})
+    places = sorted({round(part * (len(saved) - 1) / 4) for part in range(5)})
     rows = []
-    for row in (known[place] for place in places):
-        found = row.replies
-        assert found is not None
+    for row in (saved[place] for place in places):
+        counts = row.replies
+        assert counts is not None
         rows.append(
             (
                 str(row.step),
@@ -133,8 +133,8 @@ def _replies(steps: Sequence[StepRow]) -> list[Table]:
                 f"{row.malformed_share:.0%}",
                 f"{row.cut_off_share:.0%}",
                 f"{row.copied_share:.0%}",
-                f"{found.distinct} of {found.replies}",
-                f"{found.commonest_share:.0%} {found.commonest!r}",
+                f"{counts.distinct} of {counts.replies}",
+                f"{counts.commonest_share:.0%} {counts.commonest!r}",
                 "" if row.entropy is None else f"{row.entropy:.3f}",
             )
         )
@@ -165,14 +165,14 @@ def _episodes(run: RunFolder, side: RoleReport) -> list[Gallery]:
         if evaluation.replies:
             record = record_replies(world, task, evaluation.replies, finish=True)
             records.append((f"{who} training", f"episode_{who}{of_world}.png", record))
-    found = []
+    pictures = []
     for who, file, record in records:
         path = run.folder / file
         save_picture(world, record, path, who)
         title = f"The rule {who}" if who in rules else who.capitalize()
-        found.append(Picture(path.read_bytes(), f"The first held-out Task: {who}", title))
+        pictures.append(Picture(path.read_bytes(), f"The first held-out Task: {who}", title))
     heading = f"The first held-out Task{f' of {side.name}' if of_world else ''}"
-    return [Gallery(found, heading, wide=True)] if found else []
+    return [Gallery(pictures, heading, wide=True)] if pictures else []
 
 
 def _summary(job: Job, steps: Sequence[StepRow]) -> str:

@@ -126,8 +126,8 @@ class RunTies:
         if self.collapse is not None:
             lines.insert(0, f"Collapsed: {self.collapse}.")
         if self.held_out:
-            shown = ", ".join(f"{when} {value}" for when, value in self.held_out.items())
-            lines.append(f"Held-out return: {shown}.")
+            returns = ", ".join(f"{when} {value}" for when, value in self.held_out.items())
+            lines.append(f"Held-out return: {returns}.")
         lines.append(f"{self.tokens:,.0f} tokens read and sampled by the rollouts.")
         parts = (slice(self.tenth), slice(-self.tenth, None), slice(None))
         title = (
@@ -183,7 +183,7 @@ def run_ties(run: RunFolder) -> RunTies:
         group_size=config.group_size,
         groups=config.groups_per_batch,
         steps=tuple(row.step for row in rows),
-        series={name: found for name, found in series.items() if any(v is not None for v in found)},
+        series={name: rates for name, rates in series.items() if any(v is not None for v in rates)},
         tokens=sum(row.tokens for row in rows),
         held_out={when: evaluation.returns for when, evaluation in ended.items()},
         collapse=None if collapse is None else collapse.reason,
@@ -195,9 +195,9 @@ def _value(row: StepRow, name: str) -> float | None:
     return float(value) if isinstance(value, int | float) and isfinite(value) else None
 
 
-def _shown(found: Estimate | None) -> str:
-    if found is None:
+def _shown(rate: Estimate | None) -> str:
+    if rate is None:
         return ""
-    if found.samples < 2:
-        return f"{found.value:.3f}"
-    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+    if rate.samples < 2:
+        return f"{rate.value:.3f}"
+    return f"{rate.value:.3f} ({rate.low:.3f} to {rate.high:.3f})"

@@ -12,6 +12,7 @@ from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import TrajectoryGroup
 
 from tokengym.agents.analysis.ties import Effort, TieStudy, require_sizes, study_of
+from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.run import RunFolder
@@ -88,7 +89,15 @@ async def _sample(
 
         async def play(task: Task) -> TrajectoryGroup:
             async with gate:
-                builder = job.group(task, size, role, session.opponents[role])
+                builder = TaskGroupBuilder(
+                    task,
+                    job.codec.name,
+                    size,
+                    options=dict(job.config.options),
+                    role=role,
+                    opponents=session.opponents[role],
+                    max_turn_tokens=job.max_tokens,
+                )
                 return await do_group_rollout(builder, policy, strategy)
 
         begun = time.perf_counter()

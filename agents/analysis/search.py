@@ -103,18 +103,18 @@ def search(
             f"{strategies}, {len(ours)} and {len(fresh)}"
         )
     rng = generator("search", world.spec.id, world.level, seed)
-    grammar = StrategySpace.of([known.replies for known in ours], list(rules))
+    grammar = StrategySpace.of([reference.replies for reference in ours], list(rules))
     left = [Candidate(grammar.draw(rng, world.turn_limit), []) for _ in range(strategies)]
     for upto in (len(ours) // 10 + 1, len(ours) // 3 + 1, len(ours)):
         for strategy, returns in left:
-            for known in ours[len(returns) : upto]:
-                returns.append(earned(world, known, strategy, policies))
+            for reference in ours[len(returns) : upto]:
+                returns.append(earned(world, reference, strategy, policies))
         left.sort(key=lambda candidate: -math.fsum(candidate.returns))
         left = left[: max(1, math.ceil(_KEPT * len(left)))]
     best, chosen = left[0]
-    rule = max(rules, key=lambda name: math.fsum(known.returns[name] for known in fresh))
-    scored = np.array([earned(world, known, best, policies) for known in fresh])
-    honest = np.array([known.returns[rule] for known in fresh])
+    rule = max(rules, key=lambda name: math.fsum(reference.returns[name] for reference in fresh))
+    scored = np.array([earned(world, reference, best, policies) for reference in fresh])
+    honest = np.array([reference.returns[rule] for reference in fresh])
     lead = scored - honest
     margin = _STANDARD_ERRORS * float(lead.std(ddof=1)) / math.sqrt(len(lead))
     return Search(
@@ -132,18 +132,18 @@ def search(
 
 
 def earned(
-    world: World, known: ReferencePlay, strategy: Strategy, policies: Mapping[str, Policy]
+    world: World, reference: ReferencePlay, strategy: Strategy, policies: Mapping[str, Policy]
 ) -> float:
     """Return what a strategy earns in the first role of an episode; scripts play the others."""
     role = world.spec.roles[0]
-    rng = generator("search episode", known.task.fingerprint)
-    turn, spoken = world.start(known.task), 0
+    rng = generator("search episode", reference.task.fingerprint)
+    turn, spoken = world.start(reference.task), 0
     while not turn.done:
         if turn.role != role:
             other = policies[scripted_opponent(world.spec.id, turn.role)]
             turn = world.reply(other(world, turn, rng))
             continue
-        reply = strategy.reply(turn.text, spoken, known.replies)
+        reply = strategy.reply(turn.text, spoken, reference.replies)
         turn = world.stop() if reply is None else world.reply(reply)
         spoken += 1
     return world.returns[role]

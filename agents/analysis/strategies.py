@@ -78,7 +78,7 @@ class StrategySpace:
     @classmethod
     def of(cls, episodes: Iterable[Replies], rules: Sequence[str]) -> Self:
         """Learn the grammar from honest episodes."""
-        replies = [reply for known in episodes for said in known.values() for reply in said]
+        replies = [reply for episode in episodes for said in episode.values() for reply in said]
         lines = [line for reply in replies for line in reply.splitlines() if line]
         forms = dict.fromkeys(_NAMED.sub("{}", re.sub("[{}]", "", line)) for line in lines)
         numbers = dict.fromkeys(number for line in lines for number in _NAMED.findall(line))
@@ -127,8 +127,8 @@ class StrategySpace:
         form = "\n".join(lines)
 
         def answer(text: str, turn: int, honest: Replies) -> str:
-            shown = _NUMBER.findall(text)
-            return form.format(*(slot(shown) for _, slot in slots))
+            numbers = _NUMBER.findall(text)
+            return form.format(*(slot(numbers) for _, slot in slots))
 
         return repr(form.format(*(words for words, _ in slots))), answer
 
@@ -137,25 +137,25 @@ class StrategySpace:
         kind = rng.integers(5)
         if kind == 0:
             fixed = str(rng.choice(self.numbers))
-            return fixed, lambda shown: fixed
+            return fixed, lambda numbers: fixed
         if kind == 1:
             fixed = f"{rng.random():.3f}" if rng.random() < 0.5 else str(int(rng.integers(20)))
-            return fixed, lambda shown: fixed
+            return fixed, lambda numbers: fixed
         place = int(rng.integers(-12, 12))
         if kind == 2:
-            return f"<{place}>", lambda shown: _at_place(shown, place)
+            return f"<{place}>", lambda numbers: _at_place(numbers, place)
         other = int(rng.integers(-12, 12))
         if kind == 3:
 
-            def ratio(shown: Sequence[str]) -> str:
-                a, b = (abs(float(_at_place(shown, n))) for n in (place, other))
+            def ratio(numbers: Sequence[str]) -> str:
+                a, b = (abs(float(_at_place(numbers, n))) for n in (place, other))
                 return f"{(a + 1.0) / (a + b + 2.0):.3f}"
 
             return f"<share of {place} and {other}>", ratio
         scale = float(rng.choice([0.1, 0.5, 0.9, 1.1, 2.0]))
         return (
             f"<{scale:g} times {place}>",
-            lambda shown: f"{scale * float(_at_place(shown, place)):.2f}",
+            lambda numbers: f"{scale * float(_at_place(numbers, place)):.2f}",
         )
 
     def _draw_edit(self, rng: np.random.Generator) -> tuple[str, Answer]:
@@ -182,8 +182,8 @@ class StrategySpace:
 
         def answer(text: str, turn: int, honest: Replies) -> str:
             said = _at(honest[name], max(turn + lag, 0))
-            kept = "\n".join(said.splitlines()[part])
-            changed = kept if scale == 1.0 else _NUMBER.sub(change, kept)
+            lines_said = "\n".join(said.splitlines()[part])
+            changed = lines_said if scale == 1.0 else _NUMBER.sub(change, lines_said)
             return f"{changed}\n{extra.replace('{}', number)}" if extra else changed
 
         words = f"{name}'s reply {lag:+d} x {scale:g} {shift:+g}, lines {part.start}:{part.stop}"
@@ -195,8 +195,8 @@ def _at(replies: Sequence[str], turn: int) -> str:
     return replies[min(turn, len(replies) - 1)] if replies else ""
 
 
-def _at_place(shown: Sequence[str], place: int) -> str:
+def _at_place(numbers: Sequence[str], place: int) -> str:
     """Return the number of the text at a place, counted from its end if negative."""
-    if not shown:
+    if not numbers:
         return "0"
-    return shown[place % len(shown)] if abs(place) <= len(shown) else shown[-1]
+    return numbers[place % len(numbers)] if abs(place) <= len(numbers) else numbers[-1]

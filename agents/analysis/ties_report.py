@@ -62,28 +62,28 @@ def _recommendation(study: TieStudy) -> str:
 
 
 def _sized_rows(study: TieStudy) -> Sequence[Sequence[str]]:
-    shown = {
+    labels = {
         "groups with a tie": "reward_tie_group_rate",
         "distinct rewards / size": "reward_unique_fraction_mean",
         "effective group size": "effective_group_size",
     }
     rows = [("groups with an advantage", *(_shown(row.useful) for row in study.sizes))]
-    for label, name in shown.items():
+    for label, name in labels.items():
         rows.append((label, *(_shown(row.rates[name]) for row in study.sizes)))
     return rows
 
 
 def _rows(study: TieStudy) -> Sequence[Sequence[str]]:
     """Rates of single rewards and pairs, from the largest size."""
-    shown = {"tied pairs": "reward_tie_pair_rate"}
+    labels = {"tied pairs": "reward_tie_pair_rate"}
     if study.floor is not None:
-        shown |= {
+        labels |= {
             f"rewards below {study.floor:g}, the floor": "floor_mass",
             "tied pairs on the floor": "floor_tie_pair_rate",
             "tied pairs above the floor": "interior_tie_pair_rate",
         }
     rates = study.sizes[-1].rates
-    return [(label, _shown(rates[name])) for label, name in shown.items()]
+    return [(label, _shown(rates[name])) for label, name in labels.items()]
 
 
 def _shown(at: Estimate) -> str:
@@ -97,10 +97,10 @@ def _picture(study: TieStudy) -> "Figure":
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     sizes = [row.size for row in study.sizes]
-    for label, found in _curves(study).items():
-        middle = [interval.value for interval in found]
-        below = [max(interval.value - interval.low, 0.0) for interval in found]
-        above = [max(interval.high - interval.value, 0.0) for interval in found]
+    for label, estimates in _curves(study).items():
+        middle = [interval.value for interval in estimates]
+        below = [max(interval.value - interval.low, 0.0) for interval in estimates]
+        above = [max(interval.high - interval.value, 0.0) for interval in estimates]
         left.errorbar(sizes, middle, yerr=[below, above], marker="o", capsize=3, label=label)
     pairs = study.sizes[-1].rates["reward_tie_pair_rate"]
     left.axhspan(pairs.low, pairs.high, color="#777777", alpha=0.15, lw=0)

@@ -1,6 +1,7 @@
 """The command line: one module per subcommand, one place that turns errors into messages."""
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -35,10 +36,7 @@ def _show_version(asked: bool) -> None:
 
 
 app = typer.Typer(
-    name="tokengym",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+    name="tokengym", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
 
 
@@ -52,25 +50,15 @@ def common(
     """Text environments for reinforcement learning of language models."""
 
 
-app.command()(worlds)
-app.command()(play)
-app.command()(check)
-app.command()(evaluate)
-app.command()(verify)
-app.command()(rollouts)
-app.command()(export)
-app.command()(ties)
-for _name in COMMANDS:
-    app.command()(training_command(_name))
-app.command()(resume)
-app.command()(settings)
-app.command()(compare)
-app.command()(view)
-app.command()(report)
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    *(worlds, play, check, evaluate, verify, rollouts, export, ties),
+    *map(training_command, COMMANDS),
+    *(resume, settings, compare, view, report, serve, serve_env),
+)
+for _command in _COMMANDS:
+    app.command()(_command)
 app.add_typer(data, name="data")
 app.add_typer(models, name="models")
-app.command()(serve)
-app.command()(serve_env)
 
 
 def run() -> None:

@@ -43,8 +43,7 @@ def check(
         Path | None, typer.Option("--json", help="also write the results to this file")
     ] = None,
     markdown: Annotated[
-        list[Path] | None,
-        typer.Option(help="with --all: a page whose tables of worlds to rewrite"),
+        list[Path] | None, typer.Option(help="with --all: a page whose tables of worlds to rewrite")
     ] = None,
     rollouts: Annotated[Path | None, typer.Option(help="a folder to save every episode in")] = None,
     search: Annotated[
@@ -76,7 +75,7 @@ def check(
     def row_options(world_spec: WorldSpec) -> Mapping[str, Any]:
         return world_spec.check_options if every else options
 
-    made = [
+    worlds = [
         make_world(world_spec.id, name, **row_options(world_spec))
         for world_spec in world_specs
         for name in level or world_spec.levels
@@ -84,28 +83,28 @@ def check(
     if search:
         if json_file or markdown:
             raise OptionError("check --search writes no --json and no --markdown")
-        _search(made, policies, tasks=tasks, strategies=strategies, seed=seed)
+        _search(worlds, policies, tasks=tasks, strategies=strategies, seed=seed)
         return
     console = Console()
     certificates: list[dict[str, Any]] = []
     broken: list[tuple[World, Contract, str]] = []
-    for one in made:
+    for made in worlds:
         try:
-            keep = _keep_in(rollouts, one, row_options(one.spec), seed) if rollouts else None
-            certificate = certify(one, policies[one.spec.id], tasks=tasks, seed=seed, keep=keep)
+            keep = _keep_in(rollouts, made, row_options(made.spec), seed) if rollouts else None
+            certificate = certify(made, policies[made.spec.id], tasks=tasks, seed=seed, keep=keep)
         except RewardRangeError as error:
-            broken.append((one, Contract.RANGE, str(error)))
+            broken.append((made, Contract.RANGE, str(error)))
             continue
         console.print(_table(certificate))
         certificates.append(certificate.to_dict())
-        broken += [(one, contract, what) for contract, what in certificate.broken.items()]
+        broken += [(made, contract, what) for contract, what in certificate.broken.items()]
         if json_file is not None:  # now: the next level may take minutes
             json_file.write_text(json.dumps(certificates, indent=1, allow_nan=False) + "\n")
     for page, names in pages:
         for name in names:
             write_block(page, name, BLOCKS[name](certificates))
-    for one, contract, what in broken:
-        typer.secho(f"BROKEN {one.spec.id} {one.level}: {contract}: {what}", fg="red", err=True)
+    for made, contract, what in broken:
+        typer.secho(f"BROKEN {made.spec.id} {made.level}: {contract}: {what}", fg="red", err=True)
     if broken:
         raise typer.Exit(1)
 
@@ -121,22 +120,22 @@ def _search(
     """Search every level, show the results, and fail if anything earns more than it should."""
     from tokengym.agents.analysis.search import search
 
-    levels = Counter(one.spec.id for one in worlds)
+    levels = Counter(made.spec.id for made in worlds)
     exploits = []
-    for one in worlds:
-        share = -(-strategies // levels[one.spec.id])
-        found = search(one, policies[one.spec.id], strategies=share, tasks=tasks, seed=seed)
+    for made in worlds:
+        share = -(-strategies // levels[made.spec.id])
+        hunt = search(made, policies[made.spec.id], strategies=share, tasks=tasks, seed=seed)
         typer.echo(
-            f"{found.world} {found.level}: {found.rule}, the best honest rule, earns "
-            f"{found.honest}; the best of {found.strategies:,} strategies {found.scored} (where it "
-            f"was chosen {found.chosen}): {found.best}"
+            f"{hunt.world} {hunt.level}: {hunt.rule}, the best honest rule, earns "
+            f"{hunt.honest}; the best of {hunt.strategies:,} strategies {hunt.scored} (where it "
+            f"was chosen {hunt.chosen}): {hunt.best}"
         )
-        if found.exploit:
-            exploits.append(found)
-    for found in exploits:
+        if hunt.exploit:
+            exploits.append(hunt)
+    for hunt in exploits:
         typer.secho(
-            f"EXPLOIT {found.world} {found.level}: {found.best} earns {found.lead} more than "
-            f"{found.rule}",
+            f"EXPLOIT {hunt.world} {hunt.level}: {hunt.best} earns {hunt.lead} more than "
+            f"{hunt.rule}",
             fg="red",
             err=True,
         )
@@ -190,35 +189,35 @@ def _blocks_of(page: Path) -> list[str]:
     return names
 
 
-def _table(found: "Certificate") -> "Table":
+def _table(facts: "Certificate") -> "Table":
     from rich.table import Table
 
     from tokengym.agents.analysis.check import GROUP_SIZES
 
     table = Table(
-        "", "", title=f"{found.world} {found.level}, {found.tasks} test Tasks", title_justify="left"
+        "", "", title=f"{facts.world} {facts.level}, {facts.tasks} test Tasks", title_justify="left"
     )
     table.show_header = False
-    low, high = found.declared
+    low, high = facts.declared
     table.add_row("return declared", f"{low:g} to {high:g}")
-    table.add_row("return observed", "{:.4f} to {:.4f}".format(*found.observed), end_section=True)
-    for name, value in sorted(found.returns.items(), key=lambda item: item[1].value):
+    table.add_row("return observed", "{:.4f} to {:.4f}".format(*facts.observed), end_section=True)
+    for name, value in sorted(facts.returns.items(), key=lambda item: item[1].value):
         table.add_row(name, str(value))
-    table.add_row("optimum" if found.exact else "bound", str(found.optimum), end_section=True)
-    dead = (found.ties[f"zero_advantage_probability_{size}"].value for size in GROUP_SIZES)
-    pairs = found.ties["reward_tie_pair_rate"]
+    table.add_row("optimum" if facts.exact else "bound", str(facts.optimum), end_section=True)
+    dead = (facts.ties[f"zero_advantage_probability_{size}"].value for size in GROUP_SIZES)
+    pairs = facts.ties["reward_tie_pair_rate"]
     table.add_row(
-        f"tied pairs of {found.grouped}", f"{pairs.value:.3f} ({pairs.low:.3f} to {pairs.high:.3f})"
+        f"tied pairs of {facts.grouped}", f"{pairs.value:.3f} ({pairs.low:.3f} to {pairs.high:.3f})"
     )
     table.add_row(
         "groups without advantage",
         ", ".join(f"{rate:.3f} of {size}" for size, rate in zip(GROUP_SIZES, dead, strict=True)),
     )
-    size = found.ties["effective_group_size"].value
+    size = facts.ties["effective_group_size"].value
     table.add_row("effective group size", f"{size:.1f} of {max(GROUP_SIZES)}", end_section=True)
-    malformed = "not reported" if found.malformed is None else f"{found.malformed:.1%}"
+    malformed = "not reported" if facts.malformed is None else f"{facts.malformed:.1%}"
     table.add_row("random bytes malformed", malformed)
-    table.add_row("bytes per episode", f"{found.episode_bytes.value:,.0f}")
-    table.add_row("instances compared", f"{found.instances}, {found.repeated} repeated in a split")
-    table.add_row("contracts", ", ".join(f"{c} BROKEN" for c in found.broken) or "all kept")
+    table.add_row("bytes per episode", f"{facts.episode_bytes.value:,.0f}")
+    table.add_row("instances compared", f"{facts.instances}, {facts.repeated} repeated in a split")
+    table.add_row("contracts", ", ".join(f"{c} BROKEN" for c in facts.broken) or "all kept")
     return table

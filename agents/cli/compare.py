@@ -31,17 +31,17 @@ def compare(
     table = Table("run", "trained by", "role", "before", "after", "skill", "Tasks")
     for run, config, outcome in read:
         for role in outcome.references:
-            before, after = (found.of(role).returns for found in (outcome.before, outcome.after))
+            before, after = (played.of(role).returns for played in (outcome.before, outcome.after))
             skill = outcome.skill(role).after
             cells = (str(before), str(after), str(skill), str(after.samples))
             table.add_row(Text(run.name), Text(training_method(config)), role, *cells)
     table.add_section()
-    shown: set[tuple[str, str]] = set()
+    listed: set[tuple[str, str]] = set()
     for _, _, outcome in read:
         for role, references in outcome.references.items():
             for name, value in sorted(references.lines.items(), key=lambda item: -item[1].value):
-                if (role, name) not in shown:
-                    shown.add((role, name))
+                if (role, name) not in listed:
+                    listed.add((role, name))
                     table.add_row(name, "script", role, "", str(value), "", str(value.samples))
     console = Console()
     console.print(table)
@@ -56,7 +56,7 @@ def compare(
 
 def _pairs(read: Sequence[tuple[RunFolder, TrainConfig, RunSummary]]) -> list[tuple[str, ...]]:
     """Return the differences of every two runs after training, paired by Task."""
-    found = [
+    pairs = [
         (
             f"{later.name} - {earlier.name}",
             role,
@@ -69,10 +69,10 @@ def _pairs(read: Sequence[tuple[RunFolder, TrainConfig, RunSummary]]) -> list[tu
         for role in after.references
         if role in before.references and len(after.after.of(role).returns_by_task) > 1
     ]
-    corrected = holm([one.p_value for _, _, one in found])
+    corrected = holm([pair.p_value for _, _, pair in pairs])
     return [
-        (names, role, str(one.difference), f"{p_value:.3f}", f"{one.detectable:.3f}")
-        for (names, role, one), p_value in zip(found, corrected, strict=True)
+        (names, role, str(pair.difference), f"{p_value:.3f}", f"{pair.detectable:.3f}")
+        for (names, role, pair), p_value in zip(pairs, corrected, strict=True)
     ]
 
 
@@ -113,7 +113,7 @@ def _require_one_test(several: list[TrainConfig]) -> None:
             ours, theirs = _test_part(first, name), _test_part(other, name)
             if ours != theirs:
                 raise OptionError(f"runs to compare need one {name}, got {ours!r} and {theirs!r}")
-        for role in {*_roles(first)} & {*_roles(other)}:
+        for role in {*first.trained_roles} & {*other.trained_roles}:
             ours, theirs = _opponents(first, role), _opponents(other, role)
             if ours != theirs:
                 raise OptionError(
@@ -126,11 +126,6 @@ def _test_part(config: TrainConfig, name: str) -> object:
         options = {**config.options, **spec(config.world).evaluation}
         return {option: value for option, value in options.items() if option != "prompt"}
     return getattr(config, name)
-
-
-def _roles(config: TrainConfig) -> tuple[str, ...]:
-    roles = spec(config.world).roles
-    return roles if config.self_play else (config.role or roles[0],)
 
 
 def _opponents(config: TrainConfig, role: str) -> dict[str, str]:

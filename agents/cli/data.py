@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
@@ -40,8 +40,7 @@ def papers(
         typer.Option(help="openalex, sciscinet or jsonl (default: what the records look like)"),
     ] = None,
     last_year: Annotated[
-        int | None,
-        typer.Option(help="last year the source covers completely; jsonl needs none"),
+        int | None, typer.Option(help="last year the source covers completely; jsonl needs none")
     ] = None,
     texts: Annotated[
         Path | None, typer.Option(help="OpenAlex folder with the texts of sciscinet's papers")
@@ -111,7 +110,7 @@ def papers(
     )
     console = Console()
     with _make_bars(console) as bars, _make_executor(workers) as executor:
-        progress = _StageProgress(bars).update
+        progress = _stages(bars)
         if works_filter is not None:
             fetch_works(
                 source,
@@ -133,8 +132,7 @@ def scores(
         typer.Option(help="table to write, .csv or .parquet; several times for both"),
     ] = None,
     kind: Annotated[
-        str | None,
-        typer.Option(help="openalex or sciscinet (default: what the records look like)"),
+        str | None, typer.Option(help="openalex or sciscinet (default: what the records look like)")
     ] = None,
     window: Annotated[
         int, typer.Option(help="years after publication in which citations count")
@@ -171,11 +169,7 @@ def scores(
     console = Console()
     with _make_bars(console) as bars, _make_executor(workers) as executor:
         summary = score_works(
-            recipe,
-            tables,
-            least_shared=least_shared,
-            executor=executor,
-            progress=_StageProgress(bars).update,
+            recipe, tables, least_shared=least_shared, executor=executor, progress=_stages(bars)
         )
     _print_left_out(console, summary.skipped, summary.ignored)
     lines = [
@@ -204,18 +198,16 @@ def _print_left_out(
         console.print(f"not read: {name} ({held})", markup=False, highlight=False)
 
 
-class _StageProgress:
-    """A progress bar for each stage."""
+def _stages(bars: "Progress") -> Callable[[str, int, int], None]:
+    """Return what shows how far a stage is, each stage in a bar of its own."""
+    stages: dict[str, Any] = {}
 
-    def __init__(self, bars: "Progress") -> None:
-        self._bars = bars
-        self._stages: dict[str, Any] = {}
+    def update(stage: str, done: int, total: int) -> None:
+        if stage not in stages:
+            stages[stage] = bars.add_task(stage, total=total)
+        bars.update(stages[stage], completed=done, total=total)
 
-    def update(self, stage: str, done: int, total: int) -> None:
-        """Show how far a stage is."""
-        if stage not in self._stages:
-            self._stages[stage] = self._bars.add_task(stage, total=total)
-        self._bars.update(self._stages[stage], completed=done, total=total)
+    return update
 
 
 def _make_bars(console: Any) -> "Progress":
@@ -267,12 +259,12 @@ def _make_table(manifest: Mapping[str, Any], out: Path) -> "Table":
     targets = ["disruption", "novelty"] if target == "both" else [target]
     names = [
         name
-        for one in targets
-        for name in sorted({n for split in audit["counts"].values() for n in split[one]})
+        for aim in targets
+        for name in sorted({n for split in audit["counts"].values() for n in split[aim]})
     ]
     table = Table("split", "papers", *names, "years", title=str(out), title_justify="left")
     for split, counts in audit["counts"].items():
-        every = {name: count for one in targets for name, count in counts[one].items()}
+        every = {name: count for aim in targets for name, count in counts[aim].items()}
         years = [int(year) for year in audit["by_year"][split]]
         table.add_row(
             split,

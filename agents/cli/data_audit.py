@@ -58,17 +58,17 @@ def audit(
     console.print(_kept(dataset))
     dropped = count_kinds(report.rejected)
     if dropped:
-        lines = [(f"{count:,}", one.kind, str(one.place)) for count, one in dropped]
+        lines = [(f"{count:,}", row.kind, str(row.place)) for count, row in dropped]
         console.print(_table("Dropped", ("rows", "why", "first"), lines))
-    found = _leaks(report)
-    lines = [(f"{count:,}", *_GUARDS[name]) for name, count in found.items() if count]
+    leaks = _leaks(report)
+    lines = [(f"{count:,}", *_GUARDS[name]) for name, count in leaks.items() if count]
     if lines:
         console.print(_table("What would leak", ("found", "what", "done"), lines))
     else:
         console.print("Found nothing that would leak.")
     if every:
-        for one in (*report.rejected, *report.refused):
-            console.print(str(one), markup=False, soft_wrap=True)
+        for row in (*report.rejected, *report.refused):
+            console.print(str(row), markup=False, soft_wrap=True)
 
 
 def _kept(dataset: "Dataset") -> "Table":
@@ -104,9 +104,9 @@ def _plain(dataset: "Dataset") -> Mapping[str, Any]:
         "kept": dict(report.sizes),
         "merged": report.merged,
         "leaks": _leaks(report),
-        "dropped": [{**one.place._asdict(), "reason": one.reason} for one in report.rejected],
+        "dropped": [{**row.place._asdict(), "reason": row.reason} for row in report.rejected],
         "sources_left_out": [
-            {**one.place._asdict(), "reason": one.reason} for one in report.refused
+            {**row.place._asdict(), "reason": row.reason} for row in report.refused
         ],
     }
 

@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.cli.options import Data, WorldOptions
+from tokengym.agents.cli.options import Data, add_data, takes
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
-from tokengym.agents.settings import name_texts, name_values
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world, spec
 
 if TYPE_CHECKING:
     from tokengym.agents.evaluation.play_missing import Progress
 
-_USUAL_TASKS = 64
 _INTERRUPTED = 130
 _UNNAMED = "[]@/:. "
 
 
+@takes(EvaluationConfig)
 def evaluate(
     world: Annotated[
         list[str] | None,
@@ -34,31 +33,9 @@ def evaluate(
             "smollm2, a tinker:// path, or openai:MODEL@URL"
         ),
     ] = None,
+    *,
+    said: dict[str, Any],
     data: Data = None,
-    tasks: Annotated[
-        int | None,
-        typer.Option(help="Tasks of each world (default: 64, or all in your own data)"),
-    ] = None,
-    rollouts: Annotated[int, typer.Option(help="rollouts of each Task")] = 1,
-    split: Annotated[str, typer.Option(help="train, validation or test")] = "test",
-    option: WorldOptions = None,
-    role: Annotated[
-        str | None, typer.Option(help="the role to evaluate (default: the first)")
-    ] = None,
-    opponent: Annotated[
-        list[str] | None, typer.Option(help="ROLE=BASELINE plays another role")
-    ] = None,
-    temperature: Annotated[
-        float | None, typer.Option(help="of models and endpoints (default: 1, or the run's)")
-    ] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="token limit of a reply")] = None,
-    system: Annotated[str, typer.Option(help="a system text before every conversation")] = "",
-    model: Annotated[str | None, typer.Option(help="the model of a tinker:// path")] = None,
-    base_url: Annotated[str | None, typer.Option(help="address of a Tinker service")] = None,
-    seed: Annotated[int, typer.Option(help="seed of scripted policies")] = 0,
-    success_margin: Annotated[
-        float, typer.Option(help="largest shortfall from the oracle that counts as success")
-    ] = 0.05,
     price_read: Annotated[
         float | None, typer.Option(help="dollars per million tokens read")
     ] = None,
@@ -72,45 +49,25 @@ def evaluate(
     """Evaluate policies on the same Tasks. The same command resumes a stopped evaluation."""
     if not world or not policy:
         raise OptionError("name at least one world and one --policy")
-    prices = None
     if price_read is not None or price_written is not None:
-        prices = (price_read or 0.0, price_written or 0.0)
-    worlds = tuple(WorldLevel.parse(one) for one in world)
-    options = name_values(option or [], "--option")
-    if data is not None:
-        options["data"] = str(data.resolve())
-    config = EvaluationConfig(
-        worlds=worlds,
-        policies=tuple(policy),
-        tasks=_count_tasks(worlds, split, options) if tasks is None else tasks,
-        rollouts=rollouts,
-        split=split,
-        options=options,
-        role=role,
-        opponents=name_texts(opponent or [], "--opponent"),
-        temperature=temperature,
-        max_tokens=max_tokens,
-        system=system,
-        model=model,
-        base_url=base_url,
-        seed=seed,
-        success_margin=success_margin,
-        prices=prices,
-    )
+        said["prices"] = (price_read or 0.0, price_written or 0.0)
+    add_data(said, data)
+    worlds = tuple(map(WorldLevel.parse, world))
+    if "data" in said.get("options", {}) and "tasks" not in said:
+        said["tasks"] = _count_tasks(worlds, said.get("split", "test"), said["options"])
+    config = EvaluationConfig(worlds, tuple(policy), **said)
     _evaluate(config, out or _folder_of(config), concurrency, as_json=as_json)
 
 
 def _count_tasks(worlds: Sequence[WorldLevel], split: str, options: Mapping[str, Any]) -> int:
-    """Return the number of Tasks in a user's own data, or else one that takes seconds."""
-    if "data" not in options:
-        return _USUAL_TASKS
+    """Return the number of Tasks in a user's own data; the usual one where it has no end."""
     sizes = [
         make_world(name, level, **{**spec(name).evaluation, **options}).size(split)
         for name, level in worlds
     ]
     counted = [size for size in sizes if size is not None]
     # The least that an evaluation takes, so that it says which split has fewer.
-    return max([2, *counted]) if counted else _USUAL_TASKS
+    return max([2, *counted]) if counted else EvaluationConfig.tasks
 
 
 def _evaluate(config: EvaluationConfig, out: Path, concurrency: int, *, as_json: bool) -> None:

@@ -47,15 +47,15 @@ def list_models(
     from tokengym.agents.models.cache import cache_folder, entries
     from tokengym.agents.models.hub import snapshots
 
-    found = entries(verify=verify)
-    for entry in found:
+    converted = entries(verify=verify)
+    for entry in converted:
         state = "" if entry.intact else ", DAMAGED: fetch it again"
         source = entry.origin.source if entry.origin is not None else "unknown"
         _show(entry.key, source, f"{entry.size / 1e6:,.0f} MB{state}", str(entry.directory))
     fetched = snapshots()
     for name, size, directory in fetched:
         _show(name, "Hugging Face hub", f"{size / 1e6:,.0f} MB", str(directory))
-    if not found and not fetched:
+    if not converted and not fetched:
         typer.echo(f"no models in {cache_folder()}; fetch one: tokengym models fetch smollm2")
 
 

@@ -1,7 +1,7 @@
 """Settings as options of commands, and the options that several commands share."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_origin
@@ -20,17 +20,22 @@ Yes = Annotated[bool, typer.Option("--yes", help="do not ask before using a key"
 
 
 def takes(
-    *groups: type[Settings],
+    *groups: type[Settings], only: Collection[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of settings groups.
 
     The command's parameter `said` receives, by name, the values of those that were typed: presets
     may then have other defaults than the classes.
+
+    Args:
+        groups: the groups.
+        only: names of the settings that the command takes; all of them if empty.
     """
     settings = {
         setting.name: (setting, inspect.getdoc(group))
         for group in groups
         for setting in settings_of(group).values()
+        if not only or setting.name in only
     }
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -52,7 +57,7 @@ def takes(
 
         parameters = [*own, *made]
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return command
 
     return decorate
@@ -70,3 +75,9 @@ def _parameter(setting: Setting, group: str) -> inspect.Parameter:
         default=None,
         annotation=Annotated[kind | None, option],
     )
+
+
+def add_data(said: dict[str, Any], data: Path | None) -> None:
+    """Add a user's own data, if there are any, to the options of the world in `said`."""
+    if data is not None:
+        said["options"] = {**said.get("options", {}), "data": str(data.resolve())}

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tokengym.agents.cli.options import Level
+from tokengym.agents.cli.options import takes
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord, RolloutSelection
 from tokengym.agents.rollouts.selection import demonstrations, preferences
 from tokengym.envs.core.errors import OptionError
@@ -17,27 +17,16 @@ from tokengym.envs.core.errors import OptionError
 _FOLDER = "rollouts"
 
 
+@takes(RolloutSelection)
 def rollouts(
     folder: Annotated[Path, typer.Argument(help="a run's folder, or an evaluation's")],
     write: Annotated[
         Literal["rollouts", "sft", "preferences"],
         typer.Option("--as", help="whole records, chats, or preference pairs"),
     ] = "rollouts",
-    kind: Annotated[str | None, typer.Option(help="train or evaluation")] = None,
+    *,
+    said: dict[str, Any],
     steps: Annotated[str | None, typer.Option(help="training steps, such as 0:9 or 12")] = None,
-    level: Level = None,
-    role: Annotated[str | None, typer.Option(help="rollouts of this role")] = None,
-    policy: Annotated[str | None, typer.Option(help="rollouts of this policy")] = None,
-    stop: Annotated[str | None, typer.Option(help="reason the episode ended")] = None,
-    least: Annotated[float | None, typer.Option("--min-return", help="smallest return")] = None,
-    most: Annotated[float | None, typer.Option("--max-return", help="largest return")] = None,
-    malformed: Annotated[
-        bool | None, typer.Option("--malformed/--well-formed", help="with a malformed reply or not")
-    ] = None,
-    cut_off: Annotated[
-        bool | None, typer.Option("--cut-off/--whole", help="with a reply cut off or not")
-    ] = None,
-    text: Annotated[str, typer.Option(help="text in a prompt or a reply")] = "",
     margin: Annotated[float, typer.Option(help="smallest difference of return in a pair")] = 0.05,
     out: Annotated[Path | None, typer.Option(help="output file (default: standard output)")] = None,
 ) -> None:
@@ -45,20 +34,11 @@ def rollouts(
     log = RolloutLog(folder / _FOLDER)
     if not log.segments():
         raise OptionError(f"{folder} holds no rollouts")
-    wanted = RolloutSelection(
-        kind,
-        _range(steps),
-        level,
-        role,
-        policy,
-        stop,
-        least if write == "rollouts" else None,
-        most,
-        malformed,
-        cut_off,
-        text,
-    )
-    chosen = (record for record in log.read() if wanted.holds(record))
+    least = said.get("least")
+    if write != "rollouts":
+        said.pop("least", None)
+    selection = RolloutSelection(steps=_range(steps), **said)
+    chosen = filter(selection.holds, log.read())
     count = _write(_rows(chosen, write, least, margin), out)
     for note in log.notes:
         typer.echo(note, err=True)

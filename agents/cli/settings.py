@@ -37,8 +37,8 @@ def _section(group: type[Settings]) -> str:
     heading = (group.__doc__ or "").partition(".")[0]
     commands = [name for name, offer in COMMANDS.items() if group in offer.groups]
     rows = [
-        (f"`{one.flag}`", f"`{one.name}`", _values(one), one.described)
-        for one in settings_of(group).values()
+        (f"`{setting.flag}`", f"`{setting.name}`", _values(setting), setting.described)
+        for setting in settings_of(group).values()
     ]
     table = markdown_table(("option", "in `settings.json`", "value", "what it is"), rows)
     return f"### {heading}\n\nTaken by `{'`, `'.join(commands)}`.\n\n{table}"

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,25 +10,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.cli.extras import require_extra
-from tokengym.agents.cli.options import Level, WorldOptions, Yes
+from tokengym.agents.cli.options import Level, WorldOptions, Yes, takes
 from tokengym.agents.settings import name_values
 from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.presets import preset
+from tokengym.agents.training.setting_groups import PolicySettings, ServiceSettings
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import baselines, make_world, spec
 
 if TYPE_CHECKING:
-    from tokengym.agents.analysis.ties import TieStudy
     from tokengym.agents.training.job import Job
+    from tokengym.envs.core.task import Task
 
 MODEL = "model"
 """The policy that is a model and not a script or a run."""
 
 
+@takes(
+    PolicySettings,
+    ServiceSettings,
+    only=("model", "base_url", "temperature", "max_tokens", "renderer"),
+)
 def ties(
     world: Annotated[
         str, typer.Argument(help="id or short name, such as energy, or a run folder to read")
     ],
+    *,
+    said: dict[str, Any],
     level: Level = None,
     group_size: Annotated[str, typer.Option(help="sizes, such as 4,8,16")] = "4,8,16",
     policy: Annotated[
@@ -40,16 +49,9 @@ def ties(
         typer.Option(help="reward threshold of a correct rollout (default: midpoint of the range)"),
     ] = None,
     option: WorldOptions = None,
-    model: Annotated[
-        str | None, typer.Option(help="a model directory, a hosted model, or tokengym-start")
-    ] = None,
     model_path: Annotated[
         str | None, typer.Option(help="tinker://... weights of that model to sample from")
     ] = None,
-    base_url: Annotated[str | None, typer.Option(help="address of a Tinker service")] = None,
-    temperature: Annotated[float | None, typer.Option(help="sampling temperature")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="token limit of a reply")] = None,
-    renderer: Annotated[str | None, typer.Option(help="name of a cookbook renderer")] = None,
     seed: Annotated[int, typer.Option(help="seed of scripts and intervals")] = 0,
     yes: Yes = False,
     json_file: Annotated[
@@ -65,38 +67,40 @@ def ties(
     require_extra("tinker", "a study of ties")
     from rich.console import Console
 
-    sampling: dict[str, Any] = {
-        "model": model,
-        "base_url": base_url,
-        "temperature": temperature,
-        "max_tokens": max_tokens,
-        "renderer": renderer,
-    }
-    given = {name: value for name, value in sampling.items() if value is not None}
     run = RunFolder(Path(world))
     if run.exists:
         from tokengym.agents.analysis.run_ties import run_ties
 
-        if level or policy or option or given or model_path:
+        if level or policy or option or said or model_path:
             raise OptionError(f"{world} is a run: only --json, --png and --html go with it")
         ties_of_run = run_ties(run)
-        found, report = ties_of_run.to_dict(), ties_of_run.report()
+        data, report = ties_of_run.to_dict(), ties_of_run.report()
     else:
+        from tokengym.agents.analysis.ties import tie_study
         from tokengym.agents.analysis.ties_report import ties_report
 
         options = name_values(option or [], "--option")
         sizes = _sizes(group_size)
+        reading: dict[str, Any] = {"threshold": correct, "seed": seed}
         if policy is None:
-            policy = MODEL if given or model_path else "noisy"
+            policy = MODEL if said or model_path else "noisy"
         if policy == MODEL or is_run(policy):
+            from tokengym.agents.analysis.sampled_ties import sampled_study
+
             sampled_run = None if policy == MODEL else RunFolder(Path(policy))
-            job, weights = _sampled_job(world, level, options, sampled_run, model_path, given)
-            study = _sampled(job, sampled_run, weights, sizes, tasks, correct, seed, ask=not yes)
+            job, weights = _sampled_job(world, level, options, sampled_run, model_path, said)
+            held_out = job.world.first_tasks("test", tasks)
+            _confirm(job, held_out, max(sizes), ask=not yes)
+            study = sampled_study(job, held_out, sizes, run=sampled_run, weights=weights, **reading)
         else:
-            if given or model_path:
-                raise OptionError(f"--{[*given, 'model_path'][0]} needs a model, got {policy!r}")
-            study = _scripted(world, level, options, policy, sizes, tasks, correct, seed)
-        found, report = study.to_dict(), ties_report(study)
+            if said or model_path:
+                raise OptionError(
+                    f"--{[*said, 'model_path'][0].replace('_', '-')} needs a model, got {policy!r}"
+                )
+            made = make_world(world, level, **options)
+            held_out = made.first_tasks("test", tasks)
+            study = tie_study(made, held_out, baselines(made.spec), policy, sizes, **reading)
+        data, report = study.to_dict(), ties_report(study)
     console = Console()
     console.print(report.title, style="bold", highlight=False)
     for table in report.tables:
@@ -104,7 +108,7 @@ def ties(
     for line in report.lines:
         console.print(line, highlight=False)
     if json_file is not None:
-        json_file.write_text(json.dumps(found, indent=1, allow_nan=False) + "\n")
+        json_file.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n")
     if png is not None:
         png.write_bytes(report.picture.png)
     if html is not None:
@@ -118,31 +122,13 @@ def _sizes(text: str) -> list[int]:
         raise OptionError(f"--group-size takes sizes such as 4,8,16; got {text!r}") from None
 
 
-def _scripted(
-    world: str,
-    level: str | None,
-    options: dict[str, Any],
-    policy: str,
-    sizes: list[int],
-    tasks: int,
-    correct: float | None,
-    seed: int,
-) -> "TieStudy":
-    from tokengym.agents.analysis.ties import tie_study
-
-    made = make_world(world, level, **options)
-    known = baselines(made.spec.id)
-    played = made.first_tasks("test", tasks)
-    return tie_study(made, played, known, policy, sizes, threshold=correct, seed=seed)
-
-
 def _sampled_job(
     world: str,
     level: str | None,
     options: dict[str, Any],
     run: RunFolder | None,
     weights: str | None,
-    given: dict[str, Any],
+    said: dict[str, Any],
 ) -> "tuple[Job, str | None]":
     """Return what to sample: a job and the weights."""
     from tokengym.agents.training.job import Job
@@ -150,7 +136,7 @@ def _sampled_job(
     world_spec = spec(world)
     if run is None:
         # The world's own options, as with scripted policies; other roles play as in training.
-        config = preset(world_spec.id, level, **given)
+        config = preset(world_spec.id, level, **said)
         prompt = {name: value for name, value in config.options.items() if name == "prompt"}
         config = replace(config, options={**prompt, **options})
         return Job.resolve(config), weights
@@ -160,35 +146,21 @@ def _sampled_job(
     if config.world != world_spec.id:
         raise OptionError(f"{run.folder} is a run on {config.world}, not on {world_spec.id}")
     if level is not None:
-        given["level"] = level
+        said["level"] = level
     if options:
-        given["options"] = {**config.options, **options}
+        said["options"] = {**config.options, **options}
     newest = run.weights.sampler
     if newest is None:
         raise OptionError(f"{run.folder} has saved no weights to sample from yet")
-    return Job.resolve(replace(config, **given)), newest
+    return Job.resolve(replace(config, **said)), newest
 
 
-def _sampled(
-    job: "Job",
-    run: RunFolder | None,
-    weights: str | None,
-    sizes: list[int],
-    tasks: int,
-    correct: float | None,
-    seed: int,
-    *,
-    ask: bool,
-) -> "TieStudy":
-    from tokengym.agents.analysis.sampled_ties import sampled_study
+def _confirm(job: "Job", tasks: "Sequence[Task]", size: int, *, ask: bool) -> None:
+    """State the tokens that a hosted service will charge for, and ask whether to go on."""
     from tokengym.agents.training.cost import rollouts_cost
 
-    held_out = job.world.first_tasks("test", tasks)
     if not job.target.local:
-        read, sampled = rollouts_cost(job, held_out, max(sizes))
+        read, sampled = rollouts_cost(job, tasks, size)
         typer.echo(f"this study will read about {read:,} tokens and sample at most {sampled:,}")
         if ask and sys.stdin.isatty():
             typer.confirm("start?", abort=True)
-    return sampled_study(
-        job, held_out, sizes, run=run, weights=weights, threshold=correct, seed=seed
-    )

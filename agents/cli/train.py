@@ -3,28 +3,25 @@
 Without a key a policy trains on a local service of its own, on this machine.
 """
 
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.failures import describe, report_if_killed
-from tokengym.agents.cli.options import Data, Level, Yes, takes
-from tokengym.agents.cli.train_summary import resume_advice, resume_command, summarise
+from tokengym.agents.cli.options import Data, Level, Yes, add_data, takes
 from tokengym.agents.evaluation.config import WorldLevel
 from tokengym.agents.training.config import COMMANDS, Command, TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import mixed_preset
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import spec
-
-if TYPE_CHECKING:
-    pass
 
 COLLAPSED = 3
 """Exit status of a run that lost its signal."""
@@ -51,8 +48,7 @@ def training_command(name: Command) -> Callable[..., None]:
         yes: Yes = False,
     ) -> None:
         require_extra("tinker", "training")
-        if data is not None:
-            said["options"] = {**said.get("options", {}), "data": str(data.resolve())}
+        add_data(said, data)
         config = mixed_preset(_worlds(worlds, level), command=name, **said)
         new = RunFolder(run if run is not None else _new_folder(config))
         if new.exists:
@@ -95,11 +91,10 @@ def _train(config: TrainConfig, run: RunFolder, *, ask: bool) -> None:
     from tokengym.agents.experiment import run_experiment
     from tokengym.agents.training.cost import job_cost
     from tokengym.agents.training.job import Job
-    from tokengym.agents.training.renderer import renderer_notice
 
     progress = Progress()
-    job = Job.resolve(config, target)
-    if notice := renderer_notice(config):
+    job = Job.resolve_on(target, config)
+    if notice := job.renderer_notice:
         progress.say(notice)
     if config.max_tokens is None:
         progress.say(
@@ -112,16 +107,18 @@ def _train(config: TrainConfig, run: RunFolder, *, ask: bool) -> None:
             typer.confirm("start?", abort=True)
     try:
         with report_if_killed(
-            f"the process was killed, or ran out of memory; {resume_command(run)}"
+            f"the process was killed, or ran out of memory; {_resume_command(run)}"
         ):
             outcome = run_experiment(job, run, progress)
     except KeyboardInterrupt as error:
-        progress.say(f"stopped\n{resume_advice(job, run)}")
+        progress.say(f"stopped\n{_resume_advice(run, local=target.local)}")
         raise typer.Exit(_INTERRUPTED) from error
     except (ServiceDiedError, ServiceRefusedError, OSError, MemoryError) as error:
-        progress.say(f"{describe(error)}\n{resume_advice(job, run)}")
+        progress.say(f"{describe(error)}\n{_resume_advice(run, local=target.local)}")
         raise typer.Exit(1) from error
-    summarise(job, run, outcome, progress)
+    for line in outcome.lines():
+        progress.say(line)
+    progress.say(f"report: {run.folder / 'report.html'}")
     if outcome.collapse is not None:
         raise typer.Exit(COLLAPSED)
 
@@ -142,6 +139,28 @@ def _worlds(names: str, level: str | None) -> list[WorldLevel]:
 
 def _new_folder(config: TrainConfig) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    worlds = [(config.world, config.level), *((one.world, one.level) for one in config.others)]
+    worlds = [(config.world, config.level), *((more.world, more.level) for more in config.others)]
     names = "-".join(f"{spec(world).short_name}-{level}" for world, level in worlds)
     return Path("runs") / f"{names}-{stamp}"
+
+
+def _resume_advice(run: RunFolder, *, local: bool) -> str:
+    """State what is kept of an interrupted run, and how to resume it.
+
+    Args:
+        run: the run.
+        local: whether its states are in its own folder, and not at a hosted service.
+    """
+    if not run.exists:
+        return "nothing was begun"
+    saved = max(run.saved_steps, default=0)
+    rows = [row for policy in run.policies.values() for row in policy.checkpoints()]
+    passing = any(row.get("rolling") and row["batch"] == saved for row in rows)
+    days = ", and the service keeps it for 30 days" if passing and not local else ""
+    state = f"The state after step {saved} is saved{days}" if saved else "No step is saved yet"
+    return f"{state}; {_resume_command(run)}"
+
+
+def _resume_command(run: RunFolder) -> str:
+    """State the command that resumes a run."""
+    return f"resume with: tokengym resume {shlex.quote(str(run.folder))}"

@@ -15,19 +15,18 @@ def verify(
 ) -> None:
     """Replay every saved rollout without a model and check that nothing differs."""
     from tokengym.agents.evaluation.folder import EvaluationFolder
-    from tokengym.agents.evaluation.verify import verify_evaluation
-    from tokengym.agents.evaluation.verify_run import verify_run
+    from tokengym.agents.evaluation.verify import verify_evaluation, verify_run
     from tokengym.agents.training.folder.run import RunFolder
 
     if RunFolder(folder).exists:
-        found = verify_run(RunFolder.open(folder))
+        verified = verify_run(RunFolder.open(folder))
     elif not folder.exists():
         raise OptionError(f"{folder} does not exist")
     else:
-        found = verify_evaluation(EvaluationFolder.open(folder))
-    for difference in found.differences:
+        verified = verify_evaluation(EvaluationFolder.open(folder))
+    for difference in verified.differences:
         typer.echo(difference)
-    if found.differences:
-        typer.echo(f"{len(found.differences)} differences in {found.rollouts} rollouts")
+    if verified.differences:
+        typer.echo(f"{len(verified.differences)} differences in {verified.rollouts} rollouts")
         raise typer.Exit(_DIFFERS)
-    typer.echo(f"{found.rollouts} rollouts replayed: all agree exactly")
+    typer.echo(f"{verified.rollouts} rollouts replayed: all agree exactly")

@@ -167,7 +167,8 @@ class EndpointPlayer:
         record = record_episode(origin, task, self.role, exchanges)
         own = iter(answers)
         turns = [
-            _with_usage(one, next(own)) if one.role == self.role else one for one in record.turns
+            _with_usage(turn_record, next(own)) if turn_record.role == self.role else turn_record
+            for turn_record in record.turns
         ]
         return replace(record, turns=tuple(turns))
 
@@ -211,9 +212,7 @@ class EndpointPlayer:
     async def _create(self, messages: list[dict[str, str]], limit: str) -> Any:
         settings: dict[str, Any] = {"messages": messages, limit: self.origin.max_tokens}
         return await self.client.chat.completions.create(
-            model=self.model,
-            temperature=self.origin.temperature,
-            **settings,
+            model=self.model, temperature=self.origin.temperature, **settings
         )
 
 

@@ -10,7 +10,7 @@
 import json
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutLog, evaluation_segment
+from tokengym.agents.settings import read_plain
 from tokengym.atomic_write import write_whole
 from tokengym.envs.core.errors import DataError, OptionError
 
@@ -46,10 +47,10 @@ class EvaluationFolder:
         Raises:
             OptionError: if there is none.
         """
-        found = cls(path.parent if path.name == _FILE else path)
-        if not found.exists:
+        evaluation = cls(path.parent if path.name == _FILE else path)
+        if not evaluation.exists:
             raise OptionError(f"{path} holds no evaluation: it has no {_FILE}")
-        return found
+        return evaluation
 
     @property
     def file(self) -> Path:
@@ -79,12 +80,12 @@ class EvaluationFolder:
         """
         try:
             data = json.loads(self.file.read_text(encoding="utf-8"))
-            found = data["schema"]
+            which = data["schema"]
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise DataError(f"{self.file} is damaged: {error!r}") from error
-        if found != SCHEMA_VERSION:
+        if which != SCHEMA_VERSION:
             raise DataError(
-                f"{self.file} has schema {found!r}; this version of Tokengym reads {SCHEMA_VERSION}"
+                f"{self.file} has schema {which!r}; this version of Tokengym reads {SCHEMA_VERSION}"
             )
         return dict(data)
 
@@ -95,8 +96,8 @@ class EvaluationFolder:
             DataError: if the file is damaged.
         """
         try:
-            return EvaluationConfig.from_dict(self.read()["asked"])
-        except (KeyError, TypeError) as error:
+            return read_plain(EvaluationConfig, self.read()["asked"])
+        except (KeyError, OptionError) as error:
             raise DataError(f"{self.file} is damaged: {error!r}") from error
 
     def write(
@@ -112,7 +113,7 @@ class EvaluationFolder:
         self.folder.mkdir(parents=True, exist_ok=True)
         data = {
             "schema": SCHEMA_VERSION,
-            "asked": config.to_dict(),
+            "asked": asdict(config),
             "versions": _versions(),
             "worlds": [
                 {
@@ -131,10 +132,10 @@ class EvaluationFolder:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "platform": platform.platform()}
+    versions = {"python": platform.python_version(), "platform": platform.platform()}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions

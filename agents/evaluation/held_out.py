@@ -11,7 +11,7 @@ import numpy as np
 from tokengym.agents.analysis.evaluate import play_all
 from tokengym.agents.evaluation.models import ModelPlayer
 from tokengym.agents.evaluation.play_missing import play_missing
-from tokengym.agents.evaluation.yardstick import best_blind
+from tokengym.agents.evaluation.worlds import best_blind
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord, evaluation_segment
 from tokengym.agents.tinker.scripted_rollout import ScriptedRollout, roll_out_scripted
 from tokengym.agents.training.folder.run_summary import Evaluation, References
@@ -54,12 +54,12 @@ async def evaluate_roles(
     Returns:
         the first evaluation, which holds the others.
     """
-    found = await asyncio.gather(
+    evaluations = await asyncio.gather(
         *(_evaluate(*session.of(who), path, log, name) for who, path in paths.items())
     )
     for segment in (name, f"{name}_low"):
         log.seal(evaluation_segment(segment))
-    first, *rest = found
+    first, *rest = evaluations
     return replace(first, others=dict(zip(list(paths)[1:], rest, strict=True)))
 
 
@@ -70,12 +70,12 @@ async def _evaluate(
     tasks, config = job.held_out, job.config
     low = replace(job, config=replace(config, temperature=config.low_temperature))
     some = tasks[: config.low_tasks] if config.low_temperature < config.temperature else ()
-    found, cold = await asyncio.gather(
+    usual, cold = await asyncio.gather(
         _played(replace(session, job=job), role, path, tasks, log, name),
         _played(replace(session, job=low), role, path, some, log, f"{name}_low"),
     )
-    assert found is not None
-    return replace(found, low=cold)
+    assert usual is not None
+    return replace(usual, low=cold)
 
 
 async def _played(
@@ -120,9 +120,9 @@ def summarise(records: Sequence[RolloutRecord], spec: WorldSpec) -> Evaluation:
 
 def _expected(ends: Sequence[Mapping[str, float | None]], role: str) -> tuple[float, ...]:
     """Return a role's expected returns; empty unless all episodes report them at their end."""
-    found = [metrics.get(expected_return(role)) for metrics in ends]
-    known = tuple(value for value in found if value is not None)
-    return known if len(known) == len(found) else ()
+    values = [metrics.get(expected_return(role)) for metrics in ends]
+    means = tuple(value for value in values if value is not None)
+    return means if len(means) == len(values) else ()
 
 
 def _figures(records: Sequence[RolloutRecord]) -> dict[str, float]:
@@ -154,7 +154,7 @@ def _stated(
     if names is None:
         return []
     pairs = [tuple(record.metrics.get(name) for name in names) for record in records]
-    return [(label, found) for label, found in pairs if label is not None and found is not None]
+    return [(label, value) for label, value in pairs if label is not None and value is not None]
 
 
 def correlation(pairs: Sequence[tuple[float, float]]) -> float:
@@ -173,15 +173,15 @@ async def reference_lines(session: TrainingSession) -> dict[str, References]:
     most telling policies play, and the blind one is chosen against a script.
     """
     names = list(session.job.trained)
-    found = await asyncio.gather(*(_references(*session.of(name)) for name in names))
-    return dict(zip(names, found, strict=True))
+    references = await asyncio.gather(*(_references(*session.of(name)) for name in names))
+    return dict(zip(names, references, strict=True))
 
 
 async def _references(session: TrainingSession, role: str) -> References:
     job = session.job.evaluated
-    spec, known, opponents = job.world.spec, job.baselines, session.opponents[role]
+    spec, scripts, opponents = job.world.spec, job.baselines, session.opponents[role]
     scripted = {
-        other: known[who if isinstance(who, str) else scripted_opponent(spec, other)]
+        other: scripts[who if isinstance(who, str) else scripted_opponent(spec, other)]
         for other, who in opponents.items()
     }
     world, tasks = job.world.fork(), job.held_out
@@ -193,7 +193,7 @@ async def _references(session: TrainingSession, role: str) -> References:
     def play() -> dict[str, Played]:
         return {
             name: of(play_all(world, tasks, {**scripted, role: policy}))
-            for name, policy in known.items()
+            for name, policy in scripts.items()
         }
 
     # In a thread of its own, so that what is sampled meanwhile does not wait.
@@ -202,12 +202,12 @@ async def _references(session: TrainingSession, role: str) -> References:
         played = await asyncio.to_thread(play)
         played[blind.name] = of(blind.records)
     else:
-        shown = {name: known[name] for name in _AGAINST_MODELS if name in known}
-        shown[blind.name] = blind.policy
+        chosen = {name: scripts[name] for name in _AGAINST_MODELS if name in scripts}
+        chosen[blind.name] = blind.policy
         against_models = await asyncio.gather(
-            *(_against_models(session, role, policy) for policy in shown.values())
+            *(_against_models(session, role, policy) for policy in chosen.values())
         )
-        played = dict(zip(shown, against_models, strict=True))
+        played = dict(zip(chosen, against_models, strict=True))
     lines = {name: mean_estimate(returns) for name, (returns, _) in played.items()}
     (blind_T, expected_blind_T), (oracle_T, expected_oracle_T) = (
         played[blind.name],
@@ -221,10 +221,7 @@ async def _references(session: TrainingSession, role: str) -> References:
 
 async def _against_models(session: TrainingSession, role: str, policy: Policy) -> Played:
     job = session.job.evaluated
-    opponents = {
-        other: job.baselines[who] if isinstance(who, str) else who
-        for other, who in session.opponents[role].items()
-    }
+    opponents = job.players(session.opponents[role])
 
     async def play(task: Task) -> ScriptedRollout:
         rng = generator("evaluate", 0, task.fingerprint)

@@ -22,11 +22,10 @@ from tokengym.agents.tinker.group_records import group_records
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection, ServiceTarget
+from tokengym.agents.training.earlier_runs import opponent_labels
 from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.opponents import opponent_labels
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.renderer import renderer_notice
 from tokengym.agents.training.session import TrainingSession
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
@@ -68,12 +67,8 @@ class ModelPlayer:
             max_tokens=job.max_tokens,
             temperature=job.config.temperature,
         )
-        players = {
-            other: job.baselines[who] if isinstance(who, str) else who
-            for other, who in opponents.items()
-        }
         origin = _origin(job, policy or path or job.config.model, opponents)
-        return cls(job, role, players, completer, origin)
+        return cls(job, role, job.players(opponents), completer, origin)
 
     async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
         """Play one rollout."""
@@ -137,7 +132,7 @@ class ModelPolicy:
         settings = _settings(name, config)
         configs = [_train_config(settings, config, world) for world in worlds]
         target = ServiceTarget.resolve(configs[0])
-        return cls(name, target, [Job.resolve(one, target) for one in configs])
+        return cls(name, target, [Job.resolve_on(target, train_config) for train_config in configs])
 
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
         """Play the missing rollouts, one world after the other, on one service."""
@@ -156,7 +151,7 @@ class ModelPolicy:
                     player = await ModelPlayer.open(session, world.role, start, self.name)
                     await connection.guard(rollouts.play(world, player, session.episodes))
 
-        if notice := renderer_notice(missing[0][1].config):
+        if notice := missing[0][1].renderer_notice:
             print(notice, file=sys.stderr)
         with (
             tempfile.TemporaryDirectory() as folder,
@@ -180,9 +175,9 @@ def _settings(name: str, config: EvaluationConfig) -> dict[str, Any]:
     requested = {key: value for key, value in requested.items() if value is not None}
     if is_run(name):
         run = RunFolder.open(Path(name)).config
-        kept = ("model", "renderer", "system", "base_url", "temperature", "max_tokens")
+        names = ("model", "renderer", "system", "base_url", "temperature", "max_tokens")
         prompt = {key: value for key, value in run.options.items() if key == "prompt"}
-        own = {key: getattr(run, key) for key in kept}
+        own = {key: getattr(run, key) for key in names}
         return {**own, **requested, "start": str(Path(name).resolve()), "options": prompt}
     if not name.startswith(CHECKPOINT_SCHEME):
         return {**requested, "model": name}

@@ -3,16 +3,39 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from tokengym.agents.evaluation.config import EvaluationConfig
 from tokengym.agents.evaluation.folder import EvaluationFolder
-from tokengym.agents.evaluation.players import Player
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
 from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, RolloutRecord
 from tokengym.envs.core.task import Task
 
 Progress = Callable[[str, int, int], None]
-"""Is given what is played, how many rollouts are saved, and how many there will be."""
+"""Shows progress: called with a title, the number of saved rollouts, and the number in all."""
+
+
+class Player(Protocol):
+    """Plays one role of a world, with opponents in the others."""
+
+    @property
+    def origin(self) -> RolloutOrigin:
+        """What its rollouts have in common: who played, and how replies were sampled."""
+        ...
+
+    @property
+    def role(self) -> str:
+        """The role it plays."""
+        ...
+
+    async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
+        """Play one rollout.
+
+        Args:
+            task: what to play.
+            origin: the player's, with the numbers of the group and the member.
+        """
+        ...
 
 
 async def play_missing(
@@ -38,26 +61,26 @@ async def play_missing(
     Returns:
         the rollouts, by Task and number.
     """
-    found = saved_rollouts(player.origin, player.role, tasks, rollouts, log, segment)
-    progress(len(found))
+    records = saved_rollouts(player.origin, player.role, tasks, rollouts, log, segment)
+    progress(len(records))
 
     async def play(task: Task, origin: RolloutOrigin) -> None:
         async with at_once:
             record = await player.play(task, origin)
         log.append(segment, [record])
-        found[origin.group, origin.member] = record
-        progress(len(found))
+        records[origin.group, origin.member] = record
+        progress(len(records))
 
     try:
         async with asyncio.TaskGroup() as playing:
             for group, task in enumerate(tasks):
                 for member in range(rollouts):
-                    if (group, member) not in found:
+                    if (group, member) not in records:
                         origin = replace(player.origin, group=group, member=member)
                         playing.create_task(play(task, origin))
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None  # the others were cancelled for it
-    return [found[place] for place in sorted(found)]
+    return [records[place] for place in sorted(records)]
 
 
 def saved_rollouts(
@@ -78,7 +101,7 @@ def saved_rollouts(
         log: the saved rollouts.
         segment: of the log.
     """
-    found = {}
+    records = {}
     for record in log.read(segment):
         group, member = place = record.origin.group, record.origin.member
         if (
@@ -88,8 +111,8 @@ def saved_rollouts(
             and member < rollouts
             and record.fingerprint == tasks[group].fingerprint
         ):
-            found[place] = record
-    return found
+            records[place] = record
+    return records
 
 
 @dataclass(frozen=True)
@@ -111,7 +134,7 @@ class PolicyRollouts:
     async def play(self, world: EvaluatedWorld, player: Player, at_once: asyncio.Semaphore) -> None:
         """Play what is missing in a world; the semaphore bounds the rollouts under way."""
         segment = self.folder.segment(world.place, self.policy, self.config)
-        shown, total = f"{world.name} {self.policy}", len(world.tasks) * self.config.rollouts
+        title, total = f"{world.name} {self.policy}", len(world.tasks) * self.config.rollouts
         await play_missing(
             player,
             world.tasks,
@@ -119,12 +142,12 @@ class PolicyRollouts:
             self.folder.rollouts,
             segment,
             at_once,
-            lambda done: self.progress(shown, done, total),
+            lambda done: self.progress(title, done, total),
         )
         self.folder.rollouts.seal(segment)
 
     def are_complete(self, world: EvaluatedWorld, origin: RolloutOrigin) -> bool:
-        """Return whether a player with this origin has none left to play in a world."""
+        """Return whether all rollouts of a player with this origin are saved in a world."""
         segment, count = (
             self.folder.segment(world.place, self.policy, self.config),
             self.config.rollouts,

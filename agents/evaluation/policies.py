@@ -1,7 +1,7 @@
 """The policies of an evaluation, their names resolved: scripts, endpoints and models."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Protocol
@@ -15,11 +15,15 @@ from tokengym.agents.evaluation.endpoint import (
     require_endpoint,
 )
 from tokengym.agents.evaluation.play_missing import PolicyRollouts
-from tokengym.agents.evaluation.players import ScriptedPlayer
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
+from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, record_play
 from tokengym.agents.run_async import run_async
 from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.play import Policy, play
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.world import World
 
 ENDPOINT_TOKENS = 1024
 """Most tokens of an endpoint's reply, unless asked otherwise."""
@@ -55,22 +59,15 @@ def resolve_policy(
     if name.startswith(PREFIX):
         endpoint = EndpointName.parse(name)
         require_endpoint(endpoint)
-        return EndpointPolicy(
-            name,
-            endpoint,
-            temperature=1.0 if config.temperature is None else config.temperature,
-            max_tokens=config.max_tokens or ENDPOINT_TOKENS,
-            system=config.system,
-            concurrency=concurrency,
-        )
+        return EndpointPolicy(name, endpoint, config, concurrency)
     without = [world.name for world in worlds if name not in world.baselines]
     if not without:
         return ScriptedPolicy(name)
     if len(without) < len(worlds):
         raise OptionError(f"{name!r} is a baseline, but not of {without}")
-    known = sorted(set.intersection(*(set(world.baselines) for world in worlds)))
+    names = sorted(set.intersection(*(set(world.baselines) for world in worlds)))
     rule = (
-        f"a policy is one of the baselines {known}, openai:MODEL@URL, or with the extra 'tinker' a "
+        f"a policy is one of the baselines {names}, openai:MODEL@URL, or with the extra 'tinker' a "
         f"run folder, a model's name or directory, or a tinker:// path; got {name!r}"
     )
     if find_spec("tinker") is None:
@@ -108,27 +105,51 @@ class ScriptedPolicy:
 
 
 @dataclass(frozen=True)
+class ScriptedPlayer:
+    """A world's scripted policy.
+
+    Its randomness depends on the seed, the Task and the number of the rollout alone.
+
+    Attributes:
+        world: the world; it is forked.
+        role: the role it plays.
+        policies: who plays each role.
+        origin: what its rollouts have in common.
+    """
+
+    world: World
+    role: str
+    policies: Mapping[str, Policy]
+    origin: RolloutOrigin
+
+    async def play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
+        """Play one rollout in a thread, since a plan may take seconds."""
+        return await asyncio.to_thread(self._play, task, origin)
+
+    def _play(self, task: Task, origin: RolloutOrigin) -> RolloutRecord:
+        rng = generator("evaluate", origin.seed, task.fingerprint, origin.member)
+        return record_play(origin, play(self.world.fork(), task, self.policies, rng), self.role)
+
+
+@dataclass(frozen=True)
 class EndpointPolicy:
     """A model behind an endpoint.
 
     Attributes:
         name: as the user named it.
         endpoint: the model and its address.
-        temperature: of sampling.
-        max_tokens: most tokens of a reply.
-        system: a text that precedes every conversation as the system's; none if empty.
+        config: of the evaluation.
         concurrency: most requests at once.
     """
 
     name: str
     endpoint: EndpointName
-    temperature: float
-    max_tokens: int
-    system: str
+    config: EvaluationConfig
     concurrency: int
 
     def play(self, worlds: Sequence[EvaluatedWorld], rollouts: PolicyRollouts) -> None:
         """Play the missing rollouts, one world after the other."""
+        config = self.config
 
         async def all_worlds() -> None:
             async with connect(self.endpoint) as client:
@@ -142,10 +163,10 @@ class EndpointPolicy:
                         replace(
                             world.origin,
                             policy=self.name,
-                            temperature=self.temperature,
-                            max_tokens=self.max_tokens,
+                            temperature=1.0 if config.temperature is None else config.temperature,
+                            max_tokens=config.max_tokens or ENDPOINT_TOKENS,
                         ),
-                        self.system,
+                        config.system,
                     )
                     await rollouts.play(world, player, asyncio.Semaphore(self.concurrency))
 

@@ -20,8 +20,8 @@ _ABSOLUTE = re.compile(r"(^|:)(?:/[^/@]+)+/([^/@]+)(?=@|$)")
 def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
     """Lay out what an evaluation found."""
     tasks = ", ".join(
-        f"{_name(one)} {one.tasks} x {one.rollouts}"
-        for one in {(one.world, one.level): one for one in results.policies}.values()
+        f"{_name(row)} {row.tasks} x {row.rollouts}"
+        for row in {(row.world, row.level): row for row in results.policies}.values()
     )
     lines = [
         f"Tasks ({config.split}) x rollouts: {tasks}. Intervals: 95 %, clustered by Task.",
@@ -29,7 +29,7 @@ def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
         f"{config.success_margin:g} below the oracle's return on the Task. Expected: what replies "
         "earn on average over outcomes, where that is known.",
     ]
-    names = _short_names({one.policy for one in results.policies})
+    names = _short_names({row.policy for row in results.policies})
     lines += [f"{short}: {name}" for name, short in sorted(names.items()) if short != name]
     parts = [_figures(name, of, names) for name, of in _by_world(results.policies).items()]
     if results.pairs:
@@ -37,16 +37,16 @@ def evaluation_report(config: EvaluationConfig, results: Results) -> Report:
     return Report("Evaluation", lines, parts)
 
 
-def _name(one: PolicyResult | PairResult) -> str:
+def _name(row: PolicyResult | PairResult) -> str:
     """Return the world and level of a result: `energy:day`."""
-    return WorldLevel(one.world, one.level).name
+    return WorldLevel(row.world, row.level).name
 
 
 def _by_world(policies: Sequence[PolicyResult]) -> Mapping[str, list[PolicyResult]]:
-    found: dict[str, list[PolicyResult]] = {}
-    for one in policies:
-        found.setdefault(f"{_name(one)}, {one.role}", []).append(one)
-    return found
+    rows: dict[str, list[PolicyResult]] = {}
+    for row in policies:
+        rows.setdefault(f"{_name(row)}, {row.role}", []).append(row)
+    return rows
 
 
 def _short_names(policies: Collection[str]) -> Mapping[str, str]:
@@ -61,45 +61,45 @@ def _short_names(policies: Collection[str]) -> Mapping[str, str]:
 
 def _figures(name: str, policies: Sequence[PolicyResult], names: Mapping[str, str]) -> Table:
     """Lay out the figures of policies side by side; those that no policy has are left out."""
-    columns = [{"": names[one.policy], **_cells(one)} for one in policies]
+    columns = [{"": names[row.policy], **_cells(row)} for row in policies]
     figures = dict.fromkeys(figure for column in columns for figure in column)
     rows = [(figure, *(column.get(figure, "") for column in columns)) for figure in figures]
-    shown = [row for row in rows[1:] if any(row[1:])]
-    return Table(rows[0], shown, name)
+    filled = [row for row in rows[1:] if any(row[1:])]
+    return Table(rows[0], filled, name)
 
 
-def _cells(one: PolicyResult) -> dict[str, str]:
-    most = max(one.pass_at)
+def _cells(row: PolicyResult) -> dict[str, str]:
+    most = max(row.pass_at)
     return {
-        "return": _unbroken(one.mean_return),
-        "expected": "" if one.expected is None else _unbroken(one.expected),
-        "skill": "" if math.isnan(one.skill.value) else _unbroken(one.skill),
-        "success": _share(one.success),
-        f"pass@{most}": "" if most == 1 else _share(one.pass_at[most]),
-        **{name: _score(score) for name, score in one.scores.items()},
-        "violations": "" if one.violations is None else _share(one.violations),
-        "malformed": _share(one.malformed),
-        "cut off": "" if one.cut_off.value == 0.0 else _share(one.cut_off),
-        "refused": "" if one.refused.value == 0.0 else _share(one.refused),
-        "failed": f"{one.failed} of {one.tasks * one.rollouts}" if one.failed else "",
-        "temperature": "" if one.temperature is None else f"{one.temperature:g}",
-        "limit": "" if one.max_tokens is None else f"{one.max_tokens}",
-        "tokens read": "" if one.prompt_tokens is None else f"{one.prompt_tokens:,}",
-        "tokens written": "" if one.completion_tokens is None else f"{one.completion_tokens:,}",
-        "cost": "" if one.cost is None else f"${one.cost:.2f}",
+        "return": _unbroken(row.mean_return),
+        "expected": "" if row.expected is None else _unbroken(row.expected),
+        "skill": "" if math.isnan(row.skill.value) else _unbroken(row.skill),
+        "success": _share(row.success),
+        f"pass@{most}": "" if most == 1 else _share(row.pass_at[most]),
+        **{name: _score(score) for name, score in row.scores.items()},
+        "violations": "" if row.violations is None else _share(row.violations),
+        "malformed": _share(row.malformed),
+        "cut off": "" if row.cut_off.value == 0.0 else _share(row.cut_off),
+        "refused": "" if row.refused.value == 0.0 else _share(row.refused),
+        "failed": f"{row.failed} of {row.tasks * row.rollouts}" if row.failed else "",
+        "temperature": "" if row.temperature is None else f"{row.temperature:g}",
+        "limit": "" if row.max_tokens is None else f"{row.max_tokens}",
+        "tokens read": "" if row.prompt_tokens is None else f"{row.prompt_tokens:,}",
+        "tokens written": "" if row.completion_tokens is None else f"{row.completion_tokens:,}",
+        "cost": "" if row.cost is None else f"${row.cost:.2f}",
     }
 
 
 def _pairs(results: Results, names: Mapping[str, str]) -> Table:
     rows = [
         (
-            _name(one),
-            f"{names[one.first]} - {names[one.second]}",
-            _unbroken(one.difference),
-            _p_value(one.p_corrected),
-            f"{one.detectable:.3f}",
+            _name(row),
+            f"{names[row.first]} - {names[row.second]}",
+            _unbroken(row.difference),
+            _p_value(row.p_corrected),
+            f"{row.detectable:.3f}",
         )
-        for one in results.pairs
+        for row in results.pairs
     ]
     several = f"p is corrected for {len(rows)} comparisons (Holm). " if len(rows) > 1 else ""
     return Table(
@@ -133,8 +133,8 @@ def _p_value(p_value: float) -> str:
 
 def write_tables(folder: Path, results: Results) -> None:
     """Write `policies.csv` and `pairs.csv`: one row each, an estimate as three columns."""
-    for name, rows in (("policies", results.policies), ("pairs", results.pairs)):
-        flat = [_flat(row.to_dict()) for row in rows]
+    for name, rows in results.to_dict().items():
+        flat = [_flat(row) for row in rows]
         columns = list(dict.fromkeys(key for row in flat for key in row))
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, columns)
@@ -143,10 +143,10 @@ def write_tables(folder: Path, results: Results) -> None:
 
 
 def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in data.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{name}.")
+            flat |= _flat(value, f"{prefix}{name}.")
         else:
-            found[f"{prefix}{name}"] = value
-    return found
+            flat[f"{prefix}{name}"] = value
+    return flat

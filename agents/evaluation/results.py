@@ -80,10 +80,6 @@ class PolicyResult:
     completion_tokens: int | None
     cost: float | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {name: _plain(value) for name, value in vars(self).items()}
-
 
 @dataclass(frozen=True)
 class PairResult:
@@ -109,10 +105,6 @@ class PairResult:
     p_corrected: float
     detectable: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {name: _plain(value) for name, value in vars(self).items()}
-
 
 @dataclass(frozen=True)
 class Results:
@@ -129,8 +121,8 @@ class Results:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
-            "policies": [one.to_dict() for one in self.policies],
-            "pairs": [one.to_dict() for one in self.pairs],
+            name: [{key: _plain(value) for key, value in vars(row).items()} for row in rows]
+            for name, rows in vars(self).items()
         }
 
     @classmethod
@@ -141,24 +133,24 @@ class Results:
             policies: the figures of each.
             returns_of: by position in `policies`, its returns, shape (Tasks, rollouts).
         """
-        found = [
+        tests = [
             (a, b, paired_comparison(returns_of[a], returns_of[b]))
             for a, b in combinations(range(len(policies)), 2)
             if (policies[a].world, policies[a].level) == (policies[b].world, policies[b].level)
         ]
-        corrected = holm([one.p_value for _, _, one in found])
+        corrected = holm([pair.p_value for _, _, pair in tests])
         pairs = [
             PairResult(
                 policies[a].world,
                 policies[a].level,
                 policies[a].policy,
                 policies[b].policy,
-                one.difference,
-                one.p_value,
+                pair.difference,
+                pair.p_value,
                 p_corrected,
-                one.detectable,
+                pair.detectable,
             )
-            for (a, b, one), p_corrected in zip(found, corrected, strict=True)
+            for (a, b, pair), p_corrected in zip(tests, corrected, strict=True)
         ]
         return cls(tuple(policies), tuple(pairs))
 
@@ -233,8 +225,8 @@ def policy_result(
 def _expected(records: Sequence[RolloutRecord], shape: tuple[int, int]) -> Estimate | None:
     name = expected_return(records[0].role)
     values = [record.metrics.get(name) for record in records]
-    known = [value for value in values if value is not None]
-    return clustered_mean(np.array(known).reshape(shape)) if len(known) == len(values) else None
+    means = [value for value in values if value is not None]
+    return clustered_mean(np.array(means).reshape(shape)) if len(means) == len(values) else None
 
 
 def _scores(
@@ -247,23 +239,23 @@ def _scores(
         [record.metrics for record in records[first : first + rollouts]]
         for first in range(0, len(records), rollouts)
     ]
-    found: Mapping[str, float | Estimate] = import_object(spec.scores)(
+    scores: Mapping[str, float | Estimate] = import_object(spec.scores)(
         tasks, ends_TK, generator("scores", len(tasks))
     )
-    return found
+    return scores
 
 
 def _total(counts: Iterable[int | None]) -> int | None:
     """Return the sum of counts; `None` where there are none, or one is not known."""
-    found = list(counts)
-    known = [count for count in found if count is not None]
-    return sum(known) if known and len(known) == len(found) else None
+    listed = list(counts)
+    numbers = [count for count in listed if count is not None]
+    return sum(numbers) if numbers and len(numbers) == len(listed) else None
 
 
 def _powers(most: int) -> list[int]:
     """Return 1, 2, 4, … up to `most`, and `most` itself."""
-    found = [2**n for n in range(most.bit_length()) if 2**n <= most]
-    return found if found[-1] == most else [*found, most]
+    powers = [2**n for n in range(most.bit_length()) if 2**n <= most]
+    return powers if powers[-1] == most else [*powers, most]
 
 
 def _plain(value: object) -> object:
@@ -271,5 +263,5 @@ def _plain(value: object) -> object:
     if isinstance(value, Estimate):
         value = value._asdict()
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -55,11 +55,11 @@ def results_of(
     config: EvaluationConfig, folder: EvaluationFolder, worlds: Sequence[EvaluatedWorld]
 ) -> Results:
     """Compute the results from the saved rollouts."""
-    found: list[PolicyResult] = []
+    results: list[PolicyResult] = []
     returns: dict[int, npt.NDArray[np.float64]] = {}
     for world in worlds:
         for policy in config.policies:
             records = list(folder.rollouts.read(folder.segment(world.place, policy, config)))
-            returns[len(found)] = returns_of(records, config.rollouts)
-            found.append(policy_result(records, world, config))
-    return Results.of(found, returns)
+            returns[len(results)] = returns_of(records, config.rollouts)
+            results.append(policy_result(records, world, config))
+    return Results.of(results, returns)

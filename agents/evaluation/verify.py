@@ -1,4 +1,4 @@
-"""Verifying an evaluation offline: every rollout is replayed and must agree exactly."""
+"""Verifying an evaluation or a training run offline: replayed, each rollout must agree exactly."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -6,7 +6,15 @@ from typing import NamedTuple
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import results_of
 from tokengym.agents.evaluation.worlds import EvaluatedWorld
-from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnExchange, record_episode
+from tokengym.agents.rollouts import (
+    RolloutOrigin,
+    RolloutRecord,
+    TurnExchange,
+    evaluation_segment,
+    record_episode,
+)
+from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run_summary import Evaluation
 from tokengym.envs.core.errors import TokengymError
 from tokengym.envs.core.task import Task, canonical_json
 from tokengym.envs.core.turn import StopReason
@@ -54,22 +62,22 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
         }
         differences += [
             f"{place.name}: {name} differ"
-            for name, found in ends.items()
-            if recorded[name] != found
+            for name, notes in ends.items()
+            if recorded[name] != notes
         ]
         for policy in config.policies:
             records = list(folder.rollouts.read(folder.segment(place, policy, config)))
             count += len(records)
-            wanted = [(g, m) for g in range(len(tasks)) for m in range(config.rollouts)]
-            if [(one.origin.group, one.origin.member) for one in records] != wanted:
+            places = [(g, m) for g in range(len(tasks)) for m in range(config.rollouts)]
+            if [(row.origin.group, row.origin.member) for row in records] != places:
                 differences.append(f"{place.name} {policy}: rollouts are missing or repeated")
             for record in records:
                 where = f"{place.name} {policy}, Task {record.index}, {record.origin.member}"
                 if not record.origin.group < len(tasks):
                     differences.append(f"{where}: there is no Task {record.origin.group}")
                     continue
-                found = replays.differences(record, tasks[record.origin.group])
-                differences += [f"{where}: {what}" for what in found]
+                notes = replays.differences(record, tasks[record.origin.group])
+                differences += [f"{where}: {what}" for what in notes]
     recorded_results = data["results"]
     if recorded_results is None:
         differences.append("the evaluation is not finished: it has no results")
@@ -78,6 +86,59 @@ def verify_evaluation(folder: EvaluationFolder) -> VerifiedRollouts:
         if results.to_dict() != recorded_results:
             differences.append("the results do not follow from the rollouts")
     return VerifiedRollouts(count, differences)
+
+
+def verify_run(run: RunFolder) -> VerifiedRollouts:
+    """Replay the rollouts of a run; of those of training, the saved ones.
+
+    Texts read, rewards, terms, metrics, stop reasons and returns of each rollout and the
+    fingerprints of the Tasks must be as recorded, and the held-out evaluations must follow from
+    their rollouts. No model is asked: its replies are those on record.
+
+    Raises:
+        DataError: if the folder is damaged.
+    """
+    differences: list[str] = []
+    count = 0
+    replays = Replays()
+    returns: dict[str, list[tuple[float, ...]]] = {}
+    for segment in run.rollouts.segments():
+        by_role: dict[tuple[str, str, str], dict[tuple[int, int], float]] = {}
+        for record in run.rollouts.read(segment.name):
+            count += 1
+            origin = record.origin
+            where = f"{segment.name} {record.role}, Task {origin.group}, {origin.member}"
+            notes = replays.differences(record, replays.task(record))
+            differences += [f"{where}: {what}" for what in notes]
+            place = origin.group, origin.member
+            by_role.setdefault((record.world, record.level, record.role), {})[place] = record.total
+        returns[segment.name] = [
+            tuple(notes[place] for place in sorted(notes)) for notes in by_role.values()
+        ]
+    outcome = run.outcome
+    for name, evaluation in (
+        ("before", run.evaluation_before),
+        ("after", None if outcome is None else outcome.after),
+    ):
+        if evaluation is None:
+            continue
+        prefix = evaluation_segment(name)
+        played = [row for of, listed in returns.items() if of.startswith(prefix) for row in listed]
+        differences += [
+            f"the evaluation {name} does not follow from its rollouts"
+            for stated in _evaluations(evaluation)
+            if tuple(stated.returns_by_task) not in played
+        ]
+    return VerifiedRollouts(count, differences)
+
+
+def _evaluations(evaluation: Evaluation) -> Iterator[Evaluation]:
+    """Yield an evaluation, its low-temperature one, and those of other roles and worlds."""
+    yield evaluation
+    if evaluation.low is not None:
+        yield from _evaluations(evaluation.low)
+    for other in evaluation.others.values():
+        yield from _evaluations(other)
 
 
 class Replays:

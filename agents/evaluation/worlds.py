@@ -1,19 +1,19 @@
-"""A world of an evaluation, its names resolved: all that the policies in it share."""
+"""A world of an evaluation, its names resolved, and the two ends of skill on its Tasks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
+from tokengym.agents.analysis.evaluate import play_all, returns_on
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
-from tokengym.agents.evaluation.yardstick import yardstick_on
 from tokengym.agents.rollouts import RolloutOrigin
 from tokengym.envs.core.errors import OptionError
-from tokengym.envs.core.play import Policy
+from tokengym.envs.core.play import PlayedEpisode, Policy
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
-from tokengym.envs.registry import baselines, make_world, scripted_opponent, spec
+from tokengym.envs.registry import baselines, import_object, make_world, scripted_opponent, spec
 from tokengym.rewards.skill import Yardstick
 
 
@@ -56,8 +56,8 @@ class EvaluatedWorld:
             raise OptionError(
                 f"{world_spec.id} has the roles {list(world_spec.roles)}, got {role!r}"
             )
-        known = baselines(world_spec)
-        opponents = _opponents(world_spec, role, known, config.opponents)
+        scripts = baselines(world_spec)
+        opponents = _opponents(world_spec, role, scripts, config.opponents)
         options = {**world_spec.evaluation, **config.options}
         world = make_world(world_spec, place.level, **options)
         tasks, name = world.first_tasks(config.split, config.tasks), place.name
@@ -71,8 +71,8 @@ class EvaluatedWorld:
             world,
             tasks,
             role,
-            {other: known[who] for other, who in opponents.items()},
-            known,
+            {other: scripts[who] for other, who in opponents.items()},
+            scripts,
             RolloutOrigin("evaluation", opponents=opponents, options=options, seed=config.seed),
         )
 
@@ -83,7 +83,7 @@ class EvaluatedWorld:
 
 
 def _opponents(
-    world_spec: WorldSpec, role: str, known: Mapping[str, Policy], requested: Mapping[str, str]
+    world_spec: WorldSpec, role: str, scripts: Mapping[str, Policy], requested: Mapping[str, str]
 ) -> dict[str, str]:
     """Return by other role the baseline that plays it.
 
@@ -100,6 +100,57 @@ def _opponents(
         other: requested.get(other) or scripted_opponent(world_spec, other) for other in others
     }
     for other, name in opponents.items():
-        if name not in known:
-            raise OptionError(f"{other} must be one of the baselines {sorted(known)}, got {name!r}")
+        if name not in scripts:
+            raise OptionError(
+                f"{other} must be one of the baselines {sorted(scripts)}, got {name!r}"
+            )
     return opponents
+
+
+class BestBlind(NamedTuple):
+    """The blind policy that earns most on given Tasks.
+
+    Attributes:
+        name: what reports call it.
+        policy: the policy.
+        records: its episodes, one of each Task.
+    """
+
+    name: str
+    policy: Policy
+    records: Sequence[PlayedEpisode]
+
+
+def best_blind(
+    world: World, tasks: Sequence[Task], role: str, opponents: Mapping[str, Policy]
+) -> BestBlind:
+    """Return the best of the world's blind policies on these Tasks; `null` if it has none.
+
+    Args:
+        world: the world.
+        tasks: Tasks of it.
+        role: the role it plays.
+        opponents: by other role, who plays it.
+    """
+    spec = world.spec
+    blind: Mapping[str, Policy] = import_object(spec.blind)(world) if spec.blind else {}
+    candidates = blind or {"null": baselines(spec)["null"]}
+    played = {
+        name: play_all(world, tasks, {**opponents, role: policy})
+        for name, policy in candidates.items()
+    }
+    best = max(played, key=lambda name: sum(record.returns[role] for record in played[name]))
+    return BestBlind(
+        f"{spec.blind_name} ({best})" if blind else best, candidates[best], played[best]
+    )
+
+
+def yardstick_on(
+    world: World, tasks: Sequence[Task], role: str, opponents: Mapping[str, Policy]
+) -> Yardstick:
+    """Return both ends of the scale of skill; see `best_blind`."""
+    blind = best_blind(world, tasks, role, opponents)
+    oracle = {**opponents, role: baselines(world.spec)["oracle"]}
+    earned = returns_on(world, tasks, oracle, role=role)
+    returns = tuple(record.returns[role] for record in blind.records)
+    return Yardstick(returns, tuple(earned), blind.name)

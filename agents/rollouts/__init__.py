@@ -3,17 +3,24 @@
 The schema is documented in `docs/rollouts.md`. Nothing here needs Tinker or torch.
 """
 
-from tokengym.agents.rollouts.exchange import SampledTokens, TurnExchange, is_malformed
-from tokengym.agents.rollouts.log import RolloutLog, Segment, evaluation_segment, train_segment
+from tokengym.agents.rollouts.log import (
+    RolloutLog,
+    Segment,
+    TrainRollouts,
+    evaluation_segment,
+    train_segment,
+)
 from tokengym.agents.rollouts.record import (
     SCHEMA_VERSION,
     RolloutOrigin,
     RolloutRecord,
+    SampledTokens,
+    TurnExchange,
     TurnRecord,
+    is_malformed,
     record_episode,
     record_play,
 )
-from tokengym.agents.rollouts.retention import TrainRollouts
 from tokengym.agents.rollouts.selection import (
     Preference,
     RolloutSelection,

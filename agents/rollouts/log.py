@@ -1,4 +1,4 @@
-"""A RolloutLog: the one writer and reader of a folder of rollouts.
+"""A RolloutLog: the one writer and reader of a folder of rollouts; what of training is kept in it.
 
 The folder holds one JSONL file a segment, which is a training step (`train_000012.jsonl`) or an
 evaluation (`evaluation_before.jsonl`), with one record a line. Records are appended as rollouts
@@ -8,11 +8,12 @@ the order of its Tasks, whichever ended first, so that equal runs have equal fil
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tokengym.agents.rollouts.record import RolloutRecord
+from tokengym.agents.rollouts.record import RolloutOrigin, RolloutRecord
 from tokengym.atomic_write import write_whole
 from tokengym.envs.core.errors import DataError
 
@@ -28,6 +29,10 @@ def train_segment(step: int) -> str:
 def evaluation_segment(name: str) -> str:
     """Return the name of an evaluation's segment, such as `before`."""
     return f"evaluation_{name}"
+
+
+_FEWEST_GROUPS = 2
+"""Groups of a step that are kept as long as there is room: replies to one Task may agree."""
 
 
 class Segment(NamedTuple):
@@ -48,8 +53,8 @@ class Segment(NamedTuple):
     @property
     def step(self) -> int | None:
         """The training step it is of; `None` for evaluations."""
-        found = _TRAIN.fullmatch(self.name)
-        return None if found is None else int(found[1])
+        match = _TRAIN.fullmatch(self.name)
+        return None if match is None else int(match[1])
 
 
 class RolloutLog:
@@ -69,11 +74,11 @@ class RolloutLog:
 
     def segments(self) -> list[Segment]:
         """Return the files there are, by name: evaluations first, then the steps in order."""
-        found = []
+        files = []
         for path in sorted(self.folder.glob(f"*{_SUFFIX}")):
             status = path.stat()
-            found.append(Segment(path.stem, path, status.st_size, status.st_mtime))
-        return sorted(found, key=lambda one: (-1 if one.step is None else one.step, one.name))
+            files.append(Segment(path.stem, path, status.st_size, status.st_mtime))
+        return sorted(files, key=lambda file: (-1 if file.step is None else file.step, file.name))
 
     def path(self, segment: str) -> Path:
         """Return the file of a segment."""
@@ -108,7 +113,7 @@ class RolloutLog:
         Raises:
             DataError: if a line other than a torn last one is damaged, or of another schema.
         """
-        names = [one.name for one in self.segments()] if segment is None else [segment]
+        names = [file.name for file in self.segments()] if segment is None else [segment]
         for name in names:
             path = self.path(name)
             if path.is_file():
@@ -123,10 +128,10 @@ class RolloutLog:
             if data != path.read_bytes():
                 write_whole(path, data)
 
-    def discard(self, wanted: Callable[[Segment], bool]) -> None:
+    def discard(self, goes: Callable[[Segment], bool]) -> None:
         """Delete the segments that will be rewritten."""
         for segment in self.segments():
-            if wanted(segment):
+            if goes(segment):
                 segment.path.unlink()
 
     def _read_file(self, path: Path) -> Iterator[RolloutRecord]:
@@ -150,6 +155,77 @@ class RolloutLog:
                 if not isinstance(data, dict):
                     raise DataError(f"{path}, line {number}: expected an object")
                 yield line, data
+
+
+@dataclass(frozen=True)
+class TrainRollouts:
+    """Saves the rollouts of a run's training steps.
+
+    It keeps all groups of a step, or the stated share: fewer where the bytes that are left would
+    not last to the run's end, and no group once the bytes are used up.
+
+    Attributes:
+        folder: of the rollouts.
+        share: share of each step's groups to keep, in [0, 1].
+        most_bytes: bound of all training segments together.
+        steps: steps of the run.
+        origin: what all its rollouts have in common.
+    """
+
+    folder: str
+    share: float
+    most_bytes: int
+    steps: int
+    origin: RolloutOrigin
+
+    def origins(self, step: int, groups: int) -> list[RolloutOrigin]:
+        """Return the origins of those of a step's groups that are kept: the first ones.
+
+        Args:
+            step: the step.
+            groups: how many groups it has.
+        """
+        count = self._kept_groups(step, groups)
+        return [
+            replace(self.origin, step=step, group=group, kept=count / groups)
+            for group in range(count)
+        ]
+
+    def _kept_groups(self, step: int, groups: int) -> int:
+        earlier = [
+            file for file in self._log.segments() if file.step is not None and file.step < step
+        ]
+        share = self.share
+        if earlier:
+            left = self.most_bytes - sum(file.size for file in earlier)
+            whole = earlier[-1].size / _share_in(earlier[-1].path)
+            share = min(share, left / max(self.steps - step, 1) / whole)
+            if left < whole / groups:
+                return 0
+        return min(groups, max(_FEWEST_GROUPS, int(share * groups + 0.5))) if self.share else 0
+
+    def write(self, step: int, records: Sequence[RolloutRecord]) -> None:
+        """Append records of a step while there is room for them."""
+        used = sum(file.size for file in self._log.segments() if file.step is not None)
+        self._log.append(train_segment(step), records, room=self.most_bytes - used)
+
+    def seal(self, step: int) -> None:
+        """Put the rollouts of a completed step in order."""
+        self._log.seal(train_segment(step))
+
+    def discard_from(self, step: int) -> None:
+        """Delete the rollouts of steps that will be repeated."""
+        self._log.discard(lambda file: file.step is not None and file.step >= step)
+
+    @property
+    def _log(self) -> RolloutLog:
+        return RolloutLog(Path(self.folder))
+
+
+def _share_in(path: Path) -> float:
+    """Return the share of a step's groups that its segment holds."""
+    with path.open("rb") as file:
+        return float(json.loads(file.readline())["kept"])
 
 
 def _place(data: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -1,23 +1,69 @@
-"""A RolloutRecord: one rollout as plain data, and its JSON."""
+"""A RolloutRecord: one rollout as plain data, and its JSON; what it is made from."""
 
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tokengym.agents.rollouts.exchange import SampledTokens, TurnExchange, is_malformed
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.play import PlayedEpisode
 from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.tokens.codec import DecodedReply
 
 SCHEMA_VERSION = 1
 """Version of the records' fields; it goes up whenever older records can no longer be read."""
 
+_SAME_IN_JSON = (
+    *("world", "level", "split", "index", "fingerprint", "role", "stop_reason", "advantage"),
+)
+"""Fields of a record that its JSON holds by their names and as they are."""
+
 KINDS = ("train", "evaluation", "play", "check")
+
+
+class SampledTokens(NamedTuple):
+    """A reply in tokens, as it was sampled.
+
+    Attributes:
+        ids: the token ids, the end marker included.
+        logprobs: log-probability of each, in nats; empty where the sampler returned none.
+        pieces: text of each; joined they spell the reply as sampled.
+        read: tokens of the whole observation that it answers.
+    """
+
+    ids: Sequence[int]
+    logprobs: Sequence[float]
+    pieces: Sequence[str]
+    read: int
+
+
+class TurnExchange(NamedTuple):
+    """One reply of any role.
+
+    Attributes:
+        asked: the Turn that was answered.
+        reply: the reply; `None` where the episode was cut short instead.
+        answer: the world's answer to the reply.
+        paid: the Turn that pays for it: the answer, or where a budget ended the episode right after
+            it, the last Turn, which also pays for the rest played as empty replies.
+    """
+
+    asked: Turn
+    reply: DecodedReply | None
+    answer: Turn
+    paid: Turn
+
+
+def is_malformed(reply: DecodedReply, answer: Turn) -> bool:
+    """Return whether the world rejected a reply: by its own metric where it has one."""
+    well_formed = answer.metrics.get("well_formed")
+    if well_formed is not None:
+        return well_formed < 1.0
+    return not reply.complete or answer.stop_reason is StopReason.MALFORMED
 
 
 @dataclass(frozen=True)
@@ -57,20 +103,9 @@ class TurnRecord:
     terms: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, float | None] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {
-            **vars(self),
-            "tokens": list(self.tokens),
-            "logprobs": list(self.logprobs),
-            "pieces": list(self.pieces),
-            "terms": dict(self.terms),
-            "metrics": dict(self.metrics),
-        }
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` returned."""
+        """Read the JSON of its attributes."""
         lists = {name: tuple(data[name]) for name in ("tokens", "logprobs", "pieces")}
         return cls(**{**data, **lists})
 
@@ -165,30 +200,13 @@ class RolloutRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values, named as `docs/rollouts.md` documents them."""
-        return {
-            "schema": SCHEMA_VERSION,
-            "kind": self.origin.kind,
-            "step": self.origin.step,
-            "group": self.origin.group,
-            "member": self.origin.member,
-            "kept": self.origin.kept,
-            "world": self.world,
-            "level": self.level,
-            "options": dict(self.origin.options),
-            "split": self.split,
-            "index": self.index,
-            "fingerprint": self.fingerprint,
-            "role": self.role,
-            "policy": self.origin.policy,
-            "opponents": dict(self.origin.opponents),
-            "temperature": self.origin.temperature,
-            "max_tokens": self.origin.max_tokens,
-            "seed": self.origin.seed,
-            "return": self.total,
-            "advantage": self.advantage,
-            "stop_reason": self.stop_reason,
-            "turns": [turn.to_dict() for turn in self.turns],
-        }
+        data = {"schema": SCHEMA_VERSION, **vars(self.origin), **vars(self)}
+        for name in ("options", "opponents"):
+            data[name] = dict(data[name])
+        del data["origin"]
+        data["return"] = data.pop("total")
+        data["turns"] = [{**vars(turn)} for turn in data.pop("turns")]
+        return data
 
     def to_json(self) -> str:
         """Return one line of JSON."""
@@ -210,14 +228,10 @@ class RolloutRecord:
             )
         try:
             return cls(
-                RolloutOrigin(**{name: data[name] for name in RolloutOrigin.__dataclass_fields__}),
-                **{name: data[name] for name in ("world", "level", "split", "index")},
-                fingerprint=data["fingerprint"],
-                role=data["role"],
+                RolloutOrigin(**{field.name: data[field.name] for field in fields(RolloutOrigin)}),
                 turns=tuple(TurnRecord.from_dict(turn) for turn in data["turns"]),
-                stop_reason=data["stop_reason"],
                 total=data["return"],
-                advantage=data["advantage"],
+                **{name: data[name] for name in _SAME_IN_JSON},
             )
         except (KeyError, TypeError) as error:
             raise DataError(f"a rollout is damaged: {error!r}") from error

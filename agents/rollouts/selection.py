@@ -6,6 +6,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from tokengym.agents.rollouts.record import RolloutRecord
+from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import OptionError
 
 Message = Mapping[str, str]
@@ -32,35 +33,30 @@ class Preference(NamedTuple):
         return self.better.total - self.worse.total
 
 
-@dataclass(frozen=True)
-class RolloutSelection:
-    """Which rollouts are wanted; fields that are `None` or empty are ignored.
+@dataclass(frozen=True, kw_only=True)
+class RolloutSelection(Settings):
+    """The selection of rollouts. Fields that are `None` or empty are ignored.
 
     Attributes:
-        kind: `train` or `evaluation`.
         steps: first and last training step.
-        level: level of the world.
-        role: the role.
-        policy: who played it.
-        stop_reason: why the episode ended.
         least: least return.
         most: largest return.
-        malformed: whether a reply of the role was malformed.
-        cut_off: whether a reply of the role ran out of tokens.
         text: text that something read or said holds, whatever its case.
     """
 
-    kind: str | None = None
+    kind: str | None = option(None, "train or evaluation")
     steps: tuple[int, int] | None = None
-    level: str | None = None
-    role: str | None = None
-    policy: str | None = None
-    stop_reason: str | None = None
-    least: float | None = None
-    most: float | None = None
-    malformed: bool | None = None
-    cut_off: bool | None = None
-    text: str = ""
+    level: str | None = option(None, "level of the world")
+    role: str | None = option(None, "rollouts of this role")
+    policy: str | None = option(None, "rollouts of this policy")
+    stop_reason: str | None = option(None, "reason the episode ended", flag="--stop")
+    least: float | None = option(None, "smallest return", flag="--min-return")
+    most: float | None = option(None, "largest return", flag="--max-return")
+    malformed: bool | None = option(
+        None, "with a malformed reply or not", flag="--malformed/--well-formed"
+    )
+    cut_off: bool | None = option(None, "with a reply cut off or not", flag="--cut-off/--whole")
+    text: str = option("", "text in a prompt or a reply")
 
     def holds(self, record: RolloutRecord) -> bool:
         """Return whether a rollout is wanted."""
@@ -73,7 +69,7 @@ class RolloutSelection:
             (self.malformed, record.malformed > 0),
             (self.cut_off, record.cut_off > 0),
         )
-        if any(wanted is not None and wanted != found for wanted, found in equal):
+        if any(asked is not None and asked != value for asked, value in equal):
             return False
         if self.steps is not None:
             step = record.origin.step
@@ -108,8 +104,8 @@ def best_of_groups(records: Iterable[RolloutRecord], least: float) -> Iterator[R
         least: least return of a rollout to yield.
     """
     for group in _groups(records):
-        whole = [one for one in group if not one.malformed and not one.cut_off and one.own_turns]
-        best = max(whole, key=lambda one: one.total, default=None)
+        whole = [row for row in group if not row.malformed and not row.cut_off and row.own_turns]
+        best = max(whole, key=lambda row: row.total, default=None)
         if best is not None and best.total >= least:
             yield best
 
@@ -144,7 +140,7 @@ def preferred(records: Iterable[RolloutRecord], margin: float) -> Iterator[Prefe
         raise OptionError(f"margin must be positive, so that ties are left out, got {margin}")
     for group in _groups(records):
         for pair in combinations(group, 2):
-            worse, better = sorted(pair, key=lambda one: one.total)
+            worse, better = sorted(pair, key=lambda row: row.total)
             if better.total - worse.total < margin:
                 continue
             turns = zip(better.own_turns, worse.own_turns, strict=False)

@@ -12,13 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tinker_cookbook.exceptions import RendererError
-from tinker_cookbook.renderers import (
-    Message,
-    Renderer,
-    TextPart,
-    ThinkingPart,
-    TrainOnWhat,
-)
+from tinker_cookbook.renderers import Message, Renderer, TextPart, ThinkingPart, TrainOnWhat
 
 from tokengym.agents.tinker.tokenizing import PlainTokenizer
 
@@ -214,14 +208,14 @@ class TurnTemplate:
         return self._tokenizer.decode([token]) in self._tokenizer.special_tokens
 
     def _find_text_template(self, next_turn: list[int], trials: list[str]) -> TextTemplate | None:
-        wanted = [(trial, self._render_next_turn(trial)) for trial in trials]
+        expected = [(trial, self._render_next_turn(trial)) for trial in trials]
         for before, after in self._paddings():
             inner = self._tokenizer.encode(f"{before}{_TEXT}{after}")
             for at in _occurrences(inner, next_turn):
                 self._text_template = TextTemplate(
                     next_turn[:at], before, after, next_turn[at + len(inner) :]
                 )
-                if all(self.next_turn(trial) == tokens for trial, tokens in wanted):
+                if all(self.next_turn(trial) == tokens for trial, tokens in expected):
                     return self._text_template
         return None
 
@@ -238,8 +232,8 @@ class TurnTemplate:
         special = special_token_pattern(self._tokenizer)
         paddings = {("", "")}
         for encoded in recorder.encoded:
-            before, found, after = encoded.partition(_TEXT)
-            if found:
+            before, text, after = encoded.partition(_TEXT)
+            if text:
                 paddings.add((special.split(before)[-1], special.split(after)[0]))
         return sorted(paddings, key=lambda padding: -len(padding[0]) - len(padding[1]))
 

@@ -1,12 +1,17 @@
-"""Any tinker-cookbook renderer as a `Codec`, created from names so that it pickles by name."""
+"""Any tinker-cookbook renderer as a `Codec`, created from names so that it pickles by name.
+
+The renderer of a model that names none is the one that the cookbook recommends.
+"""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from tinker_cookbook.exceptions import RendererError
+from tinker_cookbook.exceptions import ConfigurationError, RendererError
+from tinker_cookbook.model_info import get_recommended_renderer_name
 from tinker_cookbook.renderers import Message as ChatMessage
 from tinker_cookbook.renderers import Renderer, get_renderer, get_text_content
 
@@ -28,6 +33,13 @@ _KEEPING = "+keep_thinking"
 _SYSTEM = "+system:"
 _PLAIN_REPLIES = ("17", "Fine, p = 0.35", "a\n b", "x\n\ny", "don 't . stop ,", "été 🙂")
 _PADDED_REPLIES = (" a\n b \n", "\n\nx")
+_PUBLISHERS = (
+    *("Qwen", "meta-llama", "deepseek-ai", "openai"),
+    *("moonshotai", "zai-org", "nvidia", "thinkingmachines"),
+)
+"""Whose models the cookbook lists."""
+_UNLISTED = "qwen3_instruct"
+"""For models that the cookbook does not list: ChatML, which SmolLM2 and the small policy use."""
 
 
 class RendererCodec:
@@ -181,17 +193,17 @@ class RendererCodec:
 
     def _find_affixes(self) -> tuple[list[int], list[int]] | None:
         """Return the tokens around a plain reply, if the parser returns just what they enclose."""
-        found: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
+        affixes: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
         for text in (*_PLAIN_REPLIES, *_PADDED_REPLIES):
             tokens = self.write(text)
             inner = self.tokenizer.encode(text)
             starts = [i for i in range(len(tokens)) if tokens[i : i + len(inner)] == inner]
             if not starts or self._parse(tokens, "stop") != DecodedReply(text, complete=True):
                 return None
-            found.add((tuple(tokens[: starts[0]]), tuple(tokens[starts[0] + len(inner) :])))
-        if len(found) > 1:
+            affixes.add((tuple(tokens[: starts[0]]), tuple(tokens[starts[0] + len(inner) :])))
+        if len(affixes) > 1:
             return None
-        start, end = found.pop()
+        start, end = affixes.pop()
         return list(start), list(end)
 
     def _find_pattern(self) -> re.Pattern[str] | None:
@@ -201,17 +213,17 @@ class RendererCodec:
         """
         if not isinstance(self.stop[0], str):
             return None
-        found: set[tuple[str, str]] = set()
+        affixes: set[tuple[str, str]] = set()
         for text in _PLAIN_REPLIES:
             tokens = self.write(text)
             before, _, after = self.tokenizer.decode(tokens).partition(text)
             whole = self._parse(tokens, "stop") == DecodedReply(text, complete=True)
             if after != self._stop_text or not whole:
                 return None
-            found.add((before, after))
-        if len(found) > 1:
+            affixes.add((before, after))
+        if len(affixes) > 1:
             return None
-        before, after = map(re.escape, found.pop())
+        before, after = map(re.escape, affixes.pop())
         # Whatever else a parser treats specially contains one of these.
         return re.compile(rf"{before}((?!\s)[^<\[]*(?<!\s)){after}")
 
@@ -252,3 +264,38 @@ def codec_name(
 def as_codec(codec: "str | Codec") -> Codec:
     """Return a codec given by name or as an object."""
     return codec_named(codec) if isinstance(codec, str) else codec
+
+
+def renderer_for(model: str, renderer: str = "") -> str:
+    """Return `renderer`, or the one that suits the model if that is empty.
+
+    Args:
+        model: a name, or a directory; see `recommended_renderer`.
+        renderer: the name of a cookbook renderer.
+    """
+    return renderer or recommended_renderer(model) or _UNLISTED
+
+
+def recommended_renderer(model: str) -> str | None:
+    """Return the renderer that the cookbook recommends for a model, `None` if it lists no such one.
+
+    Args:
+        model: a name, or a directory that is named after the model or lies in the hub's cache.
+    """
+    for name in _names(model):
+        try:
+            return get_recommended_renderer_name(name)
+        except (ConfigurationError, KeyError, ValueError):
+            continue
+    return None
+
+
+def _names(model: str) -> Iterator[str]:
+    """Yield what a model may be called in the cookbook's list."""
+    yield model
+    path = Path(model)
+    if path.is_dir():
+        for part in path.resolve().parts:
+            if part.startswith("models--"):
+                yield part.removeprefix("models--").replace("--", "/", 1)
+        yield from (f"{publisher}/{path.resolve().name}" for publisher in _PUBLISHERS)

@@ -1,6 +1,6 @@
 """A Coordinator: one Episode that several members play concurrently, each in one role.
 
-Members are awaited concurrently, by whoever runs them, and may end in any way: return, raise, be
+Their caller awaits the members concurrently. A member may end in any way: return, raise, be
 cancelled, hang, or never start. Whatever one of them does, every other one gets its turn or the
 episode's end in bounded time.
 """
@@ -100,11 +100,11 @@ class Coordinator:
         openings: dict[str, list[int]] | None = None,
     ) -> None:
         opponents = dict(opponents or {})
-        known = world.spec.roles
-        if not roles or sorted([*roles, *opponents]) != sorted(known):
+        named = world.spec.roles
+        if not roles or sorted([*roles, *opponents]) != sorted(named):
             raise RoleError(
-                f"{world.spec.id} has the roles {list(known)}: with {list(roles)} trained, "
-                f"opponents must play {sorted(set(known) - set(roles))}, got {sorted(opponents)}"
+                f"{world.spec.id} has the roles {list(named)}: with {list(roles)} trained, "
+                f"opponents must play {sorted(set(named) - set(roles))}, got {sorted(opponents)}"
             )
         reply = _SMALLEST_REPLY if max_turn_tokens is None else max_turn_tokens
         if reply < 1 or (max_trajectory_tokens is not None and max_trajectory_tokens <= reply):
@@ -130,7 +130,7 @@ class Coordinator:
         )
         self._opponents = {role: _policy_of(opponent) for role, opponent in opponents.items()}
         self._rngs = {role: generator(task.fingerprint, role) for role in opponents}
-        self._one_role = len(known) == 1
+        self._one_role = len(named) == 1
         self._turns: list[Turn] = []
         self._collected = dict.fromkeys(self.roles, 0)
         self._episode: Episode | None = None

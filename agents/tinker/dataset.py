@@ -10,10 +10,9 @@ import chz
 from tinker_cookbook.rl.types import RLDataset, RLDatasetBuilder
 
 from tokengym.agents.rollouts import TrainRollouts
-from tokengym.agents.tinker.codec import as_codec, codec_name
+from tokengym.agents.tinker.codec import as_codec, codec_name, recommended_renderer
 from tokengym.agents.tinker.coordinator import REPLY_TIMEOUT
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.agents.tinker.renderer_choice import recommended_renderer
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.world import World
@@ -114,11 +113,11 @@ class TaskDataset(RLDataset):
             return groups
         record = partial(self._rollouts.write, index)
         origins = self._rollouts.origins(index, len(groups))
-        kept = [
+        recorded = [
             replace(group, origin=origin, record=record)
             for group, origin in zip(groups, origins, strict=False)
         ]
-        return [*kept, *groups[len(kept) :]]
+        return [*recorded, *groups[len(recorded) :]]
 
     def _draw(self, index: int) -> list[Task]:
         """Return the Tasks of a batch and start drawing the next ones, which may run a solver."""
@@ -187,8 +186,7 @@ class TaskDatasetBuilder(RLDatasetBuilder):
     )
 
     prefetch: bool = chz.field(
-        default=False,
-        doc="Draw the Tasks of the next batch in a thread while one is played.",
+        default=False, doc="Draw the Tasks of the next batch in a thread while one is played."
     )
 
     def codec_name(self) -> str:

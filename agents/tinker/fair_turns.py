@@ -2,7 +2,7 @@
 
 An event loop runs everything that is ready before it looks at anything else. When thousands of
 episodes get their replies at once, that takes a second in which heartbeats, time-outs and other
-replies wait. Whoever is about to compute awaits `take_turn` first.
+replies wait. A coroutine that is about to compute awaits `take_turn` first.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class Pacer:
                 place.set_result(None)
                 self._left -= 1
                 self._given += 1
-        # Whoever was given a turn runs before this is called.
+        # The coroutines that got a turn run before this callback.
         self._loop.call_soon(self._close_pass)
 
     def _close_pass(self) -> None:

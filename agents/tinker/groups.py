@@ -93,7 +93,7 @@ class TaskGroupBuilder(EnvGroupBuilder):
         """
         await take_turn()
         task = self.task
-        opponents = {role: self._opponent(given) for role, given in self.opponents.items()}
+        opponents = {role: self._opponent(who) for role, who in self.opponents.items()}
         world = make_world(task.world, task.level, **self.options)
         openings: dict[str, list[int]] = {}
         members: list[Env] = []
@@ -123,13 +123,13 @@ class TaskGroupBuilder(EnvGroupBuilder):
         """
         members = [env for env in env_group if isinstance(env, Member)]
         if isinstance(self.role, tuple):
-            found = role_rewards(self.role, members, trajectory_group, self.groups_in_batch)
+            rewards = role_rewards(self.role, members, trajectory_group, self.groups_in_batch)
         else:
-            found = self._ties(trajectory_group)
+            rewards = self._ties(trajectory_group)
         if self.record is not None and self.origin is not None:
-            added = [more for more, _ in found]
+            added = [more for more, _ in rewards]
             self.record(group_records(self.origin, members, trajectory_group, added))
-        return found
+        return rewards
 
     def _ties(self, trajectory_group: Sequence[Trajectory]) -> list[tuple[float, Metrics]]:
         returns = [sum(step.reward for step in rollout.transitions) for rollout in trajectory_group]
@@ -149,10 +149,10 @@ class TaskGroupBuilder(EnvGroupBuilder):
         role = self.role or spec(self.task.world).roles[0]
         return role if isinstance(role, tuple) else (role,)
 
-    def _opponent(self, given: str | Opponent) -> Opponent:
-        if not isinstance(given, str):
-            return given
-        known = baselines(self.task.world)
-        if given not in known:
-            raise RoleError(f"{self.task.world} has the baselines {sorted(known)}, got {given!r}")
-        return known[given]
+    def _opponent(self, who: str | Opponent) -> Opponent:
+        if not isinstance(who, str):
+            return who
+        policies = baselines(self.task.world)
+        if who not in policies:
+            raise RoleError(f"{self.task.world} has the baselines {sorted(policies)}, got {who!r}")
+        return policies[who]

@@ -1,5 +1,7 @@
 """A language model as an opponent: any Tinker sampling client."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 import tinker
 
@@ -14,12 +16,13 @@ from tokengym.envs.tokens.transcript import Transcript
 _SEEDS = 2**31
 
 
+@dataclass(eq=False)
 class LanguageModelOpponent:
     """Plays a role with replies from a sampling client, in the model's own chat format.
 
     It pickles if its sampling client does, as those of the SDK do.
 
-    Args:
+    Attributes:
         sampler: samples the replies: a base model, or trained weights.
         codec: name of the model's codec, see `codec_named`.
         max_tokens: most tokens of a reply; one that is cut off counts as malformed.
@@ -28,20 +31,12 @@ class LanguageModelOpponent:
         name: its name in logs.
     """
 
-    def __init__(
-        self,
-        sampler: tinker.SamplingClient,
-        codec: str,
-        *,
-        max_tokens: int,
-        temperature: float = 1.0,
-        name: str = "language model",
-    ) -> None:
-        self.sampler = sampler
-        self.codec = codec
-        self.max_tokens = max_tokens
-        self.temperature = temperature
-        self.name = name
+    sampler: tinker.SamplingClient
+    codec: str
+    _: KW_ONLY
+    max_tokens: int
+    temperature: float = 1.0
+    name: str = "language model"
 
     def start_episode(self) -> OpponentPolicy:
         """Return a policy that remembers the conversation of one episode."""

@@ -75,9 +75,9 @@ def split_roles(group: TrajectoryGroup, roles: Sequence[str]) -> dict[str, Traje
         group: members of several roles, with the metrics that `role_rewards` gave them.
         roles: the trained roles.
     """
-    found: dict[str, TrajectoryGroup] = {}
+    groups: dict[str, TrajectoryGroup] = {}
     for role in roles:
-        kept = [
+        places = [
             place
             for place, (rollout, metrics) in enumerate(
                 zip(group.trajectories_G, group.metrics_G, strict=True)
@@ -86,13 +86,13 @@ def split_roles(group: TrajectoryGroup, roles: Sequence[str]) -> dict[str, Traje
             and not rollout.transitions[-1].metrics.get("abandoned")
             and any(step.ac.tokens for step in rollout.transitions)
         ]
-        if kept:
-            found[role] = TrajectoryGroup(
-                [group.trajectories_G[place] for place in kept],
-                [0.0] * len(kept),
-                [group.metrics_G[place] for place in kept],
+        if places:
+            groups[role] = TrajectoryGroup(
+                [group.trajectories_G[place] for place in places],
+                [0.0] * len(places),
+                [group.metrics_G[place] for place in places],
             )
-    return found
+    return groups
 
 
 def _counts(member: Member, rollout: Trajectory) -> bool:
@@ -100,6 +100,6 @@ def _counts(member: Member, rollout: Trajectory) -> bool:
 
 
 def _ties(groups: Sequence[Sequence[float]], groups_in_batch: int) -> Metrics:
-    found: Metrics = dict(tie_statistics(groups))  # type: ignore[arg-type]
-    eligible = found[ELIGIBLE] * groups_in_batch
-    return {**(found if eligible else {}), ELIGIBLE: eligible}
+    statistics: Metrics = dict(tie_statistics(groups))  # type: ignore[arg-type]
+    eligible = statistics[ELIGIBLE] * groups_in_batch
+    return {**(statistics if eligible else {}), ELIGIBLE: eligible}

@@ -60,14 +60,14 @@ class _TmlTokenizer:
         ids = [tokenizer.encode_special(name) for name in tokenizer.special_tokens()]
         self.special_tokens = frozenset(str(tokenizer.decode([i])) for i in ids)
         # It has no attribute for its size, but its ids leave no gaps.
-        known, unknown = max(ids), 2 * max(ids) + 1_000_000
-        while unknown - known > 1:
-            middle = (known + unknown) // 2
+        valid, invalid = max(ids), 2 * max(ids) + 1_000_000
+        while invalid - valid > 1:
+            middle = (valid + invalid) // 2
             if self._decodes(middle):
-                known = middle
+                valid = middle
             else:
-                unknown = middle
-        self.vocab_size = unknown
+                invalid = middle
+        self.vocab_size = invalid
 
     def encode(self, text: str) -> list[int]:
         return list(self._tokenizer.encode_ordinary(text))
@@ -162,10 +162,10 @@ class FastTokenizer:
                 words = _pieces(split, words[0])
             else:
                 words = [piece for word in words for piece in _pieces(split, word)]
-        known = self._words
+        tokens_of = self._words
         tokens: list[int] = []
         for word in words:
-            tokens += known[word]
+            tokens += tokens_of[word]
         return tokens
 
 
@@ -220,9 +220,9 @@ def _known_ids(tokens: Sequence[int], vocab_size: int) -> list[int]:
 
 def _pieces(split: re.Pattern[str], text: str) -> list[str]:
     """Split `text` at every match, keeping the matches and what lies between them."""
-    found: list[str] = split.findall(text)
-    if len("".join(found)) == len(text):
-        return found
+    matches: list[str] = split.findall(text)
+    if len("".join(matches)) == len(text):
+        return matches
     pieces: list[str] = []
     end = 0
     for match in split.finditer(text):

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, Self
 
 from tokengym.agents.settings import Setting, Settings, read_settings, settings_of
-from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.setting_groups import (
+    Algorithm,
     DemonstrationSettings,
     EvaluationSettings,
     LearningSettings,
@@ -53,8 +53,7 @@ COMMANDS: Mapping[Command, Offer] = {
         ),
     ),
     "sft": Offer(
-        "Fit demonstrations by cross-entropy.",
-        (*_SHARED, SelfPlaySettings, DemonstrationSettings),
+        "Fit demonstrations by cross-entropy.", (*_SHARED, SelfPlaySettings, DemonstrationSettings)
     ),
     "dpo": Offer(
         "Fit preferences between a run's rollouts by direct preference optimisation.",
@@ -144,6 +143,12 @@ class TrainConfig(
         return self.loop == "own" or (self.loop == "auto" and any(needed))
 
     @property
+    def trained_roles(self) -> tuple[str, ...]:
+        """The roles that are trained, the one that figures are about first."""
+        roles = spec(self.world).roles
+        return roles if self.self_play else (self.role or roles[0],)
+
+    @property
     def schedule(self) -> Literal["constant", "linear", "cosine"]:
         """How the learning rate changes over the steps."""
         return self.lr_schedule or ("constant" if self.rolls_out else "linear")
@@ -170,7 +175,7 @@ class TrainConfig(
         Args:
             changes: what else differs.
         """
-        usual = {name: one.default for name, one in _not_offered("sft").items()}
+        usual = {name: setting.default for name, setting in _not_offered("sft").items()}
         return replace(self, command="sft", **{**usual, **changes})
 
     def _check_command(self) -> None:
@@ -225,19 +230,19 @@ class TrainConfig(
             raise OptionError("--separate is for --self-play, which is off")
 
     def _check_mixture(self) -> None:
-        worlds = [(self.world, self.level), *((one.world, one.level) for one in self.others)]
+        worlds = [(self.world, self.level), *((more.world, more.level) for more in self.others)]
         if len(set(worlds)) < len(worlds):
             raise OptionError(f"the worlds of a mixture must differ, got {worlds}")
         self.shares()
         if not self.others:
             return
         single = ("role", "opponents", "self_play", "curriculum", "warm_start")
-        given = [f"{name}={getattr(self, name)!r}" for name in single if getattr(self, name)]
-        given += ["filter='resample'"] if self.filter == "resample" else []
-        given += ["credit='exact'"] if self.credit == "exact" else []
-        given += [] if self.rolls_out else [f"tokengym {self.command}"]
-        if given:
-            raise OptionError(f"{', '.join(given)} is for one world, got {len(worlds)}")
+        single_world = [f"{name}={getattr(self, name)!r}" for name in single if getattr(self, name)]
+        single_world += ["filter='resample'"] if self.filter == "resample" else []
+        single_world += ["credit='exact'"] if self.credit == "exact" else []
+        single_world += [] if self.rolls_out else [f"tokengym {self.command}"]
+        if single_world:
+            raise OptionError(f"{', '.join(single_world)} is for one world, got {len(worlds)}")
         for other in self.others:
             self.for_world(other)
 
@@ -245,4 +250,6 @@ class TrainConfig(
 def _not_offered(command: Command) -> dict[str, Setting]:
     """Return the settings that a command does not offer, by name."""
     offered = [name for group in COMMANDS[command].groups for name in settings_of(group)]
-    return {name: one for name, one in settings_of(TrainConfig).items() if name not in offered}
+    return {
+        name: setting for name, setting in settings_of(TrainConfig).items() if name not in offered
+    }

@@ -19,6 +19,10 @@ from tokengym.envs.core.errors import OptionError, TokengymError
 
 T = TypeVar("T")
 
+SAVE_EVERY = 10
+"""Steps from one state that a run keeps to the next."""
+_DAY = 24 * 3600
+
 KEY_VARIABLE = "TINKER_API_KEY"
 URL_VARIABLE = "TINKER_BASE_URL"
 
@@ -69,12 +73,12 @@ class ServiceTarget:
                 )
             model = str(MODEL_DIR.resolve())
         elif local:
-            found = resolve_model(
+            resolved = resolve_model(
                 config.model,
                 trust_remote_code=config.trust_remote_code,
                 progress=partial(print, file=sys.stderr),
             )
-            model = str(found.directory)
+            model = str(resolved.directory)
         else:
             model = config.model
         for name, usual in (("precision", "auto"), ("memory", None)):
@@ -92,6 +96,19 @@ class ServiceTarget:
             precision=config.precision,
             memory=config.memory,
         )
+
+    @property
+    def save_interval(self) -> int:
+        """Steps from one state saved for resuming to the next."""
+        return 1 if self.local else SAVE_EVERY
+
+    @property
+    def kept_seconds(self) -> int:
+        """How long a state is kept for resuming, in seconds.
+
+        What lies in the run folder stays; a hosted service keeps it over a holiday.
+        """
+        return (3650 if self.local else 30) * _DAY
 
 
 @dataclass(frozen=True)
@@ -134,27 +151,26 @@ class Connection:
             ServiceRefusedError: if a local service does not start; and from what is done within, in
                 place of the SDK's own errors.
         """
-        if not target.local:
-            bypass_proxies(target.base_url)
+        if target.local:
+            local = LocalService(
+                target.model,
+                state_dir=state_dir,
+                seed=seed,
+                trust_remote_code=target.trust_remote_code,
+                deterministic=target.deterministic,
+                precision=target.precision,
+                memory=target.memory,
+            )
+            with (
+                _started(local) as service,
+                environment_variable(KEY_VARIABLE, service.api_key),
+                _refusals(service.base_url),
+            ):
+                yield cls(service.model_name, service.base_url, service)
+        else:
             with _refusals(target.base_url or "its own address"):
+                bypass_proxies(target.base_url)
                 yield cls(target.model, target.base_url, None)
-            return
-        with (
-            _started(
-                LocalService(
-                    target.model,
-                    state_dir=state_dir,
-                    seed=seed,
-                    trust_remote_code=target.trust_remote_code,
-                    deterministic=target.deterministic,
-                    precision=target.precision,
-                    memory=target.memory,
-                )
-            ) as service,
-            environment_variable(KEY_VARIABLE, service.api_key),
-            _refusals(service.base_url),
-        ):
-            yield cls(service.model_name, service.base_url, service)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """The tokens a job will use, estimated beforehand."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tokengym.agents.training.job import Job
 from tokengym.envs.core.seeding import generator
@@ -11,8 +11,7 @@ from tokengym.envs.tokens.episode import Episode
 _SAMPLE = 16
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """Tokens of a whole job, upper estimates.
 
     Attributes:
@@ -38,12 +37,8 @@ def job_cost(job: Job) -> Cost:
 
     Several worlds are taken to get the same number of Tasks.
     """
-    costs = [_world_cost(one, 1 + len(job.others)) for one in (job, *job.others)]
-    return Cost(
-        prefill=sum(cost.prefill for cost in costs),
-        sampled=sum(cost.sampled for cost in costs),
-        trained=sum(cost.trained for cost in costs),
-    )
+    costs = [_world_cost(part, 1 + len(job.others)) for part in (job, *job.others)]
+    return Cost(*map(sum, zip(*costs, strict=True)))
 
 
 def _world_cost(job: Job, worlds: int) -> Cost:

@@ -1,6 +1,6 @@
 """A Job: a configuration with all its names resolved, once, before anything is started."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -8,28 +8,28 @@ from pathlib import Path
 import chz
 
 from tokengym.agents.rollouts import TrainRollouts
-from tokengym.agents.tinker.codec import codec_name, codec_named
+from tokengym.agents.tinker.codec import codec_name, codec_named, recommended_renderer, renderer_for
+from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
-from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.scripted_rollout import TurnTokens
 from tokengym.agents.tinker.tokenizer_loading import trust_tokenizer
-from tokengym.agents.training.algorithm import Algorithm
-from tokengym.agents.training.batches.saved_rollouts import SavedRollouts, TokenPair
-from tokengym.agents.training.batches.skill_scale import SkillScale
+from tokengym.agents.training.batches.curriculum import SkillScale
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import ServiceTarget
-from tokengym.agents.training.defaults import fill_in
-from tokengym.agents.training.folder.run import is_run
-from tokengym.agents.training.folder.tensorboard import require_tensorboard
-from tokengym.agents.training.opponents import (
+from tokengym.agents.training.earlier_runs import (
     MODEL,
     Opponents,
     SavedModel,
+    SavedRollouts,
+    TokenPair,
     resolve_opponent,
     resolve_teacher,
     saved_model,
 )
-from tokengym.agents.training.renderer import renderer_of
+from tokengym.agents.training.folder.run import RunFolder, is_run
+from tokengym.agents.training.folder.tensorboard import require_tensorboard
+from tokengym.agents.training.presets import fill_in, is_toy
+from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.task import Task
@@ -57,7 +57,6 @@ class Job:
         max_tokens: most tokens of one reply.
         baselines: the world's scripted policies by name.
         scripts: by role, the scripted policy that plays it against others.
-        blind: from a world to its policies that ignore the Task, by name.
         demonstrations: the scripted policy that supervised learning fits.
         recorded: rollouts that it fits instead, if there are any.
         opponents: by trained role, who plays each other role where that role alone is played: a
@@ -79,7 +78,6 @@ class Job:
     evaluated_world: World
     baselines: Mapping[str, Policy]
     scripts: Mapping[str, Policy]
-    blind: Callable[[World], Mapping[str, Policy]]
     demonstrations: Policy
     opponents: Mapping[str, Mapping[str, str | SavedModel]]
     start: SavedModel | None
@@ -89,12 +87,17 @@ class Job:
     teacher: SavedModel | None = None
 
     @classmethod
-    def resolve(cls, config: TrainConfig, target: ServiceTarget | None = None) -> "Job":
-        """Resolve the names of a configuration.
+    def resolve(cls, config: TrainConfig) -> "Job":
+        """Resolve the names of a configuration, its service's first; see `resolve_on`."""
+        return cls.resolve_on(ServiceTarget.resolve(config), config)
+
+    @classmethod
+    def resolve_on(cls, target: ServiceTarget, config: TrainConfig) -> "Job":
+        """Resolve the names of a configuration whose service is known.
 
         Args:
+            target: the service.
             config: what was asked for.
-            target: its service, if that is resolved already.
 
         Raises:
             UnknownWorldError, OptionError, DataError: if a name is unknown, a value is not
@@ -102,21 +105,26 @@ class Job:
         """
         if config.tensorboard:
             require_tensorboard()
-        target = target or ServiceTarget.resolve(config)
-        scripted = _Scripted.of(config)
-        world, spec, known = scripted.world, scripted.world.spec, scripted.policies
-        roles = spec.roles if config.self_play else (config.role or spec.roles[0],)
+        world, evaluated, curriculum = _worlds(config)
+        spec, known = world.spec, baselines(world.spec)
+        scripts = {role: scripted_opponent(spec, role) for role in spec.roles}
+        named = {**scripts, **spec.opponents, **config.opponents}
+        imitated_run = _imitated_run(config, known)
+        preferences_run = config.preferences and RunFolder.open(Path(config.preferences))
+        roles = config.trained_roles
         if target.trust_remote_code and Path(target.model).is_dir():
             trust_tokenizer(target.model)
-        config = replace(config, renderer=renderer_of(config))
+        config = replace(config, renderer=renderer_for(config.model, config.renderer))
         codec = codec_named(codec_name(config.renderer, target.model, system=config.system))
-        config = fill_in(config, target.model, codec, scripted.played, local=target.local)
+        mixed = [make_world(more.world, more.level, **more.options) for more in config.others]
+        played = [(more, baselines(more.spec)) for more in (*curriculum, *mixed, world)]
+        config = fill_in(config, target.model, codec, played, local=target.local)
         max_tokens = config.max_tokens
         assert max_tokens is not None
         own = SavedModel(codec.name, max_tokens, config.temperature, MODEL)
         opponents = {
             role: {
-                other: resolve_opponent(other, scripted.named[other], known, own)
+                other: resolve_opponent(other, named[other], known, own)
                 for other in spec.roles
                 if other != role
             }
@@ -125,31 +133,31 @@ class Job:
         start = saved_model(config.start, own, "--start must be") if config.start else None
         teacher = resolve_teacher(config.teacher, own) if config.teacher else None
         recorded, preferences = [], []
-        if scripted.imitated_run is not None:
-            saved = SavedRollouts.of_run(scripted.imitated_run, world, roles[0], codec)
+        if imitated_run:
+            saved = SavedRollouts.of_run(imitated_run, world, roles[0], codec)
             recorded = saved.best(config.demonstration_return)
-        if config.preferences is not None:
-            saved = SavedRollouts.of_run(Path(config.preferences), world, roles[0], codec)
+        if preferences_run:
+            saved = SavedRollouts.of_run(preferences_run, world, roles[0], codec)
             preferences = saved.preferences(config.margin)
         return cls(
             config=config,
             world=world,
-            curriculum=scripted.curriculum,
+            curriculum=curriculum,
             roles=roles,
             codec=codec,
             target=target,
             algorithm=config.algorithm,
             max_tokens=max_tokens,
-            evaluated_world=scripted.evaluated,
+            evaluated_world=evaluated,
             baselines=known,
-            scripts=scripted.scripts,
-            blind=scripted.blind,
-            demonstrations=scripted.demonstrations,
+            scripts={role: known[name] for role, name in scripts.items()},
+            demonstrations=known.get(config.demonstrations or "")
+            or (import_object(spec.demonstrations) if spec.demonstrations else known["oracle"]),
             recorded=recorded,
             opponents=opponents,
             start=start,
             preferences=preferences,
-            others=tuple(cls.resolve(config.for_world(one), target) for one in config.others),
+            others=tuple(cls.resolve_on(target, config.for_world(more)) for more in config.others),
             teacher=teacher,
         )
 
@@ -173,6 +181,18 @@ class Job:
         if not self.others:
             return {role: (self, role) for role in self.roles}
         return {job.tag: (job, job.roles[0]) for job in (self, *self.others)}
+
+    @property
+    def renderer_notice(self) -> str | None:
+        """What to say of a renderer that is not the recommended one; `None` where it is."""
+        config, recommended = self.config, recommended_renderer(self.config.model)
+        if config.renderer == recommended or is_toy(config.model):
+            return None
+        advice = "does not list it" if recommended is None else f"recommends {recommended}"
+        return (
+            f"{config.model} is read and written by the renderer {config.renderer}; "
+            f"the cookbook {advice}"
+        )
 
     def warm_start(self) -> "Job":
         """Return the supervised job that comes before this one's reinforcement learning."""
@@ -215,27 +235,16 @@ class Job:
             role: the trained role; scripts play the others.
         """
         others = {other: script for other, script in self.scripts.items() if other != role}
-        blind = self.blind(world).values()
-        return SkillScale.measured(world, role, self.baselines["oracle"], blind, others)
+        blind = import_object(world.spec.blind)(world) if world.spec.blind else {}
+        policies = blind.values() or [self.baselines["null"]]
+        return SkillScale.measured(world, role, self.baselines["oracle"], policies, others)
 
-    def group(self, task: Task, size: int, role: str, opponents: Opponents) -> TaskGroupBuilder:
-        """Return the builder of one group of one role's rollouts.
-
-        Args:
-            task: a Task of the world.
-            size: rollouts of it.
-            role: who is played.
-            opponents: by other role, who plays it.
-        """
-        return TaskGroupBuilder(
-            task=task,
-            codec=self.codec.name,
-            group_size=size,
-            options=dict(self.config.options),
-            role=role,
-            opponents=opponents,
-            max_turn_tokens=self.max_tokens,
-        )
+    def players(self, opponents: Opponents) -> dict[str, Opponent]:
+        """Return the opponents with the world's own policies in place of their names."""
+        return {
+            role: self.baselines[who] if isinstance(who, str) else who
+            for role, who in opponents.items()
+        }
 
     def dataset(
         self, opponents: Mapping[str, Opponents], rollouts: TrainRollouts | None = None
@@ -277,77 +286,41 @@ class Job:
         return self.config.seed * _TASKS_A_SEED
 
 
-@dataclass(frozen=True)
-class _Scripted:
-    """What the registry knows of a job by name: its worlds and their scripted policies.
+def _worlds(config: TrainConfig) -> tuple[World, World, tuple[World, ...]]:
+    """Make a job's world, the same as evaluations play it, and the levels to pass before.
 
-    Attributes:
-        world: the world.
-        evaluated: the same with the options that its spec sets for evaluations.
-        curriculum: the world at the levels to pass before.
-        played: every world that is trained on, each with its policies by name.
-        policies: the world's.
-        scripts: by role, the policy that plays it against others.
-        named: by role, who was named for it, by the job or by the world's declaration.
-        blind: from a world to its policies that ignore the Task, by name.
-        demonstrations: the policy to imitate.
-        imitated_run: the folder of a run whose rollouts are imitated instead, if one was named.
+    Raises:
+        UnknownWorldError, OptionError, DataError: if there is no such world, it does not take an
+            option, or its data cannot be used.
     """
+    try:
+        world = make_world(config.world, config.level, **config.options)
+    except OptionError as error:
+        if config.credit != "exact":
+            raise
+        raise OptionError(f"--credit exact is not known here: {error}") from error
+    spec, evaluated = world.spec, world
+    if spec.evaluation:
+        evaluated = make_world(spec, world.level, **{**config.options, **spec.evaluation})
+    levels = config.curriculum
+    return world, evaluated, tuple(make_world(spec, level, **config.options) for level in levels)
 
-    world: World
-    evaluated: World
-    curriculum: tuple[World, ...]
-    played: Sequence[tuple[World, Mapping[str, Policy]]]
-    policies: Mapping[str, Policy]
-    scripts: Mapping[str, Policy]
-    named: Mapping[str, str]
-    blind: Callable[[World], Mapping[str, Policy]]
-    demonstrations: Policy
-    imitated_run: Path | None
 
-    @classmethod
-    def of(cls, config: TrainConfig) -> "_Scripted":
-        """Look a job's names up.
+def _imitated_run(config: TrainConfig, scripts: Mapping[str, Policy]) -> RunFolder | None:
+    """Return the run whose rollouts are to be imitated; `None` where it is a script.
 
-        Raises:
-            UnknownWorldError, OptionError, DataError: if a name is unknown, a value is not
-                allowed, or the world's data cannot be used.
-        """
-        try:
-            world = make_world(config.world, config.level, **config.options)
-        except OptionError as error:
-            if config.credit != "exact":
-                raise
-            raise OptionError(f"--credit exact is not known here: {error}") from error
-        spec, evaluated = world.spec, world
-        if spec.evaluation:
-            evaluated = make_world(spec.id, world.level, **{**config.options, **spec.evaluation})
-        known = baselines(spec.id)
-        curriculum = tuple(
-            make_world(spec.id, level, **config.options) for level in config.curriculum
+    Raises:
+        OptionError: if what is named is neither, or cannot be imitated here.
+    """
+    imitated = config.demonstrations
+    if imitated is None or imitated in scripts:
+        return None
+    if not is_run(imitated):
+        raise OptionError(
+            f"--demonstrations must be a run folder or one of {sorted(scripts)}, got {imitated!r}"
         )
-        mixed = [make_world(one.world, one.level, **one.options) for one in config.others]
-        usual = {role: scripted_opponent(spec.id, role) for role in spec.roles}
-        imitated = config.demonstrations
-        imitated_run = Path(imitated) if imitated is not None and imitated not in known else None
-        if imitated_run is not None and not is_run(imitated_run):
-            raise OptionError(
-                f"--demonstrations must be a run folder or one of {sorted(known)}, got {imitated!r}"
-            )
-        if imitated_run is not None and config.self_play:
-            raise OptionError(
-                f"--demonstrations {imitated} are of one role, and --self-play trains all"
-            )
-        return cls(
-            world=world,
-            evaluated=evaluated,
-            curriculum=curriculum,
-            played=[(one, baselines(one.spec.id)) for one in (*curriculum, *mixed, world)],
-            policies=known,
-            scripts={role: known[name] for role, name in usual.items()},
-            named={**usual, **spec.opponents, **config.opponents},
-            blind=import_object(spec.blind) if spec.blind else lambda _: {"null": known["null"]},
-            demonstrations=known.get(imitated or "")
-            or (import_object(spec.demonstrations) if spec.demonstrations else known["oracle"]),
-            imitated_run=imitated_run,
+    if config.self_play:
+        raise OptionError(
+            f"--demonstrations {imitated} are of one role, and --self-play trains all"
         )
+    return RunFolder(Path(imitated))

@@ -3,20 +3,22 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import tinker
 from tinker_cookbook.rl.metrics import incorporate_kl_penalty
 from tinker_cookbook.rl.train import Config
 from tinker_cookbook.utils import ml_log, trace
+from tinker_cookbook.utils.git_rev import recipe_user_metadata
 from tinker_cookbook.utils.lr_scheduling import LRSchedule, compute_schedule_lr_multiplier
+from tinker_cookbook.utils.misc_utils import split_list
 
-from tokengym.agents.training.folder.run import RunFolder
-from tokengym.agents.training.policy_trainers import POLICY, PolicyTrainers, training_session
-from tokengym.agents.training.updates import Loss, Update, submit
+from tokengym.agents.training.folder.run import POLICY, RunFolder
+from tokengym.agents.training.policy_trainers import PolicyTrainers, service_session
 from tokengym.envs.core.errors import OptionError
 
 logger = logging.getLogger(__name__)
@@ -32,6 +34,55 @@ _OFF: dict[str, object] = {
     "num_groups_to_log": 0,
 }
 """What only the cookbook's loop does, and how it is turned off."""
+# The cookbook's constants of Adam: with them both loops make the same updates.
+_BETA1, _BETA2, _EPSILON = 0.9, 0.95, 1e-8
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The loss of an update.
+
+    Attributes:
+        function: the loss function's name in Tinker, or one that runs in the client: from data and
+            the log-probabilities of their targets to the loss and its metrics.
+        measure: from what was sent and what came back for it, in order, to metrics.
+        settings: of the loss function.
+        together: data in a row that belong together, which no split of a batch may part.
+    """
+
+    function: tinker.types.LossFnType | Callable[..., tuple[Any, dict[str, float]]]
+    measure: Callable[
+        [Sequence[tinker.Datum], Sequence[tinker.ForwardBackwardOutput]], dict[str, float]
+    ]
+    settings: dict[str, Any] | None = None
+    together: int = 1
+
+
+@dataclass(frozen=True)
+class Update:
+    """An update in progress.
+
+    Attributes:
+        data: what was sent, with its masks.
+        loss: what it minimises.
+        passes: forward and backward passes, in order, one for each optimizer step.
+        steps: optimizer steps.
+        known: metrics that were known before.
+    """
+
+    data: Sequence[tinker.Datum]
+    loss: Loss
+    passes: Sequence[tinker.APIFuture[tinker.ForwardBackwardOutput]]
+    steps: Sequence[tinker.APIFuture[tinker.OptimStepResponse]]
+    known: Mapping[str, float] = field(default_factory=dict)
+
+    async def metrics(self) -> dict[str, float]:
+        """Wait for the update; returns the metrics of loss and optimizer."""
+        outputs = [await future for future in self.passes]
+        responses = [await future for future in self.steps]
+        last = responses[-1].metrics if responses else None
+        measured = self.loss.measure(self.data, outputs) if self.data else {}
+        return {**self.known, "optim/skipped": float(not self.data), **measured, **(last or {})}
 
 
 @dataclass(frozen=True)
@@ -117,7 +168,10 @@ async def train(
         wandb_name=config.wandb_name or run,
         config=config,
     )
-    async with training_session(config) as service:
+    labels = recipe_user_metadata(config.recipe_name)
+    title = config.session_name or config.wandb_name or run
+    opened = service_session(config.base_url, user_metadata=labels, display_name=title)
+    async with opened as service:
         learners = await PolicyTrainers.open(service, config, policies, seed)
         steps = range(learners.start, min(len(source), config.max_steps or len(source)))
         logger.info("%s: steps %d to %d", run, steps.start, steps.stop)
@@ -193,14 +247,14 @@ class _Loop:
             if not data:
                 logger.warning("nothing to train %s on: no update", name)
             elif self.reference is not None:
-                found = await incorporate_kl_penalty(
+                result = await incorporate_kl_penalty(
                     data,
                     self.reference,
                     self.config.kl_penalty_coef,
                     self.config.kl_discount_factor,
                 )
                 # From 0.6 on the cookbook returns counts of tokens too.
-                penalty = found[0] if isinstance(found, tuple) else found
+                penalty = result[0] if isinstance(result, tuple) else result
             updates[name] = submit(
                 client, data, self.source.loss, rate, self.config.num_substeps, penalty
             )
@@ -208,12 +262,12 @@ class _Loop:
 
     async def _metrics(self, updates: Mapping[str, Update]) -> dict[str, float]:
         """Wait for the updates; returns their metrics."""
-        found = await asyncio.gather(*(update.metrics() for update in updates.values()))
+        measured = await asyncio.gather(*(update.metrics() for update in updates.values()))
         if list(updates) == [POLICY]:
-            return found[0]
+            return measured[0]
         return {
             f"{name}/{key}": value
-            for name, metrics in zip(updates, found, strict=True)
+            for name, metrics in zip(updates, measured, strict=True)
             for key, value in metrics.items()
         }
 
@@ -235,3 +289,49 @@ async def _reference(service: tinker.ServiceClient, config: Config) -> tinker.Sa
         model_path=config.kl_reference_config.load_checkpoint_path,
     )
     return reference
+
+
+def submit(
+    client: tinker.TrainingClient,
+    data: Sequence[tinker.Datum],
+    loss: Loss,
+    learning_rate: float,
+    optimizer_steps: int = 1,
+    known: Mapping[str, float] | None = None,
+) -> Update:
+    """Submit an update; requests made afterwards see its weights.
+
+    Args:
+        client: of the policy.
+        data: what to train on, with masks where the loss is over sampled tokens.
+        loss: what to minimise.
+        learning_rate: of Adam.
+        optimizer_steps: how many share the data.
+        known: metrics that are known already.
+    """
+    adam = tinker.AdamParams(learning_rate=learning_rate, beta1=_BETA1, beta2=_BETA2, eps=_EPSILON)
+    passes, steps = [], []
+    units = [data[n : n + loss.together] for n in range(0, len(data), loss.together)]
+    parts = split_list(units, min(optimizer_steps, len(units))) if units else []
+    for part in parts:
+        sent = without_mask(list(chain.from_iterable(part)))
+        passes.append(
+            client.forward_backward_custom(sent, loss.function)
+            if callable(loss.function)
+            else client.forward_backward(sent, loss_fn=loss.function, loss_fn_config=loss.settings)
+        )
+        steps.append(client.optim_step(adam))
+    return Update(data, loss, passes, steps, known or {})
+
+
+def without_mask(data: Sequence[tinker.Datum]) -> list[tinker.Datum]:
+    """Return data as a service takes it, without the mask, which is for metrics only."""
+    return [
+        tinker.Datum(
+            model_input=datum.model_input,
+            loss_fn_inputs={
+                name: tensor for name, tensor in datum.loss_fn_inputs.items() if name != "mask"
+            },
+        )
+        for datum in data
+    ]

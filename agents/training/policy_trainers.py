@@ -5,20 +5,15 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import tinker
 from tinker_cookbook import checkpoint_utils
 from tinker_cookbook.rl.train import Config
-from tinker_cookbook.utils.git_rev import recipe_user_metadata
 
 from tokengym.agents.training.folder.run import RunFolder
 
 logger = logging.getLogger(__name__)
-
-POLICY = "policy"
-"""Name of the policy where there is only one."""
 
 _CLOSING_SECONDS = 5.0
 
@@ -47,17 +42,6 @@ async def service_session(
         await asyncio.wait_for(service.close("success"), _CLOSING_SECONDS)
     except (TimeoutError, tinker.TinkerError) as error:
         logger.warning("the session could not be closed: %s", str(error) or "no answer in time")
-
-
-def training_session(
-    config: Config,
-) -> "contextlib.AbstractAsyncContextManager[tinker.ServiceClient]":
-    """Open the session of a run, named as in the cookbook's loop."""
-    return service_session(
-        config.base_url,
-        user_metadata=recipe_user_metadata(config.recipe_name),
-        display_name=config.session_name or config.wandb_name or Path(config.log_path).name,
-    )
 
 
 @dataclass
@@ -98,7 +82,7 @@ class PolicyTrainers:
             run.folder.mkdir(parents=True, exist_ok=True)
             run.forget_deleted_checkpoints()
             states[name] = run.states()
-        start = max(set.intersection(*(set(found) for found in states.values())), default=0)
+        start = max(set.intersection(*(set(paths) for paths in states.values())), default=0)
         for run in runs.values():
             run.forget_checkpoints_after(start)
         clients = {
@@ -109,10 +93,10 @@ class PolicyTrainers:
 
     async def samplers(self) -> dict[str, tinker.SamplingClient]:
         """Return samplers of the current policies."""
-        found = await asyncio.gather(
-            *(one.save_weights_and_get_sampling_client() for one in self.clients.values())
+        samplers = await asyncio.gather(
+            *(client.save_weights_and_get_sampling_client() for client in self.clients.values())
         )
-        return dict(zip(self.clients, found, strict=True))
+        return dict(zip(self.clients, samplers, strict=True))
 
     async def save(self, step: int) -> None:
         """Save all policies after `step` steps, if the configuration says so.

@@ -1,6 +1,11 @@
-"""Default configurations of worlds: sizes for the toy model, and for a pretrained one."""
+"""What a job takes where its user asked for nothing: sizes, the limit of a reply, learning rates.
 
-from collections.abc import Mapping, Sequence
+Sizes are for the toy model or for a pretrained one. A limit leaves room for the replies of scripted
+policies; rates are the cookbook's scaling by model size, with a limit for rewards.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +13,12 @@ from typing import Any
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.setting_groups import TOY_MODEL, MixedWorld
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.play import Policy, play
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.world import World
 from tokengym.envs.registry import spec
+from tokengym.envs.tokens.codec import Codec
 
 _TOY: Mapping[str, Mapping[str, Any]] = {
     "tokengym/Energy-v0": {
@@ -39,15 +49,26 @@ _PRETRAINED = {"steps": 40, "groups_per_batch": 8, "evaluation_tasks": 128}
 """Sizes of a job with a pretrained model."""
 _LEVELS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     # Four rollouts of a Task never tie here; more would only mean fewer Tasks for the same tokens.
-    ("tokengym/Energy-v0", "soma"): {
-        "group_size": 4,
-        "groups_per_batch": 6,
-        "evaluation_tasks": 32,
-    },
+    ("tokengym/Energy-v0", "soma"): {"group_size": 4, "groups_per_batch": 6, "evaluation_tasks": 32}
 }
 """By world and level, sizes for any model where the level needs its own."""
 _SELF_PLAY_STEPS = 20
 """Steps of self-play unless asked otherwise: every episode is several rollouts."""
+_TASKS = 8
+_ROOM = 1.5
+"""A reply may be so many times as long as the longest that a script gave."""
+_LEAST = 16
+_PREFERENCE_RATE = 1e-5
+"""For preferences of a pretrained model: the cookbook's."""
+_UNCALIBRATED = 5e-4
+"""Where the cookbook has no formula: its base rate for LoRA, unscaled."""
+_FAMILIES = {"llama": "llama", "qwen2": "qwen", "qwen3": "qwen"}
+"""Families that the cookbook has formulas for, by `model_type`."""
+_EXPONENTS = {"llama": 0.781, "qwen": 0.0775}
+_WIDTH = 2000
+_NARROW_REWARDS = 3e-4
+"""For learning from rewards, of models narrower than that: SmolLM2 learns at this rate, gains
+nothing at 1e-3, and collapses at 5e-4 in the debate. The scaling gives 1.3e-3."""
 
 
 def is_toy(model: str) -> bool:
@@ -63,19 +84,19 @@ def preset(world: str, level: str | None = None, **changes: Any) -> TrainConfig:
         OptionError: if a value is not allowed.
     """
     world_spec = spec(world)
-    given = {name: value for name, value in changes.items() if value is not None}
+    named = {name: value for name, value in changes.items() if value is not None}
     level = level or world_spec.levels[0]
-    toy = is_toy(given.get("model", TOY_MODEL))
+    toy = is_toy(named.get("model", TOY_MODEL))
     start = {**(_TOY.get(world_spec.id, {}) if toy else _PRETRAINED)}
-    if given.get("self_play"):
+    if named.get("self_play"):
         start["steps"] = _SELF_PLAY_STEPS
     start |= _LEVELS.get((world_spec.id, level), {})
     # A world's own options are for Tasks it draws; records of a user have no exact label.
-    options = {} if "data" in given.get("options", {}) else dict(world_spec.training)
+    options = {} if "data" in named.get("options", {}) else dict(world_spec.training)
     if toy and world_spec.id in _TOY:
         options["prompt"] = "terse"
-    given["options"] = {**options, **given.get("options", {})}
-    return TrainConfig(**{"world": world_spec.id, "level": level, **start, **given})
+    named["options"] = {**options, **named.get("options", {})}
+    return TrainConfig(**{"world": world_spec.id, "level": level, **start, **named})
 
 
 def mixed_preset(worlds: Sequence[tuple[str, str]], **changes: Any) -> TrainConfig:
@@ -93,12 +114,105 @@ def mixed_preset(worlds: Sequence[tuple[str, str]], **changes: Any) -> TrainConf
     """
     mix = changes.pop("mix", None) or "progress"
     first, *rest = configs = [preset(world, level, **changes) for world, level in worlds]
-    limits = [one.max_tokens for one in configs if one.max_tokens is not None]
-    rates = [one.learning_rate for one in configs if one.learning_rate is not None]
+    limits = [config.max_tokens for config in configs if config.max_tokens is not None]
+    rates = [config.learning_rate for config in configs if config.learning_rate is not None]
     return replace(
         first,
-        others=tuple(MixedWorld(one.world, one.level, one.options) for one in rest),
+        others=tuple(MixedWorld(config.world, config.level, config.options) for config in rest),
         mix=mix,
         max_tokens=max(limits) if len(limits) == len(configs) else None,
         learning_rate=min(rates, default=None),
     )
+
+
+def fill_in(
+    config: TrainConfig,
+    model: str,
+    codec: Codec,
+    worlds: Sequence[tuple[World, Mapping[str, Policy]]],
+    *,
+    local: bool,
+) -> TrainConfig:
+    """Return a configuration with a limit of replies and learning rates.
+
+    Args:
+        config: of the job; what was asked for is kept.
+        model: directory of a local model, or the name of a hosted one.
+        codec: how replies are written.
+        worlds: all that are trained on, the job's own last, each with its policies by name.
+        local: whether the model is served on this machine.
+
+    Raises:
+        OptionError: if replies could be longer than the model's context, or the limit would cut
+            off what supervised steps are to imitate.
+    """
+    rate, warm = config.learning_rate, config.warm_start_rate or config.learning_rate
+    if rate is None and config.command == "dpo":
+        rate = _PREFERENCE_RATE
+    rate = rate or scaled_learning_rate(model, rewards=config.rolls_out)
+    if config.warm_start and warm is None:
+        warm = scaled_learning_rate(model, rewards=False)
+    context = (_model_config(model) or {}).get("max_position_embeddings") if local else None
+    limit, imitated = config.max_tokens, config.demonstrations
+    names: tuple[str | None, ...] = ()
+    if limit is None:
+        names = ("random", "oracle", imitated)
+    elif config.command == "sft" or config.warm_start:
+        names, worlds = (imitated,), worlds[-1:]
+    longest = max((_longest_reply(*world, codec, names) for world in worlds), default=0)
+    if limit is None:
+        limit = max(_LEAST, round(_ROOM * longest))
+    elif longest > limit:
+        raise OptionError(
+            f"--max-tokens {limit} cuts off replies like those of {imitated!r}, which take up to "
+            f"{longest} tokens; name a larger limit"
+        )
+    if isinstance(context, int) and limit >= context:
+        raise OptionError(
+            f"--max-tokens must be below the model's context of {context} tokens, got {limit}"
+        )
+    warm = warm if config.warm_start else None
+    return replace(config, max_tokens=limit, learning_rate=rate, warm_start_rate=warm)
+
+
+def _longest_reply(
+    world: World, policies: Mapping[str, Policy], codec: Codec, names: Collection[str | None]
+) -> int:
+    """Return the tokens of the longest reply of some scripted policies; 0 if none is named."""
+    longest = 0
+    for name in policies.keys() & names:
+        for task in world.first_tasks("train", _TASKS):
+            rng = generator("reply length", name, task.fingerprint)
+            record = play(world.fork(), task, policies[name], rng)
+            longest = max(longest, *(len(codec.write(reply)) for reply in record.replies))
+    return longest
+
+
+def scaled_learning_rate(model: str, *, rewards: bool) -> float:
+    """Return a learning rate for LoRA that suits a model.
+
+    Args:
+        model: directory of a local model, or the name of a hosted one.
+        rewards: whether it learns from rewards on its own rollouts, and not from existing data.
+    """
+    from tinker_cookbook.exceptions import ConfigurationError
+    from tinker_cookbook.hyperparam_utils import get_lr
+
+    config = _model_config(model)
+    if config is None:
+        try:
+            return get_lr(model)
+        except (ConfigurationError, NotImplementedError):
+            return _UNCALIBRATED
+    family = _FAMILIES.get(config.get("model_type", ""))
+    if family is None:
+        return _UNCALIBRATED
+    if rewards and config["hidden_size"] < _WIDTH:
+        return _NARROW_REWARDS
+    return float(_UNCALIBRATED * (_WIDTH / config["hidden_size"]) ** _EXPONENTS[family])
+
+
+def _model_config(model: str) -> dict[str, Any] | None:
+    """Return the `config.json` of a model's directory; `None` for a hosted model."""
+    file = Path(model) / "config.json"
+    return json.loads(file.read_bytes()) if file.is_file() else None

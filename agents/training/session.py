@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import tinker
 
 from tokengym.agents.training.connection import Connection
+from tokengym.agents.training.earlier_runs import Opponents, SavedModel, opponent_labels, sampler_of
 from tokengym.agents.training.folder.run import Weights
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.opponents import Opponents, SavedModel, opponent_labels, sampler_of
 from tokengym.agents.training.policy_trainers import service_session
 
 # A service of one's own then has room for what they have read and written: no turn is read again.

@@ -27,22 +27,19 @@ from tokengym.agents.training.batches.demonstrations import (
 from tokengym.agents.training.batches.mixture import MixedSource, WorldMixture
 from tokengym.agents.training.batches.preferences import Preferences
 from tokengym.agents.training.batches.sampling import SeededRollouts
-from tokengym.agents.training.connection import Connection, ServiceTarget, environment_variable
+from tokengym.agents.training.connection import SAVE_EVERY, Connection, environment_variable
+from tokengym.agents.training.earlier_runs import Opponents
 from tokengym.agents.training.folder.collapse import Collapse, find_collapse
 from tokengym.agents.training.folder.run import RunFolder, Weights
-from tokengym.agents.training.folder.tensorboard import TensorBoardLog
+from tokengym.agents.training.folder.tensorboard import event_writer, write_events
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.loop import BatchSource, train
-from tokengym.agents.training.opponents import Opponents
-from tokengym.agents.training.policy_trainers import POLICY
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.session import TrainingSession
 from tokengym.envs.core.errors import OptionError
 
 _POLL_SECONDS = 0.3
-_SAVE_EVERY = 10
 _ASYNC_LOSS = "ppo"
-_DAY = 24 * 3600
 _NO_SUCH_SETTING = (
     ValueError,
     chz.blueprint.ConstructionException,
@@ -61,22 +58,22 @@ async def train_job(
         how the run collapsed, or `None`. Its checkpoints since then are forgotten.
     """
     job = session.job
-    policies = run.policies(job.config, job.roles)
+    run.write_config(job.config)
+    policies = run.policies
     for policy in policies.values():
         policy.write_config(job.config)
     rollouts = kept_rollouts(session, run)
     # Steps after the last saved one are done again; a kill may have come before that was sealed.
-    done = min(max(one.states(), default=0) for one in policies.values())
+    done = max(run.saved_steps, default=0)
     rollouts.discard_from(done)
     rollouts.seal(done - 1)
     dataset = job.dataset(session.opponents, None if job.config.own_loop else rollouts)
     start = Weights(session.start(state=False), session.start(state=True))
     config = trainer_config(job, run.folder, session.connection, dataset, start)
     if job.config.own_loop:
-        named = {job.policies.get(role, POLICY): policies[role] for role in job.roles}
         source = await _source(session, config, dataset, run, rollouts)
         schedule, warmup = job.config.schedule, job.config.lr_warmup
-        work = train(config, source, named, job.config.seed, schedule=schedule, warmup=warmup)
+        work = train(config, source, policies, job.config.seed, schedule=schedule, warmup=warmup)
     else:
         run.forget_deleted_checkpoints()
         work = cookbook.main(config)
@@ -90,7 +87,10 @@ async def train_job(
                 _watch(training, job, run, rollouts, progress)
             )
         finally:
-            await _cancelled(training)
+            if not training.done():
+                training.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await training
     for policy in policies.values():
         policy.forget_deleted_checkpoints()
         if collapse is not None:
@@ -112,13 +112,7 @@ def demonstrations_of(job: Job, opponents: Mapping[str, Opponents]) -> Demonstra
         size,
         job.codec,
         job.demonstrations,
-        {
-            role: {
-                other: job.baselines[who] if isinstance(who, str) else who
-                for other, who in others.items()
-            }
-            for role, others in opponents.items()
-        },
+        {role: job.players(others) for role, others in opponents.items()},
         job.policies,
     )
 
@@ -177,11 +171,9 @@ async def _source(
     if job.others:
         sources = [
             MixedSource(
-                one.job.tag,
-                one.job.dataset(one.opponents),
-                one.job.scale(one.job.world, role),
+                part.job.tag, part.job.dataset(part.opponents), part.job.scale(part.job.world, role)
             )
-            for one, role in map(session.of, job.trained)
+            for part, role in map(session.of, job.trained)
         ]
         sizes = job.config.groups_per_batch, job.config.steps
         groups = WorldMixture(sources, rows, *sizes, job.config.shares(), job.config.seed)
@@ -201,7 +193,15 @@ async def _source(
     if job.teacher is not None:
         teacher = await session.sampler(job.teacher.path(session.connection))
     return RolloutCollector(
-        config, job.algorithm, groups, spare, job.policies, job.config.seed, rollouts, teacher
+        config,
+        job.algorithm,
+        groups,
+        spare,
+        job.policies,
+        job.config.seed,
+        rollouts,
+        teacher,
+        {part.world.spec.id: part.world.spec for part in (job, *job.others)},
     )
 
 
@@ -215,7 +215,7 @@ async def _watch(
     log = run.step_log()
     log.poll()
     blind = _blind_return(job, run)
-    events = TensorBoardLog.open(run.folder / "tensorboard") if job.config.tensorboard else None
+    events = event_writer(run.folder / "tensorboard") if job.config.tensorboard else None
     with (
         progress.steps(job.config.steps, log.rows) as bar,
         events or contextlib.nullcontext() as board,
@@ -226,7 +226,7 @@ async def _watch(
                 bar.show(row)
                 rollouts.seal(row.step)
                 if board is not None:
-                    board.write(row)
+                    write_events(board, row)
             if done:
                 training.result()
                 return None
@@ -239,31 +239,10 @@ async def _watch(
 
 def _blind_return(job: Job, run: RunFolder) -> float | None:
     """Return what the best blind policy earns; `None` where training Tasks are of other kinds."""
-    found = list(run.references.values())
-    if len(found) != 1 or job.curriculum:
+    references = list(run.references.values())
+    if len(references) != 1 or job.curriculum:
         return None
-    return fmean(found[0].yardstick.blind_T)
-
-
-async def _cancelled(training: "asyncio.Future[None]") -> None:
-    """Stop the trainer if it still runs, and wait until it has."""
-    if not training.done():
-        training.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await training
-
-
-def save_interval(target: ServiceTarget) -> int:
-    """Return how many steps there are from one saved state to the next."""
-    return 1 if target.local else _SAVE_EVERY
-
-
-def kept_seconds(target: ServiceTarget) -> int:
-    """Return how long a state is kept for resuming.
-
-    What lies in the run folder stays; a hosted service keeps it over a holiday.
-    """
-    return (3650 if target.local else 30) * _DAY
+    return fmean(references[0].yardstick.blind_T)
 
 
 def check_overrides(job: Job) -> None:
@@ -278,11 +257,7 @@ def check_overrides(job: Job) -> None:
 
 
 def trainer_config(
-    job: Job,
-    folder: Path,
-    connection: Connection,
-    dataset: TaskDatasetBuilder,
-    start: Weights,
+    job: Job, folder: Path, connection: Connection, dataset: TaskDatasetBuilder, start: Weights
 ) -> cookbook.Config:
     """Return the cookbook's configuration for a job; its overrides have the last word.
 
@@ -311,9 +286,9 @@ def trainer_config(
         "session_name": folder.name,
         "base_url": connection.base_url,
         "eval_every": 0,
-        "save_every": _SAVE_EVERY,
-        "rolling_save_every": save_interval(job.target),
-        "rolling_ttl_seconds": kept_seconds(job.target),
+        "save_every": SAVE_EVERY,
+        "rolling_save_every": job.target.save_interval,
+        "rolling_ttl_seconds": job.target.kept_seconds,
         "num_groups_to_log": 0,
         "rollout_json_export": False,
         "ttl_seconds": None,

@@ -5,7 +5,7 @@ import json
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from tokengym.agents.evaluation.results import Results
 from tokengym.agents.evaluation.run import run_evaluation
 from tokengym.agents.evaluation.verify import verify_evaluation
 from tokengym.agents.run_async import run_async
+from tokengym.agents.settings import read_plain
 from tokengym.envs import baselines, make_world
 from tokengym.envs.core.errors import DataError, OptionError, UnknownWorldError
 from tokengym.envs.registry import BY_ID, BY_SHORT_NAME
@@ -247,7 +248,7 @@ def test_worlds_are_named_with_their_level() -> None:
 
 def test_settings_survive_their_json(tmp_path: Path) -> None:
     config = asked(prices=(0.5, 2.0), opponents={}, temperature=0.3)
-    assert EvaluationConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    assert read_plain(EvaluationConfig, json.loads(json.dumps(asdict(config)))) == config
     (tmp_path / "evaluation.json").write_text("{}")
     with pytest.raises(DataError, match="is damaged"):
         EvaluationFolder(tmp_path).config()

@@ -13,7 +13,7 @@ pytest.importorskip("typer")
 from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
-from tokengym.agents.evaluation.verify_run import verify_run
+from tokengym.agents.evaluation.verify import verify_run
 from tokengym.agents.rollouts import (
     RolloutOrigin,
     RolloutRecord,
@@ -43,7 +43,7 @@ def run(tmp_path: Path) -> RunFolder:
     before = [rollout("evaluation", "test", group) for group in range(4)]
     made.rollouts.append(evaluation_segment("before"), before)
     made.rollouts.append(train_segment(0), [rollout("train", "train", group) for group in range(2)])
-    made.write_evaluation_before(Evaluation(tuple(record.total for record in before)))
+    made.write_evaluation("before", Evaluation(tuple(record.total for record in before)))
     return made
 
 
@@ -72,7 +72,7 @@ def test_a_rollout_that_was_changed_is_named(run: RunFolder) -> None:
 
 
 def test_an_evaluation_that_does_not_follow_from_its_rollouts_is_named(run: RunFolder) -> None:
-    run.write_evaluation_before(Evaluation((0.5, 0.5, 0.5, 0.5)))
+    run.write_evaluation("before", Evaluation((0.5, 0.5, 0.5, 0.5)))
     assert verify_run(run).differences == [
         "the evaluation before does not follow from its rollouts"
     ]

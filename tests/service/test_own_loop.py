@@ -21,14 +21,13 @@ from tinker_cookbook.utils.lr_scheduling import LRSchedule
 
 from tests.service.toy import DigitDataset, DigitDatasetBuilder
 from tokengym.agents.service import guard
-from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.batches.collect import RolloutCollector
 from tokengym.agents.training.batches.credit import advantages
 from tokengym.agents.training.batches.datums import drift, rollout_data, turn_table
-from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run import POLICY, RunFolder
+from tokengym.agents.training.loop import Loss, submit
 from tokengym.agents.training.loop import train as train_own
-from tokengym.agents.training.policy_trainers import POLICY
-from tokengym.agents.training.updates import Loss, submit
+from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.envs.core.errors import OptionError
 
 if TYPE_CHECKING:

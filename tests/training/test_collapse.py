@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.agents.training.folder.collapse import find_collapse
-from tokengym.agents.training.folder.monitor import StepRow
-from tokengym.agents.training.folder.reply_stats import ReplyStatistics
+from tokengym.agents.training.folder.monitor import ReplyStatistics, StepRow
 
 PATIENCE = 5
 

@@ -8,9 +8,9 @@ from tinker_cookbook.rl.data_processing import compute_advantages
 from tinker_cookbook.rl.types import TrajectoryGroup
 
 from tests.training.rollouts import group_of, groups, rewards, rollout, tokens
-from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
 from tokengym.agents.training.batches.datums import turn_table
+from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.rewards.advantages import (
     group_standardised,
     leave_one_out,

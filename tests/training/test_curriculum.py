@@ -9,8 +9,7 @@ from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
 from tests.training.jobs import metrics, run_job
 from tokengym.agents.rollouts import train_segment
-from tokengym.agents.training.batches.curriculum import SKILL, STAGE, Curriculum, Stage
-from tokengym.agents.training.batches.skill_scale import SkillScale
+from tokengym.agents.training.batches.curriculum import SKILL, STAGE, Curriculum, SkillScale, Stage
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job

@@ -18,7 +18,7 @@ from tokengym.agents.training.batches.datums import (
     tokens_of,
     turn_table,
 )
-from tokengym.agents.training.updates import without_mask
+from tokengym.agents.training.loop import without_mask
 
 
 def assert_equal(mine: list[tinker.Datum], theirs: list[tinker.Datum]) -> None:

@@ -15,9 +15,8 @@ from tokengym.agents.tinker import codec_named
 from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripted
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.batches.demonstrations import RecordedDemonstrations, datums
-from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.folder.run import POLICY, RunFolder
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.policy_trainers import POLICY
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.trainer import demonstrations_of
 from tokengym.envs.core.errors import OptionError

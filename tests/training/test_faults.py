@@ -20,8 +20,8 @@ from tests.analysis.test_compare import finished
 from tests.training.test_monitor import line
 from tokengym.agents.cli import app
 from tokengym.agents.cli.failures import describe, write_anything
+from tokengym.agents.training.connection import ServiceTarget
 from tokengym.agents.training.folder.run import SCHEMA_VERSION, RunFolder
-from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
 from tokengym.agents.training.progress import Progress
 from tokengym.agents.training.resume import forget_unsaved_steps, mend_run
@@ -70,11 +70,11 @@ def folder(tmp_path: Path) -> Path:
 def resume(folder: Path) -> str:
     run = RunFolder(folder)
     with run.lock():
-        job = Job.resolve(run.config)
-        said = [*mend_run(job, run), *forget_unsaved_steps(job, run)]
+        target = ServiceTarget.resolve(run.config)
+        said = [*mend_run(run, target), *forget_unsaved_steps(run)]
         assert run.evaluation_before is None
     # Mended once, there is nothing more to say, and a next row stands on a line of its own.
-    assert [*mend_run(job, run), *forget_unsaved_steps(job, run)] == []
+    assert [*mend_run(run, target), *forget_unsaved_steps(run)] == []
     for name in ("metrics.jsonl", "checkpoints.jsonl"):
         rows = (folder / name).read_text()
         assert rows.endswith("\n")

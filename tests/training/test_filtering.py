@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training.rollouts import group_of
-from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.batches.credit import advantages, spreads
 from tokengym.agents.training.batches.datums import turn_table
 from tokengym.agents.training.batches.filtering import (
@@ -16,6 +15,7 @@ from tokengym.agents.training.batches.filtering import (
     judge,
     tie_levels,
 )
+from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.advantages import MINIMUM_SPREAD, informative_groups
 from tokengym.rewards.bounds import Range

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.training.jobs import metrics, run_job
-from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import preset
+from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")

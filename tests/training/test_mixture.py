@@ -12,8 +12,8 @@ from tokengym.agents.analysis.run_report import run_report
 from tokengym.agents.rollouts import evaluation_segment, train_segment
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
+from tokengym.agents.training.batches.curriculum import SkillScale
 from tokengym.agents.training.batches.mixture import PHASE, MixedSource, WorldMixture
-from tokengym.agents.training.batches.skill_scale import SkillScale
 from tokengym.agents.training.folder.monitor import StepRow
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
@@ -35,7 +35,7 @@ TASK = {level: make_world("forecast", level).task("train", 0) for level in ("eas
 
 def mixture(rows: Sequence[StepRow] = (), shares: Sequence[float] = ()) -> WorldMixture:
     # A new object each time: shares must come from the log alone.
-    return WorldMixture(SOURCES, lambda: rows, groups_per_batch=4, steps=40, shares=shares)
+    return WorldMixture(SOURCES, lambda: rows, groups_per_batch=4, steps=40, relative_shares=shares)
 
 
 def logged(skills: Sequence[tuple[float, float]]) -> list[StepRow]:

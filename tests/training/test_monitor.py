@@ -15,8 +15,7 @@ from tokengym.agents.rollouts import (
     TurnRecord,
     train_segment,
 )
-from tokengym.agents.training.folder.monitor import StepLog
-from tokengym.agents.training.folder.reply_stats import ReplyStatistics
+from tokengym.agents.training.folder.monitor import ReplyStatistics, StepLog
 from tokengym.agents.training.progress import Progress
 
 

@@ -14,13 +14,12 @@ from tests.training.jobs import metrics, run_job, write_rollouts
 from tokengym.agents.cli.compare import training_method
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnRecord, train_segment
 from tokengym.agents.training.batches.preferences import Preferences
-from tokengym.agents.training.batches.saved_rollouts import SavedRollouts, TokenPair
 from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.folder.run import RunFolder
+from tokengym.agents.training.earlier_runs import SavedRollouts, TokenPair
+from tokengym.agents.training.folder.run import POLICY, RunFolder
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.policy_trainers import POLICY
+from tokengym.agents.training.loop import submit
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.updates import submit
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.tokens.episode import Episode
 
@@ -32,7 +31,7 @@ FORECASTS = [0.1, 0.9, 0.9, 0.5]
 
 
 def pairs_of(folder: Path, job: Job, margin: float = 0.05) -> list[TokenPair]:
-    saved = SavedRollouts.of_run(folder, job.world, job.roles[0], job.codec)
+    saved = SavedRollouts.of_run(RunFolder(folder), job.world, job.roles[0], job.codec)
     return saved.preferences(margin)
 
 

@@ -8,11 +8,11 @@ from tinker_cookbook.model_info import get_qwen_info
 from typer.testing import CliRunner
 
 from tokengym.agents.cli import app
+from tokengym.agents.tinker.codec import renderer_for
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.presets import preset
-from tokengym.agents.training.renderer import renderer_of
 from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
 
@@ -22,9 +22,10 @@ PLACES = ("Qwen3-8B", "models/Qwen/Qwen3-8B", "models--Qwen--Qwen3-8B/snapshots/
 @pytest.mark.parametrize("name", get_qwen_info())
 def test_a_hosted_model_gets_the_renderer_that_the_cookbook_recommends(name: str) -> None:
     recommended = get_qwen_info()[name].recommended_renderers[0]
-    assert renderer_of(preset("forecast", model=f"Qwen/{name}")) == recommended
+    config = preset("forecast", model=f"Qwen/{name}")
+    assert renderer_for(config.model, config.renderer) == recommended
     chosen = preset("forecast", model=f"Qwen/{name}", renderer="role_colon")
-    assert renderer_of(chosen) == "role_colon"
+    assert renderer_for(chosen.model, chosen.renderer) == "role_colon"
 
 
 @pytest.mark.parametrize("place", PLACES)

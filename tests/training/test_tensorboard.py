@@ -7,7 +7,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from tokengym.agents.training.folder import tensorboard
 from tokengym.agents.training.folder.monitor import StepRow
-from tokengym.agents.training.folder.tensorboard import TensorBoardLog, require_tensorboard
+from tokengym.agents.training.folder.tensorboard import (
+    event_writer,
+    require_tensorboard,
+    write_events,
+)
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -19,9 +23,9 @@ def row(step: int, reward: float) -> StepRow:
 
 
 def test_steps_are_read_back_as_they_were_logged(tmp_path: Path) -> None:
-    with TensorBoardLog.open(tmp_path) as board:
+    with event_writer(tmp_path) as board:
         for step in range(3):
-            board.write(row(step, step / 4))
+            write_events(board, row(step, step / 4))
     events = EventAccumulator(str(tmp_path))
     events.Reload()
     assert events.Tags()["scalars"] == ["env/all/reward/total"]

@@ -13,11 +13,10 @@ from tests.training.jobs import metrics, run_job
 from tokengym.agents.service import LocalService
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
-from tokengym.agents.training.defaults import scaled_learning_rate
 from tokengym.agents.training.exporting import TrainedAdapter
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
-from tokengym.agents.training.presets import preset
+from tokengym.agents.training.presets import preset, scaled_learning_rate
 from tokengym.envs.core.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -18,7 +18,6 @@ from tinker_cookbook.utils import logtree, trace
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TrainRollouts
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.tinker.role_baselines import split_roles
-from tokengym.agents.training.algorithm import Algorithm
 from tokengym.agents.training.batches.credit import TurnTable, advantages, spreads
 from tokengym.agents.training.batches.curriculum import Curriculum
 from tokengym.agents.training.batches.datums import (
@@ -38,13 +37,13 @@ from tokengym.agents.training.batches.filtering import (
 )
 from tokengym.agents.training.batches.mixture import WorldMixture
 from tokengym.agents.training.batches.sampling import PolicySampler, SeededRollouts
-from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.opponents import opponent_labels
-from tokengym.agents.training.policy_trainers import POLICY
-from tokengym.agents.training.updates import Loss
+from tokengym.agents.training.earlier_runs import opponent_labels
+from tokengym.agents.training.folder.run import POLICY
+from tokengym.agents.training.loop import Batch, Loss
+from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
-from tokengym.envs.registry import spec
 from tokengym.rewards.advantages import Floats
 
 _SPARES_A_STEP = 1024
@@ -75,13 +74,13 @@ class _TaskGroup:
         if not isinstance(roles, tuple):
             (greedy,) = self.greedy.get_total_rewards() if self.greedy else (0.0,)
             return [_RoleGroup(builder, roles, self.rolled, greedy)]
-        found = split_roles(self.rolled, roles)
+        groups = split_roles(self.rolled, roles)
         alone = split_roles(self.greedy, roles) if self.greedy else {}
         return [
             _RoleGroup(
                 builder, role, group, *(alone[role].get_total_rewards() if role in alone else ())
             )
-            for role, group in found.items()
+            for role, group in groups.items()
         ]
 
 
@@ -109,6 +108,8 @@ class RolloutCollector:
         kept: keeps the rollouts; `None` to keep none.
         teacher: gives the advantages, for on-policy distillation of one role; `None` for those
             that the algorithm makes of the rewards.
+        specs: of the worlds by id; where in a world's range of returns groups tie is counted for
+            these alone.
 
     Raises:
         OptionError: if groups are to be replaced and there are no others.
@@ -122,6 +123,7 @@ class RolloutCollector:
     seed: int = 0
     kept: TrainRollouts | None = None
     teacher: tinker.SamplingClient | None = None
+    specs: Mapping[str, WorldSpec] = field(default_factory=dict)
     on_policy = True
 
     def __post_init__(self) -> None:
@@ -157,7 +159,7 @@ class RolloutCollector:
         first = len(groups)
         groups += [part for group in further for part in group.by_role()]
         verdicts = self._judge(groups)
-        kept = [
+        sent = [
             n
             for n, verdict in enumerate(verdicts)
             if self.algorithm.filter == "keep" or verdict is Verdict.LIVE
@@ -165,7 +167,7 @@ class RolloutCollector:
         metrics = compute_trajectory_metrics(
             [group.rolled for group in own], [group.builder.logging_tags() for group in own]
         )
-        metrics |= self._count(groups, verdicts, kept)
+        metrics |= self._count(groups, verdicts, sent)
         if isinstance(self.dataset, Curriculum | WorldMixture):
             metrics |= self.dataset.measure(step, _mean_returns(own))
         metrics |= {
@@ -177,27 +179,27 @@ class RolloutCollector:
             "tokens/greedy": float(sum(group.greedy_tokens for group in (*own, *further))),
         }
         if self.teacher is not None:
-            rollouts = [one for group in groups for one in group.rolled.trajectories_G]
+            rollouts = [rollout for group in groups for rollout in group.rolled.trajectories_G]
             distilled = await distill(rollouts, self.teacher)
             advantages_of = dict(zip(map(id, rollouts), distilled.advantages, strict=True))
             self._keep(step, own, advantages_of)
             return Batch({POLICY: distilled.data}, metrics | distilled.metrics)
         data: dict[str, list[tinker.Datum]] = {}
-        found: list[Floats] = []
+        sizes_of_roles: list[Floats] = []
         advantage_of: dict[int, float] = {}
         for role in dict.fromkeys(group.role for group in groups):
             here = [n for n, group in enumerate(groups) if group.role == role]
             live = sum(verdicts[n] is Verdict.LIVE for n in here)
             size = sum(n < first for n in here)
             scale = size / live if live and self.algorithm.denominator == "live" else 1.0
-            chosen = [groups[n] for n in kept if groups[n].role == role]
-            advantages_NGT = self._advantages(chosen) * scale
-            found.append(np.abs(advantages_NGT).ravel())
+            chosen = [groups[n] for n in sent if groups[n].role == role]
+            advantages_NGT = advantages(self.algorithm, _table(chosen)) * scale
+            sizes_of_roles.append(np.abs(advantages_NGT).ravel())
             advantage_of |= _mean_advantages(chosen, advantages_NGT)
             policy = self.policies.get(role or "", POLICY)
             data.setdefault(policy, []).extend(_data(chosen, advantages_NGT))
             metrics[f"{role}/loss/scale" if len(self.policies) > 1 else "loss/scale"] = scale
-        sizes = np.concatenate(found)
+        sizes = np.concatenate(sizes_of_roles)
         if sizes.size:
             metrics["advantage/mean_absolute"] = float(sizes.mean())
             metrics["advantage/largest"] = float(sizes.max())
@@ -285,11 +287,11 @@ class RolloutCollector:
         self, samplers: Mapping[str, tinker.SamplingClient], temperature: float
     ) -> dict[str, PolicySampler]:
         """Return the sampler of each role, or of all roles under one policy."""
-        found = {
+        by_policy = {
             name: PolicySampler(TinkerTokenCompleter(client, self.config.max_tokens, temperature))
             for name, client in samplers.items()
         }
-        return {role: found[name] for role, name in self.policies.items()} or found
+        return {role: by_policy[name] for role, name in self.policies.items()} or by_policy
 
     async def _play(
         self,
@@ -321,28 +323,26 @@ class RolloutCollector:
     def _judge(self, groups: Sequence[_RoleGroup]) -> list[Verdict]:
         return judge(spreads(self.algorithm, _table(groups)), self.algorithm.min_spread)
 
-    def _advantages(self, groups: Sequence[_RoleGroup]) -> Floats:
-        return advantages(self.algorithm, _table(groups))
-
     def _count(
-        self, groups: Sequence[_RoleGroup], verdicts: Sequence[Verdict], kept: Sequence[int]
+        self, groups: Sequence[_RoleGroup], verdicts: Sequence[Verdict], sent: Sequence[int]
     ) -> dict[str, float]:
         """Count the groups by verdict, and those that are left out by the reason."""
-        found = {"drawn": float(len(groups)), "trained": float(len(kept))} | counts(verdicts)
-        sent = set(kept)
-        dropped = counts([verdict for n, verdict in enumerate(verdicts) if n not in sent])
-        found |= {
+        numbers = {"drawn": float(len(groups)), "trained": float(len(sent))} | counts(verdicts)
+        sent_places = set(sent)
+        dropped = counts([verdict for n, verdict in enumerate(verdicts) if n not in sent_places])
+        numbers |= {
             f"dropped_{reason}": dropped[reason] for reason in (Verdict.TIE, Verdict.RESOLUTION)
         }
         levels: dict[str, float] = {}
         for group, verdict in zip(groups, verdicts, strict=True):
-            if isinstance(group.builder, TaskGroupBuilder):
-                world_spec = spec(group.builder.task.world)
+            builder = group.builder
+            world = builder.task.world if isinstance(builder, TaskGroupBuilder) else ""
+            if (world_spec := self.specs.get(world)) is not None:
                 range_ = world_spec.return_range[group.role or world_spec.roles[0]]
                 mean = float(np.mean(group.rolled.get_total_rewards()))
                 for name, value in tie_levels([verdict], np.array([mean]), range_).items():
                     levels[name] = levels.get(name, 0.0) + value
-        return {f"groups/{name}": value for name, value in (found | levels).items()}
+        return {f"groups/{name}": value for name, value in (numbers | levels).items()}
 
 
 def _mean_returns(groups: Sequence[_TaskGroup]) -> list[tuple[Task, float]]:
@@ -355,7 +355,7 @@ def _mean_returns(groups: Sequence[_TaskGroup]) -> list[tuple[Task, float]]:
 
 
 def _table(groups: Sequence[_RoleGroup]) -> TurnTable:
-    return turn_table([one.rolled for one in groups], [one.greedy for one in groups])
+    return turn_table([group.rolled for group in groups], [group.greedy for group in groups])
 
 
 def _data(groups: Sequence[_RoleGroup], advantages_NGT: Floats) -> list[tinker.Datum]:
@@ -379,7 +379,7 @@ def _mean_advantages(groups: Sequence[_RoleGroup], advantages_NGT: Floats) -> di
 
 
 def _kept_records(
-    kept: TrainRollouts, step: int, groups: Sequence[_TaskGroup], advantage_of: Mapping[int, float]
+    saver: TrainRollouts, step: int, groups: Sequence[_TaskGroup], advantage_of: Mapping[int, float]
 ) -> list[RolloutRecord]:
     """Return the records of the groups to keep; untrained rollouts have advantage 0."""
 
@@ -392,6 +392,6 @@ def _kept_records(
 
     return [
         placed(record, origin, advantage_of.get(id(rollout), 0.0))
-        for origin, group in zip(kept.origins(step, len(groups)), groups, strict=False)
+        for origin, group in zip(saver.origins(step, len(groups)), groups, strict=False)
         for record, rollout in zip(group.records, group.rolled.trajectories_G, strict=False)
     ]

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from tokengym.agents.training.algorithm import Algorithm
+from tokengym.agents.training.setting_groups import Algorithm
 from tokengym.rewards.advantages import (
     Flags,
     Floats,

@@ -1,20 +1,75 @@
-"""A curriculum: easier levels first, each until the policy has learned enough of it."""
+"""A curriculum: easier levels first, each until the policy's measured skill is enough."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
-from tokengym.agents.training.batches.skill_scale import SkillScale
 from tokengym.agents.training.folder.monitor import StepRow
+from tokengym.envs.core.play import Policy, play
+from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
+from tokengym.envs.core.world import World
 
 STAGE, SKILL = "curriculum/stage", "curriculum/skill"
 """Metrics of a step: its place in the curriculum, and the skill of its rollouts."""
 
 _WINDOW = 3
 """Steps over which skill is averaged: one step's rollouts are few."""
+
+
+_TASKS = 64
+"""Validation Tasks on which the ends of a scale are measured."""
+
+
+class SkillScale(NamedTuple):
+    """The ends of the scale in one world at one level.
+
+    Attributes:
+        blind: mean return of the best policy that ignores the Task: skill 0.
+        oracle: mean return of the oracle: skill 1.
+    """
+
+    blind: float
+    oracle: float
+
+    @classmethod
+    def measured(
+        cls,
+        world: World,
+        role: str,
+        oracle: Policy,
+        blind: Iterable[Policy],
+        others: Mapping[str, Policy],
+    ) -> "SkillScale":
+        """Return the scale as measured on validation Tasks.
+
+        Args:
+            world: the world at its level.
+            role: the trained role.
+            oracle: its oracle.
+            blind: its policies that ignore the Task.
+            others: who plays the other roles.
+        """
+        tasks = world.first_tasks("validation", _TASKS) or world.first_tasks("train", _TASKS)
+
+        def earned(policy: Policy) -> float:
+            policies = {**others, role: policy}
+            return statistics.fmean(
+                play(
+                    world.fork(), task, policies, generator("curriculum", task.fingerprint)
+                ).returns[role]
+                for task in tasks
+            )
+
+        return cls(max(map(earned, blind)), earned(oracle))
+
+    def skill(self, mean_return: float) -> float:
+        """Return where a mean return lies between both ends; 1 if they do not differ."""
+        span = self.oracle - self.blind
+        return (mean_return - self.blind) / span if span > 0.0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -32,32 +87,30 @@ class Stage:
     scale: SkillScale
 
 
+@dataclass(frozen=True)
 class Curriculum(RLDataset):
     """Batches of the first stage that the policy has not passed.
 
     A stage is passed once the mean skill of three steps in a row reaches the bar; the last one
     never is. The place is worked out from the logged steps alone, so a resumed run finds it again.
 
-    Args:
+    Attributes:
         stages: easiest first.
         rows: returns the completed steps.
         bar: skill that passes a stage.
     """
 
-    def __init__(
-        self, stages: Sequence[Stage], rows: Callable[[], Sequence[StepRow]], bar: float
-    ) -> None:
-        self._stages = stages
-        self._rows = rows
-        self._bar = bar
+    stages: Sequence[Stage]
+    rows: Callable[[], Sequence[StepRow]]
+    bar: float
 
     def __len__(self) -> int:
         """Return the number of batches."""
-        return len(self._stages[-1].dataset)
+        return len(self.stages[-1].dataset)
 
     def get_batch(self, index: int) -> Sequence[EnvGroupBuilder]:
         """Return the groups of step `index`."""
-        return self._stages[self._place(index)].dataset.get_batch(index)
+        return self.stages[self._place(index)].dataset.get_batch(index)
 
     def measure(self, step: int, played: Sequence[tuple[Task, float]]) -> dict[str, float]:
         """Return the metrics of a step.
@@ -68,16 +121,16 @@ class Curriculum(RLDataset):
         """
         place = self._place(step)
         mean_return = statistics.fmean(returned for _, returned in played)
-        return {STAGE: float(place), SKILL: self._stages[place].scale.skill(mean_return)}
+        return {STAGE: float(place), SKILL: self.stages[place].scale.skill(mean_return)}
 
     def _place(self, step: int) -> int:
         """Return the stage of a step from the logged steps before it."""
         place, window = 0, list[float]()
-        for row in self._rows():
+        for row in self.rows():
             if row.step >= step or row.metrics.get(STAGE) != place:
                 continue
             window = [*window, row.metrics[SKILL]][-_WINDOW:]
-            passed = len(window) == _WINDOW and statistics.fmean(window) >= self._bar
-            if passed and place + 1 < len(self._stages):
+            passed = len(window) == _WINDOW and statistics.fmean(window) >= self.bar
+            if passed and place + 1 < len(self.stages):
                 place, window = place + 1, []
         return place

@@ -11,10 +11,9 @@ from tinker_cookbook.supervised.common import compute_mean_nll, datum_from_model
 
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.scripted_rollout import TurnTokens, roll_out_scripted
-from tokengym.agents.training.batches.saved_rollouts import numbers_of_step
-from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.policy_trainers import POLICY
-from tokengym.agents.training.updates import Loss
+from tokengym.agents.training.earlier_runs import numbers_of_step
+from tokengym.agents.training.folder.run import POLICY
+from tokengym.agents.training.loop import Batch, Loss
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
@@ -85,15 +84,15 @@ class Demonstrations:
             examples = await asyncio.gather(*(self._example(role, task) for task in tasks))
             policy = self.policies.get(role, POLICY)
             data.setdefault(policy, []).extend(chain.from_iterable(examples))
-        tokens = sum(one.model_input.length for found in data.values() for one in found)
+        tokens = sum(row.model_input.length for rows in data.values() for row in rows)
         return Batch(data, {"train/tokens": float(tokens)})
 
     async def _example(self, role: str, task: Task) -> list[tinker.Datum]:
         rng = generator("demonstration", task.fingerprint, role)
-        found = await roll_out_scripted(
+        rollout = await roll_out_scripted(
             self.world, task, self.codec, role, self.policy, self.opponents[role], rng
         )
-        return datums(found.turns, append_only=self.codec.append_only)
+        return datums(rollout.turns, append_only=self.codec.append_only)
 
 
 @dataclass(frozen=True)

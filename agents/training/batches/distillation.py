@@ -65,9 +65,9 @@ async def _teach_rollout(rollout: Trajectory, teacher: tinker.SamplingClient) ->
 async def _teach(datum: tinker.Datum, teacher: tinker.SamplingClient) -> _Taught:
     inputs = datum.loss_fn_inputs
     last = int(inputs["target_tokens"].data[-1])
-    known = await teacher.compute_logprobs(datum.model_input.append_int(last))
+    logprobs = await teacher.compute_logprobs(datum.model_input.append_int(last))
     sampled, mask = numbers(inputs["logprobs"]), numbers(inputs["mask"])
-    advantages = np.where(mask > 0, np.array(known[1:], np.float64) - sampled, 0.0)
-    given = {**inputs, "advantages": tensor(advantages.astype(np.float32))}
-    taught = tinker.Datum(model_input=datum.model_input, loss_fn_inputs=given)
+    advantages = np.where(mask > 0, np.array(logprobs[1:], np.float64) - sampled, 0.0)
+    taught_inputs = {**inputs, "advantages": tensor(advantages.astype(np.float32))}
+    taught = tinker.Datum(model_input=datum.model_input, loss_fn_inputs=taught_inputs)
     return _Taught(taught, float(advantages.sum()), int(mask.sum()))

@@ -59,8 +59,8 @@ def further_groups(missing: int, budget: int, spent: int, most_expensive: int) -
 
 def counts(verdicts: Sequence[Verdict]) -> dict[str, float]:
     """Return the number of groups of each verdict, all verdicts named."""
-    found = Counter(verdicts)
-    return {verdict.value: float(found[verdict]) for verdict in Verdict}
+    numbers = Counter(verdicts)
+    return {verdict.value: float(numbers[verdict]) for verdict in Verdict}
 
 
 def tie_levels(verdicts: Sequence[Verdict], returns_N: Floats, range_: Range) -> dict[str, float]:

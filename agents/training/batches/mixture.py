@@ -12,7 +12,7 @@ from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset
 
 from tokengym.agents.tinker.dataset import TaskDatasetBuilder
 from tokengym.agents.tinker.groups import TaskGroupBuilder
-from tokengym.agents.training.batches.skill_scale import SkillScale
+from tokengym.agents.training.batches.curriculum import SkillScale
 from tokengym.agents.training.folder.monitor import MIXTURE, StepRow
 from tokengym.envs.core.task import Task
 
@@ -39,6 +39,7 @@ class MixedSource:
     scale: SkillScale
 
 
+@dataclass
 class WorldMixture(RLDataset):
     """Batches of groups of several worlds, interleaved by the cookbook in blocks of five steps.
 
@@ -49,35 +50,26 @@ class WorldMixture(RLDataset):
     from the logged steps alone, so a resumed run finds them again; the step right before is left
     out, since with `mode="async"` it is still under way.
 
-    Args:
+    Attributes:
         sources: the worlds.
         rows: returns the completed steps.
         groups_per_batch: groups of a batch.
         steps: number of batches.
-        shares: fixed relative shares, or none.
+        relative_shares: fixed ones, or none.
         seed: of the order in which worlds and Tasks come.
     """
 
-    def __init__(
-        self,
-        sources: Sequence[MixedSource],
-        rows: Callable[[], Sequence[StepRow]],
-        groups_per_batch: int,
-        steps: int,
-        shares: Sequence[float] = (),
-        seed: int = 0,
-    ) -> None:
-        self._sources = sources
-        self._rows = rows
-        self._groups_per_batch = groups_per_batch
-        self._steps = steps
-        self._fixed = tuple(share / sum(shares) for share in shares)
-        self._seed = seed
-        self._phase: tuple[int, RLDataset] | None = None
+    sources: Sequence[MixedSource]
+    rows: Callable[[], Sequence[StepRow]]
+    groups_per_batch: int
+    steps: int
+    relative_shares: Sequence[float] = ()
+    seed: int = 0
+    _phase: tuple[int, RLDataset] | None = None
 
     def __len__(self) -> int:
         """Return the number of batches."""
-        return self._steps
+        return self.steps
 
     def get_batch(self, index: int) -> Sequence[EnvGroupBuilder]:
         """Return the groups of step `index`; must not be called from an event loop."""
@@ -85,7 +77,7 @@ class WorldMixture(RLDataset):
         if self._phase is None or self._phase[0] != start:
             self._phase = start, asyncio.run(self._interleaved(start))
         groups = self._phase[1].get_batch(index - start)
-        first = index * self._groups_per_batch
+        first = index * self.groups_per_batch
         return [
             replace(group, groups_in_batch=len(groups), number=first + place)
             for place, group in enumerate(groups)
@@ -103,29 +95,29 @@ class WorldMixture(RLDataset):
             by world `mixture/TAG/share`, what it was due, and, where it had any groups, their
             `mixture/TAG/skill`.
         """
-        found = {}
-        for source, share in zip(self._sources, self.shares(step), strict=True):
+        metrics = {}
+        for source, share in zip(self.sources, self.shares(step), strict=True):
             world, level = source.builder.world, source.builder.level
             returns = [
                 value for task, value in played if (task.world, task.level) == (world, level)
             ]
-            found[f"{MIXTURE}{source.tag}/share"] = share
+            metrics[f"{MIXTURE}{source.tag}/share"] = share
             if returns:
                 skill = source.scale.skill(statistics.fmean(returns))
-                found[f"{MIXTURE}{source.tag}/skill"] = skill
-        return found
+                metrics[f"{MIXTURE}{source.tag}/skill"] = skill
+        return metrics
 
     def shares(self, step: int) -> tuple[float, ...]:
         """Return the worlds' shares of the groups of a step; they sum to 1."""
-        count = len(self._sources)
+        count = len(self.sources)
         even = (1.0 / count,) * count
-        if self._fixed:
-            return self._fixed
+        if self.relative_shares:
+            return tuple(share / sum(self.relative_shares) for share in self.relative_shares)
         last = step - step % PHASE - 1
-        rows = {row.step: row.metrics for row in self._rows()}
-        recent = [rows.get(one, {}) for one in range(last - PHASE, last)]
-        before = [rows.get(one, {}) for one in range(last - 2 * PHASE, last - PHASE)]
-        names = [f"{MIXTURE}{source.tag}/skill" for source in self._sources]
+        rows = {row.step: row.metrics for row in self.rows()}
+        recent = [rows.get(earlier, {}) for earlier in range(last - PHASE, last)]
+        before = [rows.get(earlier, {}) for earlier in range(last - 2 * PHASE, last - PHASE)]
+        names = [f"{MIXTURE}{source.tag}/skill" for source in self.sources]
         progress = [
             _progress(*([row[name] for row in part if name in row] for part in (before, recent)))
             for name in names
@@ -137,22 +129,22 @@ class WorldMixture(RLDataset):
 
     async def _interleaved(self, start: int) -> RLDataset:
         """Return the batches of the five steps from `start`, of Tasks no other steps have."""
-        groups = PHASE * self._groups_per_batch
+        groups = PHASE * self.groups_per_batch
         builder = InterleavedRLDatasetBuilder(
             sources=[
                 chz.replace(
                     source.builder,
-                    first_task=source.builder.first_task + start * self._groups_per_batch,
+                    first_task=source.builder.first_task + start * self.groups_per_batch,
                     n_batches=groups,
                     groups_per_batch=1,
                     prefetch=False,
                 )
-                for source in self._sources
+                for source in self.sources
             ],
             weights=list(self.shares(start)),
-            groups_per_batch=self._groups_per_batch,
+            groups_per_batch=self.groups_per_batch,
             total_batches=PHASE,
-            seed=self._seed * _SEEDS + start,
+            seed=self.seed * _SEEDS + start,
         )
         return (await builder())[0]
 

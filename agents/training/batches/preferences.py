@@ -11,10 +11,9 @@ import torch
 from tinker_cookbook.preference.train_dpo import compute_dpo_loss
 from tinker_cookbook.supervised.common import datum_from_model_input_weights
 
-from tokengym.agents.training.batches.saved_rollouts import TokenPair, numbers_of_step
-from tokengym.agents.training.loop import Batch
-from tokengym.agents.training.policy_trainers import POLICY
-from tokengym.agents.training.updates import Loss
+from tokengym.agents.training.earlier_runs import TokenPair, numbers_of_step
+from tokengym.agents.training.folder.run import POLICY
+from tokengym.agents.training.loop import Batch, Loss
 
 _REFERENCE = "reference_logprobs"
 
@@ -110,8 +109,8 @@ def _measure(
         "dpo/chosen_reward": "chosen_reward",
         "dpo/rejected_reward": "rejected_reward",
     }
-    found: dict[str, Any] = {
-        name: sum(output.metrics[known] for output in outputs) / len(outputs)
-        for name, known in names.items()
+    means: dict[str, Any] = {
+        name: sum(output.metrics[logged] for output in outputs) / len(outputs)
+        for name, logged in names.items()
     }
-    return {"dpo/pairs": len(data) / 2, **found}
+    return {"dpo/pairs": len(data) / 2, **means}

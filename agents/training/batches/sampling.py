@@ -53,14 +53,14 @@ class PolicySampler:
     ) -> list[TokensWithLogprobs]:
         """Sample `count` replies of at most `limit` tokens to a prompt."""
         async with self._gate:
-            found = await self.completer.sampling_client.sample(
+            response = await self.completer.sampling_client.sample(
                 prompt=prompt,
                 num_samples=count,
                 sampling_params=tinker.SamplingParams(
                     stop=stop, max_tokens=limit, temperature=self.completer.temperature, seed=seed
                 ),
             )
-        return [_completion(one) for one in found.sequences]
+        return [_completion(sequence) for sequence in response.sequences]
 
 
 @dataclass(frozen=True)
@@ -101,24 +101,24 @@ class SeededRollouts(RolloutStrategy):
         return {"key": list(self.key)}
 
 
+@dataclass(eq=False)
 class GroupSampler:
     """What the members of a group share: the replies that open their episodes.
 
-    Args:
+    Attributes:
         key: of the group.
         episodes: of each member, the number of its episode.
     """
 
-    def __init__(self, key: tuple[str | int, ...], episodes: Sequence[int]) -> None:
-        self.episodes = episodes
-        self._key = key
-        self._begun: set[int] = set()
-        self._opening: tuple[object, ...] = ()
-        self._replies: asyncio.Task[list[TokensWithLogprobs]] | None = None
+    key: tuple[str | int, ...]
+    episodes: Sequence[int]
+    _begun: set[int] = field(default_factory=set)
+    _opening: tuple[object, ...] = ()
+    _replies: asyncio.Task[list[TokensWithLogprobs]] | None = None
 
     def seed(self, *who: str | int) -> int:
         """Return the seed of one reply."""
-        text = "\n".join(map(str, (*self._key, *who)))
+        text = "\n".join(map(str, (*self.key, *who)))
         return int.from_bytes(hashlib.sha256(text.encode()).digest()) % _SEEDS
 
     def begins(self, episode: int) -> bool:
@@ -152,36 +152,28 @@ class GroupSampler:
         return (await asyncio.shield(self._replies))[episode]
 
 
+@dataclass(eq=False)
 class _MemberSampler(TokenCompleter):
     """Samples the replies of one member."""
 
-    def __init__(
-        self, group: GroupSampler, sampler: PolicySampler, episode: int, role: str
-    ) -> None:
-        self._group = group
-        self._sampler = sampler
-        self._episode = episode
-        self._role = role
-        self._turn = 0
+    group: GroupSampler
+    sampler: PolicySampler
+    episode: int
+    role: str
+    turn: int = 0
 
     async def __call__(
-        self,
-        model_input: tinker.ModelInput,
-        stop: StopCondition,
-        *,
-        max_tokens: int | None = None,
+        self, model_input: tinker.ModelInput, stop: StopCondition, *, max_tokens: int | None = None
     ) -> TokensWithLogprobs:
         """Sample one reply to a prompt of text; see `TokenCompleter`."""
-        limit = self._sampler.limit(max_tokens)
-        turn, self._turn = self._turn, self._turn + 1
-        if self._group.begins(self._episode):
-            opening = await self._group.opening(
-                self._sampler, self._episode, model_input, stop, limit
-            )
+        limit = self.sampler.limit(max_tokens)
+        turn, self.turn = self.turn, self.turn + 1
+        if self.group.begins(self.episode):
+            opening = await self.group.opening(self.sampler, self.episode, model_input, stop, limit)
             if opening is not None:
                 return opening
-        seed = self._group.seed(self._episode, self._role, turn)
-        (reply,) = await self._sampler.sample(model_input, stop, limit, 1, seed)
+        seed = self.group.seed(self.episode, self.role, turn)
+        (reply,) = await self.sampler.sample(model_input, stop, limit, 1, seed)
         return reply
 
 

@@ -100,8 +100,8 @@ def find_collapse(
     ties = f"{newest.dead_share:.0%} of the groups tie"
     if cause is not None:
         reason = cause.reason.format(f"{cause.share(newest):.0%}")
-        shown = newest.commonest if cause is _CAUSES[-1] or newest.one_reply else ""
-        quoted = f" ({shown!r})" if shown else ""
+        reply = newest.commonest if cause is _CAUSES[-1] or newest.one_reply else ""
+        quoted = f" ({reply!r})" if reply else ""
         return Collapse(since, f"{reason}{quoted}; {ties}", cause.advice)
     if not signal:
         return Collapse(

@@ -11,15 +11,8 @@ from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection
 
 _LIBRARIES = (
-    "tokengym",
-    "gymnasium",
-    "numpy",
-    "scipy",
-    "tinker",
-    "tinker-cookbook",
-    "tokenizers",
-    "torch",
-    "transformers",
+    *("tokengym", "gymnasium", "numpy", "scipy", "tinker", "tinker-cookbook"),
+    *("tokenizers", "torch", "transformers"),
 )
 
 
@@ -46,25 +39,25 @@ def describe_environment(connection: Connection, config: TrainConfig) -> dict[st
 
 def _not_promised(connection: Connection, config: TrainConfig) -> list[str]:
     """Return, in sentences, what may make the same command give other figures."""
-    found = [
+    sentences = [
         "Other versions of these libraries, another processor or another number of threads round "
         "sums otherwise; then replies may differ, and all that follows."
     ]
     if connection.service is None:
-        found.append(
+        sentences.append(
             "The service is not the run's own: it decides whether equal requests get equal answers."
         )
     elif not config.deterministic:
-        found.append(
+        sentences.append(
             "Without --deterministic the last digits of a log-probability may depend on what else "
             "the service computes at the time, and weights with them; in float32 they do."
         )
     if config.mode != "sync" and not config.own_loop:
-        found.append(
+        sentences.append(
             f"mode={config.mode!r} in the cookbook's loop trains on groups in the order in which "
             "they end, which depends on time."
         )
-    return found
+    return sentences
 
 
 def _version(name: str) -> str | None:

@@ -2,12 +2,13 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tokengym.agents.rollouts import RolloutLog
-from tokengym.agents.training.folder.reply_stats import ReplyStatistics, read_reply_statistics
+from tokengym.agents.rollouts import RolloutLog, RolloutRecord, train_segment
 
 _ONE_REPLY = 0.9
 """Share of the commonest reply from which a policy says one thing to everything."""
@@ -17,6 +18,44 @@ _LOSSES = ("train/nll", "dpo/loss")
 
 MIXTURE = "mixture/"
 """Before the metrics of the worlds that one run mixes."""
+
+
+_SHOWN_CHARACTERS = 60
+"""Of the commonest reply."""
+
+
+@dataclass(frozen=True)
+class ReplyStatistics:
+    """Replies of one step.
+
+    Attributes:
+        replies: number of replies.
+        distinct: number of different ones.
+        commonest: the reply that was given most often, shortened.
+        commonest_share: its share of all replies.
+        tasks: number of groups; of a single one, equal replies may be right.
+    """
+
+    replies: int
+    distinct: int
+    commonest: str
+    commonest_share: float
+    tasks: int
+
+
+def reply_statistics(rollouts: Iterable[RolloutRecord]) -> ReplyStatistics | None:
+    """Return the statistics of a step's rollouts; `None` if they hold no reply."""
+    replies: Counter[str] = Counter()
+    groups = set()
+    for rollout in rollouts:
+        groups.add(rollout.origin.group)
+        replies.update((turn.said or "").strip() for turn in rollout.own_turns)
+    if not replies:
+        return None
+    commonest, count = replies.most_common(1)[0]
+    total = replies.total()
+    shortened = commonest[:_SHOWN_CHARACTERS]
+    return ReplyStatistics(total, len(replies), shortened, count / total, len(groups))
 
 
 class StepRow(NamedTuple):
@@ -56,8 +95,8 @@ class StepRow(NamedTuple):
 
         Of demonstrations it is the mean negative log-likelihood of a token, of preferences DPO's.
         """
-        found = [self.metrics[name] for name in _LOSSES if name in self.metrics]
-        return float(found[0]) if found else None
+        losses = [self.metrics[name] for name in _LOSSES if name in self.metrics]
+        return float(losses[0]) if losses else None
 
     @property
     def dead_share(self) -> float:
@@ -77,8 +116,8 @@ class StepRow(NamedTuple):
     @property
     def commonest_share(self) -> float | None:
         """Share of the commonest reply, over Tasks that differ; `None` if that is not known."""
-        found = self.replies
-        return None if found is None or found.tasks < 2 else found.commonest_share
+        replies = self.replies
+        return None if replies is None or replies.tasks < 2 else replies.commonest_share
 
     @property
     def one_reply(self) -> bool:
@@ -125,9 +164,9 @@ class StepLog:
             return []
         self._position += len(complete) + 1
         lines = complete.split(b"\n")
-        found = [row for line in lines if (row := _row(line, self._rollouts)) is not None]
-        self._rows.update((row.step, row) for row in found)
-        return found
+        rows = [row for line in lines if (row := _row(line, self._rollouts)) is not None]
+        self._rows.update((row.step, row) for row in rows)
+        return rows
 
 
 def _row(line: bytes, rollouts: RolloutLog | None) -> StepRow | None:
@@ -140,9 +179,10 @@ def _row(line: bytes, rollouts: RolloutLog | None) -> StepRow | None:
         return None
     if not {"env/all/reward/total", *_LOSSES} & set(metrics):
         return None
-    read = _number(metrics, "env/all/total_ob_tokens")
+    step, read = int(metrics["step"]), _number(metrics, "env/all/total_ob_tokens")
+    played = () if rollouts is None else rollouts.read(train_segment(step))
     return StepRow(
-        step=int(metrics["step"]),
+        step=step,
         reward=_number(metrics, "env/all/reward/total"),
         uniform_rate=_number(metrics, "env/all/reward_uniform_group_rate"),
         tie_pair_rate=_number(metrics, "env/all/reward_tie_pair_rate"),
@@ -150,7 +190,7 @@ def _row(line: bytes, rollouts: RolloutLog | None) -> StepRow | None:
         cut_off_share=_number(metrics, "env/all/cut_off"),
         copied_share=_number(metrics, "env/all/copied"),
         entropy=_number(metrics, "optim/entropy") if "optim/entropy" in metrics else None,
-        replies=None if rollouts is None else read_reply_statistics(rollouts, int(metrics["step"])),
+        replies=reply_statistics(played),
         tokens=read
         + _number(metrics, "env/all/total_ac_tokens")
         + _number(metrics, "train/tokens"),

@@ -38,6 +38,7 @@ from tokengym.agents.training.folder.run_files import (
 from tokengym.agents.training.folder.run_summary import Evaluation, References, RunSummary
 from tokengym.agents.training.setting_groups import SETTINGS_FILE
 from tokengym.envs.core.errors import OptionError
+from tokengym.envs.registry import spec
 
 SCHEMA_VERSION = 4
 """Version of a run folder's layout; it goes up whenever an older folder can no longer be read."""
@@ -46,12 +47,13 @@ _METRICS = "metrics.jsonl"
 _ROLLOUTS = "rollouts"
 _CHECKPOINTS = "checkpoints.jsonl"
 _TIMING = "timing_spans.jsonl"
-_BEFORE = "evaluation_before.json"
-_WARM = "evaluation_warm.json"
 _WARM_START = "warm-start"
 _REFERENCES = "references.json"
 _OUTCOME = "outcome.json"
 _ENVIRONMENT = "environment.json"
+
+POLICY = "policy"
+"""Name of the policy where there is only one."""
 
 
 class Weights(NamedTuple):
@@ -146,10 +148,10 @@ class RunFolder:
     def write_environment(self, described: Mapping[str, Any]) -> bool:
         """Record the environment of the run; returns whether it was another one before."""
         path = self.folder / _ENVIRONMENT
-        known = read_json(path).get("environments", []) if path.exists() else []
-        if not known or known[-1] != described:
-            write_json(path, {"environments": [*known, described]})
-        return bool(known) and known[-1] != described
+        rows = read_json(path).get("environments", []) if path.exists() else []
+        if not rows or rows[-1] != described:
+            write_json(path, {"environments": [*rows, described]})
+        return bool(rows) and rows[-1] != described
 
     # While it is trained
 
@@ -225,9 +227,16 @@ class RunFolder:
         """Return the run of one role's own policy, which lies within this one."""
         return RunFolder(self.folder / role)
 
-    def policies(self, config: TrainConfig, roles: tuple[str, ...]) -> dict[str, "RunFolder"]:
-        """Return by trained role where its policy's checkpoints are recorded."""
-        return {role: self.of_role(role) if config.separate else self for role in roles}
+    @property
+    def policies(self) -> dict[str, "RunFolder"]:
+        """By name, where each policy's checkpoints are recorded.
+
+        The policies are named after their roles where each role has its own; a single one is
+        called `POLICY`, and its checkpoints are in this folder.
+        """
+        if not self.exists or not (config := self.config).separate:
+            return {POLICY: self}
+        return {role: self.of_role(role) for role in spec(config.world).roles}
 
     def checkpoints(self) -> list[dict[str, Any]]:
         """Return the records of saved weights, oldest first; see `tinker_cookbook`."""
@@ -252,6 +261,11 @@ class RunFolder:
             row["batch"]: row["state_path"] for row in self.checkpoints() if row.get("state_path")
         }
 
+    @property
+    def saved_steps(self) -> list[int]:
+        """The numbers of steps after which all policies of the run were saved, ascending."""
+        return sorted(set.intersection(*(set(run.states()) for run in self.policies.values())))
+
     def forget_checkpoints_after(self, step: int) -> None:
         """Forget checkpoints taken after `step` steps, so that a resume starts from there."""
         self._keep_checkpoints(lambda row: row.get("batch", 0) <= step)
@@ -271,33 +285,28 @@ class RunFolder:
         for name in (_METRICS, _TIMING):
             keep_lines(self.folder / name, lambda row: not _from(row, step))
 
-    def _keep_checkpoints(self, wanted: Callable[[Mapping[str, Any]], bool]) -> None:
-        keep_lines(self.folder / _CHECKPOINTS, wanted)
+    def _keep_checkpoints(self, stays: Callable[[Mapping[str, Any]], bool]) -> None:
+        keep_lines(self.folder / _CHECKPOINTS, stays)
 
     # What it came to
+
+    def evaluation(self, name: str) -> Evaluation | None:
+        """Return an evaluation that is on record: `before` or `warm`; `None` if there is none."""
+        return read_result(self.folder / f"evaluation_{name}.json", Evaluation)
+
+    def write_evaluation(self, name: str, evaluation: Evaluation) -> None:
+        """Record an evaluation; see `evaluation`."""
+        write_json(self.folder / f"evaluation_{name}.json", asdict(evaluation))
 
     @property
     def evaluation_before(self) -> Evaluation | None:
         """The evaluation before the first step; `None` if there is none yet."""
-        return read_result(self.folder / _BEFORE, Evaluation)
-
-    def write_evaluation_before(self, evaluation: Evaluation) -> None:
-        """Record the evaluation before the first step."""
-        write_json(self.folder / _BEFORE, asdict(evaluation))
+        return self.evaluation("before")
 
     @property
     def warm_start(self) -> "RunFolder":
         """The run of the supervised steps before reinforcement learning, within this one."""
         return RunFolder(self.folder / _WARM_START)
-
-    @property
-    def evaluation_warm(self) -> Evaluation | None:
-        """The evaluation after the warm start; `None` if there is none yet."""
-        return read_result(self.folder / _WARM, Evaluation)
-
-    def write_evaluation_warm(self, evaluation: Evaluation) -> None:
-        """Record the evaluation after the warm start."""
-        write_json(self.folder / _WARM, asdict(evaluation))
 
     @property
     def references(self) -> Mapping[str, References]:
@@ -306,7 +315,7 @@ class RunFolder:
 
     def write_references(self, references: Mapping[str, References]) -> None:
         """Record what scripted policies earn on the held-out Tasks."""
-        data = {role: asdict(found) for role, found in references.items()}
+        data = {role: asdict(reference) for role, reference in references.items()}
         write_json(self.folder / _REFERENCES, data)
 
     @property
@@ -326,5 +335,5 @@ def is_run(name: str | Path) -> bool:
 
 def _from(row: Mapping[str, Any], step: int) -> bool:
     """Return whether a line is about a step or one after it."""
-    found = row.get("step")
-    return isinstance(found, int) and found >= step
+    number = row.get("step")
+    return isinstance(number, int) and number >= step

@@ -75,18 +75,18 @@ def mend_lines(path: Path) -> int:
     return keep_lines(path, lambda _: True)
 
 
-def keep_lines(path: Path, wanted: Callable[[Mapping[str, Any]], bool]) -> int:
+def keep_lines(path: Path, stays: Callable[[Mapping[str, Any]], bool]) -> int:
     """Keep the lines of a file that hold a wanted JSON object; returns the number removed.
 
     Raises:
         OptionError: if the file cannot be read.
     """
     lines = _lines(path)
-    kept = [line for line, row in lines if row is not None and wanted(row)]
-    content = b"".join(line + b"\n" for line in kept)
+    staying = [line for line, row in lines if row is not None and stays(row)]
+    content = b"".join(line + b"\n" for line in staying)
     if lines and content != path.read_bytes():
         write_whole(path, content)
-    return len(lines) - len(kept)
+    return len(lines) - len(staying)
 
 
 def _lines(path: Path) -> list[tuple[bytes, dict[str, Any] | None]]:

@@ -1,7 +1,7 @@
 """The outcome of a run as data: evaluations, reference lines, collapse; to and from JSON."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -73,8 +73,8 @@ class References:
     def levels(self) -> dict[str, float]:
         """The mean returns that charts show: of null, random, blind and oracle, where known."""
         blind = self.yardstick.blind_name
-        shown = {"null": "null", "random": "random", blind: "blind", "oracle": "oracle"}
-        return {shown[name]: self.lines[name].value for name in shown if name in self.lines}
+        labels = {"null": "null", "random": "random", blind: "blind", "oracle": "oracle"}
+        return {labels[name]: self.lines[name].value for name in labels if name in self.lines}
 
 
 class Skill(NamedTuple):
@@ -156,7 +156,7 @@ class RunSummary:
             since: what counts as before; the start if `None`.
         """
         both = (since or self.before, self.after)
-        before, after = (found.of(name).returns_by_task for found in both)
+        before, after = (evaluation.of(name).returns_by_task for evaluation in both)
         return _skill(self.references[name].yardstick, before, after, name)
 
     def low_returns(self, name: str) -> "LowReturns | None":
@@ -165,7 +165,7 @@ class RunSummary:
         Args:
             name: of what is trained.
         """
-        before, after = (found.of(name).low for found in (self.before, self.after))
+        before, after = (evaluation.of(name).low for evaluation in (self.before, self.after))
         if before is None or after is None:
             return None
         pairs = zip(after.returns_by_task, before.returns_by_task, strict=True)
@@ -183,7 +183,7 @@ class RunSummary:
         """
         yardstick = self.references[name].expected
         both = (since or self.before, self.after)
-        before, after = (found.of(name).expected_by_task for found in both)
+        before, after = (evaluation.of(name).expected_by_task for evaluation in both)
         if yardstick is None or not before or not after:
             return None
         return _skill(yardstick, before, after, name)
@@ -196,11 +196,51 @@ class RunSummary:
         """
         if self.warm is None:
             return []
-        found = [("since the warm start", self.skill(name, since=self.warm))]
+        skills = [("since the warm start", self.skill(name, since=self.warm))]
         expected = self.expected_skill(name, since=self.warm)
         if expected is not None:
-            found.append(("since the warm start, given the exact probabilities", expected))
-        return found
+            skills.append(("since the warm start, given the exact probabilities", expected))
+        return skills
+
+    def lines(self) -> Iterator[str]:
+        """Yield the results in a few lines for people."""
+        if self.collapse is not None:
+            yield (
+                f"COLLAPSED at step {self.collapse.since}: {self.collapse.reason}. The last good "
+                f"checkpoint is kept. What to try: {self.collapse.advice}."
+            )
+        yield (
+            f"held-out return before {self.before.returns}, after {self.after.returns} "
+            "(95 % intervals)"
+        )
+        sampled = self.before.conditions
+        yield (
+            f"(at temperature {float(sampled['temperature']):g}, at most {sampled['max_tokens']} "
+            f"tokens a reply, model {sampled['model']})"
+        )
+        first, *further = self.references
+        scripted = self.references[first].lines
+        width = max(map(len, scripted)) + 2
+        for name, value in sorted(scripted.items(), key=lambda item: -item[1].value):
+            yield f"  {name:<{width}}{value}"
+        if self.before.expected is not None and self.after.expected is not None:
+            yield (
+                f"given the exact probabilities: before {self.before.expected}, "
+                f"after {self.after.expected}"
+            )
+        for name in (first, *further):
+            if name != first:
+                before, after = self.before.of(name).returns, self.after.of(name).returns
+                yield f"held-out return of {name} before {before}, after {after}"
+            of_name = f"{name}: " if further else ""
+            yield f"{of_name}{self.skill(name)}"
+            if (expected := self.expected_skill(name)) is not None:
+                yield f"{of_name}given the exact probabilities: {expected}"
+            if (low := self.low_returns(name)) is not None:
+                yield f"{of_name}{low}"
+            for words, skill in self.since_warm_start(name):
+                yield f"{of_name}{words}: {skill}"
+        yield "(skill: 0 is the best policy that ignores the Task, 1 the oracle)"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""

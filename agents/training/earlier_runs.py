@@ -1,27 +1,32 @@
-"""Who plays the untrained roles: scripted policies by name, or a model's weights.
+"""What a job takes from other runs, or from the service: weights that play, rollouts that teach.
 
 Weights of another run are used where they are: at the hosted service by their path, from a run on
 this machine by a copy of the one checkpoint in this run's own service folder.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import tinker
 
+from tokengym.agents.rollouts import RolloutRecord, best_of_groups, preferred
 from tokengym.agents.service import CHECKPOINT_SCHEME, UnknownResourceError, copy_checkpoint
-from tokengym.agents.tinker.codec import codec_name
+from tokengym.agents.tinker.codec import codec_name, renderer_for
 from tokengym.agents.tinker.coordinator import Opponent
 from tokengym.agents.tinker.language_model import LanguageModelOpponent
+from tokengym.agents.tinker.scripted_rollout import TurnTokens
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import Connection
 from tokengym.agents.training.folder.run import RunFolder, is_run
-from tokengym.agents.training.renderer import renderer_of
 from tokengym.agents.training.setting_groups import TOY_MODEL
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.play import Policy
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.world import World
+from tokengym.envs.tokens.codec import Codec, Message
 
 MODEL = "model"
 """Stands for the job's own model, untrained."""
@@ -65,10 +70,10 @@ class SavedModel:
         path = weights.state if state else weights.sampler
         if path is None:
             raise OptionError(f"{run} has saved no weights yet")
-        kept = RunFolder(run).weights_folder
-        if connection.service is not None and kept.is_dir():
+        weights_folder = RunFolder(run).weights_folder
+        if connection.service is not None and weights_folder.is_dir():
             try:
-                path = copy_checkpoint(path, kept, connection.service.state_dir)
+                path = copy_checkpoint(path, weights_folder, connection.service.state_dir)
             except UnknownResourceError as error:
                 raise OptionError(f"{run} has lost its weights: {error}") from error
         return path
@@ -112,20 +117,20 @@ async def sampler_of(
 
 
 def resolve_opponent(
-    role: str, who: str, known: Mapping[str, Policy], own: SavedModel
+    role: str, who: str, policies: Mapping[str, Policy], own: SavedModel
 ) -> str | SavedModel:
     """Return who plays a role: a baseline's name, or a model.
 
     Args:
         role: the role.
         who: who was named for it.
-        known: the world's baselines by name.
+        policies: the world's baselines by name.
         own: the job's own model, untrained.
 
     Raises:
         OptionError: if `who` is unknown.
     """
-    if who in known:
+    if who in policies:
         return who
     return own if who == MODEL else saved_model(who, own, f"{role} must be a baseline, {MODEL!r},")
 
@@ -173,7 +178,8 @@ def saved_model(who: str, own: SavedModel, rule: str) -> SavedModel:
 def codec_of(config: TrainConfig) -> str:
     """Return the name of the codec that a run's policy reads and writes by."""
     model = str(MODEL_DIR.resolve()) if config.model == TOY_MODEL else config.model
-    return codec_name(renderer_of(config), model, system=config.system)
+    renderer = renderer_for(config.model, config.renderer)
+    return codec_name(renderer, model, system=config.system)
 
 
 def trained_opponent(run: Path | str, client: tinker.ServiceClient) -> LanguageModelOpponent:
@@ -186,11 +192,11 @@ def trained_opponent(run: Path | str, client: tinker.ServiceClient) -> LanguageM
     Raises:
         OptionError: if the folder holds no run, or one without saved weights.
     """
-    found = RunFolder.open(Path(run))
-    path = found.weights.sampler
+    opened = RunFolder.open(Path(run))
+    path = opened.weights.sampler
     if path is None:
         raise OptionError(f"{run} has saved no weights yet")
-    config = found.config
+    config = opened.config
     if config.max_tokens is None:
         raise OptionError(f"{run} does not record max_tokens")
     return LanguageModelOpponent(
@@ -200,3 +206,130 @@ def trained_opponent(run: Path | str, client: tinker.ServiceClient) -> LanguageM
         temperature=config.temperature,
         name=str(run),
     )
+
+
+class TokenPair(NamedTuple):
+    """Two replies to one conversation, in tokens.
+
+    Attributes:
+        prompt: the conversation up to the replies.
+        chosen: the reply of the rollout that earned more.
+        rejected: the other's.
+    """
+
+    prompt: Sequence[int]
+    chosen: Sequence[int]
+    rejected: Sequence[int]
+
+
+class SavedRollouts(NamedTuple):
+    """The training rollouts that a run kept of one role, in the order of its steps.
+
+    Rollouts of evaluations are left out: their Tasks are held out.
+
+    Attributes:
+        described: how many there are, and of what, for people.
+        records: the rollouts.
+        codec: by which they were read and written.
+    """
+
+    described: str
+    records: Sequence[RolloutRecord]
+    codec: Codec
+
+    @classmethod
+    def of_run(cls, run: RunFolder, world: World, role: str, codec: Codec) -> "SavedRollouts":
+        """Read the rollouts of a run.
+
+        Args:
+            run: the run.
+            world: the world at its level.
+            role: whose rollouts.
+            codec: by which they must have been read and written.
+
+        Raises:
+            OptionError: if they are of another codec.
+        """
+        written = codec_of(run.config)
+        if written != codec.name:
+            raise OptionError(
+                f"learning from rollouts needs them in this model's tokens: the run in "
+                f"{run.folder} reads and writes by {written}, this job by {codec.name}"
+            )
+        place = (world.spec.id, world.level, role)
+        records = [
+            record
+            for record in run.rollouts.read()
+            if record.origin.kind == "train" and (record.world, record.level, record.role) == place
+        ]
+        described = (
+            f"the run in {run.folder} kept {len(records)} training rollouts of the {role} at level "
+            f"{world.level!r} of {world.spec.id}"
+        )
+        return cls(described, records, codec)
+
+    def best(self, least: float | None) -> list[list[TurnTokens]]:
+        """Return the best rollout of each group, if all its replies are well-formed.
+
+        Args:
+            least: smallest return of a rollout; any if `None`.
+
+        Raises:
+            OptionError: if there is none.
+        """
+        best = best_of_groups(self.records, float("-inf") if least is None else least)
+        turns = [recorded_turns(record, self.codec) for record in best]
+        if not turns:
+            raise OptionError(
+                f"{self.described}, and none well-formed with a return of at least {least}"
+            )
+        return turns
+
+    def preferences(self, margin: float) -> list[TokenPair]:
+        """Return the pairs that the rollouts make.
+
+        Args:
+            margin: smallest difference of the returns of a pair.
+
+        Raises:
+            OptionError: if there is none.
+        """
+        pairs = []
+        for pair in preferred(self.records, margin):
+            rollouts = (pair.better, pair.worse)
+            better, worse = (recorded_turns(record, self.codec)[pair.reply] for record in rollouts)
+            pairs.append(TokenPair(better.observation, better.reply, worse.reply))
+        if not pairs:
+            raise OptionError(
+                f"{self.described}, and no two of a group differ in return by {margin} or more"
+            )
+        return pairs
+
+
+def recorded_turns(record: RolloutRecord, codec: Codec) -> list[TurnTokens]:
+    """Return a rollout's turns as its role read and sampled them."""
+    turns: list[TurnTokens] = []
+    conversation: list[Message] = []
+    for turn in record.own_turns:
+        conversation.append(Message(turn.read, own=False))
+        if turns and codec.append_only:
+            before = turns[-1]
+            new = codec.extend(before.reply, turn.read)
+            observation = [*before.observation, *before.reply, *new]
+        else:
+            observation = list(codec.render(conversation))
+        turns.append(TurnTokens(observation, list(turn.tokens)))
+        conversation.append(Message(turn.said or "", own=True))
+    return turns
+
+
+def numbers_of_step(count: int, size: int, step: int, seed: int) -> list[int]:
+    """Return which of `count` examples a step of `size` takes.
+
+    All are taken once, in an order of the seed's, before any is taken again.
+    """
+    places = [divmod(n, count) for n in range(step * size, (step + 1) * size)]
+    orders = {
+        epoch: generator("recorded", seed, epoch).permutation(count) for epoch in dict(places)
+    }
+    return [int(orders[epoch][place]) for epoch, place in places]
