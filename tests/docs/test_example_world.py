@@ -135,9 +135,9 @@ def test_it_is_trained_with_replies_as_long_as_it_needs(
     code = """
 from pathlib import Path
 import tokengym
-from tokengym.agents import Run, codec_named
+from tokengym.agents import RunFolder, codec_named
 from tokengym.agents.training.earlier_runs import codec_of
-found = Run(Path("run"))
+found = RunFolder(Path("run"))
 codec, world = codec_named(codec_of(found.config)), tokengym.make_world("change")
 best = [world.task("test", index).answer["best"] for index in range(50)]
 needed = max(len(codec.write("PAY " + " ".join(map(str, coins)))) for coins in best)

@@ -95,7 +95,7 @@ def test_the_oracle_has_skill_one_and_logs_are_read_and_scored_again(tmp_path: P
     oracle, replies = baselines("forecast")["oracle"], {}
     for index in range(4):
         turn = world.start(world.task("test", index))
-        replies[turn.text] = oracle(world, turn, None)  # type: ignore[arg-type]
+        replies[turn.text] = oracle(world, turn, None)
     log = evaluate(task, model_that(replies.__getitem__), tmp_path)
     assert metrics(log)["skill"] == pytest.approx(1.0)
     read = read_eval_log(log.location)
