@@ -163,15 +163,15 @@ def test_an_unfinished_one_is_not_verified(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.usefixtures("fresh_registry")
 def test_names_are_resolved_before_anything_is_played(
-    done: tuple[Results, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    done: tuple[Results, Path], tmp_path: Path
 ) -> None:
     """An evaluation goes on when every world is forgotten as it begins to play."""
 
     def forget(what: str, played: int, total: int) -> None:
         for worlds in (BY_ID, BY_SHORT_NAME):
-            for name in list(worlds):
-                monkeypatch.delitem(worlds, name)
+            worlds.clear()
 
     assert run_evaluation(asked(), EvaluationFolder(tmp_path), 1, forget) == done[0]
 
