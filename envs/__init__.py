@@ -24,7 +24,7 @@ from tokengym.envs.core.grammar import Grammar, complaint, last_match
 from tokengym.envs.core.metric import Metric
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.play import PlayedEpisode, Policy, play
-from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.spec import Reachable, WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
@@ -54,6 +54,7 @@ __all__ = [
     "OptionError",
     "PlayedEpisode",
     "Policy",
+    "Reachable",
     "ReplyForm",
     "RoleError",
     "Rollout",

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tokengym.envs.core.display import html_fields, html_table
 from tokengym.envs.core.errors import OptionError
@@ -14,9 +14,27 @@ WORLD_ID = re.compile(r"([\w-]+/[\w-]+)-v(\d+)", re.ASCII)
 """How an id reads: `namespace/Name-vN`."""
 
 
+WARM_UP = 0.02
+"""The most headroom of a level that is a warm-up."""
+
+
 def short_name(world_id: str) -> str:
     """Return an id without namespace and version, in lower case: `forecast`."""
     return world_id.rpartition("-v")[0].rpartition("/")[2].lower()
+
+
+class Reachable(NamedTuple):
+    """The best policy known of those that read only what the Turns of a level say.
+
+    Attributes:
+        policy: the baseline that plays it; `oracle` where that reads nothing else.
+        method: how it was found, in words, such as "stochastic DP" or "posterior".
+        proved: whether no other such policy can earn more on average.
+    """
+
+    policy: str
+    method: str
+    proved: bool
 
 
 @dataclass(frozen=True)
@@ -42,7 +60,13 @@ class WorldSpec:
         blind: `module:function` from World to policies by name that ignore the Task. The best of
             them on given Tasks is what a learner reaches without reading; empty if there are none.
         blind_name: what reports call the best of them.
-        planners: baselines that plan or were fitted: no simple rules, but honest ones.
+        planners: baselines that are not simple: they solve, enumerate, read a constant that no Turn
+            shows, or take 40 lines or more. All others but `oracle` are simple, models fitted on
+            200 resolved Tasks included.
+        reachable: by level, the best policy known that reads only what the Turns say. It holds for
+            the Tasks that the world generates, not for a user's data.
+        warm_up: levels where a simple policy is within `WARM_UP` of the way from the best blind
+            policy to `reachable`.
         training: options of the world in training, such as exact probabilities for labels.
         opponents: by role, who plays it when nobody was named for it: a baseline's name, or `model`
             for the trainer's untrained model. Else the first of `scripted`, `random`, `null` that
@@ -64,7 +88,9 @@ class WorldSpec:
 
     Raises:
         OptionError: if the id does not read `namespace/Name-vN`, there is no role or level, a turn
-            limit is below 1, a range is missing or too many, or an opponent's role is unknown.
+            limit is below 1, a range is missing or too many, an opponent's role is unknown, a
+            policy or method of `reachable` is empty, `reachable` or `warm_up` has an unknown level,
+            or a level is in `warm_up` but not in `reachable`.
     """
 
     id: str
@@ -81,6 +107,8 @@ class WorldSpec:
     blind: str = ""
     blind_name: str = "best blind"
     planners: tuple[str, ...] = ()
+    reachable: Mapping[str, Reachable] = field(default_factory=dict)
+    warm_up: tuple[str, ...] = ()
     training: Mapping[str, Any] = field(default_factory=dict)
     opponents: Mapping[str, str] = field(default_factory=dict)
     evaluation: Mapping[str, Any] = field(default_factory=dict)
@@ -107,6 +135,21 @@ class WorldSpec:
         if not set(self.opponents) <= set(roles):
             opposed = sorted(self.opponents)
             raise OptionError(f"{self.id}: opponents must be of the roles {roles}, got {opposed}")
+        stated = list(self.reachable)
+        if not set(stated) <= set(limits):
+            raise OptionError(
+                f"{self.id}: reachable must be of the levels {list(limits)}, got {stated}"
+            )
+        for level, best in self.reachable.items():
+            if not (best.policy and best.method):
+                raise OptionError(
+                    f"{self.id}: reachable of {level} needs a policy and a method, got {best}"
+                )
+        if not set(self.warm_up) <= set(stated):
+            raise OptionError(
+                f"{self.id}: warm_up must be of the levels in reachable, {stated}, "
+                f"got {list(self.warm_up)}"
+            )
 
     def __repr__(self) -> str:
         """Show id, levels and roles."""

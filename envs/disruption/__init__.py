@@ -1,6 +1,6 @@
 """Disruption and novelty: citation metrics, paper records, and the adversarial debate over them."""
 
-from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.spec import Reachable, WorldSpec
 from tokengym.rewards import debate
 from tokengym.rewards.control import FlatFloor
 
@@ -18,7 +18,15 @@ SPEC = WorldSpec(
     scores="tokengym.envs.disruption.classification:classification_scores",
     calibration=("right_final", "confidence"),
     blind="tokengym.envs.disruption.blind:blind",
-    planners=("logistic",),
+    reachable={
+        **dict.fromkeys(
+            ("L2", "L1", "L0"), Reachable("oracle", "posterior, searched claims", proved=False)
+        ),
+        "private": Reachable(
+            "oracle", "posterior given the scripted challenger, searched claims", proved=False
+        ),
+    },
+    warm_up=("L1",),
     training={"label": "expected"},
     # Scripted predictors do not change their minds: a challenger would have nothing to learn.
     opponents={"challenger": "scripted", "predictor": "model"},

@@ -1,8 +1,20 @@
 """Energy control with a safety floor: a microgrid with a reserve, and a heated house."""
 
-from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.spec import Reachable, WorldSpec
 from tokengym.rewards.bounds import UNIT
 from tokengym.rewards.control import SAFE_RETURN, FlatFloor
+
+_TURNS = {
+    "small": 12,
+    "day": 24,
+    "two_days": 48,
+    "soma": 96,
+    "outages": 24,
+    "genset": 24,
+    "ev": 24,
+    "spot": 24,
+    "comfort": 24,
+}
 
 SPEC = WorldSpec(
     id="tokengym/Energy-v0",
@@ -11,17 +23,7 @@ SPEC = WorldSpec(
     baselines="tokengym.envs.energy.baselines:BASELINES",
     roles=("operator",),
     violation="violation_depth",
-    turn_limits={
-        "small": 12,
-        "day": 24,
-        "two_days": 48,
-        "soma": 96,
-        "outages": 24,
-        "genset": 24,
-        "ev": 24,
-        "spot": 24,
-        "comfort": 24,
-    },
+    turn_limits=_TURNS,
     step_range={"operator": UNIT},
     return_range={"operator": UNIT},
     render="tokengym.envs.energy.picture:render_episode",
@@ -31,6 +33,9 @@ SPEC = WorldSpec(
     demonstrations="tokengym.envs.energy.baselines:mpc",
     blind="tokengym.envs.energy.blind:blind",
     planners=("lagrangian", "mpc"),
+    reachable=dict.fromkeys(
+        _TURNS, Reachable("mpc", "replanning on the forecasts as if certain", proved=False)
+    ),
     flat_floor=FlatFloor(
         SAFE_RETURN, 0.0, "an episode that breaks the reserve earns 0", option=True
     ),

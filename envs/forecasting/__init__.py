@@ -1,8 +1,13 @@
 """Forecast-v0: one question, one probability, scored by a strictly proper rule."""
 
-from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.spec import Reachable, WorldSpec
 from tokengym.rewards.bounds import UNIT, dyadic
 from tokengym.rewards.control import FlatFloor
+
+_TURNS = {
+    **{"easy": 1, "medium": 1, "hard": 1, "expert": 1},
+    **{"update": 2, "ordered": 1, "twins": 5},
+}
 
 SPEC = WorldSpec(
     id="tokengym/Forecast-v0",
@@ -10,10 +15,7 @@ SPEC = WorldSpec(
     entry_point="tokengym.envs.forecasting.world:ForecastWorld",
     baselines="tokengym.envs.forecasting.baselines:BASELINES",
     roles=("forecaster",),
-    turn_limits={
-        **{"easy": 1, "medium": 1, "hard": 1, "expert": 1},
-        **{"update": 2, "ordered": 1, "twins": 5},
-    },
+    turn_limits=_TURNS,
     step_range={"forecaster": UNIT},
     return_range={"forecaster": UNIT},
     metrics="tokengym.envs.forecasting.report:METRICS",
@@ -21,6 +23,7 @@ SPEC = WorldSpec(
     scores="tokengym.envs.forecasting.scores:forecast_scores",
     blind="tokengym.envs.forecasting.baselines:constants",
     blind_name="best constant",
+    reachable=dict.fromkeys(_TURNS, Reachable("oracle", "exact posterior", proved=True)),
     training={"label": "expected"},
     evaluation={"label": "outcome"},
     check_options={"label": "expected"},

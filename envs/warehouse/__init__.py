@@ -1,9 +1,18 @@
 """A warehouse in text: which orders to pick together and how to walk, and what to reorder when."""
 
-from tokengym.envs.core.spec import WorldSpec
+from tokengym.envs.core.spec import Reachable, WorldSpec
 from tokengym.rewards.bounds import UNIT
 from tokengym.rewards.control import FlatFloor, bounded_score
 from tokengym.rewards.form import FORM_SHARE, FormAccount
+
+
+def _exact(method: str) -> Reachable:
+    return Reachable("oracle", method, proved=True)
+
+
+def _replan(method: str) -> Reachable:
+    return Reachable("replan", method, proved=False)
+
 
 SPEC = WorldSpec(
     id="tokengym/Warehouse-v0",
@@ -36,6 +45,19 @@ SPEC = WorldSpec(
     metrics="tokengym.envs.warehouse.report:METRICS",
     blind="tokengym.envs.warehouse.blind:blind",
     planners=("replan",),
+    reachable={
+        **dict.fromkeys(("pick_small", "pick", "pick_large"), _exact("exact search")),
+        "pick_online": _replan("exact search over the orders known so far"),
+        **dict.fromkeys(("stock_small", "stock", "stock_large"), _exact("stochastic DP")),
+        **dict.fromkeys(
+            ("inventory_0", "inventory_4", "inventory_lost"), _replan("adaptive base stock")
+        ),
+        **dict.fromkeys(("lease_small", "lease"), _exact("stochastic DP")),
+        **dict.fromkeys(
+            ("full", "full_pickers", "full_volatile"),
+            _replan("exact search over what is known so far"),
+        ),
+    },
     flat_floor=FlatFloor(
         FormAccount(1).earned(bounded_score(0.0)) + FORM_SHARE,
         0.0,

@@ -19,6 +19,7 @@ if not (Path(__file__).parent / "envs").is_dir():
 
 from tokengym import agents, envs, rewards
 from tokengym.envs import (
+    Reachable,
     Task,
     World,
     WorldSpec,
@@ -31,6 +32,7 @@ from tokengym.envs import (
 from tokengym.envs.registry import load_entry_points
 
 __all__ = [
+    "Reachable",
     "Task",
     "World",
     "WorldSpec",

@@ -59,3 +59,15 @@ def others(world: World, role: str) -> dict[str, Policy]:
     """Scripts in the other roles."""
     known = baselines(world.spec.id)
     return {other: known["scripted"] for other in world.spec.roles if other != role}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_every_level_says_what_can_be_reached_and_by_which_baseline(name: str) -> None:
+    declared, known = spec(name), baselines(name)
+    assert set(declared.reachable) == set(declared.levels)
+    assert {best.policy for best in declared.reachable.values()} <= known.keys()
+    assert set(declared.planners) <= known.keys()
+    for level, best in declared.reachable.items():
+        world = make_world(name, level, **declared.check_options)
+        limit = world.optimum(world.task("test", 0))[declared.roles[0]]
+        assert best.proved <= limit.exact, f"only an exact optimum proves {level}'s {best}"

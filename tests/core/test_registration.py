@@ -24,6 +24,7 @@ SPEC = tokengym.WorldSpec(
     step_range={"forecaster": UNIT},
     return_range={"forecaster": UNIT},
 )
+BEST = tokengym.Reachable("oracle", "exact posterior", proved=True)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,11 @@ SPEC = tokengym.WorldSpec(
         ({"step_range": {}}, "step_range"),
         ({"return_range": {"forecaster": UNIT, "other": UNIT}}, "return_range.*'other'"),
         ({"opponents": {"nobody": "null"}}, "opponents.*'nobody'"),
+        ({"reachable": {"hard": BEST}}, "reachable.*'easy'.*'hard'"),
+        ({"reachable": {"easy": BEST._replace(policy="")}}, "reachable of easy .* policy"),
+        ({"reachable": {"easy": BEST._replace(method="")}}, "reachable of easy .* method"),
+        ({"reachable": {"easy": BEST}, "warm_up": ("hard",)}, "warm_up.*'easy'.*'hard'"),
+        ({"warm_up": ("easy",)}, "warm_up.*reachable.*'easy'"),
     ],
 )
 def test_a_declaration_that_contradicts_itself_is_refused(
