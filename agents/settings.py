@@ -39,7 +39,7 @@ class Setting:
     least: float | None
     most: float | None
     above: float | None
-    read: Callable[[str], str]
+    read: Callable[[str], Any]
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def option(
     least: float | None = None,
     most: float | None = None,
     above: float | None = None,
-    read: Callable[[str], str] = str,
+    read: Callable[[str], Any] = str,
 ) -> T:
     """Declare a field of a settings class; the arguments are the attributes of `Setting`.
 
@@ -140,6 +140,22 @@ def settings_of(group: type[Settings]) -> dict[str, Setting]:
             **{**item.metadata, "name": item.name, "kind": kind, "default": default, "flag": flag}
         )
     return settings
+
+
+def typed_words(settings: Settings) -> list[str]:
+    """Return the words of a command line that say which settings are not as by default."""
+    words = []
+    for name, setting in settings_of(type(settings)).items():
+        value = getattr(settings, name)
+        if value == setting.default:
+            continue
+        several = value if isinstance(value, tuple) else (value,)
+        words += [
+            word
+            for one in several
+            for word in ([setting.flag] if one is True else [setting.flag, str(one)])
+        ]
+    return words
 
 
 def read_settings(kind: type[T], data: Mapping[str, Any]) -> T:

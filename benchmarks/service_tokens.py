@@ -312,7 +312,9 @@ def compare_deterministic(directory: Path, prompts: Prompts, arguments: argparse
     print("sampling, tokens per second of processor time:")
     with tempfile.TemporaryDirectory() as folder:
         for deterministic in (False, True):
-            config = ServiceConfig((directory,), Path(folder), deterministic=deterministic)
+            config = ServiceConfig(
+                models=(directory,), state_dir=Path(folder), deterministic=deterministic
+            )
             served = ServedModel(directory, config, CheckpointStore(Path(folder)), lambda: 1)
             for _ in range(arguments.turns + 1):
                 start, count = time.process_time(), 0

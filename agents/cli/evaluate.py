@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tokengym.agents.cli.options import Data, add_data, takes
+from tokengym.agents.cli.options import Data, add_data
+from tokengym.agents.command_options import takes
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.endpoint import EndpointError
 from tokengym.envs.core.errors import OptionError

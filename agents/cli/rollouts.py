@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tokengym.agents.cli.options import takes
+from tokengym.agents.command_options import takes
 from tokengym.agents.rollouts import RolloutLog, RolloutRecord, RolloutSelection
 from tokengym.agents.rollouts.selection import demonstrations, preferences
 from tokengym.envs.core.errors import OptionError

@@ -1,10 +1,12 @@
-"""`tokengym settings`: every setting of the training commands, as a page lists them."""
+"""`tokengym settings`: every setting of training and of the service, as a page lists them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tokengym.agents.service.config import ServiceConfig
 from tokengym.agents.settings import Setting, Settings, settings_of
 from tokengym.agents.training.config import COMMANDS
 
@@ -16,7 +18,7 @@ def settings(
         Path | None, typer.Option(help="a page whose table of settings to rewrite")
     ] = None,
 ) -> None:
-    """List the settings of training by group: options, values, and the commands that take them."""
+    """List all settings by group: options, values, and the commands that take them."""
     from tokengym.agents.analysis.markdown import write_block
 
     if markdown is None:
@@ -27,15 +29,18 @@ def settings(
 
 def settings_tables() -> str:
     """Return a table of Markdown for each group of settings, under its heading."""
-    groups = dict.fromkeys(group for offer in COMMANDS.values() for group in offer.groups)
-    return "\n\n".join(map(_section, groups))
+    takers: dict[type[Settings], list[str]] = {}
+    for name, offer in COMMANDS.items():
+        for group in offer.groups:
+            takers.setdefault(group, []).append(name)
+    takers[ServiceConfig] = ["serve"]
+    return "\n\n".join(_section(group, commands) for group, commands in takers.items())
 
 
-def _section(group: type[Settings]) -> str:
+def _section(group: type[Settings], commands: Sequence[str]) -> str:
     from tokengym.agents.analysis.markdown import markdown_table
 
     heading = (group.__doc__ or "").partition(".")[0]
-    commands = [name for name, offer in COMMANDS.items() if group in offer.groups]
     rows = [
         (f"`{setting.flag}`", f"`{setting.name}`", _values(setting), setting.described)
         for setting in settings_of(group).values()
@@ -48,5 +53,5 @@ def _values(setting: Setting) -> str:
     """Return in words what may stand behind an option."""
     if setting.choices:
         return ", ".join(f"`{choice}`" for choice in setting.choices)
-    kinds = {bool: "a flag", int: "an integer", float: "a number", str: "text"}
+    kinds = {bool: "a flag", int: "an integer", float: "a number", str: "text", Path: "a path"}
     return kinds.get(setting.kind, "text; may be given several times")

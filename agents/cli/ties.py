@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokengym.agents.cli.extras import require_extra
-from tokengym.agents.cli.options import Level, WorldOptions, Yes, takes
+from tokengym.agents.cli.options import Level, WorldOptions, Yes
+from tokengym.agents.command_options import takes
 from tokengym.agents.settings import name_values
 from tokengym.agents.training.folder.run import RunFolder, is_run
 from tokengym.agents.training.presets import preset

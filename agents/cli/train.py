@@ -15,7 +15,8 @@ import typer
 
 from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.failures import describe, report_if_killed
-from tokengym.agents.cli.options import Data, Level, Yes, add_data, takes
+from tokengym.agents.cli.options import Data, Level, Yes, add_data
+from tokengym.agents.command_options import takes
 from tokengym.agents.evaluation.config import WorldLevel
 from tokengym.agents.training.config import COMMANDS, Command, TrainConfig
 from tokengym.agents.training.folder.run import RunFolder

@@ -2,78 +2,26 @@
 
 import gc
 import os
-from pathlib import Path
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import typer
 
+from tokengym.agents.command_options import takes
 from tokengym.agents.memory import use_one_heap
 from tokengym.agents.service.config import (
-    GIBIBYTE,
     KEY_VARIABLE,
-    MEBIBYTE,
-    Precision,
     ServiceConfig,
     check_model_directory,
     make_api_key,
 )
 from tokengym.agents.service.errors import ServiceError
+from tokengym.agents.settings import OptionError
 
 
+@takes(ServiceConfig)
 def serve(
-    model: Annotated[
-        list[Path],
-        typer.Option(
-            metavar="DIR",
-            help="directory of a causal language model and its tokenizer; may be given repeatedly",
-        ),
-    ],
-    host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="TCP port, 0 for a free one")] = 0,
-    state_dir: Annotated[
-        Path, typer.Option(metavar="DIR", help="where training runs and checkpoints are kept")
-    ] = Path("tinker-service"),
-    device: Annotated[
-        str, typer.Option(help="auto, cpu or a torch device such as cuda:0")
-    ] = "auto",
-    precision: Annotated[
-        Precision,
-        typer.Option(
-            help="auto: bfloat16 on a GPU, and for all but small models on a processor with "
-            "instructions for it, else float32"
-        ),
-    ] = "auto",
-    memory: Annotated[
-        float | None,
-        typer.Option(
-            metavar="GB",
-            help="memory to stay within, in GiB, by splitting batches (default: 4, or nine tenths "
-            "of what is free on the GPU)",
-        ),
-    ] = None,
-    threads: Annotated[int, typer.Option(help="torch threads, 0 for torch's default")] = 0,
-    deterministic: Annotated[
-        bool,
-        typer.Option(
-            "--deterministic",
-            help="sample so that no other sequence changes a bit of one; two to three times slower "
-            "in float32",
-        ),
-    ] = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            help="seed of what no client seeds: new adapters, sampling requests, names of sessions "
-            "(default: random)"
-        ),
-    ] = None,
-    trust_remote_code: Annotated[
-        bool,
-        typer.Option(
-            "--trust-remote-code", help="run Python code that comes with a model; never otherwise"
-        ),
-    ] = False,
-    max_body_mb: Annotated[int, typer.Option(help="largest request accepted, in MiB")] = 64,
+    said: Mapping[str, Any],
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], typer.Option(help="how much is logged")
     ] = "info",
@@ -97,23 +45,9 @@ def serve(
     use_one_heap()
     key = os.environ.get(KEY_VARIABLE)
     try:
-        for directory in model:
-            check_model_directory(directory, trust_remote_code=trust_remote_code)
-        config = ServiceConfig(
-            models=tuple(model),
-            state_dir=state_dir,
-            api_key=key or make_api_key(),
-            host=host,
-            port=port,
-            device=device,
-            precision=precision,
-            memory_bytes=None if memory is None else int(memory * GIBIBYTE),
-            threads=threads,
-            deterministic=deterministic,
-            seed=seed,
-            trust_remote_code=trust_remote_code,
-            max_body_bytes=max_body_mb * MEBIBYTE,
-        )
+        config = ServiceConfig(**said, api_key=key or make_api_key())
+        for directory in config.models:
+            check_model_directory(directory, trust_remote_code=config.trust_remote_code)
         # Imported here because torch takes seconds, and neither --help nor a typo should wait. What
         # is imported stays: the collector need not look at it, neither meanwhile nor ever again.
         gc.disable()
@@ -122,7 +56,7 @@ def serve(
         gc.freeze()
         gc.enable()
         serve_forever(config, log_level=log_level, parent=parent, show_key=not key)
-    except (ServiceError, OSError) as error:
+    except (OptionError, ServiceError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from error
 

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from tokengym.agents.proxies import bypass_proxies
-from tokengym.agents.service.config import KEY_VARIABLE, make_api_key
+from tokengym.agents.service.config import KEY_VARIABLE, ServiceConfig
 from tokengym.agents.service.errors import ServiceDiedError, StartupError
 from tokengym.agents.service.http.crash_stub import Tombstone
+from tokengym.agents.settings import typed_words
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -82,20 +83,12 @@ class LocalService:
     Args:
         model_dir: directory of a causal language model and its tokenizer.
         state_dir: where training runs and checkpoints are kept; also the log's default place.
-        port: TCP port, 0 for a free one.
-        api_key: key for the clients, starting with `tml-`; random by default.
-        device: `auto`, `cpu` or a torch device.
-        precision: `auto`, `float32` or `bfloat16`, as in `ServiceConfig`.
-        memory: GiB to stay within, by splitting batches; `None` for what suits the device.
-        threads: torch threads of the service; 0 keeps torch's default.
-        deterministic: whether samples are exactly the same whatever else is sampled, as in
-            `ServiceConfig`.
-        seed: of what no client seeds, as in `ServiceConfig`; random if `None`.
-        trust_remote_code: run Python code that comes with the model.
         log_path: where the child's log goes.
         startup_s: seconds to wait until it is ready.
+        **options: other options of `ServiceConfig` by name.
 
     Raises:
+        OptionError: if an option is out of range.
         StartupError: from `start`, if it does not become ready; gives the reason.
     """
 
@@ -107,39 +100,19 @@ class LocalService:
         model_dir: str | Path,
         *,
         state_dir: str | Path,
-        port: int = 0,
-        api_key: str | None = None,
-        device: str = "auto",
-        precision: str = "auto",
-        memory: float | None = None,
-        threads: int = 0,
-        deterministic: bool = False,
-        seed: int | None = None,
-        trust_remote_code: bool = False,
         log_path: str | Path | None = None,
         startup_s: float = 300.0,
+        **options: Any,
     ) -> None:
         self.model_dir = Path(model_dir)
         self.state_dir = Path(state_dir)
-        self.api_key = api_key or make_api_key()
+        self._config = ServiceConfig(models=(self.model_dir,), state_dir=self.state_dir, **options)
+        self.api_key = self._config.api_key
         self.log_path = Path(log_path) if log_path else self.state_dir / "service.log"
         self.base_url = ""
         self.model_name = ""
         self.precision = ""
         self.threads = 0
-        self._options = {
-            "--model": self.model_dir,
-            "--state-dir": self.state_dir,
-            "--port": port,
-            "--device": device,
-            "--precision": precision,
-            "--memory": memory,
-            "--threads": threads,
-            "--seed": seed,
-            "--parent": os.getpid(),
-        }
-        flags = {"--deterministic": deterministic, "--trust-remote-code": trust_remote_code}
-        self._flags = [flag for flag, on in flags.items() if on]
         self._startup_s = startup_s
         self._process: ServiceProcess | None = None
         self._stopping = threading.Event()
@@ -174,8 +147,7 @@ class LocalService:
         """Start the child and wait until it listens."""
         self.state_dir.mkdir(parents=True, exist_ok=True)
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
-        options = [pair for pair in self._options.items() if pair[1] is not None]
-        arguments = [str(word) for pair in options for word in pair] + self._flags
+        arguments = [*typed_words(self._config), "--parent", str(os.getpid())]
         # The key goes through the environment: a command line is visible to every user.
         environment = {**os.environ, KEY_VARIABLE: self.api_key}
         with self.log_path.open("ab") as log:

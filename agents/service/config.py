@@ -1,22 +1,18 @@
 """The configuration of a service: frozen, checked once, shared by all parts."""
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from pathlib import Path
+from typing import Literal
 
 from tokengym.agents.remote_code import read_object, refuse_remote_code
 from tokengym.agents.service.errors import BadRequestError, ModelDirectoryError
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tokengym.agents.settings import OptionError, Settings, option
 
 CHECKPOINT_SCHEME = "tinker://"
 KEY_PREFIX = "tml-"
 KEY_VARIABLE = "TOKENGYM_SERVICE_KEY"
 Precision = Literal["auto", "float32", "bfloat16"]
-MEBIBYTE, GIBIBYTE = 1 << 20, 1 << 30
 
 
 def make_api_key() -> str:
@@ -24,72 +20,77 @@ def make_api_key() -> str:
     return f"{KEY_PREFIX}local-{secrets.token_urlsafe(24)}"
 
 
-@dataclass(frozen=True)
-class ServiceConfig:
-    """All options of a service.
+@dataclass(frozen=True, kw_only=True)
+class ComputeSettings(Settings):
+    """How a local service computes."""
+
+    precision: Precision = option(
+        "auto",
+        "auto is bfloat16 on a GPU, and for models of more than 33 million parameters on a "
+        "processor with instructions for it, else float32",
+    )
+    memory: float | None = option(
+        None,
+        "GiB to stay within by splitting batches, never less than the weights and a little more; "
+        "4, or nine tenths of what is free on a GPU, if not given",
+        above=0,
+    )
+    deterministic: bool = option(
+        False,
+        "no other sequence changes a bit of one, so that equal runs are equal; sampling in float32 "
+        "takes two to three times as long",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceConfig(ComputeSettings):
+    """The local service.
 
     Attributes:
-        models: directories of Hugging Face causal language models with their tokenizers.
-        state_dir: where training runs and checkpoints live; survives the service.
         api_key: the key every request must carry, starting with `tml-`; random by default.
-        host: address to listen on; anything but a loopback address exposes the service.
-        port: TCP port; 0 takes a free one.
-        device: `auto`, `cpu` or a torch device such as `cuda:0`.
-        precision: `float32`, `bfloat16` or `auto`: bfloat16 on a GPU, and for models of more than
-            33 million parameters on a processor with instructions for it, else float32.
-        memory_bytes: what the process shall hold at most, of a GPU's memory where it computes on
-            one; kept by splitting batches, so less than the weights and a little more cannot be
-            kept. `None` for 4 GiB, or nine tenths of what is free on the GPU.
-        threads: torch threads; 0 keeps torch's default.
-        deterministic: whether samples and scores are exactly the same whatever else is computed at
-            the time, which takes two to three times as long in float32.
-        trust_remote_code: run Python code that comes with a model; none is run otherwise.
-        seed: of what no client seeds: new adapters, sampling requests, names of sessions; random if
-            `None`.
-        max_body_bytes: largest request body accepted, in bytes.
-        max_queued_samples: sequences queued or running before further requests get a 429.
-        resident_adapters: adapters for sampling held in memory; older ones are spilled to disk.
-        spilled_adapters: unnamed adapters held on disk; older ones are forgotten.
 
     Raises:
-        BadRequestError: if an option is out of range.
+        OptionError: if an option is out of range.
+        BadRequestError: if the SDK would not accept the key.
     """
 
-    models: tuple[Path, ...]
-    state_dir: Path
+    models: tuple[Path, ...] = option(
+        (), "directory of a causal language model and its tokenizer", flag="--model", read=Path
+    )
+    state_dir: Path = option(
+        Path("tinker-service"), "where training runs and checkpoints are kept", read=Path
+    )
+    host: str = option("127.0.0.1", "address to listen on; all but loopback exposes the service")
+    port: int = option(0, "TCP port, 0 for a free one", least=0, most=65535)
+    device: str = option("auto", "auto, cpu or a torch device such as cuda:0")
+    threads: int = option(0, "torch threads, 0 for torch's default", least=0)
+    seed: int | None = option(
+        None,
+        "seed of what no client seeds: new adapters, sampling requests, names of sessions; random "
+        "if not given",
+    )
+    trust_remote_code: bool = option(
+        False, "run Python code that comes with a model; none is run otherwise"
+    )
+    max_body_mb: int = option(64, "largest request accepted, in MiB", least=1)
     api_key: str = field(default_factory=make_api_key, repr=False)
-    host: str = "127.0.0.1"
-    port: int = 0
-    device: str = "auto"
-    precision: Precision = "auto"
-    memory_bytes: int | None = None
-    threads: int = 0
-    deterministic: bool = False
-    seed: int | None = None
-    trust_remote_code: bool = False
-    max_body_bytes: int = 64 * MEBIBYTE
-    max_queued_samples: int = 8192
-    resident_adapters: int = 8
-    spilled_adapters: int = 24
 
     def __post_init__(self) -> None:
         """Check every option."""
+        super().__post_init__()
         if not self.models:
-            raise BadRequestError("models must name at least one directory, got none")
+            raise OptionError("--model must name at least one directory, got none")
         check_api_key(self.api_key)
-        if not 0 <= self.port <= 65535:
-            raise BadRequestError(f"port must be between 0 and 65535, got {self.port}")
-        if self.precision not in get_args(Precision):
-            raise BadRequestError(
-                f"precision must be one of {', '.join(get_args(Precision))}, got {self.precision!r}"
-            )
-        for name in ("memory_bytes", "resident_adapters", "spilled_adapters", "max_body_bytes"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise BadRequestError(f"{name} must be at least 1, got {value}")
-        for name in ("threads", "max_queued_samples"):
-            if getattr(self, name) < 0:
-                raise BadRequestError(f"{name} must not be negative, got {getattr(self, name)}")
+
+    @property
+    def max_body_bytes(self) -> int:
+        """Largest request body accepted, in bytes."""
+        return self.max_body_mb << 20
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """What the process shall hold at most, in bytes; `None` for what suits the device."""
+        return None if self.memory is None else int(self.memory * (1 << 30))
 
 
 def check_model_directory(directory: Path, *, trust_remote_code: bool = False) -> None:

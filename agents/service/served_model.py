@@ -45,6 +45,11 @@ if TYPE_CHECKING:
 
     from tokengym.agents.service.config import ServiceConfig
 
+RESIDENT_ADAPTERS = 8
+"""Adapters for sampling held in memory; older ones are spilled to disk."""
+SPILLED_ADAPTERS = 24
+"""Unnamed adapters held on disk; older ones are forgotten."""
+
 
 class ServedModel:
     """A base model, its training runs and its sampler. Compute thread only, once constructed."""
@@ -93,8 +98,8 @@ class ServedModel:
             base.sampled,
             checkpoints,
             config.state_dir / "unnamed" / base.fingerprint,
-            config.resident_adapters,
-            config.spilled_adapters,
+            RESIDENT_ADAPTERS,
+            SPILLED_ADAPTERS,
             self._prefixes.forget,
         )
         if apart:

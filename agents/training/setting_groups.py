@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tokengym.agents.service.config import Precision
+from tokengym.agents.service.config import ComputeSettings
 from tokengym.agents.settings import Settings, option
 from tokengym.envs.core.errors import OptionError
 from tokengym.rewards.advantages import MINIMUM_SPREAD
@@ -299,16 +299,9 @@ class EvaluationSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServiceSettings(Settings):
+class ServiceSettings(ComputeSettings):
     """The service."""
 
     base_url: str | None = option(
         None, "address of a Tinker service; a local one, or with a key the hosted one, if not given"
-    )
-    precision: Precision = option("auto", "of a local service")
-    memory: float | None = option(
-        None, "GiB that a local service stays within; what suits the device if not given", above=0
-    )
-    deterministic: bool = option(
-        False, "equal runs of a local service are exactly equal; sampling in float32 is slower"
     )

@@ -24,7 +24,9 @@ LONG = 30
 
 
 def _served(directory: Path, state: Path, precision: Precision = "float32") -> ServedModel:
-    config = ServiceConfig((directory,), state, precision=precision, deterministic=True)
+    config = ServiceConfig(
+        models=(directory,), state_dir=state, precision=precision, deterministic=True
+    )
     return ServedModel(directory, config, CheckpointStore(state), lambda: 1)
 
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MOST_QUEUED = 8192
+"""Sequences queued or running before further requests get a 429."""
+
 log = logging.getLogger(__name__)
 
 
@@ -154,10 +157,9 @@ class Service:
         Raises:
             OverloadedError: if too many sequences are queued.
         """
-        if self._queued and self._queued + request.count > self.config.max_queued_samples:
+        if self._queued and self._queued + request.count > MOST_QUEUED:
             raise OverloadedError(
-                f"at most {self.config.max_queued_samples} sequences may be queued, "
-                f"{self._queued} are"
+                f"at most {MOST_QUEUED} sequences may be queued, {self._queued} are"
             )
         future: Future[SampleResult] = Future()
         self._queued += request.count

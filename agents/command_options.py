@@ -1,0 +1,68 @@
+"""Settings as options of commands."""
+
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from functools import wraps
+from typing import Annotated, Any, get_origin
+
+import typer
+
+from tokengym.agents.settings import Setting, Settings, settings_of
+
+
+def takes(
+    *groups: type[Settings], only: Collection[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of settings groups.
+
+    The command's parameter `said` receives, by name, the values of those that were typed: presets
+    may then have other defaults than the classes.
+
+    Args:
+        groups: the groups.
+        only: names of the settings that the command takes; all of them if empty.
+    """
+    settings = {
+        setting.name: (setting, inspect.getdoc(group))
+        for group in groups
+        for setting in settings_of(group).values()
+        if not only or setting.name in only
+    }
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        own = [
+            parameter
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.name != "said"
+        ]
+        made = [_parameter(setting, doc or "") for setting, doc in settings.values()]
+
+        @wraps(function)
+        def command(**typed: Any) -> None:
+            said = {
+                name: setting.value(value)
+                for name, (setting, _) in settings.items()
+                if (value := typed.pop(name)) is not None
+            }
+            function(said=said, **typed)
+
+        parameters = [*own, *made]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return command
+
+    return decorate
+
+
+def _parameter(setting: Setting, group: str) -> inspect.Parameter:
+    """Return the parameter that typer makes an option of, in the panel of its group."""
+    several = get_origin(setting.kind) in (Mapping, tuple)
+    kind = list[str] if several else setting.kind
+    panel = group.partition(".")[0]
+    option = typer.Option(setting.flag, help=setting.described, rich_help_panel=panel)
+    return inspect.Parameter(
+        setting.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[kind | None, option],
+    )
