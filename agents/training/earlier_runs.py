@@ -280,9 +280,8 @@ class SavedRollouts(NamedTuple):
         best = best_of_groups(self.records, float("-inf") if least is None else least)
         turns = [recorded_turns(record, self.codec) for record in best]
         if not turns:
-            raise OptionError(
-                f"{self.described}, and none well-formed with a return of at least {least}"
-            )
+            wanted = "" if least is None else f" with a return of at least {least}"
+            raise OptionError(f"{self.described}, and none well-formed{wanted}")
         return turns
 
     def preferences(self, margin: float) -> list[TokenPair]:

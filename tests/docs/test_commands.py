@@ -174,10 +174,12 @@ def train(command: str) -> Callable[[Reader, list[str]], str]:
             return shown
         reader.jobs += 1
         run = [] if "--run" in arguments else ["--run", f"runs/job-{reader.jobs}"]
-        cut = WHOLE if {"--role", "--self-play"} & {*arguments} else CUT
+        # Others learn from the whole replies of a run with a name; equal ones each time.
+        cut = WHOLE if {"--role", "--self-play", "--run"} & {*arguments} else CUT
         cut = WORKED if "worked" in arguments else cut
         warm = ["--warm-start", "1"] if "--warm-start" in arguments else []
-        words = [command, *arguments, *SMALL, *cut, *warm, *run]
+        seed = [] if "--seed" in arguments else ["--seed", "0"]
+        words = [command, *arguments, *SMALL, *cut, *warm, *seed, *run]
         folder = reader.folder / words[words.index("--run") + 1]
         # A precision is that of a service of the job's own.
         service = None if "--precision" in arguments else reader.service
