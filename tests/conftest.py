@@ -13,11 +13,14 @@ import gymnasium
 import pytest
 from hypothesis import settings
 
+from tests import preloaded
 from tokengym.envs import registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    import execnet
 
     from tokengym.agents.service import LocalService
 
@@ -37,6 +40,22 @@ collect_ignore = (
 
 # What is imported while tests are collected stays: the collector need not look through it.
 gc.disable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[execnet.XSpec]) -> None:
+    """Fork all workers from one process that has imported what tests import."""
+    server, python = preloaded.start()
+    os.environ[preloaded.VARIABLE] = str(python)
+
+    def stop() -> None:
+        assert server.stdin is not None
+        server.stdin.close()
+        server.wait()
+
+    config.add_cleanup(stop)
+    for spec in specs:
+        spec.python = str(python)
 
 
 _LONG = ("docs", "training")
@@ -93,9 +112,11 @@ def fresh_registry() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def forked_services() -> None:
     """Fork local services from one process that has torch and transformers behind it."""
-    from tests.warm import ForkedService
+    from tests.warm import ForkedService, fork_the_server
     from tokengym.agents.service import LocalService
 
+    if python := os.environ.get(preloaded.VARIABLE):
+        fork_the_server(python)
     LocalService.spawn = staticmethod(ForkedService)
 
 

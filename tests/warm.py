@@ -2,7 +2,7 @@
 
 Torch, transformers and the cookbook take seconds to import; a job of one small step takes one. So
 a server imports them once, and each process is a fork of it, with a folder, an environment and
-output of its own.
+output of its own. In a run of several workers that server is itself a fork, see `tests.preloaded`.
 """
 
 import multiprocessing
@@ -15,30 +15,25 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext, ForkServerProcess
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO
 
-_WORLDS = ("disruption", "energy", "forecasting", "warehouse")
-MODULES = (
-    "anyio._backends._asyncio",
-    "matplotlib.backends.backend_agg",
-    "matplotlib.pyplot",
-    "scipy.special",
-    "tinker.resources",
-    "tinker_cookbook.renderers.qwen3",
-    "tokengym.agents.cli",
-    "tokengym.agents.service.http.server",
-    "tokengym.agents.experiment",
-    "transformers.models.qwen3.modeling_qwen3",
-    "transformers.tokenization_utils_tokenizers",
-    *(f"tokengym.envs.{world}.{part}" for world in _WORLDS for part in ("baselines", "world")),
-)
-"""What nearly every command, service and test imports."""
+from tests.preloaded import MODULES
+
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(list(MODULES))
+
+
+def fork_the_server(python: str) -> None:
+    """Let the server be a fork of what `python` forks, which has the same imports behind it."""
+    resource_tracker.ensure_running()
+    multiprocessing.set_executable(python)
+    forkserver.ensure_running()
+    multiprocessing.set_executable(sys.executable)
 
 
 def start_tokengym(

@@ -1,5 +1,6 @@
 """Every notebook runs from top to bottom, and prints what it was saved with."""
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,8 @@ import nbformat
 import pytest
 from jupyter_client.manager import KernelManager, start_new_kernel
 from nbclient import NotebookClient
+
+from tests import preloaded
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RESET = "%reset -f"
@@ -53,7 +56,10 @@ def test_a_notebook_prints_what_it_was_saved_with(path: Path, kernel: KernelMana
     for cell in parameters:
         for name, value in SMALL.items():
             cell.source = re.sub(rf"^{name} = \d+$", f"{name} = {value}", cell.source, flags=re.M)
-    notebook.cells.insert(0, nbformat.v4.new_code_cell(RESET))
+    first = [RESET]
+    if python := os.environ.get(preloaded.VARIABLE):
+        first.append(f"__import__('sys').executable = {python!r}")  # for what it runs
+    notebook.cells.insert(0, nbformat.v4.new_code_cell("\n".join(first)))
     client = NotebookClient(notebook, km=kernel, timeout=300)
     try:
         client.execute()
