@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.errors import OptionError as OptionError  # the service takes it from here
 
 T = TypeVar("T")
 
