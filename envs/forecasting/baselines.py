@@ -1,23 +1,33 @@
 """Scripted forecasters. All but the oracle use only what the Turns show."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 
 from tokengym.envs.core.play import Policy
+from tokengym.envs.core.seeding import generator
+from tokengym.envs.core.task import to_plain_json
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.forecasting.families.base import bernoulli
+from tokengym.envs.forecasting.generator import draw, draw_outcomes
 from tokengym.envs.forecasting.grammar import write_forecast
-from tokengym.envs.forecasting.question import Question
+from tokengym.envs.forecasting.levels import LEVELS
+from tokengym.envs.forecasting.question import Question, questions
 from tokengym.envs.forecasting.world import ForecastWorld
 from tokengym.rewards.scoring import Forecast
+
+Floats = npt.NDArray[np.float64]
 
 _LOGIT_NOISE = 0.7
 _SURE = 0.02
 _EXACT = 6
+_RESOLVED, _RIDGE = 200, 10.0
 
 
 def _null(_world: World, _turn: Turn, _rng: np.random.Generator) -> str:
@@ -68,6 +78,67 @@ def _worked(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
 
 def _write(forecast: Forecast, question: Question, *, decimals: int = 3) -> str:
     return write_forecast(forecast, question.options, decimals=decimals)
+
+
+def _fitted(world: World) -> Forecast:
+    """State what a regression on 200 resolved questions of the level says; see `_regressions`."""
+    question = _question(world)
+    if question.empirical is None:
+        return base_rate(world)
+    made = ForecastWorld.cast(world)
+    weights = _regressions(made.level, made.families)[question.family]
+    return tuple(_softmax(_features(question) @ weights).tolist())
+
+
+@cache
+def _regressions(level: str, families: tuple[str, ...]) -> Mapping[str, Floats]:
+    """Fit a conditional logistic regression for each family; return their weights by family.
+
+    The features of an outcome are the logarithm of its empirical probability and, of yes, 1 and
+    the question's cues. The ridge penalty draws the weights to those of the empirical forecast.
+    """
+    from scipy.optimize import minimize
+
+    rng = generator("forecasting regression", level, *families)
+    resolved: dict[str, list[tuple[Floats, Floats]]] = defaultdict(list)
+    for _ in range(_RESOLVED):
+        instance = to_plain_json(draw(rng, families, LEVELS[level]))
+        answer = draw_outcomes(instance, rng)
+        happened = tuple(np.eye(len(answer["p_bayes"]))[int(answer["outcomes"][0])].tolist())
+        resolved[instance["family"]] += [
+            (_features(question), np.array(question.weigh(happened)))
+            for question in questions(instance, "full")
+        ]
+
+    def fit(pairs: Sequence[tuple[Floats, Floats]]) -> Floats:
+        start = np.eye(pairs[0][0].shape[1])[0]
+
+        def loss(weights: Floats) -> tuple[float, Floats]:
+            moved = weights - start
+            total, slope = 0.5 * _RIDGE * float(moved @ moved), _RIDGE * moved
+            for features, shares in pairs:
+                forecast = _softmax(features @ weights)
+                total -= float(shares @ np.log(forecast))
+                slope = slope + features.T @ (forecast - shares)
+            return total, slope
+
+        weights: Floats = minimize(loss, start, jac=True, method="L-BFGS-B").x
+        return weights
+
+    return {family: fit(pairs) for family, pairs in resolved.items()}
+
+
+def _features(question: Question) -> Floats:
+    """Return the features of each outcome, shape (outcomes, features)."""
+    logs = np.log(np.maximum(question.empirical, _SURE))[:, None]
+    if question.options:
+        return logs
+    return np.hstack([logs, np.outer([0.0, 1.0], [1.0, *question.cues])])
+
+
+def _softmax(scores: Floats) -> Floats:
+    shares: Floats = np.exp(scores - scores.max())
+    return shares / shares.sum()
 
 
 def constants(world: World) -> Mapping[str, Policy]:
@@ -127,6 +198,7 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
         "base_rate": _stating(base_rate),
         "random": _random,
         "empirical": _stating(_informed),
+        "fitted": _stating(_fitted),
         "noisy": _noisy,
         "market": _market,
         "worked": _worked,

@@ -43,7 +43,7 @@ LEVELS: Mapping[str, ForecastLevel] = MappingProxyType(
             distractors=2,
         ),
         "expert": ForecastLevel(
-            ("regimes", "conditions", "witnesses", "ledger"),
+            ("switches", "gauges", "buttons"),
             Knobs(size=3, stated=False),
             negated=0.3,
             distractors=2,
@@ -52,6 +52,8 @@ LEVELS: Mapping[str, ForecastLevel] = MappingProxyType(
         "ordered": ForecastLevel(
             ("fault_ranges", "vote_ranges", "reading_ranges"), Knobs(size=1), score="ranked"
         ),
-        "twins": ForecastLevel(("twins",), Knobs(size=1), turns=5),
+        "twins": ForecastLevel(
+            ("twin_switches", "twin_gauges", "twin_buttons"), Knobs(size=3), turns=5
+        ),
     }
 )

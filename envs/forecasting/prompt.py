@@ -46,7 +46,12 @@ def opening(question: Question, *, turns: int, score: str) -> str:
         error = "half the summed squared errors of your probabilities"
     replies = f"You reply {_COUNTS.get(turns, f'{turns} times')}"
     if question.event is not None:
-        replies += ": each turn asks another question on the same facts"
+        replies += (
+            ": each turn asks another question on the same facts. A quarter of the score is for "
+            "answers that fit together: a question and its opposite sum to 1, a question is no "
+            "likelier than one that it implies, and both of two and at least one of them sum to "
+            "what the two do"
+        )
     elif turns > 1:
         replies += ": now, and again after news"
     stated = score if question.ordered or score not in ORDERED_SCORES else "brier"

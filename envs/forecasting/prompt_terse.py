@@ -20,9 +20,10 @@ def opening(question: Question, *, score: str, rng: np.random.Generator) -> str:
         asked = "How likely is each?"
     if question.ordered and score in ORDERED_SCORES:
         asked += " They are in order: near misses cost less."
+    fitting = " Answers that fit together earn a quarter." if question.event is not None else ""
     clipped = f" Less than {LOG_FLOOR:g} counts as {LOG_FLOOR:g}." if score == "log" else ""
     form = f"End with one line of three decimals like\n{_example(question.options, rng)}"
-    return f"{asked}{clipped} {form}\n\n{question.text}"
+    return f"{asked}{clipped}{fitting} {form}\n\n{question.text}"
 
 
 def follow_up(question: Question) -> str:

@@ -25,6 +25,8 @@ class Question:
         empirical: what a sensible person computes from what is shown; `None` if nothing is.
         predictive: the posterior predictive probabilities given what is shown; `None` where no
             model of the world is known.
+        family: name of the family; empty where the question is not synthetic.
+        cues: further numbers that may speak for the answer asked about, for a regression.
         steps: arithmetic that leads to about what `empirical` says; `None` where none is written.
         price: the market's probabilities, if they are shown.
         ordered: whether the outcomes are in order, as ranges of a number are.
@@ -37,6 +39,8 @@ class Question:
     negated: bool
     empirical: Forecast | None
     predictive: Forecast | None
+    family: str = ""
+    cues: tuple[float, ...] = ()
     steps: str | None = None
     price: Forecast | None = None
     ordered: bool = False
@@ -72,12 +76,15 @@ def questions(instance: Mapping[str, Any], prompt: str) -> tuple[Question, ...]:
 
 def _question(family: Family, text: str, shown: Shown, instance: Mapping[str, Any]) -> Question:
     negated = instance["negated"]
+    cues = () if family.cues is None else family.cues(shown)
     return Question(
         text,
         0 if family.options is None else family.options(shown),
         negated,
         as_asked(family.empirical(shown), negated=negated),
         as_asked(family.predictive(shown), negated=negated),
+        family.name,
+        tuple(-cue if negated else cue for cue in cues),
         None if family.steps is None else family.steps(shown),
         ordered=family.ordered,
     )
@@ -96,7 +103,13 @@ def _several(
     empirical, predictive = family.empirical(shown), family.predictive(shown)
     return tuple(
         Question(
-            text, 0, False, _merge(empirical, event), _merge(predictive, event), event=tuple(event)
+            text,
+            0,
+            False,
+            _merge(empirical, event),
+            _merge(predictive, event),
+            family.name,
+            event=tuple(event),
         )
         for text, event in zip(texts, events, strict=True)
     )

@@ -23,11 +23,11 @@ METRICS: Mapping[str, Metric] = {
     "complement_gap": Metric(
         "Yes and no", "", "How far a question and its opposite are from a sum of 1."
     ),
-    "threshold_gap": Metric(
-        "Thresholds", "", "How much likelier a higher threshold was rated than a lower one."
+    "implication_gap": Metric(
+        "Implied", "", "How much likelier a question was rated than one that it implies."
     ),
-    "conjunction_gap": Metric(
-        "Both", "", "How far the probability of both lies outside what those of each allow."
+    "union_gap": Metric(
+        "Both and either", "", "How far both and either of two are from the sum of the two."
     ),
     "probability": Metric("Probability stated", "", "Mean of the forecasts of yes."),
     "label": Metric("Scored against", "", "Mean of the outcomes, or of the exact probabilities."),

@@ -14,8 +14,8 @@ Metrics = Mapping[str, float | None]
 _GAPS = {
     "incoherence": "incoherence",
     "complement_gap": "gap, question and opposite",
-    "threshold_gap": "gap, higher threshold",
-    "conjunction_gap": "gap, both of two",
+    "implication_gap": "gap, what is implied",
+    "union_gap": "gap, both and either",
 }
 
 

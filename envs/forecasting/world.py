@@ -14,7 +14,7 @@ from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.core.world import World
-from tokengym.envs.forecasting.coherence import incoherence
+from tokengym.envs.forecasting.coherence import SHARE, incoherence
 from tokengym.envs.forecasting.compiled import CompiledTask, CompiledTurn, compile_task
 from tokengym.envs.forecasting.data.instance import answer_of, instance_of
 from tokengym.envs.forecasting.data.load import Dataset, load_dataset
@@ -38,11 +38,11 @@ class ForecastWorld(World[CompiledTask]):
     Description:
         Synthetic families of questions whose exact posterior predictive odds are known, or the
         resolved questions of a user's own files. `easy` asks three families, `medium` nine, `hard`
-        adds conjunctions, censored logs, irrelevant sentences and unstated priors. `expert` hides
-        laws that are the same in every question and that only many of them teach: how reliable each
-        person is, what weather does, when rates change. `update` reveals more data in a second turn
-        and asks again. `ordered` asks for the range of a number. `twins` asks five questions on the
-        same facts, one a turn, and reports how far the answers are from fitting together.
+        adds conjunctions, censored logs, irrelevant sentences and unstated priors. `expert` draws a
+        hidden law for every question and shows resolved cases of it: which switches matter, which
+        gauge counts when, what buttons do. `update` reveals more data in a second turn and asks
+        again. `ordered` asks for the range of a number. `twins` asks five questions on two cases of
+        one hidden law, one a turn, and also pays for answers that fit together.
 
     Observation:
         The first turn states the form of the answer and the question; a second one brings news.
@@ -55,7 +55,9 @@ class ForecastWorld(World[CompiledTask]):
         0.05 + 0.95·S for a well-formed forecast, with S in [0, 1]; for one that is malformed or cut
         off 0 to 0.045 by its nearness to the form. Affine in S, it is as proper as S, and a
         malformed reply always costs more than a confident miss. In several turns each report
-        earns an equal part of it.
+        earns an equal part of it. At `twins` a quarter of S is 1 less the mean breach of the laws
+        that join five well-formed answers. It depends on the answers alone and is full for the
+        exact posterior, which thus stays optimal.
 
     Episode end:
         After one report; two at `update`, five at `twins`.
@@ -167,6 +169,8 @@ class ForecastWorld(World[CompiledTask]):
         """
         turns = self.compile(task)
         value = sum(turn.best for turn in turns) / len(turns)
+        if turns[0].question.event is not None:
+            value += SHARE * (1.0 - value)
         exact = all(turn.question.predictive is not None for turn in turns)
         return {_ROLE: Optimum(FORM_SHARE + (1.0 - FORM_SHARE) * value, exact)}
 
@@ -253,9 +257,14 @@ class ForecastWorld(World[CompiledTask]):
         terms = {"score": weight * value, "form": FORM_SHARE * share * form}
         predicted = weight * expected
         if turn.question.event is not None:
+            terms["score"] *= 1.0 - SHARE
+            terms["coherence"] = 0.0
+            if len(self._stated) == len(turns):
+                breach = incoherence(self._stated)["incoherence"]
+                terms["coherence"] = (1.0 - FORM_SHARE) * SHARE * (1.0 - breach)
             # In many turns what each one rounds would add up: a perfect return could pass 1.
             terms = {name: self._grow(name, part) for name, part in terms.items()}
-            predicted = self._grow("expected", predicted)
+            predicted = self._grow("expected", predicted * (1.0 - SHARE)) + terms["coherence"]
         self._expected += dyadic(predicted) + dyadic(terms["form"])
         if self._turn + 1 < len(turns):
             self._turn += 1

@@ -1,22 +1,22 @@
 """The odds of the families that hide a law, against brute force that shares no code with them."""
 
-import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from tokengym.envs.core.task import to_plain_json
 from tokengym.envs.forecasting.families import FAMILIES
-from tokengym.envs.forecasting.families.conditions import FACTORS
-from tokengym.envs.forecasting.families.regimes import run_lengths
-from tokengym.envs.forecasting.families.sources import RELIABILITY
+from tokengym.envs.forecasting.families.base import Shown
+from tokengym.envs.forecasting.families.evidence import ERRORS
+from tokengym.envs.forecasting.levels import LEVELS
 
 few = settings(max_examples=20)
-counts_of_days = st.lists(st.integers(0, 14), min_size=1, max_size=5)
-names = st.sampled_from(sorted(RELIABILITY))
 
 
 @few
@@ -48,132 +48,117 @@ def test_a_series_integrates_over_the_error_of_the_ratings(
     assert FAMILIES["contest"].predictive(shown)[1] == pytest.approx(mean, abs=1e-4)
 
 
-def run_chance(counts: list[int], following: int) -> float:
-    """The chance of a run of counts and of what follows, by integration over the rate."""
-    rate = np.linspace(1e-6, 120.0, 6001)
-    law = stats.expon.pdf(rate, scale=9.0)
-    for count in counts:
-        law = law * stats.poisson.pmf(count, rate)
-    if following >= 0:
-        law = law * stats.poisson.sf(following, rate)
-    return float(integrate.simpson(law, x=rate))
+PRIOR_DRAWS = 200_000
 
 
-@settings(max_examples=8)
-@given(counts=counts_of_days, threshold=st.integers(0, 15))
-def test_regimes_sum_over_all_days_of_change(counts: list[int], threshold: int) -> None:
-    change = 0.12
-    total = above = 0.0
-    for changes in itertools.product([False, True], repeat=len(counts)):
-        prior = math.prod(change if changed else 1.0 - change for changed in changes)
-        cuts = [0, *(day for day, changed in enumerate(changes) if changed and day), len(counts)]
-        # Whether the next day opens a new run is the last of the choices.
-        runs = [counts[a:b] for a, b in itertools.pairwise(cuts)]
-        past = math.prod(run_chance(run, -1) for run in runs)
-        kept = math.prod(run_chance(run, -1) for run in runs[:-1])
-        kept *= run_chance(runs[-1], threshold)
-        total += prior * past
-        above += prior * ((1.0 - change) * kept + change * past * run_chance([], threshold))
-    found = FAMILIES["regimes"].predictive({"counts": counts, "threshold": threshold})[1]
-    assert found == pytest.approx(above / total, rel=2e-3, abs=1e-4)
+def agree(share_C: npt.NDArray[np.float64], kept: int, found: Sequence[float]) -> None:
+    """Whether shares among so many simulated worlds are chances, up to six standard errors."""
+    assume(kept > 300)
+    for share, chance in zip(share_C, found, strict=True):
+        assert abs(share - chance) < 6.0 * math.sqrt(chance * (1.0 - chance) / kept) + 1e-9
 
 
-@given(counts=counts_of_days)
-def test_the_law_of_run_lengths_sums_to_one(counts: list[int]) -> None:
-    law = run_lengths(counts)
-    assert len(law) == len(counts) + 1
-    assert math.fsum(law) == pytest.approx(1.0)
+def joint_of(name: str, shown: Shown) -> list[float]:
+    """The chances of the four states of two cases, as the world has them."""
+    return list(FAMILIES[f"twin_{name}"].predictive({"facts": shown, "order": []}))
 
 
-@few
+def states_of(cases_C: Sequence[npt.NDArray[np.bool_]]) -> npt.NDArray[np.float64]:
+    """Shares of the four states of two simulated cases."""
+    return np.bincount(2 * cases_C[0] + cases_C[1], minlength=4) / len(cases_C[0])
+
+
+patterns = st.integers(0, 31)
+days = st.lists(st.tuples(patterns, st.integers(0, 1)), min_size=1, max_size=6)
+
+
+@settings(max_examples=6)
 @given(
-    days=st.lists(
-        st.tuples(st.sampled_from(sorted(FACTORS)), st.integers(0, 20)), min_size=1, max_size=5
-    ),
-    following=st.sampled_from(sorted(FACTORS)),
-    threshold=st.integers(0, 20),
+    days=days,
+    asked=st.tuples(patterns, patterns),
+    error=st.sampled_from(ERRORS),
+    kind=st.sampled_from(["switches", "gauges"]),
 )
-@example(days=[("snow", 19)], following="snow", threshold=15)
-@example(days=[("snow", 20)] * 5, following="snow", threshold=15)
-def test_conditions_integrate_over_the_plants_own_rate(
-    days: list[tuple[str, int]], following: str, threshold: int
+def test_plants_are_as_simulated_ones_that_had_the_same_days(
+    days: list[tuple[int, int]], asked: tuple[int, int], error: int, kind: str
 ) -> None:
-    # Five days of snow with 20 faults each put the mean at 146, and the deviation at 14.
-    rate = np.linspace(1e-6, 400.0, 40_001)
-    law = stats.gamma.pdf(rate, 2.0, scale=5.0)
-    for weather, count in days:
-        law = law * stats.poisson.pmf(count, FACTORS[weather] * rate)
-    tail = stats.poisson.sf(threshold, FACTORS[following] * rate)
-    shown = {
-        "weather": [*(weather for weather, _ in days), following],
-        "counts": [count for _, count in days],
-        "threshold": threshold,
-    }
-    mean = float(np.sum(law * tail) / np.sum(law))
-    assert FAMILIES["conditions"].predictive(shown)[1] == pytest.approx(mean, rel=1e-3, abs=1e-5)
+    rng = np.random.default_rng(0)
+    if kind == "switches":
+        live = rng.random((PRIOR_DRAWS, 5)) < 0.5
+    else:
+        gauges = rng.permuted(np.tile(np.arange(5), (PRIOR_DRAWS, 1)), axis=1)
+        inverse = rng.random((PRIOR_DRAWS, 2)) < 0.5
 
-
-@few
-@given(
-    voices=st.dictionaries(names, st.booleans(), min_size=1, max_size=6),
-    base=st.integers(30, 70),
-)
-def test_witnesses_weigh_both_truths(voices: dict[str, bool], base: int) -> None:
-    chances = {
-        truth: (base if truth else 100 - base)
-        * math.prod(
-            RELIABILITY[name] if said is truth else 1.0 - RELIABILITY[name]
-            for name, said in voices.items()
-        )
-        for truth in (True, False)
-    }
-    shown = {"base": base, "names": list(voices), "says": list(voices.values()), "copy": None}
-    found = FAMILIES["witnesses"].predictive(shown)[1]
-    assert found == pytest.approx(chances[True] / sum(chances.values()))
-    copied = {**shown, "copy": ["Zoe", 0]}
-    assert FAMILIES["witnesses"].predictive(copied)[1] == found
-    assert "Zoe only repeats" in FAMILIES["witnesses"].full(copied)
-
-
-@settings(max_examples=10)
-@given(
-    reports=st.lists(
-        st.tuples(names, names, st.integers(0, 12), st.integers(0, 12)).filter(
-            lambda day: day[0] != day[1]
-        ),
-        min_size=1,
-        max_size=3,
-    ),
-    threshold=st.integers(0, 15),
-)
-def test_a_ledger_integrates_over_rates_and_true_counts(
-    reports: list[tuple[str, str, int, int]], threshold: int
-) -> None:
-    # Midpoints of steps that grow with the rate: days without a fault leave it near 0.
-    place = (np.arange(2000) + 0.5) / 2000
-    rate = 90.0 * place**3
-    law = stats.gamma.pdf(rate, 1.5, scale=8.0 / 1.5) * place**2
-    for first, second, one, other in reports:
-        day = np.zeros_like(rate)
-        for true in range(150):
-            chance = math.prod(
-                (RELIABILITY[name] if n == true else 0.0) + (1.0 - RELIABILITY[name]) / 31.0
-                for name, n in ((first, one), (second, other))
+    def happens(pattern: int, kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        high = np.array([letter == "1" for letter in f"{pattern:05b}"])
+        if kind == "switches":
+            brings = (live[kept] & high).sum(axis=1) % 2 == 1
+        else:
+            guide, one, other = gauges[kept, :3].T
+            brings = np.where(
+                high[guide], high[one] != inverse[kept, 0], high[other] != inverse[kept, 1]
             )
-            day += chance * stats.poisson.pmf(true, rate)
-        law = law * day
-    tail = stats.poisson.sf(threshold, rate)
+        return brings != (rng.random(len(brings)) < error / 100.0)
+
+    kept = np.ones(PRIOR_DRAWS, bool)
+    for pattern, fault in days:
+        kept[kept] = happens(pattern, kept) == fault
     shown = {
-        "reports": [
-            [name, number, 0, n]
-            for number, (first, second, one, other) in enumerate(reports)
-            for name, n in ((first, one), (second, other))
-        ],
-        "asked": 0,
-        "threshold": threshold,
+        "count": 5,
+        "error": error,
+        "days": [pattern for pattern, _ in days],
+        "faults": [fault for _, fault in days],
+        "asked": list(asked),
     }
-    mean = float(np.sum(law * tail) / np.sum(law))
-    assert FAMILIES["ledger"].predictive(shown)[1] == pytest.approx(mean, abs=1e-6)
+    shares = states_of([happens(pattern, kept) for pattern in asked])
+    agree(shares, int(kept.sum()), joint_of(kind, shown))
+
+
+@settings(max_examples=6)
+@given(
+    presses=st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from([None, 0, 1])), min_size=1, max_size=9
+    ),
+    ahead=st.lists(st.integers(0, 2), min_size=2, max_size=4),
+    error=st.sampled_from(ERRORS),
+)
+def test_buttons_do_what_those_of_simulated_machines_do_that_had_the_same_sensor(
+    presses: list[tuple[int, int | None]], ahead: list[int], error: int
+) -> None:
+    rng = np.random.default_rng(0)
+    effects = rng.choice(["nothing", "start", "stop", "change"], size=(PRIOR_DRAWS, 3))
+    runs = rng.random(PRIOR_DRAWS) < 0.5
+    for button, said in presses:
+        does = effects[:, button]
+        runs = np.where(does == "change", ~runs, (does == "start") | (runs & (does != "stop")))
+        if said is not None:
+            sensor = runs != (rng.random(len(runs)) < error / 100.0)
+            effects, runs = effects[sensor == said], runs[sensor == said]
+    states = []
+    for button in ahead:
+        does = effects[:, button]
+        runs = np.where(does == "change", ~runs, (does == "start") | (runs & (does != "stop")))
+        states.append(runs)
+    shown = {
+        "count": 3,
+        "error": error,
+        "pressed": [button for button, _ in presses],
+        "sensor": [said for _, said in presses],
+        "ahead": ahead,
+        "cases": 2,
+    }
+    agree(states_of([states[0], states[-1]]), len(runs), joint_of("buttons", shown))
+
+
+@few
+@given(name=st.sampled_from(["switches", "gauges", "buttons"]), seed=st.integers(0, 2**32))
+def test_one_case_has_the_odds_that_it_has_among_two(name: str, seed: int) -> None:
+    drawn = FAMILIES[f"twin_{name}"].draw(np.random.default_rng(seed), LEVELS["twins"].knobs)
+    facts = to_plain_json(drawn)["facts"]
+    joint = joint_of(name, facts)
+    cases = {"cases": 1, "asked": facts.get("asked", [])[:1], "ahead": facts.get("ahead", [])[:1]}
+    alone = FAMILIES[name].predictive({**facts, **cases})
+    assert alone[1] == pytest.approx(joint[2] + joint[3])
 
 
 @few

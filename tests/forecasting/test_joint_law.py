@@ -6,6 +6,7 @@ simulated step by step from it. Facts that say more than they show, such as a th
 the hidden rate, are found too.
 """
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -16,13 +17,15 @@ import pytest
 from tokengym.envs.core.task import to_plain_json
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.families.base import Shown, before_news
-from tokengym.envs.forecasting.families.conditions import FACTORS
 from tokengym.envs.forecasting.levels import LEVELS
 
 Drawn = dict[str, list[Any]]
 """What a generator returned, by the name of its method, in order; futures take what they use."""
 Future = Callable[[Shown, Drawn, np.random.Generator], Any]
 """Draws the numbers, or the outcomes, of many futures of the same hidden law, shape (futures,)."""
+
+Law = Callable[[Shown, Drawn, np.random.Generator], list[Any]]
+"""The same for each case of a family that hides a law."""
 
 QUESTIONS, FUTURES = 1500, 12
 ASKED = [(level, name) for level, row in LEVELS.items() for name in row.families]
@@ -121,28 +124,42 @@ def voter(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     return rng.choice(len(shares), p=shares, size=FUTURES)
 
 
-def regimes(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
-    changed = rng.random(FUTURES) < 0.12
-    rate = np.where(changed, rng.gamma(1.0, 9.0, size=FUTURES), drawn["gamma"][-1])
-    return rng.poisson(rate)
+def faults_on(days: list[bool], shown: Shown, rng: np.random.Generator) -> list[Any]:
+    """Futures of each day asked about, by whether its law means a fault."""
+    error = shown["error"] / 100.0
+    return [day ^ (rng.random(FUTURES) < error) for day in days]
 
 
-def conditions(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
-    rate = drawn["gamma"].pop(0) * FACTORS[shown["weather"][-1]]
-    return rng.poisson(rate, size=FUTURES)
+def switches(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> list[Any]:
+    live = drawn["integers"].pop()
+    odd = [(live & on).bit_count() % 2 == 1 for on in shown["asked"]]
+    return faults_on(odd, shown, rng)
 
 
-def witnesses(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
-    """What is asked has happened or not; there is no chance left."""
-    return np.full(FUTURES, drawn["random"].pop(0) < shown["base"] / 100.0)
+def gauges(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> list[Any]:
+    choice, meaning = divmod(drawn["integers"].pop(), 4)
+    guide, one, other = list(itertools.permutations(range(5), 3))[choice]
+    means = []
+    for day in shown["asked"]:
+        high = [digit == "1" for digit in f"{day:05b}"]
+        counts, when_low = (one, meaning // 2) if high[guide] else (other, meaning % 2)
+        means.append(high[counts] != bool(when_low))
+    return faults_on(means, shown, rng)
+
+
+def buttons(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> list[Any]:
+    runs, effects = divmod(drawn["integers"].pop(), 4**3)
+    effect = [effects // 16, effects // 4 % 4, effects % 4]
+    states = []
+    for button in [*shown["pressed"], *shown["ahead"]]:
+        runs = (runs, 0, 1, 1 - runs)[effect[button]]
+        states.append(runs)
+    ahead = states[len(shown["pressed"]) :]
+    return [np.full(FUTURES, state) for state in ([ahead[0]] * (shown["cases"] - 1) + ahead[-1:])]
 
 
 def censored(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     return rng.poisson(drawn["choice"].pop(0), size=FUTURES)
-
-
-def ledger(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
-    return rng.poisson(drawn["gamma"].pop(0)[shown["asked"]], size=FUTURES)
 
 
 def above(number: Future) -> Future:
@@ -162,13 +179,22 @@ def conjunction(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     return np.logical_and(first, second)
 
 
-def twins(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
-    first, second = (
-        ranges(QUANTITIES[part["quantity"]])(part, drawn, rng) for part in shown["parts"]
-    )
-    return 2 * first + second
+def one_case(law: Law) -> Future:
+    """Whether the only case asked about comes true."""
+    return lambda shown, drawn, rng: law(shown, drawn, rng)[0]
 
 
+def two_cases(law: Law) -> Future:
+    """Which of two cases come true: neither, the second, the first, both."""
+
+    def states(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
+        first, second = law(shown["facts"], drawn, rng)
+        return 2 * first + second
+
+    return states
+
+
+LAWS: tuple[Law, ...] = (switches, gauges, buttons)
 QUANTITIES: dict[str, Future] = {"fault": faults, "vote": votes, "reading": readings}
 FUTURE: dict[str, Future] = {
     "frequency": frequency,
@@ -180,16 +206,13 @@ FUTURE: dict[str, Future] = {
     "autoregression": above(readings),
     "polls": lambda shown, drawn, rng: votes(shown, drawn, rng) > shown["voters"] // 2,
     "voter": voter,
-    "regimes": above(regimes),
-    "conditions": above(conditions),
-    "witnesses": witnesses,
     "censored": above(censored),
-    "ledger": above(ledger),
     "fault_ranges": ranges(faults),
     "vote_ranges": ranges(votes),
     "reading_ranges": ranges(readings),
     "conjunction": conjunction,
-    "twins": twins,
+    **{law.__name__: one_case(law) for law in LAWS},
+    **{f"twin_{law.__name__}": two_cases(law) for law in LAWS},
 }
 
 

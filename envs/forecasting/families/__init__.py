@@ -6,29 +6,33 @@ from types import MappingProxyType
 from tokengym.envs.forecasting.families import (
     autoregression,
     branching,
+    buttons,
     censored,
-    conditions,
     contest,
+    evidence,
     frequency,
-    ledger,
     markov,
+    patterns,
     poisson,
     polls,
     ranges,
-    regimes,
-    twins,
     voter,
     walk,
-    witnesses,
 )
 from tokengym.envs.forecasting.families.base import Family
 from tokengym.envs.forecasting.families.conjunction import conjunction
 
 _MODULES = (
     *(frequency, contest, poisson, walk, markov, branching, autoregression, polls, voter),
-    *(regimes, witnesses, censored, conditions, ledger),
+    censored,
 )
-_SIMPLE = (*(module.FAMILY for module in _MODULES), *ranges.FAMILIES, twins.FAMILY)
+_LAWS = (patterns.SWITCHES, patterns.GAUGES, buttons.BUTTONS)
+_SIMPLE = (
+    *(module.FAMILY for module in _MODULES),
+    *ranges.FAMILIES,
+    *map(evidence.question, _LAWS),
+    *map(evidence.twins, _LAWS),
+)
 _PARTS = {family.name: family for family in (frequency.FAMILY, contest.FAMILY, branching.FAMILY)}
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(

@@ -62,6 +62,8 @@ class Family:
         ordered: whether the outcomes are in order.
         steps: arithmetic that leads to about what `empirical` says, in one line, small enough for
             a small model to learn; `None` where nobody has written it down.
+        cues: further numbers that may speak for yes, for a regression on resolved questions, as
+            many in every question of the family; `None` where `empirical` says it all.
         more: the further questions of a family that asks several yes/no questions on the same
             facts, each in a turn of its own.
         events: of such a family, by question the outcomes in which its answer is yes.
@@ -79,6 +81,7 @@ class Family:
     split_key: Callable[[Shown], object] = before_news
     ordered: bool = False
     steps: Callable[[Shown], str] | None = None
+    cues: Callable[[Shown], Sequence[float]] | None = None
     more: Callable[[Shown], Sequence[str]] | None = None
     events: Callable[[Shown], Sequence[Sequence[int]]] | None = None
 

@@ -21,8 +21,6 @@ class Quantity(NamedTuple):
         name: what it is called in names of families.
         family: the family, whose questions show a `threshold`.
         how_many: the question for the number itself.
-        exceeds: the question whether it is above a threshold.
-        stays: the question whether it is at most a threshold.
         spread: about how far the number strays, from what is shown.
         middle: about where it lies, from what is shown.
         whole: whether it is a whole number of at least 0.
@@ -32,8 +30,6 @@ class Quantity(NamedTuple):
     name: str
     family: Family
     how_many: Callable[[Shown], str]
-    exceeds: Callable[[Shown, int], str]
-    stays: Callable[[Shown, int], str]
     spread: Callable[[Shown], float]
     middle: Callable[[Shown], float]
     whole: bool = True
@@ -124,8 +120,6 @@ FAULTS = Quantity(
     "fault",
     poisson.FAMILY,
     how_many=lambda shown: f"How many faults will {poisson.days_ahead(shown)} bring?",
-    exceeds=lambda shown, edge: f"Will {poisson.days_ahead(shown)} bring more than {edge} faults?",
-    stays=lambda shown, edge: f"Will {poisson.days_ahead(shown)} bring at most {edge} faults?",
     spread=lambda shown: math.sqrt(_fault_middle(shown)),
     middle=_fault_middle,
 )
@@ -133,8 +127,6 @@ VOTES = Quantity(
     "vote",
     polls.FAMILY,
     how_many=lambda shown: f"How many of the {shown['voters']} others will vote for A?",
-    exceeds=lambda shown, edge: f"Will more than {edge} of the {shown['voters']} vote for A?",
-    stays=lambda shown, edge: f"Will at most {edge} of the {shown['voters']} vote for A?",
     spread=_vote_spread,
     middle=lambda shown: _vote_share(shown) * float(shown["voters"]),
     most=lambda shown: shown["voters"],
@@ -143,8 +135,6 @@ READINGS = Quantity(
     "reading",
     autoregression.FAMILY,
     how_many=lambda shown: f"How high will it be {autoregression.when_asked(shown)}?",
-    exceeds=lambda shown, edge: f"Will it be above {edge} {autoregression.when_asked(shown)}?",
-    stays=lambda shown, edge: f"Will it be at most {edge} {autoregression.when_asked(shown)}?",
     spread=lambda shown: _reading_law(shown)[1],
     middle=lambda shown: float(shown["mean"]) + _reading_law(shown)[0],
     whole=False,

@@ -8,7 +8,7 @@ import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -30,17 +30,6 @@ _UNSTATED = {
 _CHAIN = _VOTES = 0.5
 _HABITS = ((0.3, 3.0), (0.3, 8.0), (0.8, 3.0), (0.8, 8.0), (0.95, 3.0), (0.95, 8.0))
 _LOGGED_RATES = tuple(half / 2.0 for half in range(1, 25))
-_CHANGE, _NEW_RATE = 0.12, (1.0, 9.0)
-_PLANT_RATE, _REPORTED_RATE = (2.0, 10.0), (1.5, 8.0)
-_WEATHER = {"sun": 1.0, "cloud": 0.3, "rain": 2.5, "wind": 0.6, "fog": 5.0, "snow": 0.1}
-_RIGHT = dict(
-    zip(
-        ["Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gus", "Hana", "Ida", "Jon", "Kay", "Leo"],
-        (0.95, 0.12, 0.8, 0.7, 0.9, 0.15, 0.65, 0.9, 0.85, 0.3, 0.75, 0.6),
-        strict=True,
-    )
-)
-_NUMBERS_OF_A_GUESS = 31
 
 
 class Forecaster:
@@ -97,15 +86,22 @@ def _ranges(asked: str) -> list[float]:
 
 
 def _twin(asked: str, question: str) -> float:
-    """Ask one of several questions of two cases, or the product where it is of both."""
-    facts = re.search(r"\(1\) (.*) \(2\) (.*) Question: ", asked)
-    assert facts is not None
-    chance = 1.0
-    for case, part in re.findall(r"Of \(([12])\): (.*?\?)", question):
-        exceeds = part.replace("at most", "above" if "it be" in part else "more than")
-        share = _chance(f"{facts[int(case)]} Question: {exceeds}", "")
-        chance *= share if exceeds == part else 1.0 - share
-    return chance
+    """Answer one of five questions on two cases from the law of both together."""
+    both, first, second = _cases(asked)
+    for mark, share in {
+        "no fault": 1.0 - first,
+        "stand still": 1.0 - first,
+        "at least one": first + second - both,
+        "or both": first + second - both,
+        "both": both,
+        "and also": both,
+        "the first": first,
+        "the second": second,
+        "the last": second,
+    }.items():
+        if mark in question:
+            return share
+    raise AssertionError(f"a question of no known kind: {question}")
 
 
 def _numbers(pattern: str, text: str) -> list[float]:
@@ -305,68 +301,95 @@ def _censored(asked: str, _news: str) -> float:
     return _mean(np.exp(logs - logs.max()), stats.poisson.sf(threshold, rates))
 
 
-def _regimes(asked: str, _news: str) -> float:
-    """Follow the law of the rate itself, on the grid, from day to day."""
-    counts = _list(r"latest last: ([\d, ]+)\.", asked)
-    (threshold,) = _numbers(rf"more than {_N} fault", asked)
-    fresh = law = _gamma(*_NEW_RATE)
-    for count in counts:
-        law = law * stats.poisson.pmf(count, _RATES)
-        law = (1.0 - _CHANGE) * law / law.sum() + _CHANGE * fresh
-    return _mean(law, stats.poisson.sf(threshold, _RATES))
+def _hidden_law(asked: str, _news: str) -> float:
+    return _cases(asked)[2]
 
 
-def _conditions(asked: str, _news: str) -> float:
-    days = re.findall(r"(\d+) faults? on a day of (\w+)", asked)
-    following = re.findall(r"Tomorrow is a day of (\w+)", asked)[0]
-    (threshold,) = _numbers(rf"more than {_N} fault", asked)
-    factors = [_WEATHER[weather] for _, weather in days]
-    law = _gamma(*_PLANT_RATE) * _seen([int(count) for count, _ in days], factors)
-    return _mean(law, stats.poisson.sf(threshold, _RATES * _WEATHER[following]))
+def _cases(asked: str) -> tuple[float, float, float]:
+    """Weigh every law; return the chances of both cases, of the first and of the last one."""
+    total = both = first = last = 0.0
+    for weight, chances in (_machine if "A machine runs" in asked else _plant)(asked):
+        total += weight
+        both += weight * chances[0] * chances[-1]
+        first += weight * chances[0]
+        last += weight * chances[-1]
+    return both / total, first / total, last / total
 
 
-def _witnesses(asked: str, _news: str) -> float:
-    (base,) = _numbers(rf"happen in {_N}% of cases", asked)
-    voices = dict(re.findall(r"(\w+) says (yes|no)", asked))
-    for name in re.findall(r"(\w+) only repeats", asked):
-        del voices[name]
-    odds = base / (100.0 - base)
-    for name, said in voices.items():
-        ratio = _RIGHT[name] / (1.0 - _RIGHT[name])
-        odds *= ratio if said == "yes" else 1.0 / ratio
-    return odds / (1.0 + odds)
+Weighed = Iterator[tuple[float, list[float]]]
+"""By law its likelihood, and the chances of the cases asked about."""
 
 
-def _ledger(asked: str, _news: str) -> float:
-    plant, threshold = re.findall(r"Will (\w+) have more than (\d+) fault", asked)[0]
-    days = defaultdict(list)
-    for name, count, at, day in re.findall(r"(\w+) reports (\d+) faults? at (\w+) on (\w+)", asked):
-        if at == plant:
-            days[day].append((_RIGHT[name], int(count)))
-    law = _gamma(*_REPORTED_RATE)
-    trues = np.arange(200)
-    pmf = stats.poisson.pmf(trues[:, None], _RATES[None, ::10])
-    coarse = np.add.reduceat(law, np.arange(0, len(law), 10))
-    for reports in days.values():
-        chance = np.ones(len(trues))
-        for right, count in reports:
-            chance *= right * (trues == count) + (1.0 - right) / _NUMBERS_OF_A_GUESS
-        coarse = coarse * (chance @ pmf)
-    return _mean(coarse, stats.poisson.sf(int(threshold), _RATES[::10]))
+def _plant(asked: str) -> Weighed:
+    names = re.findall(r"(?:switches|gauges), ([A-Z, ]+) and ([A-Z])[.,]", asked)[0]
+    letters = [*names[0].split(", "), names[1]]
+    sure, error = (
+        share / 100.0 for share in _numbers(rf"probability {_N}%, else .*ty {_N}%", asked)
+    )
+    record = re.findall(r"(\w+): (fault|ok)", asked.partition("Days so far")[2])
+    plan = re.findall(r"On the next day (\w+)(?:, on the day after it (\w+))?", asked)[0]
+    ahead = ["" if day == "none" else day for number, day in enumerate(plan) if day or not number]
+    for means_fault in (_by_switches if "switches" in asked else _by_gauges)(letters):
+        likelihood = 1.0
+        for day, what in record:
+            chance = sure if means_fault(day.replace("none", "")) else error
+            likelihood *= chance if what == "fault" else 1.0 - chance
+        yield likelihood, [sure if means_fault(day) else error for day in ahead]
+
+
+def _by_switches(letters: list[str]) -> Iterator[Callable[[str], bool]]:
+    for size in range(len(letters) + 1):
+        for live in itertools.combinations(letters, size):
+            yield lambda on, live=live: len(set(live) & set(on)) % 2 == 1
+
+
+def _by_gauges(letters: list[str]) -> Iterator[Callable[[str], bool]]:
+    for guide, one, other in itertools.permutations(letters, 3):
+        for good, bad in itertools.product((True, False), repeat=2):
+            yield (
+                lambda high, guide=guide, one=one, other=other, good=good, bad=bad: (
+                    (one in high) == good if guide in high else (other in high) == bad
+                )
+            )
+
+
+def _machine(asked: str) -> Weighed:
+    letters = re.findall(r"has the buttons ([A-Z, ]+)\.", asked)[0].split(", ")
+    (error,) = _numbers(rf"is wrong with probability {_N}%", asked)
+    told = re.findall(r"some of them: (.*?)\. The sensor", asked)[0].split(", ")
+    ahead = re.findall(r"pressed next: ([A-Z, ]+)\.", asked)[0].split(", ")
+    for start in (True, False):
+        for effects in itertools.product(
+            ["nothing", "start", "stop", "change"], repeat=len(letters)
+        ):
+            does, runs, likelihood = dict(zip(letters, effects, strict=True)), start, 1.0
+            for press in told:
+                button, _, said = press.partition(" ")
+                runs = _after(does[button], runs=runs)
+                if said:
+                    right = (said == "runs") == runs
+                    likelihood *= 1.0 - error / 100.0 if right else error / 100.0
+            states = []
+            for button in ahead:
+                runs = _after(does[button], runs=runs)
+                states.append(float(runs))
+            yield likelihood, states
+
+
+def _after(effect: str, *, runs: bool) -> bool:
+    return {"nothing": runs, "start": True, "stop": False, "change": not runs}[effect]
 
 
 _RULES: dict[str, Callable[[str, str], float]] = {
     "next try of": _frequency,
     "best of": _contest,
     "A log keeps only": _censored,
-    " reports ": _ledger,
-    "The weather changes": _conditions,
-    "Faults per day at a plant": _regimes,
     "Faults per day so far": _poisson,
     "moves were": _walk,
     "A machine is in": _markov,
     "The line starts with": _branching,
     "long-run mean": _autoregression,
     "others will vote": _polls,
-    "Events of this kind": _witnesses,
+    "A plant has": _hidden_law,
+    "A machine runs or": _hidden_law,
 }

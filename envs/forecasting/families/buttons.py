@@ -1,0 +1,152 @@
+"""A machine with buttons: what each of them does is hidden, a sensor sees some of what follows."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise, product
+
+import numpy as np
+import numpy.typing as npt
+
+from tokengym.envs.forecasting.families.base import Knobs, Shown
+from tokengym.envs.forecasting.families.evidence import ERRORS, Evidence, Posterior, weigh
+
+Integers = npt.NDArray[np.int64]
+
+_LETTERS = "ABCD"
+_EFFECTS = ((0, 1), (0, 0), (1, 1), (1, 0))
+"""States after a button of a machine that stands still, 0, and of one that runs, 1."""
+_FEWEST, _MOST = 5, 7
+"""Presses so far, for each button."""
+_HEARD = 0.6
+"""Chance that the sensor says something after a press."""
+_AHEAD = 3
+"""Most presses to come, where one state is asked for."""
+
+_ASKS = {
+    "next": "Will the machine run after that?",
+    "first": "Will the machine run after the first of these presses?",
+    "not_first": "Will the machine stand still after the first of these presses?",
+    "second": "Will the machine run after the last of these presses?",
+    "both": "Will it run after the first and also after the last of these presses?",
+    "either": "Will it run after the first, or after the last of these presses, or both?",
+}
+
+
+@cache
+def _laws(count: int) -> tuple[Integers, Integers]:
+    """Return all laws of `count` buttons: their effects, and the state of the machine at first.
+
+    Shapes (laws, buttons, 2) and (laws,).
+    """
+    effects = list(product(_EFFECTS, repeat=count))
+    return np.array(2 * effects), np.repeat([0, 1], len(effects))
+
+
+def _states(count: int, pressed: Sequence[int]) -> Integers:
+    """Return the state after each press under each law, shape (laws, presses)."""
+    effects, state = _laws(count)
+    each = np.arange(len(state))
+    states = []
+    for button in pressed:
+        state = effects[each, button, state]
+        states.append(state)
+    return np.stack(states, axis=1)
+
+
+def _draw(rng: np.random.Generator, knobs: Knobs, cases: int) -> Shown:
+    count = knobs.size
+    past = int(rng.integers(_FEWEST * count, _MOST * count + 1))
+    ahead = int(rng.integers(1, _AHEAD + 1)) + cases - 1
+    error = ERRORS[int(rng.integers(len(ERRORS)))]
+    pressed = rng.integers(count, size=past + ahead)
+    states = _states(count, pressed[:past])
+    sensor = states[int(rng.integers(len(states)))] ^ (rng.random(past) < error / 100.0)
+    hears = rng.random(past) < _HEARD
+    return {
+        "count": count,
+        "error": error,
+        "pressed": pressed[:past],
+        "sensor": [int(said) if heard else None for said, heard in zip(sensor, hears, strict=True)],
+        "ahead": pressed[past:],
+        "cases": cases,
+    }
+
+
+def _asked(shown: Shown) -> Sequence[int]:
+    """Return which of the presses to come are asked about, by place."""
+    return (0, len(shown["ahead"]) - 1)[-shown["cases"] :]
+
+
+def _posterior(shown: Shown) -> Posterior:
+    past = len(shown["pressed"])
+    states = _states(shown["count"], [*shown["pressed"], *shown["ahead"]])
+    heard = [place for place, said in enumerate(shown["sensor"]) if said is not None]
+    said = [shown["sensor"][place] for place in heard]
+    weights_L = weigh(states[:, heard] == 1, said, shown["error"] / 100.0)
+    return Posterior(weights_L, states[:, [past + place for place in _asked(shown)]].astype(float))
+
+
+def _full(shown: Shown) -> str:
+    names = list(_LETTERS[: shown["count"]])
+    return (
+        f"A machine runs or stands still. It has the buttons {', '.join(names)}. Each of them does "
+        "one thing, always the same: nothing, start it, stop it, or change it from one to the "
+        "other. Nobody knows which; all four are equally likely for each button. At the beginning "
+        "it ran with probability 1/2. The buttons pressed so far, in order, with what a sensor "
+        f"said after some of them: {_presses(shown, ('stands still', 'runs'))}. The sensor is "
+        f"wrong with probability {shown['error']}% each time. {_next(shown)}."
+    )
+
+
+def _terse(shown: Shown) -> str:
+    return (
+        "Each button does nothing, starts, stops or changes a machine. Pressed, with a sensor: "
+        f"{_presses(shown, ('off', 'on'))}. It errs in {shown['error']}%. {_next(shown)}."
+    )
+
+
+def _presses(shown: Shown, words: tuple[str, str]) -> str:
+    pairs = zip(shown["pressed"], shown["sensor"], strict=True)
+    return ", ".join(
+        _LETTERS[button] + ("" if said is None else f" {words[said]}") for button, said in pairs
+    )
+
+
+def _next(shown: Shown) -> str:
+    return f"To be pressed next: {', '.join(_LETTERS[button] for button in shown['ahead'])}"
+
+
+def _transitions(shown: Shown) -> dict[tuple[int, int], list[int]]:
+    """Return what the sensor said after a button, by that button and what it had just said."""
+    after: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for button, (old, new) in zip(shown["pressed"][1:], pairwise(shown["sensor"]), strict=True):
+        if old is not None and new is not None:
+            after[button, old].append(new)
+    return after
+
+
+def _empirical(shown: Shown) -> Sequence[float]:
+    """Follow the machine by how often it ran after a button, given how it was before."""
+    after, error = _transitions(shown), shown["error"] / 100.0
+    chance, chances = 0.5, []
+    heard = [*shown["sensor"], *[None] * len(shown["ahead"])]
+    for button, said in zip([*shown["pressed"], *shown["ahead"]], heard, strict=True):
+        still, runs = (
+            (sum(after[button, old]) + 0.5) / (len(after[button, old]) + 1.0) for old in (0, 1)
+        )
+        chance = (1.0 - chance) * still + chance * runs
+        if said is not None:
+            chance = 1.0 - error if said else error
+        chances.append(chance)
+    return [chances[len(shown["pressed"]) + place] for place in _asked(shown)]
+
+
+def _cues(shown: Shown) -> Sequence[float]:
+    """Return what the sensor said on average after the last button to come, from -1 to 1."""
+    pairs = zip(shown["pressed"], shown["sensor"], strict=True)
+    alike = [2.0 * s - 1.0 for button, s in pairs if s is not None and button == shown["ahead"][-1]]
+    return (sum(alike) / (len(alike) + 1.0),)
+
+
+BUTTONS = Evidence("buttons", _draw, _posterior, _empirical, _cues, _full, _terse, _ASKS)
