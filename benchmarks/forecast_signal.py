@@ -1,12 +1,14 @@
-"""How much of a forecast's advantage is signal: by outcomes of the label, group size and decimals.
+"""How much of a forecast's advantage is signal: by outcomes of the label, group size and grid.
 
     python benchmarks/forecast_signal.py                 the levels easy, medium, hard and expert
-    python benchmarks/forecast_signal.py --tasks 2000
+    python benchmarks/forecast_signal.py --tasks 2000 --scatter 0.35
 
 Groups of forecasts scatter around the exact probability, by a normal on the log-odds. The first
 table shows the correlation of their group-centred advantages under K outcomes a question with
 those under the exact probabilities, with the 95 % interval of a bootstrap over questions; the
-second the share of pairs in a group that earn the same under one outcome, by the decimals stated.
+second the share of pairs in a group that earn the same, and of groups that all do, by the grid that
+the answers lie on; the third, on a grid of .05, how many questions a step needs so that its
+gradient makes an underconfident policy bolder in 95 % of steps.
 """
 
 import argparse
@@ -21,9 +23,13 @@ from tokengym.rewards.ties import tie_statistics
 
 OUTCOMES = (1, 4, 16, 64)
 SIZES = (4, 8, 16)
-DECIMALS = (1, 2, 3)
-SCATTER = 0.7
-"""Standard deviation of the forecasts' log-odds around those of the exact probability."""
+GRIDS = (0.1, 0.05, 0.01, 0.001)
+COARSE = 0.05
+"""The grid that language models answer on when they are not asked for more."""
+BOLDNESS = (0.5, 0.9)
+"""Sizes of an underconfident policy's log-odds, relative to the exact ones."""
+ENOUGH = 1.6449
+"""Standard errors above 0 that a normal mean must lie to be positive in 95 % of samples."""
 
 _DRAWS = 1000
 
@@ -48,21 +54,25 @@ def returns_of(level: str, label: str, stated_TG: Floats, indices: Sequence[int]
     return returns_TG
 
 
-def state_forecasts(level: str, tasks: int, rng: np.random.Generator) -> tuple[Floats, list[int]]:
-    """Return forecasts around the exact probabilities of yes/no questions, and their indices."""
+def exact_odds(level: str, tasks: int) -> tuple[Floats, list[int]]:
+    """Return the exact log-odds of yes of yes/no questions, and the indices of their Tasks."""
     world = make_world("forecast", level)
-    odds: list[float] = []
+    chances: list[float] = []
     indices: list[int] = []
     index = 0
-    while len(odds) < tasks:
+    while len(chances) < tasks:
         answer = world.task("train", index).answer
         if len(answer["p_bayes"]) == 2:
-            odds.append(min(0.98, max(0.02, answer["p_bayes"][1])))
+            chances.append(min(0.98, max(0.02, answer["p_bayes"][1])))
             indices.append(index)
         index += 1
-    logits_T = np.log(np.array(odds) / (1.0 - np.array(odds)))
-    scattered_TG = logits_T[:, None] + SCATTER * rng.normal(size=(tasks, max(SIZES)))
-    return 1.0 / (1.0 + np.exp(-scattered_TG)), indices
+    return np.log(np.array(chances) / (1.0 - np.array(chances))), indices
+
+
+def state(logits_TG: Floats, grid: float) -> Floats:
+    """Return the probabilities of log-odds, rounded to a grid."""
+    rounded_TG: Floats = np.round(1.0 / (1.0 + np.exp(-logits_TG)) / grid) * grid
+    return rounded_TG.clip(0.0, 1.0)
 
 
 def correlate(first_TG: Floats, second_TG: Floats, rng: np.random.Generator) -> str:
@@ -78,32 +88,62 @@ def correlate(first_TG: Floats, second_TG: Floats, rng: np.random.Generator) -> 
     return f"{of(sums_T3.sum(axis=0)):.3f} ({low:.2f} to {high:.2f})"
 
 
+def questions_needed(returns_TG: Floats, noise_TG: Floats, logits_T: Floats) -> str:
+    """Return how many questions a step needs for a gradient of the right sign in 95 % of steps.
+
+    The parameter is the boldness of a policy that scatters normally around a multiple of the exact
+    log-odds; its score function is the noise times these.
+    """
+    advantages_TG = returns_TG - returns_TG.mean(axis=1, keepdims=True)
+    slopes_T = (advantages_TG * noise_TG).mean(axis=1) * logits_T
+    mean, error = slopes_T.mean(), slopes_T.std(ddof=1)
+    if mean <= ENOUGH * error / np.sqrt(len(slopes_T)):
+        return f"over {len(slopes_T)}"
+    return f"{np.ceil((ENOUGH * error / mean) ** 2):.0f}"
+
+
 def main() -> None:
-    """Print both tables."""
+    """Print the three tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--levels", default="easy,medium,hard,expert", help="names of levels")
     parser.add_argument("--tasks", type=int, default=500, help="yes/no questions of each level")
+    parser.add_argument(
+        "--scatter", type=float, default=0.7, help="standard deviation of the forecasts' log-odds"
+    )
     given = parser.parse_args()
-    correlations, ties = [], []
+    labels = [*map(label_of, OUTCOMES), "expected"]
+    correlations, ties, needed = [], [], []
     for level in given.levels.split(","):
         rng = np.random.default_rng(0)
-        stated_TG, indices = state_forecasts(level, given.tasks, rng)
-        rounded_TG = stated_TG.round(3)
-        labels = ("expected", *map(label_of, OUTCOMES))
-        exact_TG, *noisy = (returns_of(level, label, rounded_TG, indices) for label in labels)
+        logits_T, indices = exact_odds(level, given.tasks)
+        noise_TG = rng.normal(size=(given.tasks, max(SIZES)))
+        around_TG = logits_T[:, None] + given.scatter * noise_TG
+        for grid in GRIDS:
+            stated_TG = state(around_TG, grid)
+            under = [returns_of(level, label, stated_TG, indices) for label in labels]
+            rates = [tie_statistics(of[:, :8]) for of in under]
+            uniform = [tie_statistics(under[0][:, :size]) for size in SIZES]
+            pairs = [f"{rate['reward_tie_pair_rate']:.3f}" for rate in rates]
+            groups = [f"{rate['reward_uniform_group_rate']:.3f}" for rate in uniform]
+            ties.append((f"`{level}`", f"{grid:g}", *pairs, *groups))
+        *noisy, exact_TG = under
         for size in SIZES:
             cells = (correlate(of[:, :size], exact_TG[:, :size], rng) for of in noisy)
             correlations.append((f"`{level}`", str(size), *cells))
-        for decimals in DECIMALS:
-            under_TG = returns_of(level, "outcome", stated_TG.round(decimals), indices)
-            found = [tie_statistics(under_TG[:, :size]) for size in SIZES]
-            shares = [one["reward_tie_pair_rate"] for one in found]
-            ties.append((f"`{level}`", str(decimals), *(f"{share:.3f}" for share in shares)))
-    print(markdown_table(("level", "G", *(f"K = {k}" for k in OUTCOMES)), correlations))
+        for boldness in BOLDNESS:
+            stated_TG = state(boldness * logits_T[:, None] + given.scatter * noise_TG, COARSE)
+            under = [returns_of(level, label, stated_TG, indices) for label in labels]
+            for size in SIZES:
+                few = (questions_needed(of[:, :size], noise_TG[:, :size], logits_T) for of in under)
+                needed.append((f"`{level}`", f"{boldness:g}", str(size), *few))
+    by_label = [*(f"K = {k}" for k in OUTCOMES), "exact"]
+    print(markdown_table(("level", "G", *by_label[:-1]), correlations))
     print()
-    print(markdown_table(("level", "decimals", *(f"G = {size}" for size in SIZES)), ties))
+    print(markdown_table(("level", "grid", *by_label, *(f"all tie, G = {g}" for g in SIZES)), ties))
+    print()
+    print(markdown_table(("level", "boldness", "G", *by_label), needed))
 
 
 if __name__ == "__main__":
