@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from tokengym.envs.core.task import to_plain_json
 from tokengym.envs.forecasting.families import FAMILIES
@@ -24,8 +25,8 @@ Drawn = dict[str, list[Any]]
 Future = Callable[[Shown, Drawn, np.random.Generator], Any]
 """Draws the numbers, or the outcomes, of many futures of the same hidden law, shape (futures,)."""
 
-Law = Callable[[Shown, Drawn, np.random.Generator], list[Any]]
-"""The same for each case of a family that hides a law."""
+Law = Callable[[list[int], int], list[bool]]
+"""What a hidden law, by its number, says of each case."""
 
 QUESTIONS, FUTURES = 1500, 12
 ASKED = [(level, name) for level, row in LEVELS.items() for name in row.families]
@@ -124,38 +125,40 @@ def voter(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
     return rng.choice(len(shares), p=shares, size=FUTURES)
 
 
-def faults_on(days: list[bool], shown: Shown, rng: np.random.Generator) -> list[Any]:
-    """Futures of each day asked about, by whether its law means a fault."""
-    error = shown["error"] / 100.0
-    return [day ^ (rng.random(FUTURES) < error) for day in days]
+def switches(days: list[int], law: int) -> list[bool]:
+    return [(law & on).bit_count() % 2 == 1 for on in days]
 
 
-def switches(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> list[Any]:
-    live = drawn["integers"].pop()
-    odd = [(live & on).bit_count() % 2 == 1 for on in shown["asked"]]
-    return faults_on(odd, shown, rng)
-
-
-def gauges(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> list[Any]:
-    choice, meaning = divmod(drawn["integers"].pop(), 4)
+def gauges(days: list[int], law: int) -> list[bool]:
+    choice, meaning = divmod(law, 4)
     guide, one, other = list(itertools.permutations(range(5), 3))[choice]
     means = []
-    for day in shown["asked"]:
+    for day in days:
         high = [digit == "1" for digit in f"{day:05b}"]
         counts, when_low = (one, meaning // 2) if high[guide] else (other, meaning % 2)
         means.append(high[counts] != bool(when_low))
-    return faults_on(means, shown, rng)
+    return means
 
 
-def buttons(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> list[Any]:
-    runs, effects = divmod(drawn["integers"].pop(), 4**3)
+def buttons(pressed: list[int], law: int) -> list[bool]:
+    runs, effects = divmod(law, 4**3)
     effect = [effects // 16, effects // 4 % 4, effects % 4]
     states = []
-    for button in [*shown["pressed"], *shown["ahead"]]:
+    for button in pressed:
         runs = (runs, 0, 1, 1 - runs)[effect[button]]
-        states.append(runs)
-    ahead = states[len(shown["pressed"]) :]
-    return [np.full(FUTURES, state) for state in ([ahead[0]] * (shown["cases"] - 1) + ahead[-1:])]
+        states.append(runs == 1)
+    return states
+
+
+def to_come(law: Law, shown: Shown, drawn: Drawn, rng: np.random.Generator) -> list[Any]:
+    """Futures of the cases asked about: a fault departs from its law at times, a state never."""
+    hidden = drawn["integers"].pop()
+    if "ahead" in shown:
+        states = law([*shown["pressed"], *shown["ahead"]], hidden)
+        first = states[len(shown["pressed"])]
+        return [np.full(FUTURES, state) for state in [first, states[-1]][-shown["cases"] :]]
+    error = shown["error"] / 100.0
+    return [day ^ (rng.random(FUTURES) < error) for day in law(shown["asked"], hidden)]
 
 
 def censored(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
@@ -181,14 +184,14 @@ def conjunction(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
 
 def one_case(law: Law) -> Future:
     """Whether the only case asked about comes true."""
-    return lambda shown, drawn, rng: law(shown, drawn, rng)[0]
+    return lambda shown, drawn, rng: to_come(law, shown, drawn, rng)[0]
 
 
 def two_cases(law: Law) -> Future:
     """Which of two cases come true: neither, the second, the first, both."""
 
     def states(shown: Shown, drawn: Drawn, rng: np.random.Generator) -> Any:
-        first, second = law(shown["facts"], drawn, rng)
+        first, second = to_come(law, shown["facts"], drawn, rng)
         return 2 * first + second
 
     return states
@@ -214,6 +217,26 @@ FUTURE: dict[str, Future] = {
     **{law.__name__: one_case(law) for law in LAWS},
     **{f"twin_{law.__name__}": two_cases(law) for law in LAWS},
 }
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def test_resolved_cases_depart_from_their_law_as_often_as_is_stated(law: Law) -> None:
+    departed: dict[int, list[bool]] = defaultdict(list)
+    for seed in range(400):
+        watched: Any = Watched(seed)
+        shown = FAMILIES[law.__name__].draw(watched, LEVELS["expert"].knobs)
+        cases, seen = (
+            (shown["days"], shown["faults"])
+            if "days" in shown
+            else (shown["pressed"], shown["sensor"])
+        )
+        means = law(cases.tolist(), int(watched.drawn["integers"].pop()))
+        departed[shown["error"]] += [
+            bool(said) != meant for said, meant in zip(seen, means, strict=True) if said is not None
+        ]
+    assert set(departed) == {2, 5, 10}
+    for error, found in departed.items():
+        assert binomtest(sum(found), len(found), error / 100.0).pvalue > 1e-6
 
 
 def numbers_in(shown: object, at: str = "") -> dict[str, float]:
