@@ -81,17 +81,17 @@ def _write(forecast: Forecast, question: Question, *, decimals: int = 3) -> str:
 
 
 def _fitted(world: World) -> Forecast:
-    """State what a regression on 200 resolved questions of the level says; see `_regressions`."""
+    """State what a regression on 200 resolved questions of the level says; see `regressions`."""
     question = _question(world)
     if question.empirical is None:
         return base_rate(world)
     made = ForecastWorld.cast(world)
-    weights = _regressions(made.level, made.families)[question.family]
+    weights = regressions(made.level, made.families)[question.family]
     return tuple(_softmax(_features(question) @ weights).tolist())
 
 
 @cache
-def _regressions(level: str, families: tuple[str, ...]) -> Mapping[str, Floats]:
+def regressions(level: str, families: tuple[str, ...]) -> Mapping[str, Floats]:
     """Fit a conditional logistic regression for each family; return their weights by family.
 
     The features of an outcome are the logarithm of its empirical probability and, of yes, 1 and

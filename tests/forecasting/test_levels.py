@@ -14,7 +14,7 @@ from tokengym.envs.core.play import Policy, play
 from tokengym.envs.core.task import Task, to_plain_json
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
-from tokengym.envs.forecasting.baselines import constants
+from tokengym.envs.forecasting.baselines import constants, regressions
 from tokengym.envs.forecasting.families import FAMILIES
 from tokengym.envs.forecasting.families.base import Shown
 from tokengym.envs.forecasting.levels import LEVELS
@@ -117,6 +117,14 @@ def test_a_regression_learns_how_far_to_trust_the_rule_of_thumb() -> None:
         for name in ("empirical", "fitted")
     }
     assert earned["fitted"] > earned["empirical"] + 0.008
+
+
+def test_a_regression_reads_the_cases_that_are_like_the_one_asked_about() -> None:
+    weights = regressions("expert", LEVELS["expert"].families)
+    # After the rule of thumb and a constant: what the sensor said after the same button, and by
+    # how many more days of the same gauges had a fault.
+    assert weights["buttons"][2] > 0.1
+    assert weights["gauges"][2] > 0.1
 
 
 def copy_example(_world: World, turn: Turn, _rng: np.random.Generator) -> str:
