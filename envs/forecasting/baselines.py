@@ -130,15 +130,18 @@ def regressions(level: str, families: tuple[str, ...]) -> Mapping[str, Floats]:
 
 def _features(question: Question) -> Floats:
     """Return the features of each outcome, shape (outcomes, features)."""
-    logs = np.log(np.maximum(question.empirical, _SURE))[:, None]
+    assert question.empirical is not None
+    logs: Floats = np.log(np.maximum(question.empirical, _SURE))[:, None]
     if question.options:
         return logs
-    return np.hstack([logs, np.outer([0.0, 1.0], [1.0, *question.cues])])
+    for_yes = np.outer([0.0, 1.0], [1.0, *question.cues])
+    return np.hstack([logs, for_yes])
 
 
 def _softmax(scores: Floats) -> Floats:
     shares: Floats = np.exp(scores - scores.max())
-    return shares / shares.sum()
+    shares /= shares.sum()
+    return shares
 
 
 def constants(world: World) -> Mapping[str, Policy]:

@@ -136,9 +136,10 @@ def test_a_malformed_reply_forfeits_coherence_and_keeps_the_laws_of_the_others(p
 
 
 def test_the_outcomes_of_twins_follow_from_each_other() -> None:
-    world = make_world("forecast", "twins")
+    world = ForecastWorld.cast(make_world("forecast", "twins"))
     for index in range(12):
-        turn, label_of = world.start(world.task("test", index)), {}
+        turn = world.start(world.task("test", index))
+        label_of: dict[tuple[int, ...] | None, float] = {}
         while not turn.done:
             event = world.question.event
             turn = world.reply("Probability: 0.5")

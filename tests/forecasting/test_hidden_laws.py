@@ -98,7 +98,9 @@ def test_plants_are_as_simulated_ones_that_had_the_same_days(
             brings = np.where(
                 high[guide], high[one] != inverse[kept, 0], high[other] != inverse[kept, 1]
             )
-        return brings != (rng.random(len(brings)) < error / 100.0)
+        departs = rng.random(len(brings)) < error / 100.0
+        faults: npt.NDArray[np.bool_] = brings != departs
+        return faults
 
     kept = np.ones(PRIOR_DRAWS, bool)
     for pattern, fault in days:

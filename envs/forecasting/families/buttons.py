@@ -1,7 +1,7 @@
 """A machine with buttons: what each of them does is hidden, a sensor sees some of what follows."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import pairwise, product
 
@@ -43,7 +43,7 @@ def _laws(count: int) -> tuple[Integers, Integers]:
     return np.array(2 * effects), np.repeat([0, 1], len(effects))
 
 
-def _states(count: int, pressed: Sequence[int]) -> Integers:
+def _states(count: int, pressed: Iterable[int]) -> Integers:
     """Return the state after each press under each law, shape (laws, presses)."""
     effects, state = _laws(count)
     each = np.arange(len(state))

@@ -51,7 +51,8 @@ def weigh(verdicts_LD: npt.NDArray[np.bool_], seen_D: Sequence[int], error: floa
     """
     misses_L = (verdicts_LD != np.array(seen_D, bool)).sum(axis=1)
     weights_L: Floats = (error / (1.0 - error)) ** misses_L
-    return weights_L / weights_L.sum()
+    weights_L /= weights_L.sum()
+    return weights_L
 
 
 class Evidence(NamedTuple):

@@ -150,7 +150,8 @@ def _distances(shown: Shown, case: int) -> npt.NDArray[np.int64]:
     """Return in how many things each day so far differs from a case."""
     patterns = _patterns(shown["count"])
     unlike = patterns[shown["days"]] ^ patterns[shown["asked"][case]]
-    return unlike.sum(axis=1)
+    distances: npt.NDArray[np.int64] = unlike.sum(axis=1)
+    return distances
 
 
 def _empirical(shown: Shown) -> Sequence[float]:
@@ -165,7 +166,7 @@ def _empirical(shown: Shown) -> Sequence[float]:
 def _cues(shown: Shown) -> Sequence[float]:
     """Return by distance how many more days with than without a fault lie there."""
     signs = 2.0 * np.array(shown["faults"]) - 1.0
-    return np.bincount(_distances(shown, 0), signs, minlength=shown["count"] + 1).tolist()
+    return tuple(np.bincount(_distances(shown, 0), signs, minlength=shown["count"] + 1).tolist())
 
 
 SWITCHES, GAUGES = map(_kind, _LAWS)

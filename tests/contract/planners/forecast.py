@@ -9,6 +9,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -338,19 +339,21 @@ def _plant(asked: str) -> Weighed:
 
 
 def _by_switches(letters: list[str]) -> Iterator[Callable[[str], bool]]:
+    def odd(live: tuple[str, ...], on: str) -> bool:
+        return len(set(live) & set(on)) % 2 == 1
+
     for size in range(len(letters) + 1):
         for live in itertools.combinations(letters, size):
-            yield lambda on, live=live: len(set(live) & set(on)) % 2 == 1
+            yield partial(odd, live)
 
 
 def _by_gauges(letters: list[str]) -> Iterator[Callable[[str], bool]]:
-    for guide, one, other in itertools.permutations(letters, 3):
-        for good, bad in itertools.product((True, False), repeat=2):
-            yield (
-                lambda high, guide=guide, one=one, other=other, good=good, bad=bad: (
-                    (one in high) == good if guide in high else (other in high) == bad
-                )
-            )
+    def counts(guide: str, one: str, other: str, signs: tuple[bool, ...], high: str) -> bool:
+        return (one in high) == signs[0] if guide in high else (other in high) == signs[1]
+
+    for chosen in itertools.permutations(letters, 3):
+        for signs in itertools.product((True, False), repeat=2):
+            yield partial(counts, *chosen, signs)
 
 
 def _machine(asked: str) -> Weighed:
