@@ -147,10 +147,10 @@ def _softmax(scores: Floats) -> Floats:
 def constants(world: World) -> Mapping[str, Policy]:
     """Return by reply the policies that state k/40, k = 1 to 39, to every yes/no question.
 
-    Of several outcomes they state equal probabilities.
+    Of several outcomes they state equal probabilities, of two cases on the same facts what follows
+    if each comes true with k/40, independently.
     """
-    replies = [f"Probability: {share / 40:.3f}" for share in range(1, 40)]
-    return {reply: _always(reply) for reply in replies}
+    return {f"Probability: {k / 40:.3f}": _always(k / 40) for k in range(1, 40)}
 
 
 def base_rate(world: World) -> Forecast:
@@ -161,12 +161,17 @@ def base_rate(world: World) -> Forecast:
     )
 
 
-def _always(reply: str) -> Policy:
-    def state(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+def _always(share: float) -> Policy:
+    def state(world: World) -> Forecast:
         question = _question(world)
-        return _write(_uniform(question), question) if question.options else reply
+        if question.options:
+            return _uniform(question)
+        if question.event is None:
+            return bernoulli(share)
+        states = np.outer(bernoulli(share), bernoulli(share)).ravel()
+        return bernoulli(float(states[list(question.event)].sum()))
 
-    return state
+    return _stating(state)
 
 
 def _stating(forecast: Callable[[World], Forecast], decimals: int = 3) -> Policy:

@@ -11,6 +11,7 @@ from scipy.optimize import linprog
 
 from tokengym.envs.core.play import play
 from tokengym.envs.core.task import Task
+from tokengym.envs.forecasting.baselines import constants
 from tokengym.envs.forecasting.coherence import incoherence
 from tokengym.envs.forecasting.question import Question
 from tokengym.envs.forecasting.world import ForecastWorld
@@ -118,6 +119,16 @@ def test_the_oracle_is_coherent_and_scattered_forecasts_are_not() -> None:
         assert found["oracle"]["incoherence"] == pytest.approx(0.0, abs=2e-6)
         assert found["empirical"]["incoherence"] <= 2e-3
         assert found["random"]["incoherence"] > 0.02
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_blind_policies_are_coherent_and_the_same_on_every_task(share: float) -> None:
+    policy, rng = constants(WORLD)[f"Probability: {share:.3f}"], np.random.default_rng(0)
+    blind = (share, 1.0 - share, share, share**2, 1.0 - (1.0 - share) ** 2)
+    for task in WORLD.first_tasks("test", 2):
+        played = play(WORLD, task, policy, rng)
+        assert played.turns[-1].metrics["incoherence"] == pytest.approx(0.0, abs=1e-9)
+        assert played.returns["forecaster"] == play_stating(task, blind)
 
 
 @pytest.mark.parametrize("place", range(5))
