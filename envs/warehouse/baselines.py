@@ -1,17 +1,20 @@
 """Scripted shift leads. All but the oracle use only what the Turns have shown.
 
-| policy | picks | reorders | buys (`inventory`) | quotes (`lease`) |
-|---|---|---|---|---|
-| `null` | nothing | nothing | nothing | nothing |
-| `random` | up to three orders, at random | up to twice the mean demand | the same | any price |
-| `fcfs` | one order at a time, the reference | lean, the reference | what was usual | the lowest |
-| `edd_sshape` | earliest due date, S-shape | lean | what was usual | the lowest |
-| `worked` | as `edd_sshape`, after its arithmetic | lean | what was usual | the lowest |
-| `edd_exact` | earliest due date, shortest tour | lean | what was usual | the lowest |
-| `newsvendor` | as `edd_exact` | balances too few and too many | capped base stock | myopic |
-| `replan` | best for the orders shown | optimal for the demand shown | adaptive | optimal |
-| `noisy` | `edd_exact` misread and mixed | `newsvendor`, units off | off | myopic, off |
-| `oracle` | the best plan, from any state | optimal; in `full` the plan | hindsight | optimal |
+| policy | picks | batches | reorders | buys (`inventory`) | quotes (`lease`) |
+|---|---|---|---|---|---|
+| `null` | nothing | nothing | nothing | nothing | nothing |
+| `random` | up to three orders | what fits | up to twice the mean | the same | any price |
+| `fcfs` | one order a time | in order | lean | what was usual | the lowest |
+| `edd_sshape` | by due date, S-shape | as `fcfs` | lean | what was usual | the lowest |
+| `worked` | the same, with its sums | as `fcfs` | lean | what was usual | the lowest |
+| `edd_exact` | by due date, shortest | as `fcfs` | lean | what was usual | the lowest |
+| `seed`, `savings` | as `fcfs` | by that rule | lean | what was usual | the lowest |
+| `newsvendor` | as `edd_exact` | as `fcfs` | balances costs | capped base stock | myopic |
+| `replan` | best for those shown | local search | optimal | adaptive | optimal |
+| `noisy` | `edd_exact`, mixed | `seed`, mixed | `newsvendor`, off | off | myopic, off |
+| `oracle` | the best plan | the best plan | optimal; in `full` the plan | hindsight | optimal |
+
+`fcfs` is the reference where there is one.
 """
 
 from collections.abc import Mapping
@@ -26,7 +29,7 @@ from tokengym.envs.warehouse.world import WarehouseWorld
 
 _NAMES = (
     *("null", "random", "fcfs", "edd_sshape", "worked", "edd_exact"),
-    *("newsvendor", "replan", "noisy", "oracle"),
+    *("seed", "savings", "newsvendor", "replan", "noisy", "oracle"),
 )
 
 

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from tokengym.envs.warehouse.games.batching.generator import BatchLevel
 from tokengym.envs.warehouse.games.buying.generator import BuyingLevel
 from tokengym.envs.warehouse.games.leasing.generator import LeaseLevel
 from tokengym.envs.warehouse.games.picking.generator import PickLevel
 from tokengym.envs.warehouse.games.shop.generator import ShopLevel
 from tokengym.envs.warehouse.games.stock.generator import StockLevel
 
-Level = PickLevel | StockLevel | ShopLevel | BuyingLevel | LeaseLevel
+Level = PickLevel | BatchLevel | StockLevel | ShopLevel | BuyingLevel | LeaseLevel
 
 LEVELS: Mapping[str, Level] = MappingProxyType(
     {
@@ -17,6 +18,7 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
         "pick": PickLevel((8, 8), 3, 2, 7, 5, 8, 14),
         "pick_large": PickLevel((10, 12), 3, 2, 8, 5, 10, 13, spread=2),
         "pick_online": PickLevel((10, 10), 3, 2, 8, 5, 10, 13, spread=3, announced=False),
+        "batch": BatchLevel(12, (2, 8), 14, 6, 12),
         "stock_small": StockLevel(1, 8, (1,), (0.0,), 12),
         "stock": StockLevel(2, 10, (1, 2), (0.0, 0.2, 0.4), 20),
         "stock_large": StockLevel(3, 8, (1,), (0.0,), 6, 2, usual=(0.3, 0.9), delivery=(5, 30)),

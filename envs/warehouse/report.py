@@ -16,6 +16,7 @@ METRICS: Mapping[str, Metric] = {
         "0 is the reference (one order at a time, in order), 1 the optimum or its bound.",
     ),
     "walked": Metric("Steps walked", "an episode", "Each step costs money and time."),
+    "trips": Metric("Trips", "an episode", "Trips that all orders took, at the level `batch`."),
     "unshipped": Metric(
         "Orders not shipped", "an episode", "Orders still open at the end; they earn nothing."
     ),

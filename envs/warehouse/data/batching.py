@@ -1,135 +1,137 @@
-"""Instances of order batching as orders on a floor of aisles, whatever file they come from."""
+"""Reading the instances of order batching of Henn and Wäscher, as many as a folder has.
 
-import itertools
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+Format: Henn and Wäscher, European Journal of Operational Research 222 (2012). `sett29.txt` has a
+setting a line, `no_aisles_: 10`; `29s-40-30-0.txt` has the orders of that setting, `Order <order>
+number of articles <articles>`, then a line `<article> Aisle <side> Location <location>` each; two
+sides an aisle, both counted from 0.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.tables import Source
+from tokengym.envs.core.immutable import Immutable
+from tokengym.envs.core.split_windows import Windows
+from tokengym.envs.core.tables import Source, read_text
 from tokengym.envs.warehouse.data.columns import Refusal
-from tokengym.envs.warehouse.data.records import OrderBook, refuse_all
-from tokengym.envs.warehouse.games.picking.orders import Order
-from tokengym.envs.warehouse.games.picking.routing import s_shape
-from tokengym.envs.warehouse.layout import AisleLayout, Cell, walks
+from tokengym.envs.warehouse.data.records import Entries, Entry, by_split, digest_of, refuse_all
+from tokengym.envs.warehouse.games.batching.generator import BatchLevel, instance_of
+from tokengym.envs.warehouse.games.batching.rules import Pool
 
-HASTE = 0.6
-"""Time of the last due date, as a share of the time of trips of one order each."""
-
-
-class Article(NamedTuple):
-    """A line of an order.
-
-    Attributes:
-        place: where the file has it, for refusals.
-        aisle: the aisle, from 0; both of its sides are one.
-        location: the location in the aisle, from 0 at the front.
-        units: units asked for, at least 1.
-    """
-
-    place: str
-    aisle: int
-    location: int
-    units: int = 1
+_SIDES = 2
+_ORDERS = re.compile(r"(\d+)[a-z]-\d+-\d+-\d+\.txt")
+_SETTING = re.compile(r"(\w{10}):\s*(\S+)", re.ASCII)
+_HEAD = re.compile(r"Order\s+\d+\s+number of articles\s+(\d+)", re.ASCII)
+_ARTICLE = re.compile(r"\d+\s+Aisle\s+(\d{1,3})\s+Location\s+(\d{1,3})", re.ASCII)
 
 
-class Listed(NamedTuple):
-    """An order of an instance.
+@dataclass(frozen=True)
+class BatchingInstances(Immutable):
+    """Instances of order batching, each a Task at the level `batch`.
 
     Attributes:
-        line: line of the file it begins on, or its number where there are no lines.
-        name: its name.
-        articles: what it asks for.
-        arrival: when it becomes known, in the file's units.
-        due: when it should be back, in the file's units; 0 if the file does not say.
+        name: folder they come from, for refusals.
+        instances: the instances, in an order that a hash decides.
+        refused: what the reader left out.
+        digest: name of the contents.
     """
 
-    line: int
     name: str
-    articles: Sequence[Article]
-    arrival: float = 0.0
-    due: float = 0.0
+    instances: tuple[Mapping[str, Any], ...]
+    refused: tuple[Refusal, ...] = ()
+    digest: str = field(init=False)
+
+    mode: ClassVar[str] = "batch"
+    purpose: ClassVar[str] = "instances of order batching are data for the level batch only"
+
+    def __post_init__(self) -> None:
+        """Name the contents by their hash."""
+        object.__setattr__(self, "digest", digest_of(self.instances))
+
+    def entries(self, _level: BatchLevel) -> Entries:
+        """Return the instances by split.
+
+        Raises:
+            DataError: if they are fewer than the splits.
+        """
+        windows = Windows(range(len(self.instances)), "instances of order batching")
+        return by_split((split, Entry(at)) for at, split in windows.items())
+
+    def instance(
+        self, _rng: np.random.Generator, _level: BatchLevel, entry: Entry
+    ) -> dict[str, Any]:
+        """Return an instance as its file has it."""
+        return dict(self.instances[entry.start])
+
+    def outcomes(self, _at: int, _instance: Mapping[str, Any]) -> None:
+        """Return `None`: nothing about batching is random."""
 
 
-def order_book(path: Source, layout: AisleLayout, listed: Sequence[Listed]) -> OrderBook:
-    """Return the orders on the floor; an order is worth its number of units.
+def read_batching(folder: Source) -> BatchingInstances:
+    """Read every file of orders in a folder, with its settings.
 
-    If every order went alone, in the order of the file, in S-shape, the last would be back at a
-    time of which `HASTE` is the last due date. The others, and arrivals, keep their ratios to it.
-    Where the file has no due dates, an order is due at `HASTE` of the time it would be back. Where
-    all arrive at once, an order is released at `HASTE` of the time it would leave, in the order of
-    due dates, or earlier if it could not be back when due.
-
-    Args:
-        path: the file of the orders, for refusals.
-        layout: the floor.
-        listed: the orders in the order of the file.
+    Lengths are in the files' units. An aisle is `aisle_widt` and two `cell_width` from the next, an
+    article lies in the middle of its location, and the depot stands at the front of the first aisle.
 
     Raises:
-        DataError: if no order is left.
+        DataError: if no instance is left.
     """
-    found, refused = _on_the_floor(path, layout, listed)
-    if not found:
-        raise DataError(refuse_all(path, "order", refused))
-    last = max(one.due for one, _ in found)
-    found.sort(key=lambda pair: pair[0].due)
-    walked = [_steps(layout, units) for _, units in found]
-    backs = [HASTE * time for time in itertools.accumulate(walked)]
-    dues, releases = backs, [0.0, *backs[:-1]]
-    if last > 0.0:
-        scale, first = backs[-1] / last, min(one.arrival for one, _ in found)
-        dues = [scale * one.due for one, _ in found]
-        arrivals = [scale * (one.arrival - first) for one, _ in found]
-        latest = [max(0.0, due - time) for due, time in zip(dues, walked, strict=True)]
-        at_once = max(arrivals) < 1.0
-        releases = list(map(min, releases, latest)) if at_once else arrivals
-    orders = []
-    for (one, units), release, due in zip(found, releases, dues, strict=True):
-        count = sum(units.values())
-        lines = tuple(units.items())
-        order = Order(one.name, float(count), round(due), round(release), lines, count)
-        orders.append((order, one.line))
-    orders.sort(key=lambda pair: pair[0].release)
-    return OrderBook(
-        str(path),
-        layout,
-        {},
-        tuple(order for order, _ in orders),
-        tuple(line for _, line in orders),
-        tuple(refused),
-    )
+    instances, refused = [], []
+    for path in sorted(Path(folder).iterdir()):
+        if found := _ORDERS.fullmatch(path.name):
+            try:
+                instances.append(_instance(path, path.with_name(f"sett{found[1]}.txt")))
+            except DataError as error:
+                refused.append(Refusal(len(read_text(path).splitlines()), str(error)))
+    if not instances:
+        raise DataError(refuse_all(folder, "instance of order batching", refused))
+    instances.sort(key=digest_of)
+    return BatchingInstances(str(folder), tuple(instances), tuple(refused))
 
 
-def _on_the_floor(
-    path: Source, layout: AisleLayout, listed: Sequence[Listed]
-) -> tuple[list[tuple[Listed, Mapping[str, int]]], list[Refusal]]:
-    """Return the orders with their units by slot, and what is left out."""
-    places = walks(layout).number
-    found: list[tuple[Listed, Mapping[str, int]]] = []
-    refused: list[Refusal] = []
-    for order in listed:
-        units: dict[str, int] = {}
-        off = ""
-        for article in order.articles:
-            slot = Cell(article.aisle, article.location + 1).name
-            if slot not in places:
-                off = (
-                    f"{path}, {article.place}: aisle {article.aisle}, location "
-                    f"{article.location} is off the floor of {layout.aisles} aisles with "
-                    f"{layout.rows} locations, both counted from 0"
-                )
-            units[slot] = units.get(slot, 0) + article.units
-        if off or not units:
-            reason = off or f"{path}: order {order.name} asks for nothing"
-            refused.append(Refusal(1 + len(order.articles), reason))
-        else:
-            found.append((order, units))
-    return found, refused
+def _instance(path: Path, setting: Path) -> dict[str, Any]:
+    settings = dict(found.groups() for found in map(_SETTING.match, _lines(setting)) if found)
+    if settings.get("routing___") != "s":
+        raise DataError(f"{path}: tours are walked in S-shape, {setting.name} says otherwise")
+    orders = list(_orders(path))
+    try:
+        floor = {
+            "aisles": int(settings["no_aisles_"]),
+            "rows": int(settings["no_cells__"]),
+            "cell": float(settings["cell_lengt"]),
+            "pitch": float(settings["aisle_widt"]) + _SIDES * float(settings["cell_width"]),
+            "margin": float(settings["dis_ais_wa"]),
+        }
+        instance = instance_of(floor, int(settings["m_no_a_p_b"]), orders)
+        Pool.of(instance)
+    except (KeyError, ValueError) as error:
+        raise DataError(f"{path}, {setting.name}: {error}") from None
+    return {**instance, "name": path.stem}
 
 
-def _steps(layout: AisleLayout, units: Mapping[str, int]) -> int:
-    """Return the time of a trip of one order, in steps: the S-shape walk, and one per unit."""
-    floor, here, steps = walks(layout), 0, sum(units.values())
-    for slot in s_shape(list(units)):
-        steps += floor.steps[here][floor.number[slot]]
-        here = floor.number[slot]
-    return steps + floor.steps[here][0]
+def _orders(path: Path) -> Iterator[list[list[int]]]:
+    """Yield aisle and row of the articles of every order."""
+    left, places = 0, list[list[int]]()
+    for number, line in enumerate(_lines(path), start=1):
+        found = (_ARTICLE if left else _HEAD).fullmatch(line)
+        if found is None:
+            form = "<article> Aisle <side> Location" if left else "Order <order> number of articles"
+            raise DataError(f"{path}, line {number}: '{form} <number>' is expected, got {line!r}")
+        if not left:
+            left, places = int(found[1]), []
+            continue
+        places.append([int(found[1]) // _SIDES, int(found[2]) + 1])
+        left -= 1
+        if not left:
+            yield places
+    if left:
+        raise DataError(f"{path}: the last order lacks {left} articles")
+
+
+def _lines(path: Path) -> list[str]:
+    return [line.strip() for line in read_text(path).strip().splitlines()]

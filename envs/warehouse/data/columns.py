@@ -1,6 +1,5 @@
 """Columns of the files: their names, which kind of file has them, and rows under them."""
 
-import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -29,14 +28,6 @@ NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
 """Other names of a column, the usual one first."""
 
 
-_FIRST_LINES = {
-    "batching layout": re.compile(r"\d+|no_aisles_+:\s*\d+"),
-    "batching orders": re.compile(r"\d+\s+\d+|Order\s+\d+\s+number of articles\s+\d+"),
-    "batching instance": re.compile(r"\{.*"),
-}
-"""First lines of files of order batching: in numbers or words, or JSON."""
-
-
 class Refusal(NamedTuple):
     """What a reader left out of a file.
 
@@ -56,9 +47,6 @@ def kind_of(path: Source) -> str:
     for kind, needed in KINDS.items():
         if not _missing(columns, needed):
             return kind
-    for kind, pattern in _FIRST_LINES.items():
-        if pattern.fullmatch(first.strip()):
-            return kind
     return "layout" if first and not set(first.lower()) - set("xg. ") else ""
 
 
@@ -68,8 +56,8 @@ def describe(path: Source) -> str:
     columns = [column_name(cell) for cell in first.split(",")]
     if all(len(_missing(columns, needed)) == len(needed) for needed in KINDS.values()):
         return (
-            f"{path}, line 1: a file of data is a CSV of slots, orders or demand, a map of a floor "
-            f"or an instance of order batching; got {first[:60]!r}"
+            f"{path}, line 1: a file of data is a CSV of slots, orders or demand, or a map of a "
+            f"floor; files of order batching are read by their folder; got {first[:60]!r}"
         )
     kind = max(KINDS, key=lambda name: -len(_missing(columns, KINDS[name])))
     lacking = [" or ".join(NAMES.get(name, (name,))) for name in _missing(columns, KINDS[kind])]

@@ -5,9 +5,8 @@
 - `slots.csv`: `sku,aisle,row,qty`, one slot an article.
 - `orders.csv`: `order_id,release_min,due_min,sku,qty,value`, a row a line; values of lines add up.
 - `demand.csv`: `period,sku,qty`, a row for every article and period.
-- A layout and orders, in words or numbers: instances of Henn and Wäscher, and JOBPRP's.
-- A JSON file of OBP-Instances.
-- A folder: the instances of InventoryBench below it.
+- A folder: its instances of order batching in Henn and Wäscher's format, where it has files like
+  `sett29.txt`; else the instances of InventoryBench below it.
 """
 
 import warnings
@@ -16,10 +15,9 @@ from pathlib import Path
 
 from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.tables import Source
+from tokengym.envs.warehouse.data.batching import read_batching
 from tokengym.envs.warehouse.data.columns import describe, kind_of
 from tokengym.envs.warehouse.data.inventory_bench import read_inventory_bench
-from tokengym.envs.warehouse.data.jobprp import read_jobprp
-from tokengym.envs.warehouse.data.obp_json import read_obp
 from tokengym.envs.warehouse.data.orders_file import read_layout, read_orders
 from tokengym.envs.warehouse.data.records import Records
 from tokengym.envs.warehouse.data.sales_file import read_demand
@@ -36,8 +34,8 @@ def read(paths: Source | Sequence[Source]) -> Records:
 
     Args:
         paths: the file of demand; or those of slots and orders, in any order, and a layout if
-            there are other than parallel aisles; or those of layout and orders of an order
-            batching instance, or its JSON file; or a folder of InventoryBench.
+            there are other than parallel aisles; or a folder of instances of order batching or of
+            InventoryBench.
 
     Raises:
         DataError: if the files do not fit together or one of them is refused.
@@ -59,7 +57,9 @@ def read(paths: Source | Sequence[Source]) -> Records:
 
 def _read(files: Sequence[Source]) -> Records:
     if len(files) == 1 and Path(files[0]).is_dir():
-        return read_inventory_bench(files[0])
+        folder = Path(files[0])
+        batching = next(folder.glob("sett*.txt"), None)
+        return read_inventory_bench(folder) if batching is None else read_batching(folder)
     kinds: dict[str, Source] = {}
     for file in files:
         kind = kind_of(file)
@@ -72,10 +72,6 @@ def _read(files: Sequence[Source]) -> Records:
         if {"slots", "orders"} <= set(kinds) <= {"slots", "orders", "layout"}:
             layout = read_layout(kinds["layout"]) if "layout" in kinds else None
             return read_orders(kinds["orders"], kinds["slots"], layout)
-        if set(kinds) == {"batching layout", "batching orders"}:
-            return read_jobprp(kinds["batching layout"], kinds["batching orders"])
-        if set(kinds) == {"batching instance"}:
-            return read_obp(kinds["batching instance"])
     raise DataError(
         "data are a file of demand, or files of slots and of orders with or without a layout; got "
         f"{[f'{file}: {kind_of(file)}' for file in files]}"

@@ -15,10 +15,13 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tokengym.envs.warehouse.games import buying, leasing, picking, shop, stock
+from tokengym.envs.warehouse.games import batching, buying, leasing, picking, shop, stock
 from tokengym.envs.warehouse.games.game import Game
 
 GAMES: Mapping[str, Game] = MappingProxyType(
-    {game.mode: game for game in (one.GAME for one in (picking, stock, shop, buying, leasing))}
+    {
+        game.GAME.mode: game.GAME
+        for game in (picking, batching, stock, shop, buying, leasing)
+    }
 )
 """The games by mode."""

@@ -61,6 +61,11 @@ class Examples:
                 route.append(slot)
         return f"TRIP {','.join(orders)}: {', '.join(route)}"
 
+    def batch(self) -> str:
+        """Return a trip of orders that do not exist, without slots."""
+        orders = self._rng.choice(np.arange(200, 1000), int(self._rng.integers(1, 4)), replace=False)
+        return f"TRIP {','.join(f'O{order}' for order in orders)}"
+
     def wait(self) -> str:
         """Return a wait."""
         return f"WAIT {self._rng.integers(1, 30)}"

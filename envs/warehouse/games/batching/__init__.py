@@ -1,0 +1,12 @@
+"""Batching: which orders to walk for together, all known, to walk the least. The optimum is a bound.
+
+The order batching problem as its literature has it, with tours in S-shape.
+"""
+
+from tokengym.envs.warehouse.games.batching.baselines import POLICIES, blind
+from tokengym.envs.warehouse.games.batching.generator import draw
+from tokengym.envs.warehouse.games.batching.oracle import solve
+from tokengym.envs.warehouse.games.batching.session import BatchSession, read
+from tokengym.envs.warehouse.games.game import Game
+
+GAME = Game("batching", "batch", draw, solve, read, BatchSession, POLICIES, blind)

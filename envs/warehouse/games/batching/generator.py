@@ -1,0 +1,56 @@
+"""Drawing orders to batch, as Henn and Wäscher drew theirs: articles anywhere on the floor."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class BatchLevel:
+    """A level of order batching.
+
+    Attributes:
+        orders: number of orders.
+        articles: fewest and most articles of an order.
+        capacity: articles that a trip carries.
+        aisles: number of aisles.
+        rows: locations on a side of an aisle.
+    """
+
+    orders: int
+    articles: tuple[int, int]
+    capacity: int
+    aisles: int
+    rows: int
+
+    mode: ClassVar[str] = "batch"
+
+
+def draw(rng: np.random.Generator, level: BatchLevel) -> dict[str, Any]:
+    """Draw orders; the lengths of the floor are those of Henn and Wäscher's."""
+    orders = []
+    for _ in range(level.orders):
+        count = int(rng.integers(level.articles[0], level.articles[1] + 1))
+        places = rng.integers((level.aisles, level.rows), size=(count, 2)) + (0, 1)
+        orders.append(places.tolist())
+    floor = {"aisles": level.aisles, "rows": level.rows, "cell": 1, "pitch": 5, "margin": 1}
+    return instance_of(floor, level.capacity, orders)
+
+
+def instance_of(
+    floor: dict[str, float], capacity: int, orders: list[list[list[int]]]
+) -> dict[str, Any]:
+    """Return an instance.
+
+    Args:
+        floor: number of `aisles` and `rows`, and the lengths `cell`, `pitch` and `margin`.
+        capacity: articles that a trip carries.
+        orders: by order, aisle (from 0) and row (from 1) of every article.
+    """
+    return {
+        "mode": "batch",
+        "floor": floor,
+        "capacity": capacity,
+        "orders": [sorted(places) for places in orders],
+    }
