@@ -27,6 +27,7 @@ SPEC = WorldSpec(
         "pick": 12,
         "pick_large": 24,
         "pick_online": 24,
+        "batch": 100,
         "stock_small": 8,
         "stock": 10,
         "stock_large": 8,
@@ -48,6 +49,7 @@ SPEC = WorldSpec(
     reachable={
         **dict.fromkeys(("pick_small", "pick", "pick_large"), _exact("exact search")),
         "pick_online": _replan("exact search over the orders known so far"),
+        "batch": Reachable("oracle", "column generation over all batches", proved=False),
         **dict.fromkeys(("stock_small", "stock", "stock_large"), _exact("stochastic DP")),
         **dict.fromkeys(
             ("inventory_0", "inventory_4", "inventory_lost"), _replan("adaptive base stock")

@@ -37,6 +37,7 @@ class WarehouseWorld(World[Compiled]):
 
     - `pick_small`, `pick`, `pick_large`: ship a book of orders in trips. The optimum is exact.
       `pick_online`: orders are shown on their release only; the optimum knows them and is a bound.
+    - `batch`: put orders together in trips, tours being walked in S-shape; the optimum is a bound.
     - `stock_small`, `stock`, `stock_large`: reorder items against random demand, scored on the
       expected cost of the decisions; the optimum is exact.
     - `inventory_0`, `inventory_4`, `inventory_lost`: buy one article under changing demand, by the
@@ -56,9 +57,9 @@ class WarehouseWorld(World[Compiled]):
         spec: the world's declaration.
         level: `pick_small` by default.
         data: a user's own records instead of synthetic ones: an `OrderBook` for levels that pick,
-            a `SalesHistory` for levels that keep stock, an `InventoryBench` for those that buy, or
-            the files that `data.read` reads. Windows do not overlap; later ones belong to
-            validation and test.
+            `BatchingInstances` for `batch`, a `SalesHistory` for levels that keep stock, an
+            `InventoryBench` for those that buy, or the files that `data.read` reads. Windows do
+            not overlap; later ones belong to validation and test.
         prompt: `full` states the rules in sentences for models that know English; `terse` is short,
             for tiny models that were trained on it.
 

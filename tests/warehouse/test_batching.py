@@ -1,182 +1,214 @@
-"""Instances of order batching are read as orders of a floor of aisles."""
+"""Order batching: lengths, the bound, its rules, and the files of Henn and Wäscher."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tokengym.envs.core.errors import DataError
+from tests.contract.planners.batches import Batcher
+from tests.warehouse.drawn import task_of, world_of
+from tokengym.envs.core.errors import DataError, TaskError
 from tokengym.envs.core.play import play
 from tokengym.envs.registry import baselines, make_world
-from tokengym.envs.warehouse.data import OrderBook, read
-from tokengym.envs.warehouse.layout import AisleLayout
+from tokengym.envs.warehouse.data import BatchingInstances, read
+from tokengym.envs.warehouse.games.batching import heuristics
+from tokengym.envs.warehouse.games.batching.generator import BatchLevel, draw
+from tokengym.envs.warehouse.games.batching.oracle import best_batches, kinds, worth
+from tokengym.envs.warehouse.games.batching.rules import Pool
 
-LAYOUT = "3\n5\n1\n2.5\n2\n1\n30\n12\n"
-
-
-def write(folder: Path, layout: str, orders: list[str]) -> list[Path]:
-    paths = [folder / "a.lyt", folder / "a.ord"]
-    paths[0].write_text(layout)
-    paths[1].write_text("\n".join(orders) + "\n")
-    return paths
-
-
-def test_an_instance_is_played_in_trips(tmp_path: Path) -> None:
-    orders = [
-        line
-        for n in range(14)
-        for line in (f"{n} 2", f"0 {n % 6} {n % 5}", f"1 {(n + 3) % 6} {(n + 1) % 5}")
-    ]
-    book = read(write(tmp_path, LAYOUT, [*orders, "14 0"]))
-    assert isinstance(book, OrderBook)
-    assert book.layout == AisleLayout(3, 5)
-    assert len(book.orders) == 14
-    # Sides 0 and 3 are aisles 0 and 1: up to row 1, over to row 2 of A1, back; two units.
-    assert book.orders[0].lines == (("A0-1", 1), ("A1-2", 1))
-    alone = 1 + (2 + 3) + (2 + 2) + 2
-    assert (book.orders[0].due, book.orders[0].value) == (round(0.6 * alone), 2.0)
-    assert book.orders[0].release == 0
-    assert book.orders[1].release == book.orders[0].due
-    world = make_world("warehouse", "pick_small", data=book)
-    assert world.size("train") == 1
-    task = world.task("train")
-    record = play(world, task, baselines("warehouse")["oracle"], np.random.default_rng(0))
-    assert record.returns["lead"] == pytest.approx(1.0, abs=1e-4)
+SMALL = BatchLevel(7, (1, 4), 7, 4, 5)
+SETTINGS = """no_aisles_: 10
+no_cells__: 45
+cell_lengt: 1
+cell_width: 1.5
+aisle_widt: 2
+dis_ais_wa: 1
+routing___: s
+m_no_a_p_b: 30
+31041,974,22587
+"""
 
 
-def test_articles_on_both_sides_of_a_row_add_up(tmp_path: Path) -> None:
-    book = read(write(tmp_path, LAYOUT, ["7 3", "0 4 2", "1 5 2", "2 0 0"]))
-    assert isinstance(book, OrderBook)
-    assert book.orders[0].lines == (("A2-3", 2), ("A0-1", 1))
-    assert [order.units for order in book.trips(2)] == [2, 1]
+def pools() -> st.SearchStrategy[Pool]:
+    seeds = st.integers(0, 10_000)
+    return seeds.map(lambda seed: Pool.of(draw(np.random.default_rng(seed), SMALL)))
+
+
+def prompt_reader(pool: Pool) -> Batcher:
+    """Return the planner that reads prompts, given the same orders in words."""
+    text = (
+        f"rows 1 to {pool.rows}; The walk along a row is {pool.cell:g}, from a cross-aisle to the "
+        f"nearest row {pool.margin:g}, from one aisle to the next {pool.pitch:g}. It carries at "
+        f"most {pool.capacity} articles\n"
+    )
+    for number, places in enumerate(pool.orders, start=1):
+        listed = "".join(f" A{aisle}-{row}" for aisle, row in places)
+        text += f"O{number}, {len(places)} articles:{listed}\n"
+    return Batcher(text)
 
 
 @pytest.mark.parametrize(
-    ("orders", "reason"),
+    ("places", "length"),
     [
-        (["0 2", "0 0 1", "1 9 9"], "no order is left: .*line 3: aisle 4, location 9 is off"),
-        (["0 1", "0 0"], "line 2: <article> <side> <location> is expected, got '0 0'"),
-        (["0 1", "0 0 1", "1 x"], "line 3: <order> <articles> is expected"),
-        (["0 3", "0 0 1"], "the last order lacks 2 articles"),
+        ([(0, 39)], 2 * (1 + 38.5)),  # up to the middle of the 39th location and back
+        ([(9, 1)], 2 * (1 + 0.5) + 2 * 45),
+        ([(0, 1), (3, 1)], 2 * 47 + 2 * 15),
+        ([(0, 45), (3, 1), (4, 10)], 2 * 47 + 2 * (1 + 9.5) + 2 * 20),
     ],
 )
-def test_damaged_orders_are_refused(tmp_path: Path, orders: list[str], reason: str) -> None:
-    with pytest.raises(DataError, match=reason):
-        read(write(tmp_path, LAYOUT, orders))
+def test_tours_are_as_long_as_in_the_literature(
+    places: list[tuple[int, int]], length: float
+) -> None:
+    """Locations of 1, aisles 5 apart, 1 from a cross-aisle to the first location."""
+    assert Pool(10, 45, 1.0, 5.0, 1.0, 30, (tuple(places),)).length([0]) == length
 
 
-def test_a_layout_without_aisles_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no aisles and locations in lines 1 and 2"):
-        read(write(tmp_path, "3\n", ["0 1", "0 0 1"]))
+@settings(max_examples=25, deadline=None)
+@given(pools())
+def test_the_bound_is_below_and_the_plan_above_the_shortest_of_all_batches(pool: Pool) -> None:
+    reader = prompt_reader(pool)
+    shortest = sum(map(reader.walk, reader.trips))
+    bound, plan = best_batches(pool)
+    assert bound <= shortest + 1e-6
+    assert bound >= 0.8 * shortest
+    assert sorted(order for batch in plan for order in batch) == list(range(len(pool.orders)))
+    names = [tuple(f"O{order + 1}" for order in batch) for batch in plan]
+    assert pool.total(plan) == pytest.approx(sum(map(reader.walk, names)))
+    assert shortest - 1e-6 <= pool.total(plan) <= 1.05 * shortest
 
 
-def in_words(orders: list[str]) -> list[str]:
-    """Write the orders of a numeric file as those of Henn and Wäscher are written."""
-    lines, left = [], 0
-    for line in orders:
-        cells = line.split()
-        if left:
-            lines.append(f"{cells[0]}\tAisle {cells[1]}\tLocation {cells[2]}")
-            left -= 1
-        else:
-            lines.append(f"Order {cells[0]}\tnumber of articles {cells[1]}")
-            left = int(cells[1])
-    return lines
+@given(pools(), st.data())
+def test_a_tour_never_gets_shorter_by_an_order(pool: Pool, data: st.DataObject) -> None:
+    batch = data.draw(st.lists(st.integers(0, 6), min_size=2, unique=True))
+    assert pool.length(batch) >= pool.length(batch[1:]) - 1e-9
 
 
-def test_words_and_numbers_are_the_same_instance(tmp_path: Path) -> None:
-    orders = ["0 2", "0 3 4", "1 0 0", "1 1", "0 5 2"]
-    numeric = read(write(tmp_path, LAYOUT, orders))
-    settings = "no_aisles_: 3\nno_cells__: 5\nopgrade___: 1\nrouting___: s\n"
-    worded = read(write(tmp_path, settings, in_words(orders)))
-    assert isinstance(numeric, OrderBook)
-    assert isinstance(worded, OrderBook)
-    assert (worded.layout, worded.orders) == (numeric.layout, numeric.orders)
+@settings(max_examples=25)
+@given(pools(), st.integers(0, 1000))
+def test_no_batch_is_worth_more_than_the_knapsacks_of_its_kind_say(pool: Pool, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    prices, (fits_KN, length_K) = rng.uniform(0.0, 9.0, len(pool.orders)), kinds(pool)
+    worth_K, _ = worth(pool, fits_KN, prices)
+    for _ in range(30):
+        batch = heuristics.fcfs(pool, rng.permutation(len(pool.orders)).tolist())[0]
+        inside = fits_KN[:, batch].all(axis=1) & (length_K <= pool.length(batch) + 1e-9)
+        assert worth_K[inside].max() >= prices[batch].sum() - 1e-9
 
 
-def instance(orders: list[dict[str, object]], **layout: object) -> dict[str, object]:
-    """Return an instance in the form of OBP-Instances: 3 aisles, 5 locations a side, 10 metres."""
-    floor = {"numberOfAisles": 3, "numberOfSlots": 30, "shelfLength": 10.0, "crossAisles": 0}
-    return {
-        "NameInstanceSet": "W",
-        "InstanceSet": [
-            {"Layout": [floor | layout], "Orders": [{"numOrders": 1, "OrderList": orders}]}
-        ],
-    }
+@given(pools())
+def test_rules_serve_every_order_once_and_local_search_only_saves(pool: Pool) -> None:
+    everything = list(range(len(pool.orders)))
+    for rule in (heuristics.fcfs, heuristics.seed, heuristics.savings, heuristics.improved_savings):
+        batches = rule(pool, everything)
+        assert sorted(order for batch in batches for order in batch) == everything
+        assert all(map(pool.fits, batches))
+    saved = heuristics.savings(pool, everything)
+    assert pool.total(saved) <= pool.total([[order] for order in everything])
+    assert pool.total(heuristics.local_search(pool, saved)) <= pool.total(saved)
 
 
-def an_order(name: int, due: float = 0, arrival: float = 0, **product: object) -> dict[str, object]:
-    products = [{"id": 1, "aisle": 1, "side": 0, "heightPosition": 7.0, "weight": 1.0} | product]
-    return {"id": name, "dueDate": due, "arrivalTime": arrival, "products": products}
+def test_savings_joins_those_that_save_most() -> None:
+    """Through two aisles is 2 * 7 and the way across, to one only the way there and back."""
+    orders = (((0, 1),), ((1, 1),), ((2, 3),), ((2, 5),))
+    pool = Pool(3, 5, 1.0, 5.0, 1.0, 2, orders)
+    assert [pool.length([order]) for order in range(4)] == [3.0, 13.0, 27.0, 31.0]
+    assert pool.length([2, 3]) == 31.0  # saves 27, any other pair 6 at most
+    assert heuristics.savings(pool, range(4)) == [[0], [1], [2, 3]]
 
 
-def read_json(folder: Path, content: object) -> OrderBook:
-    path = folder / "w.json"
-    path.write_text(json.dumps(content, indent=1))
-    book = read(path)
-    assert isinstance(book, OrderBook)
-    return book
+def test_better_rules_walk_less_and_none_walks_less_than_the_bound() -> None:
+    world, rng = world_of("batch"), np.random.default_rng(0)
+    walked: dict[str, list[float]] = {}
+    for index in range(12):
+        for name in ("null", "fcfs", "seed", "savings", "replan", "oracle"):
+            record = play(world, task_of("batch", index), baselines("warehouse")[name], rng)
+            walked.setdefault(name, []).append(record.metrics["walked"])
+            bound = world.compile(task_of("batch", index)).problem.bound
+            assert record.metrics["walked"] >= bound - 1e-6
+    means = [float(np.mean(lengths)) for lengths in walked.values()]
+    assert means == sorted(means, reverse=True)
 
 
-def test_heights_are_locations_and_weights_units(tmp_path: Path) -> None:
-    book = read_json(tmp_path, instance([an_order(7, heightPosition=9.9, weight=2.5)]))
-    assert book.layout == AisleLayout(3, 5)
-    assert book.orders[0].lines == (("A1-5", 3),)
-    assert (book.orders[0].id, book.orders[0].value) == ("7", 3.0)
-
-
-def test_due_dates_keep_their_ratios(tmp_path: Path) -> None:
-    dues = [400, 100, 300, 200]
-    now = 1_747_053_127_785  # all arrive in the milliseconds in which the file was written
-    orders = [an_order(n, due=due, arrival=now + n) for n, due in enumerate(dues)]
-    book = read_json(tmp_path, instance(orders))
-    trip = 2 * (4 + 2) + 1  # to row 4 of the second aisle, back, and one unit
-    last = 0.6 * 4 * trip
-    assert [order.id for order in book.orders] == ["1", "3", "2", "0"]
-    assert [order.due for order in book.orders] == [round(last * n / 4) for n in (1, 2, 3, 4)]
-    assert [order.release for order in book.orders] == [
-        max(0, round(last * n / 4 - trip)) for n in (1, 2, 3, 4)
+def test_refusals_say_why_and_cost_a_reply() -> None:
+    world, task = world_of("batch"), task_of("batch", 0)
+    world.start(task)
+    names = ",".join(f"O{number}" for number in range(1, 13))
+    assert "Refused: " in (text := world.reply(f"TRIP {names}").text)
+    assert "articles, a trip carries 14" in text
+    assert "Refused: an order is named twice." in world.reply("TRIP O1,O1").text
+    assert "Refused: O99 is not open." in world.reply("TRIP O1,O99").text
+    assert world.reply("TRIP O1: A0-1").metrics["well_formed"] == 0.0  # ways are not chosen here
+    for number in range(1, 8):
+        assert "Walked " in world.reply(f"TRIP O{number}").text
+    last = world.reply("TRIP O8")
+    assert last.done
+    alone = -play(world, task, baselines("warehouse")["null"], np.random.default_rng(0)).metrics[
+        "objective"
     ]
+    assert last.metrics["walked"] == alone
+    assert last.metrics["refused"] == 3
 
 
-def test_arrivals_apart_are_the_releases(tmp_path: Path) -> None:
-    orders = [an_order(1, due=50, arrival=30), an_order(2, due=100, arrival=10)]
-    book = read_json(tmp_path, instance(orders))
-    trip = 2 * (4 + 2) + 1
-    scale = 0.6 * 2 * trip / 100
-    assert [(order.id, order.release) for order in book.orders] == [
-        ("2", 0),
-        ("1", round(20 * scale)),
+def write(folder: Path, name: str, orders: list[list[tuple[int, int]]], settings: str) -> None:
+    lines = []
+    for number, sides in enumerate(orders):
+        lines.append(f"Order {number}\tnumber of articles {len(sides)}")
+        lines += [f"{n}\tAisle {side}\tLocation {at}" for n, (side, at) in enumerate(sides)]
+    (folder / name).write_text("\n".join(lines) + "\n")
+    (folder / f"sett{name.partition('s')[0]}.txt").write_text(settings)
+
+
+def orders_of(seed: int, count: int = 8) -> list[list[tuple[int, int]]]:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(5, 26, size=count)
+    return [rng.integers((20, 45), size=(size, 2)).tolist() for size in sizes]
+
+
+def test_files_are_played_whole_at_their_own_capacity(tmp_path: Path) -> None:
+    for number in range(4):
+        write(tmp_path, f"{number}s-8-30-0.txt", orders_of(number), SETTINGS)
+    write(tmp_path, "9s-1-30-0.txt", [[(20, 3)]], SETTINGS)
+    with pytest.warns(UserWarning, match="2 rows are left out: .*article off the floor"):
+        records = read(tmp_path)
+    assert isinstance(records, BatchingInstances)
+    played = make_world("warehouse", "batch", data=records)
+    assert [played.size(split) for split in ("train", "validation", "test")] == [2, 1, 1]
+    task = played.task("train", 0)
+    number = int(str(task.instance["name"]).partition("s")[0])
+    assert task.instance["capacity"] == 30
+    assert task.instance["floor"]["pitch"] == 5.0
+    assert [len(order) for order in task.instance["orders"]] == [
+        len(order) for order in orders_of(number)
     ]
+    side, location = sorted(orders_of(number)[0], key=lambda at: (at[0] // 2, at[1]))[0]
+    assert task.instance["orders"][0][0] == [side // 2, location + 1]
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"),
+    ("orders", "settings", "reason"),
     [
-        ([1], "a file of data is a CSV of slots, orders or demand"),
-        ({"a": 1}, "the file needs InstanceSet, a list of objects"),
-        ({"InstanceSet": []}, "one InstanceSet is expected, got 0"),
-        (instance([]), "no order is left"),
-        (instance([an_order(1, aisle=3)]), "order 1: aisle 3, location 3 is off the floor"),
-        (instance([an_order(1, due=-1)]), "order 1 needs dueDate, a number from 0, got -1"),
-        (instance([an_order(1, weight="2")]), "order 1 needs weight, .* got '2'"),
-        (
-            instance([an_order(1, weight=1e9)]),
-            "weight, a number from 0 to 1,000,000, got 1000000000.0",
-        ),
-        (instance([an_order(1)], numberOfAisles=500), "500 aisles"),
-        (instance([an_order(1)], shelfLength=0), "shelfLength must be above 0"),
-        (instance([an_order(1, due=float("nan"))]), "NaN is not a number"),
+        (["Order 0\tnumber of articles 1", "0\tAisle 1"], SETTINGS, "line 2: '<article> Aisle"),
+        (["0\tAisle 1\tLocation 2"], SETTINGS, "line 1: 'Order <order> number of articles"),
+        (["Order 0\tnumber of articles 2", "0\tAisle 1\tLocation 2"], SETTINGS, "lacks 1 articles"),
+        ([], SETTINGS.replace("routing___: s", "routing___: l"), "walked in S-shape, sett7"),
+        ([], SETTINGS.replace("no_cells__", "no_c"), "no_cells__"),
+        ([], SETTINGS.replace("no_aisles_: 10", "no_aisles_: 13"), "1 to 12 aisles"),
     ],
 )
-def test_damaged_instances_are_refused(tmp_path: Path, content: object, reason: str) -> None:
-    with pytest.raises(DataError, match=reason):
-        read_json(tmp_path, content)
+def test_files_that_cannot_be_played_are_refused(
+    tmp_path: Path, orders: list[str], settings: str, reason: str
+) -> None:
+    lines = orders or ["Order 0\tnumber of articles 1", "0\tAisle 1\tLocation 2"]
+    (tmp_path / "7s-1-30-0.txt").write_text("\n".join(lines))
+    (tmp_path / "sett7.txt").write_text(settings)
+    with pytest.raises(DataError, match=f"no instance of order batching is left: .*{reason}"):
+        read(tmp_path)
 
 
-def test_deep_nesting_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "w.json"
-    path.write_text('{"InstanceSet":' + "[" * 100_000)
-    with pytest.raises(DataError, match="nested too deep"):
-        read(path)
+@pytest.mark.parametrize("order", [[], [[0, 1]] * 15, [[6, 1]], [[0, 13]]])
+def test_orders_that_no_trip_can_carry_are_refused(order: list[list[int]]) -> None:
+    instance = draw(np.random.default_rng(0), BatchLevel(12, (2, 8), 14, 6, 12))
+    with pytest.raises(TaskError):
+        Pool.of({**instance, "orders": [order]})

@@ -110,7 +110,7 @@ def _instance(path: Path, setting: Path) -> dict[str, Any]:
         instance = instance_of(floor, int(settings["m_no_a_p_b"]), orders)
         Pool.of(instance)
     except (KeyError, ValueError) as error:
-        raise DataError(f"{path}, {setting.name}: {error}") from None
+        raise DataError(f"{path}, with {setting.name}: {error!r}") from None
     return {**instance, "name": path.stem}
 
 

@@ -19,9 +19,6 @@ from tokengym.envs.warehouse.games import batching, buying, leasing, picking, sh
 from tokengym.envs.warehouse.games.game import Game
 
 GAMES: Mapping[str, Game] = MappingProxyType(
-    {
-        game.GAME.mode: game.GAME
-        for game in (picking, batching, stock, shop, buying, leasing)
-    }
+    {game.GAME.mode: game.GAME for game in (picking, batching, stock, shop, buying, leasing)}
 )
 """The games by mode."""

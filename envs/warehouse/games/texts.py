@@ -63,7 +63,9 @@ class Examples:
 
     def batch(self) -> str:
         """Return a trip of orders that do not exist, without slots."""
-        orders = self._rng.choice(np.arange(200, 1000), int(self._rng.integers(1, 4)), replace=False)
+        orders = self._rng.choice(
+            np.arange(200, 1000), int(self._rng.integers(1, 4)), replace=False
+        )
         return f"TRIP {','.join(f'O{order}' for order in orders)}"
 
     def wait(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.contract.planners.batches import Batcher
 from tests.contract.planners.buyer import Buyer
 from tests.contract.planners.landlord import Landlord
 from tests.contract.planners.shifts import Floor, Trip, Wanted, best_trips
@@ -23,14 +24,16 @@ class Lead:
     """Answers one episode, text by text. `reply` raises where a text contradicts the books."""
 
     def __init__(self) -> None:
-        self._books: _Shift | _Stock | _Shop | Buyer | Landlord | None = None
+        self._books: _Shift | _Stock | _Shop | Batcher | Buyer | Landlord | None = None
 
     def reply(self, text: str) -> str:
         """Read a Turn and answer it."""
         if self._books is None:
             start = text[:40]
             kind = _Shift if "picking" in start else _Stock if "keep a shop" in start else _Shop
-            if "You buy an item" in start:
+            if "You put orders together" in start:
+                self._books = Batcher(text)
+            elif "You buy an item" in start:
                 self._books = Buyer(text)
             else:
                 self._books = Landlord(text) if "You lease out" in start else kind(text)

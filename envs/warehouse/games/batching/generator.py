@@ -32,7 +32,7 @@ def draw(rng: np.random.Generator, level: BatchLevel) -> dict[str, Any]:
     orders = []
     for _ in range(level.orders):
         count = int(rng.integers(level.articles[0], level.articles[1] + 1))
-        places = rng.integers((level.aisles, level.rows), size=(count, 2)) + (0, 1)
+        places = rng.integers((0, 1), (level.aisles, level.rows + 1), size=(count, 2))
         orders.append(places.tolist())
     floor = {"aisles": level.aisles, "rows": level.rows, "cell": 1, "pitch": 5, "margin": 1}
     return instance_of(floor, level.capacity, orders)

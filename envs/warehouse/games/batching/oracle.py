@@ -1,13 +1,14 @@
 """A bound for order batching, and batches that come close to it or reach it.
 
-The bound. A tour in S-shape is determined by the set of aisles it visits and, where their number is
-odd, by how far it leads into the last one; it only gets longer as orders are added. So all batches
-fall into few kinds: those of orders that lie within a set of aisles and up to a depth of its last
-one, none of which is shorter than the tour of that kind. If no batch of any kind is worth more, at
-given prices of its orders, than the tour of the kind is long, then the prices of all orders together
-are a bound: a knapsack for every kind shows by how much the prices have to be scaled for that. The
-prices are those of the linear program that covers the orders with batches known so far; batches
-worth more than they are long are added to it.
+The bound. A tour in S-shape is as long as the set of aisles it visits says and, where their number
+is odd, how far it leads into the last one; it only gets longer as orders are added. So all batches
+fall into few kinds: those of orders within a set of aisles and up to a depth of its last one, none
+of which is shorter than the tour of all orders of that kind that go farthest. A price for every
+order, and one for every trip, bound the length from below if no batch of any kind is worth more
+than its tour is long: a knapsack for every kind says by how much prices have to be scaled for that.
+The prices are those of the linear program that covers the orders with batches known so far, of
+which there are at least as many as the articles fill; batches worth more than they are long are
+added to it.
 
 Source: column generation after Gademann and van de Velde, IIE Transactions 37 (2005); the bound
 from scaled prices: Farley, Operations Research 38 (1990).
