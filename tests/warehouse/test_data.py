@@ -265,7 +265,7 @@ def test_timestamps_of_orders_are_minutes_of_the_first_day(tmp_path: Path) -> No
             r"a file of orders has .*; missing: due_min or due; got",
         ),
         ("sku;aisle;row;qty", r"line 1: a file of data is a CSV of slots, orders or demand"),
-        ("W1 100 orders", r"a map of a floor or an instance of order batching; got 'W1 100"),
+        ("W1 100 orders", r"a map of a floor; files of order batching .* got 'W1 100"),
     ],
 )
 def test_a_wrong_header_names_the_columns_expected(

@@ -278,11 +278,11 @@ def test_the_best_capped_base_stock_is_far_from_the_optimum() -> None:
     assert float(np.mean(shares)) < 0.8
 
 
-def coupled(delivery: float = 3.0, room: int = 4) -> Joint:
+def coupled(delivery: float = 3.0, room: int = 4, review: int = 2) -> Joint:
     """Two items that share deliveries and room, small enough to try everything."""
     demand = [((0.3, 0.7), (0.5, 0.5), (0.0, 1.0), (0.2, 0.8)), ((0.6, 0.2, 0.2),) * 4]
     terms = [(1.0, 6.0, 0.5, 2.0, 3), (0.5, 9.0, 1.0, 0.5, 3)]
-    models = [StockModel(d, 1, 0.0, 2, *rest) for d, rest in zip(demand, terms, strict=True)]
+    models = [StockModel(d, 1, 0.0, review, *rest) for d, rest in zip(demand, terms, strict=True)]
     return Joint(tuple(models), delivery, room)
 
 
@@ -311,11 +311,13 @@ def least_joint_cost(joint: Joint, day: int, on_hand: tuple[int, ...]) -> float:
     return min(costs)
 
 
-@pytest.mark.parametrize(("delivery", "room"), [(3.0, 4), (0.0, 6), (8.0, 3)])
+@pytest.mark.parametrize(
+    ("delivery", "room", "review"), [(3.0, 4, 2), (0.0, 6, 2), (8.0, 3, 2), (3.0, 5, 4)]
+)
 def test_the_optimum_of_items_that_share_is_what_trying_every_order_finds(
-    delivery: float, room: int
+    delivery: float, room: int, review: int
 ) -> None:
-    joint = coupled(delivery, room)
+    joint = coupled(delivery, room, review)
     found = solve_jointly(joint).at_review[(0, 1, 1)]
     assert found == pytest.approx(least_joint_cost(joint, 0, (1, 1)), abs=1e-9)
 

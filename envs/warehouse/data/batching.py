@@ -8,18 +8,24 @@ sides an aisle, both counted from 0.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.split_windows import Windows
 from tokengym.envs.core.tables import Source, read_text
 from tokengym.envs.warehouse.data.columns import Refusal
-from tokengym.envs.warehouse.data.records import Entries, Entry, by_split, digest_of, refuse_all
+from tokengym.envs.warehouse.data.records import (
+    Entries,
+    Entry,
+    Records,
+    by_split,
+    digest_of,
+    refuse_all,
+)
 from tokengym.envs.warehouse.games.batching.generator import BatchLevel, instance_of
 from tokengym.envs.warehouse.games.batching.rules import Pool
 
@@ -31,27 +37,17 @@ _ARTICLE = re.compile(r"\d+\s+Aisle\s+(\d{1,3})\s+Location\s+(\d{1,3})", re.ASCI
 
 
 @dataclass(frozen=True)
-class BatchingInstances(Immutable):
+class BatchingInstances(Records):
     """Instances of order batching, each a Task at the level `batch`.
 
     Attributes:
-        name: folder they come from, for refusals.
         instances: the instances, in an order that a hash decides.
-        refused: what the reader left out.
-        digest: name of the contents.
     """
 
-    name: str
     instances: tuple[Mapping[str, Any], ...]
-    refused: tuple[Refusal, ...] = ()
-    digest: str = field(init=False)
 
     mode: ClassVar[str] = "batch"
     purpose: ClassVar[str] = "instances of order batching are data for the level batch only"
-
-    def __post_init__(self) -> None:
-        """Name the contents by their hash."""
-        object.__setattr__(self, "digest", digest_of(self.instances))
 
     def entries(self, _level: BatchLevel) -> Entries:
         """Return the instances by split.
@@ -68,15 +64,12 @@ class BatchingInstances(Immutable):
         """Return an instance as its file has it."""
         return dict(self.instances[entry.start])
 
-    def outcomes(self, _at: int, _instance: Mapping[str, Any]) -> None:
-        """Return `None`: nothing about batching is random."""
-
 
 def read_batching(folder: Source) -> BatchingInstances:
     """Read every file of orders in a folder, with its settings.
 
     Lengths are in the files' units. An aisle is `aisle_widt` and two `cell_width` from the next, an
-    article lies in the middle of its location, and the depot stands at the front of the first aisle.
+    article lies in the middle of its location, the depot is at the front of the first aisle.
 
     Raises:
         DataError: if no instance is left.
@@ -91,7 +84,7 @@ def read_batching(folder: Source) -> BatchingInstances:
     if not instances:
         raise DataError(refuse_all(folder, "instance of order batching", refused))
     instances.sort(key=digest_of)
-    return BatchingInstances(str(folder), tuple(instances), tuple(refused))
+    return BatchingInstances(str(folder), tuple(instances), refused=tuple(refused))
 
 
 def _instance(path: Path, setting: Path) -> dict[str, Any]:

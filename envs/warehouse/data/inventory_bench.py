@@ -6,19 +6,18 @@ Format, rules and score: Baek, Fu, Ma and Peng (2025), https://github.com/Tianyi
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from tokengym.envs.core.errors import DataError
-from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.split_windows import Windows
 from tokengym.envs.core.tables import CsvTable, Row, Source, read_text
 from tokengym.envs.warehouse.data.columns import Refusal
-from tokengym.envs.warehouse.data.records import Entries, Entry, by_split, digest_of, refuse_all
+from tokengym.envs.warehouse.data.records import Entries, Entry, Records, by_split, refuse_all
 from tokengym.envs.warehouse.games.buying.generator import BuyingLevel
 from tokengym.envs.warehouse.games.buying.rules import MOST_UNITS
 
@@ -28,63 +27,32 @@ _POINTER = "version https://git-lfs"
 _LONGEST_TEXT = 300
 
 
-@dataclass(frozen=True)
-class Instance(Immutable):
-    """One instance: an article with its past, its future and its costs.
+class Instance(NamedTuple):
+    """One instance.
 
     Attributes:
-        name: its folder, and its article where a folder has several.
-        history: units asked for in `train.csv`.
+        plain: the article, its past and its costs.
         demand: units asked for by period, from `test.csv`.
         leads: periods to arrival of an order placed then; `None` if it never arrives.
-        profit: what a unit sold earns.
-        holding: cost of a unit left at the end of a period.
-        about: description of the article; empty if there is none.
-        dates: dates of the periods; empty if they are only numbered.
     """
 
-    name: str
-    history: tuple[int, ...]
+    plain: Mapping[str, Any]
     demand: tuple[int, ...]
     leads: tuple[int | None, ...]
-    profit: float
-    holding: float
-    about: str
-    dates: tuple[str, ...]
-
-    @property
-    def promised(self) -> int:
-        """The lead time that the supplier promises: the usual one of orders that arrive."""
-        return round(fmean(lead for lead in self.leads if lead is not None))
-
-    @property
-    def reliable(self) -> bool:
-        """Whether every order arrives as promised."""
-        return set(self.leads) == {self.promised}
 
 
 @dataclass(frozen=True)
-class InventoryBench(Immutable):
+class InventoryBench(Records):
     """Instances of InventoryBench.
 
     Attributes:
-        name: folder they come from, for refusals.
         instances: the instances, by folder.
-        refused: what the reader left out.
-        digest: name of the contents.
     """
 
-    name: str
     instances: tuple[Instance, ...]
-    refused: tuple[Refusal, ...] = ()
-    digest: str = field(init=False)
 
     mode: ClassVar[str] = "supply"
     purpose: ClassVar[str] = "InventoryBench is data for the levels inventory_* only"
-
-    def __post_init__(self) -> None:
-        """Name the contents by their hash."""
-        object.__setattr__(self, "digest", digest_of(self.instances))
 
     def entries(self, level: BuyingLevel) -> Entries:
         """Return the instances with the level's lead times.
@@ -98,7 +66,8 @@ class InventoryBench(Immutable):
         fits = [
             at
             for at, instance in enumerate(self.instances)
-            if (instance.promised, instance.reliable) == (level.promised, level.reliable)
+            if [instance.plain[term] for term in ("promised", "reliable")]
+            == [level.promised, level.reliable]
             and len(instance.demand) <= level.periods
         ]
         if not fits:
@@ -116,19 +85,7 @@ class InventoryBench(Immutable):
         self, _rng: np.random.Generator, _level: BuyingLevel, entry: Entry
     ) -> dict[str, Any]:
         """Return an instance without its outcomes."""
-        found = self.instances[entry.start]
-        return {
-            "mode": "supply",
-            "periods": len(found.demand),
-            "promised": found.promised,
-            "reliable": found.reliable,
-            "profit": found.profit,
-            "holding": found.holding,
-            "history": list(found.history),
-            "about": found.about,
-            "dates": list(found.dates),
-            "name": found.name,
-        }
+        return dict(self.instances[entry.start].plain)
 
     def outcomes(self, at: int, _instance: Mapping[str, Any]) -> dict[str, Any]:
         """Return demand and lead times by period."""
@@ -157,7 +114,7 @@ def read_inventory_bench(folder: Source) -> InventoryBench:
         if not refused:
             raise DataError(f"{folder}: no folder below it holds a test.csv and a train.csv")
         raise DataError(refuse_all(folder, "instance", refused))
-    return InventoryBench(str(folder), tuple(instances), tuple(refused))
+    return InventoryBench(str(folder), tuple(instances), refused=tuple(refused))
 
 
 def _instances(name: str, train: Path, test: Path) -> list[Instance]:
@@ -186,16 +143,21 @@ def _instance(name: str, past: CsvTable, future: CsvTable, article: str) -> Inst
     leads = tuple(_lead(row, lead) for row in future.rows)
     if set(leads) == {None}:
         raise DataError(f"{future.path}: no order ever arrives")
-    return Instance(
-        name,
-        tuple(_units(row, past.require(f"{_DEMAND}{article}")) for row in past.rows),
-        tuple(_units(row, f"{_DEMAND}{article}") for row in future.rows),
-        leads,
-        _constant(future, f"profit_{article}"),
-        _constant(future, f"holding_cost_{article}"),
-        " ".join(text.split())[:_LONGEST_TEXT],
-        () if all(map(_NUMBERED.fullmatch, dates)) else tuple(dates),
-    )
+    promised = round(fmean(lead for lead in leads if lead is not None))
+    plain = {
+        "mode": "supply",
+        "periods": len(leads),
+        "promised": promised,
+        "reliable": set(leads) == {promised},
+        "profit": _constant(future, f"profit_{article}"),
+        "holding": _constant(future, f"holding_cost_{article}"),
+        "history": [_units(row, past.require(f"{_DEMAND}{article}")) for row in past.rows],
+        "about": " ".join(text.split())[:_LONGEST_TEXT],
+        "dates": [] if all(map(_NUMBERED.fullmatch, dates)) else list(dates),
+        "name": name,
+    }
+    demand = tuple(_units(row, f"{_DEMAND}{article}") for row in future.rows)
+    return Instance(plain, demand, leads)
 
 
 def _constant(table: CsvTable, column: str) -> float:

@@ -119,9 +119,9 @@ def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) 
         start = min(order.release for order, _ in orders) // _DAY_MINUTES * _DAY_MINUTES
         orders = [(_later(order, -start), line) for order, line in orders]
     orders.sort(key=lambda entry: (entry[0].release, entry[1]))
-    stock = {slot.name: slot.units for slot in slots.values()}
+    stock = {slot.name: slot.units for slot in sorted(slots.values())}
     book, lines = zip(*orders, strict=True)
-    return OrderBook(str(path), layout, stock, book, lines, tuple(refused))
+    return OrderBook(str(path), layout, stock, book, lines, refused=tuple(refused))
 
 
 def _moment(row: Row, column: str) -> Moment:

@@ -1,9 +1,11 @@
 """A user's own orders and sales, cut into windows that levels play."""
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -43,36 +45,64 @@ Entries = Mapping[str, Sequence[Entry]]
 
 
 @dataclass(frozen=True)
-class OrderBook(Immutable):
+class Records(Immutable, ABC):
+    """A user's data, whatever files they came in.
+
+    Attributes:
+        name: file or folder they come from, for refusals.
+        refused: what the reader left out.
+    """
+
+    name: str = field(compare=False)
+    refused: tuple[Refusal, ...] = field(default=(), compare=False, kw_only=True)
+
+    mode: ClassVar[str]
+    """The game that is played on them."""
+    purpose: ClassVar[str]
+    """What they are data for."""
+
+    @cached_property
+    def digest(self) -> str:
+        """Name of the contents."""
+        return digest_of([getattr(self, each.name) for each in fields(self) if each.compare])
+
+    @abstractmethod
+    def entries(self, level: Any) -> Entries:
+        """Return the data of a level's Tasks, by split.
+
+        Raises:
+            DataError: if a split would be empty.
+        """
+
+    @abstractmethod
+    def instance(self, rng: np.random.Generator, level: Any, entry: Entry) -> dict[str, Any]:
+        """Return the instance of an entry; what the data lack is drawn."""
+
+    def outcomes(self, _at: int, _instance: Mapping[str, Any]) -> Any:
+        """Return what happens in an entry that starts at `at`; `None` to draw it."""
+        return None
+
+
+@dataclass(frozen=True)
+class OrderBook(Records):
     """Orders of a real site, by release.
 
     Attributes:
-        name: file they come from, for refusals.
         layout: slots and walkways.
         stock: units by slot; empty if slots never run out.
         orders: the orders, by release; the time unit is a minute, and a step takes one. Those
             larger than a trip are split where they are played.
         lines: line of the file each order begins on.
-        refused: what the reader left out.
-        digest: name of the contents.
     """
 
-    name: str
     layout: Layout
     stock: Mapping[str, int]
     orders: tuple[Order, ...]
-    lines: tuple[int, ...]
-    refused: tuple[Refusal, ...] = ()
-    digest: str = field(init=False)
+    lines: tuple[int, ...] = field(compare=False)
 
     mode: ClassVar[str] = "pick"
     purpose: ClassVar[str] = "orders are data for the levels that pick only"
     _trips: dict[int, tuple[Order, ...]] = field(default_factory=dict, init=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Name the contents by their hash."""
-        content = (self.layout, sorted(self.stock.items()), self.orders)
-        object.__setattr__(self, "digest", digest_of(content))
 
     def entries(self, level: PickLevel) -> Entries:
         """Return the windows a level plays, by their first orders; later ones are held out.
@@ -119,32 +149,19 @@ class OrderBook(Immutable):
         site = level.site(self.layout).plain()
         return {"mode": "pick", "site": site, "orders": orders, "stock": stock or None}
 
-    def outcomes(self, _at: int, _instance: Mapping[str, Any]) -> None:
-        """Return `None`: a shift has no random outcomes."""
-
 
 @dataclass(frozen=True)
-class SalesHistory(Immutable):
+class SalesHistory(Records):
     """Units asked for by item and period.
 
     Attributes:
-        name: file they come from, for refusals.
         demand: units by article and period; every article has every period.
-        refused: what the reader left out.
-        digest: name of the contents.
     """
 
-    name: str
     demand: Mapping[str, tuple[int, ...]]
-    refused: tuple[Refusal, ...] = ()
-    digest: str = field(init=False)
 
     mode: ClassVar[str] = "stock"
     purpose: ClassVar[str] = "sales are data for the levels that keep stock only"
-
-    def __post_init__(self) -> None:
-        """Name the contents by their hash."""
-        object.__setattr__(self, "digest", digest_of(sorted(self.demand.items())))
 
     def entries(self, level: StockLevel) -> Entries:
         """Return the windows a level plays by article; later periods are held out.
@@ -187,41 +204,6 @@ class SalesHistory(Immutable):
         """Return the units asked for in the window, by item and period."""
         periods = slice(at, at + instance["days"])
         return [list(self.demand[item["article"]][periods]) for item in instance["items"]]
-
-
-class Records(Protocol):
-    """A user's data, whatever files they came in."""
-
-    mode: ClassVar[str]
-    """The game that is played on them."""
-    purpose: ClassVar[str]
-    """What they are data for."""
-
-    @property
-    def digest(self) -> str:
-        """Name of the contents."""
-        ...
-
-    @property
-    def refused(self) -> tuple[Refusal, ...]:
-        """What the reader left out."""
-        ...
-
-    def entries(self, level: Any) -> Entries:
-        """Return the data of a level's Tasks, by split.
-
-        Raises:
-            DataError: if a split would be empty.
-        """
-        ...
-
-    def instance(self, rng: np.random.Generator, level: Any, entry: Entry, /) -> dict[str, Any]:
-        """Return the instance of an entry; what the data lack is drawn."""
-        ...
-
-    def outcomes(self, at: int, instance: Mapping[str, Any], /) -> Any:
-        """Return what happens in an entry that starts at `at`; `None` to draw it."""
-        ...
 
 
 def by_split(entries: Iterable[tuple[str, Entry]]) -> Entries:

@@ -56,8 +56,8 @@ def read_demand(path: Source) -> SalesHistory:
     used = [sku for sku in asked if sku not in reasons]
     if not used:
         raise DataError(refuse_all(path, "article", refused))
-    demand = {sku: tuple(numbered[sku][n] for n in range(first, last + 1)) for sku in used}
-    return SalesHistory(str(path), demand, refused)
+    demand = {sku: tuple(numbered[sku][n] for n in range(first, last + 1)) for sku in sorted(used)}
+    return SalesHistory(str(path), demand, refused=refused)
 
 
 def _refusals(

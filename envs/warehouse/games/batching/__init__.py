@@ -1,4 +1,4 @@
-"""Batching: which orders to walk for together, all known, to walk the least. The optimum is a bound.
+"""Batching: which orders to walk for together, to walk the least. The optimum is a bound.
 
 The order batching problem as its literature has it, with tours in S-shape.
 """

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
+from tokengym.envs.warehouse.plain import scalars
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -71,16 +72,10 @@ class Pool(Immutable):
         Raises:
             TaskError: if they cannot be batched.
         """
-        floor = instance["floor"]
-        return cls(
-            int(floor["aisles"]),
-            int(floor["rows"]),
-            *(float(floor[name]) for name in ("cell", "pitch", "margin")),
-            int(instance["capacity"]),
-            tuple(tuple((int(a), int(row)) for a, row in places) for places in instance["orders"]),
-            tuple(tuple(map(int, batch)) for batch in plan),
-            float(bound),
-        )
+        orders = [tuple((int(a), int(row)) for a, row in places) for places in instance["orders"]]
+        batches = tuple(tuple(map(int, batch)) for batch in plan)
+        terms = scalars(cls, {**instance["floor"], "capacity": instance["capacity"]})
+        return cls(**terms, orders=tuple(orders), plan=batches, bound=float(bound))
 
     @property
     def turns(self) -> int:

@@ -13,6 +13,7 @@ from typing import Any, Self
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.warehouse.games.stock.rules import Day
+from tokengym.envs.warehouse.plain import scalars
 
 SKU = "S1"
 """The article's name in replies."""
@@ -60,16 +61,8 @@ class Terms(Immutable):
         Raises:
             TaskError: if they cannot be played.
         """
-        return cls(
-            periods=int(data["periods"]),
-            promised=int(data["promised"]),
-            reliable=bool(data["reliable"]),
-            profit=float(data["profit"]),
-            holding=float(data["holding"]),
-            history=tuple(map(int, data["history"])),
-            about=str(data.get("about", "")),
-            dates=tuple(map(str, data.get("dates", ()))),
-        )
+        history, dates = tuple(map(int, data["history"])), tuple(map(str, data.get("dates", ())))
+        return cls(**scalars(cls, data), history=history, dates=dates)
 
 
 @dataclass(frozen=True)

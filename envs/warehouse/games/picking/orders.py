@@ -1,13 +1,14 @@
 """Orders, and the site they are picked at: frozen data read from a Task."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Self
 
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.warehouse.layout import Layout, Walks, layout_of, plain_layout, slot_name, walks
+from tokengym.envs.warehouse.plain import scalars
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +45,7 @@ class Order(Immutable):
             TaskError: if a line has no units, a slot comes twice, or the value is not positive.
         """
         lines = tuple((slot_name(slot), int(units)) for slot, units in data["lines"])
-        order = cls(
-            id=str(data["id"]),
-            value=float(data["value"]),
-            due=int(data["due"]),
-            release=int(data["release"]),
-            lines=lines,
-            units=sum(units for _, units in lines),
-        )
+        order = cls(**scalars(cls, data), lines=lines, units=sum(units for _, units in lines))
         if not lines or len(order.slots) != len(lines) or min(units for _, units in lines) < 1:
             raise TaskError(
                 f"order {order.id} needs lines of at least 1 unit, one a slot, got {lines}"
@@ -65,13 +59,8 @@ class Order(Immutable):
 
     def plain(self) -> dict[str, Any]:
         """Return the plain form that `of` reads."""
-        return {
-            "id": self.id,
-            "value": self.value,
-            "due": self.due,
-            "release": self.release,
-            "lines": [list(line) for line in self.lines],
-        }
+        terms = {name: getattr(self, name) for name in ("id", "value", "due", "release")}
+        return {**terms, "lines": [list(line) for line in self.lines]}
 
 
 @dataclass(frozen=True)
@@ -108,25 +97,12 @@ class Site(Immutable):
         Raises:
             TaskError: if it is no site.
         """
-        return cls(
-            layout=layout_of(data["layout"]),
-            capacity=int(data["capacity"]),
-            decay=float(data["decay"]),
-            walk_cost=float(data["walk_cost"]),
-            pickers=int(data["pickers"]),
-            announced=bool(data["announced"]),
-        )
+        return cls(**scalars(cls, data), layout=layout_of(data["layout"]))
 
     def plain(self) -> dict[str, Any]:
         """Return the plain form that `of` reads."""
-        return {
-            "layout": plain_layout(self.layout),
-            "capacity": self.capacity,
-            "decay": self.decay,
-            "walk_cost": self.walk_cost,
-            "pickers": self.pickers,
-            "announced": self.announced,
-        }
+        terms = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**terms, "layout": plain_layout(self.layout)}
 
     @cached_property
     def walks(self) -> Walks:

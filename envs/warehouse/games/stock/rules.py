@@ -9,6 +9,7 @@ import numpy as np
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.warehouse.games.stock.model import Joint, StockModel, poisson
+from tokengym.envs.warehouse.plain import scalars
 
 
 @dataclass(frozen=True)
@@ -68,17 +69,8 @@ class Item(Immutable):
         else:
             shares = tuple(map(float, demand)) if kind == "shares" else poisson(float(demand))
             by_day = (shares,) * days
-        model = StockModel(
-            demand=by_day,
-            lead=int(data["lead"]),
-            slow=float(data["slow"]),
-            review=review,
-            holding=float(data["holding"]),
-            lost=float(data["lost"]),
-            fixed=float(data["fixed"]),
-            leftover=float(data["leftover"]),
-            room=int(data["room"]),
-        )
+        terms = scalars(StockModel, {**data, "review": review})
+        model = StockModel(demand=by_day, **terms)
         due = tuple(map(int, data["due"]))
         return cls(str(data["sku"]), int(data["stock"]), due, model, kind)
 
