@@ -4,13 +4,14 @@ A row that cannot be used refuses its order; the other orders are used.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from tokengym.envs.core.errors import DataError, TaskError
 from tokengym.envs.core.tables import MOST_WHOLE, Row, Source, read_text
 from tokengym.envs.warehouse.data.columns import ORDERS, SLOTS, Refusal, rows_of
 from tokengym.envs.warehouse.data.records import OrderBook, refuse_all
-from tokengym.envs.warehouse.data.times import Moment, read_moment
+from tokengym.envs.warehouse.data.times import Moment, moment_of
 from tokengym.envs.warehouse.games.picking.orders import Order
 from tokengym.envs.warehouse.layout import AisleLayout, Cell, Layout, MapLayout
 
@@ -109,7 +110,7 @@ def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) 
     for order_id, rows in by_order.items():
         try:
             rows[0].text("order_id")
-            kind = kind or _moment(rows[0], "release_min").kind
+            kind = kind or _time(rows[0], "release_min", None).kind
             orders.append((_order(order_id, rows, slots, kind), rows[0].line))
         except DataError as error:
             refused.append(Refusal(len(rows), str(error)))
@@ -117,44 +118,33 @@ def read_orders(path: Source, slots_path: Source, layout: Layout | None = None) 
         raise DataError(refuse_all(path, "order", refused))
     if kind != "number":
         start = min(order.release for order, _ in orders) // _DAY_MINUTES * _DAY_MINUTES
-        orders = [(_later(order, -start), line) for order, line in orders]
+        orders = [
+            (replace(order, release=order.release - start, due=order.due - start), line)
+            for order, line in orders
+        ]
     orders.sort(key=lambda entry: (entry[0].release, entry[1]))
     stock = {slot.name: slot.units for slot in sorted(slots.values())}
     book, lines = zip(*orders, strict=True)
     return OrderBook(str(path), layout, stock, book, lines, refused=tuple(refused))
 
 
-def _moment(row: Row, column: str) -> Moment:
-    try:
-        moment = read_moment(row.text(column))
-    except ValueError as error:
-        raise DataError(f"{row.place}: {column}: {error}") from error
+def _time(row: Row, column: str, kind: str | None) -> Moment:
+    moment = moment_of(row, column, kind)
     if moment.kind not in ("number", "time", "zoned"):
         raise DataError(f"{row.place}: {column} is {row.cells[column]!r}, not a time of day")
     return moment
 
 
-def _time(row: Row, column: str, kind: str) -> int:
-    """Return a time in minutes; `kind` is the format of the file's first one."""
-    moment = _moment(row, column)
-    if moment.kind != kind:
-        other = {"number": "whole minutes", "time": "timestamps", "zoned": "timestamps with zones"}
-        raise DataError(
-            f"{row.place}: {column} is {row.cells[column]!r}, other times of the file are "
-            f"{other[kind]}"
-        )
-    return row.whole(column, 0) if kind == "number" else moment.at
-
-
 def _order(order_id: str, rows: Sequence[Row], slots: Mapping[str, Slot], kind: str) -> Order:
     """Put the lines of one order together."""
-    release, due = _time(rows[0], "release_min", kind), _time(rows[0], "due_min", kind)
+    columns = ("release_min", "due_min")
+    release, due = times = [_time(rows[0], column, kind).at for column in columns]
     if due < release:
-        times = [rows[0].cells[column] for column in ("due_min", "release_min")]
-        raise DataError(f"{rows[0].place}: due at {times[0]}, before its release at {times[1]}")
+        cells = [rows[0].cells[column] for column in columns]
+        raise DataError(f"{rows[0].place}: due at {cells[1]}, before its release at {cells[0]}")
     units: dict[str, int] = {}
     for row in rows:
-        if (_time(row, "release_min", kind), _time(row, "due_min", kind)) != (release, due):
+        if [_time(row, column, kind).at for column in columns] != times:
             raise DataError(f"{row.place}: the times of order {order_id!r} differ from its first")
         slot = slots.get(row.text("sku"))
         if slot is None:
@@ -166,9 +156,3 @@ def _order(order_id: str, rows: Sequence[Row], slots: Mapping[str, Slot], kind: 
     if value > MOST_WHOLE:
         raise DataError(f"{rows[0].place}: order {order_id!r} is worth more than {MOST_WHOLE}")
     return Order(order_id, value, due, release, tuple(units.items()), sum(units.values()))
-
-
-def _later(order: Order, time: int) -> Order:
-    return Order(
-        order.id, order.value, order.due + time, order.release + time, order.lines, order.units
-    )

@@ -6,7 +6,7 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.tables import Row, Source
 from tokengym.envs.warehouse.data.columns import DEMAND, Refusal, rows_of
 from tokengym.envs.warehouse.data.records import SalesHistory, refuse_all
-from tokengym.envs.warehouse.data.times import Calendar, Moment, read_moment
+from tokengym.envs.warehouse.data.times import Moment, moment_of, numbered
 
 MOST_UNITS = 10_000
 """Largest demand for an article in a period: its distribution is listed unit by unit."""
@@ -25,38 +25,40 @@ def read_demand(path: Source) -> SalesHistory:
     by_article: dict[str, list[Row]] = {}
     for row in rows_of(path, DEMAND):
         by_article.setdefault(row.cells["sku"], []).append(row)
-    asked: dict[str, dict[Moment, int]] = {}
+    asked: dict[str, dict[Moment, Row]] = {}
     reasons = {}
     kind: str | None = None
     for sku, rows in by_article.items():
         try:
             rows[0].text("sku")
-            kind = kind or _moment(rows[0], None).kind
+            kind = kind or moment_of(rows[0], "period", None).kind
             asked[sku] = _article(sku, rows, kind)
         except DataError as error:
             reasons[sku] = str(error)
     if not asked:
         raise DataError(refuse_all(path, "article", _refusals(by_article, reasons)))
-    calendar = Calendar(moment for periods in asked.values() for moment in periods)
-    numbered = {
-        sku: {calendar.number(moment): units for moment, units in periods.items()}
-        for sku, periods in asked.items()
+    numbers = numbered(moment for periods in asked.values() for moment in periods)
+    written = {
+        numbers[moment]: row.cells["period"]
+        for periods in asked.values()
+        for moment, row in periods.items()
     }
-    first = min(min(periods) for periods in numbered.values())
-    last = max(max(periods) for periods in numbered.values())
-    for sku, periods in numbered.items():
-        gaps = [number for number in range(first, last + 1) if number not in periods]
+    demand = {}
+    for sku, periods in sorted(asked.items()):
+        units = {numbers[moment]: int(row.cells["qty"]) for moment, row in periods.items()}
+        gaps = [number for number in range(max(written) + 1) if number not in units]
         if gaps:
+            missing = written.get(gaps[0]) or f"after {written[gaps[0] - 1]}"
+            others = f" and {len(gaps) - 1} others" if len(gaps) > 1 else ""
             reasons[sku] = (
-                f"{path}: a gap: {sku!r} has no row for period {calendar.label(gaps[0])}"
-                + (f" and {len(gaps) - 1} others" if len(gaps) > 1 else "")
-                + "; a period without sales needs a row with 0"
+                f"{path}: a gap: {sku!r} has no row for period {missing}{others}; a period without "
+                "sales needs a row with 0"
             )
+        else:
+            demand[sku] = tuple(units[number] for number in range(len(units)))
     refused = _refusals(by_article, reasons)
-    used = [sku for sku in asked if sku not in reasons]
-    if not used:
+    if not demand:
         raise DataError(refuse_all(path, "article", refused))
-    demand = {sku: tuple(numbered[sku][n] for n in range(first, last + 1)) for sku in sorted(used)}
     return SalesHistory(str(path), demand, refused=refused)
 
 
@@ -66,25 +68,13 @@ def _refusals(
     return tuple(Refusal(len(by_article[sku]), reason) for sku, reason in reasons.items())
 
 
-def _article(sku: str, rows: list[Row], kind: str) -> dict[Moment, int]:
-    """Return the units of an article by period."""
-    periods: dict[Moment, int] = {}
+def _article(sku: str, rows: list[Row], kind: str) -> dict[Moment, Row]:
+    """Return the rows of an article by period."""
+    periods: dict[Moment, Row] = {}
     for row in rows:
-        period = _moment(row, kind)
+        period = moment_of(row, "period", kind)
         if period in periods:
             raise DataError(f"{row.place}: period {row.cells['period']} of {sku!r} comes twice")
-        periods[period] = row.whole("qty", 0, MOST_UNITS)
+        row.whole("qty", 0, MOST_UNITS)
+        periods[period] = row
     return periods
-
-
-def _moment(row: Row, kind: str | None) -> Moment:
-    cell = row.text("period")
-    try:
-        moment = read_moment(cell)
-    except ValueError as error:
-        raise DataError(f"{row.place}: period: {error}") from error
-    if kind not in (None, moment.kind):
-        raise DataError(f"{row.place}: period is {cell!r}, written unlike others of the file")
-    if moment.kind == "number":
-        row.whole("period", 0)
-    return moment

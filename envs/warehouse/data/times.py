@@ -6,8 +6,12 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
+from tokengym.envs.core.errors import DataError
+from tokengym.envs.core.tables import Row
+
 _WEEK = re.compile(r"(\d{4})-?W(\d{2})(?:-?[1-7])?", re.ASCII | re.IGNORECASE)
 _MONTH = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
+_EPOCH = datetime(1970, 1, 1)
 _DAY_MINUTES = 24 * 60
 _FORMS = "a whole number, a time like 2024-05-03 08:15, a date, a month or an ISO week 2024-W05"
 
@@ -46,8 +50,26 @@ def read_moment(cell: str) -> Moment:
         raise ValueError(f"{cell!r} is not {_FORMS}") from None
     kind = "time" if moment.tzinfo is None else "zoned"
     plain = moment if moment.tzinfo is None else moment.astimezone(UTC)
-    minutes = plain.replace(tzinfo=None) - datetime(1970, 1, 1)
+    minutes = plain.replace(tzinfo=None) - _EPOCH
     return Moment(kind, minutes // timedelta(minutes=1))
+
+
+def moment_of(row: Row, column: str, kind: str | None) -> Moment:
+    """Return the time in a cell; `kind` is that of the file's first one, `None` if it is it.
+
+    Raises:
+        DataError: if it is no time, or of another kind.
+    """
+    cell = row.text(column)
+    try:
+        moment = read_moment(cell)
+    except ValueError as error:
+        raise DataError(f"{row.place}: {column}: {error}") from error
+    if kind not in (None, moment.kind):
+        raise DataError(f"{row.place}: {column} is {cell!r}, written unlike others of the file")
+    if moment.kind == "number":
+        row.whole(column, 0)
+    return moment
 
 
 def _monday(cell: str, year: int, week: int) -> int:
@@ -58,55 +80,19 @@ def _monday(cell: str, year: int, week: int) -> int:
         raise ValueError(f"{cell!r} is no ISO week") from None
 
 
-class Calendar:
-    """Periods of a file as consecutive whole numbers.
+def numbered(moments: Iterable[Moment]) -> dict[Moment, int]:
+    """Return the periods of a file, all of one kind, with consecutive whole numbers from 0.
 
     Timestamps and dates follow each other in steps of their greatest common divisor, so days,
     weeks that begin on any day, and hours are found by themselves; dates that are all the first of
     a month are months.
-
-    Args:
-        moments: all periods of the file, at least one, all of one kind.
     """
-
-    def __init__(self, moments: Iterable[Moment]) -> None:
-        known = set(moments)
-        self._kind = next(iter(known)).kind
-        counts = sorted(moment.at for moment in known)
-        self._first, self._step = counts[0], 1
-        self._monthly = False
-        if self._kind in ("time", "zoned"):
-            starts = [_EPOCH + timedelta(minutes=count) for count in counts]
-            self._monthly = len(starts) > 1 and all(
-                (start.day, start.hour, start.minute) == (1, 0, 0) for start in starts
-            )
-            self._step = math.gcd(*(count - counts[0] for count in counts)) or _DAY_MINUTES
-
-    def number(self, moment: Moment) -> int:
-        """Return the number of a period: itself if it is one, else counted from the earliest."""
-        if self._kind == "number":
-            return moment.at
-        if self._monthly:
-            first, start = (_EPOCH + timedelta(minutes=count) for count in (self._first, moment.at))
-            return 12 * (start.year - first.year) + start.month - first.month
-        return (moment.at - self._first) // self._step
-
-    def label(self, number: int) -> str:
-        """Write a period as the file would."""
-        if self._kind == "number":
-            return str(number)
-        count = self._first + number * self._step
-        if self._kind == "week":
-            year, week, _ = date.fromordinal(7 * count + 1).isocalendar()
-            return f"{year}-W{week:02d}"
-        if self._kind == "month":
-            return f"{count // 12}-{count % 12 + 1:02d}"
-        start = _EPOCH + timedelta(minutes=count)
-        if self._monthly:
-            first = _EPOCH + timedelta(minutes=self._first)
-            months = 12 * first.year + first.month - 1 + number
-            return f"{months // 12}-{months % 12 + 1:02d}-01"
-        return start.isoformat(" ", "minutes").removesuffix(" 00:00")
-
-
-_EPOCH = datetime(1970, 1, 1)
+    known = sorted(set(moments))
+    first, step = known[0].at, 1
+    if known[0].kind in ("time", "zoned"):
+        starts = [_EPOCH + timedelta(minutes=moment.at) for moment in known]
+        if len(known) > 1 and all((t.day, t.hour, t.minute) == (1, 0, 0) for t in starts):
+            months = [12 * start.year + start.month for start in starts]
+            return {moment: n - months[0] for moment, n in zip(known, months, strict=True)}
+        step = math.gcd(*(moment.at - first for moment in known)) or _DAY_MINUTES
+    return {moment: (moment.at - first) // step for moment in known}

@@ -61,11 +61,8 @@ class BatchSession(Session[Pool]):
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the trips so far, and of those for orders left."""
-        return {**super().metrics(), "walked": -self.objective, "trips": float(self._trips)}
-
-    @property
-    def _trips(self) -> int:
-        return len(self.batches) + len(self.left)
+        trips = len(self.batches) + len(self.left)
+        return {**super().metrics(), "walked": -self.objective, "trips": float(trips)}
 
     def play(self, command: tuple[str, ...] | None) -> list[str]:
         """Walk a trip, or leave all orders that are left."""
@@ -74,10 +71,8 @@ class BatchSession(Session[Pool]):
             return []
         pool, batch = self.compiled.problem, [int(name[1:]) - 1 for name in command]
         units = int(pool.units[[order for order in batch if order in self.left]].sum())
-        if unknown := [
-            name for name, order in zip(command, batch, strict=True) if order not in self.left
-        ]:
-            reason = f"{unknown[0]} is not open"
+        if closed := [order for order in batch if order not in self.left]:
+            reason = f"O{closed[0] + 1} is not open"
         elif len(set(batch)) < len(batch):
             reason = "an order is named twice"
         elif units > pool.capacity:

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from tokengym.envs.core.palette import BLACK, GREY, PALE, RED, figure
+from tokengym.envs.core.palette import BLACK, PALE, RED, figure
 from tokengym.envs.warehouse.games.picking.floor_picture import plot_layout, tour_style
 from tokengym.envs.warehouse.games.picking.rules import PickingState
 from tokengym.envs.warehouse.games.picking.session import PickSession
@@ -93,15 +93,17 @@ def plot_deadlines(axes: Axes, picking: PickingState, legend_columns: int) -> No
         names.append("refused")
     for row, order in enumerate(picking.orders, start=len(names)):
         names.append(rf"{order.id}, \${order.value:g}")
-        axes.plot([order.release, order.due], [row, row], color="#c4c4c4", lw=3.0, zorder=1)
+        span, label = [order.release, order.due], "from release to due"
+        axes.plot(span, [row, row], color="#c4c4c4", lw=3.0, zorder=1, label=label)
         axes.plot([order.due], [row], "|", color=BLACK, ms=9, mew=1.5, zorder=2)
         if order.id not in shipped:
-            axes.plot([order.due], [row], "X", color=RED, ms=7, zorder=3)
+            axes.plot([order.due], [row], "X", color=RED, ms=7, zorder=3, label="not shipped")
             continue
         finish, colour = shipped[order.id]
         if finish > order.due:
-            axes.plot([order.due, finish], [row, row], ":", color=RED, lw=2.0, zorder=2)
-        axes.plot([finish], [row], "o", color=colour, ms=6, zorder=3)
+            axes.plot([order.due, finish], [row, row], ":", color=RED, lw=2, zorder=2, label="late")
+        label = "shipped, in its trip's colour"
+        axes.plot([finish], [row], "o", color=colour, ms=6, zorder=3, label=label)
     axes.set_yticks(range(len(names)), names, fontsize=7.5)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlim(left=-1.0)
@@ -109,17 +111,7 @@ def plot_deadlines(axes: Axes, picking: PickingState, legend_columns: int) -> No
     axes.grid(axis="x", color=PALE, lw=0.6)
     axes.set_axisbelow(True)
     if legend_columns:
-        handles = [
-            _handle("from release to due", color=GREY, ls="-", lw=3.0),
-            _handle("shipped, in its trip's colour", color=BLACK, marker="o", ls=""),
-            _handle("late", color=RED, ls=":", lw=2.0),
-            _handle("not shipped", color=RED, marker="X", ls=""),
-        ]
-        axes.legend(
-            handles=handles,
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.2),
-            ncols=legend_columns,
-            frameon=False,
-            fontsize=8,
-        )
+        handles, labels = axes.get_legend_handles_labels()
+        shown = dict(zip(labels, handles, strict=True))
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": legend_columns}
+        axes.legend(shown.values(), shown.keys(), **place, frameon=False, fontsize=8)
