@@ -3,9 +3,8 @@
 Format, rules and score: Baek, Fu, Ma and Peng (2025), https://github.com/TianyiPeng/InventoryBench.
 """
 
-import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -17,7 +16,14 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.split_windows import Windows
 from tokengym.envs.core.tables import CsvTable, Row, Source, read_text
 from tokengym.envs.warehouse.data.columns import Refusal
-from tokengym.envs.warehouse.data.records import Entries, Entry, Records, by_split, refuse_all
+from tokengym.envs.warehouse.data.records import (
+    Entries,
+    Entry,
+    Records,
+    by_split,
+    digest_of,
+    refuse_all,
+)
 from tokengym.envs.warehouse.games.buying.generator import BuyingLevel
 from tokengym.envs.warehouse.games.buying.rules import MOST_UNITS
 
@@ -76,7 +82,7 @@ class InventoryBench(Records):
                 f"{self.name}: the level has a promised lead time of {level.promised}, {trust}, "
                 f"and at most {level.periods} periods; none of {len(self.instances)} instances does"
             )
-        paths = sorted({instance.demand for instance in self.instances}, key=_key)
+        paths = sorted({instance.demand for instance in self.instances}, key=digest_of)
         numbers = {path: number for number, path in enumerate(paths)}
         windows = Windows(range(len(paths)), "instances with demand of their own")
         return by_split((windows[numbers[self.instances[at].demand]], Entry(at)) for at in fits)
@@ -181,7 +187,3 @@ def _units(row: Row, column: str) -> int:
 
 def _lead(row: Row, column: str) -> int | None:
     return None if row.cells[column].lower() == "inf" else _units(row, column)
-
-
-def _key(path: Sequence[int]) -> bytes:
-    return hashlib.sha256(repr(path).encode()).digest()

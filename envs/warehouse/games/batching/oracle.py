@@ -29,7 +29,7 @@ _LEAST_PRICE = 1e-9
 """So that no knapsack is empty."""
 _ADDED = 40
 """Batches that a round adds, at most."""
-_NODES = 30
+_NODES = 8
 """Nodes of the search for a plan: a limit of time would make plans depend on the machine."""
 
 
