@@ -44,7 +44,15 @@ KINDS = [
     *(
         ("warehouse", level)
         for level in (
-            *("pick_small", "pick_online", "stock_small", "inventory_4", "lease_small", "full"),
+            *(
+                "pick_small",
+                "pick_online",
+                "batch",
+                "stock_small",
+                "inventory_4",
+                "lease_small",
+                "full",
+            ),
         )
     ),
 ]

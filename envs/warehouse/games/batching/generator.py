@@ -1,5 +1,6 @@
 """Drawing orders to batch, as Henn and Wäscher drew theirs: articles anywhere on the floor."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -39,7 +40,7 @@ def draw(rng: np.random.Generator, level: BatchLevel) -> dict[str, Any]:
 
 
 def instance_of(
-    floor: dict[str, float], capacity: int, orders: list[list[list[int]]]
+    floor: Mapping[str, float], capacity: int, orders: list[list[list[int]]]
 ) -> dict[str, Any]:
     """Return an instance.
 
@@ -50,7 +51,7 @@ def instance_of(
     """
     return {
         "mode": "batch",
-        "floor": floor,
+        "floor": dict(floor),
         "capacity": capacity,
         "orders": [sorted(places) for places in orders],
     }

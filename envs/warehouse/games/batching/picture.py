@@ -11,7 +11,7 @@ def picture(session: BatchSession, title: str) -> Figure:
     pool = session.compiled.problem
     batches = [*session.batches, *([order] for order in session.left)]
     tally = f"walked: {-session.objective:g}, refused: {session.refused}"
-    made = figure(9.0, 0.35 * len(batches) + 2.0, f"{title}\n{tally}")
+    made = figure(10.0, 0.3 * len(batches) + 4.5, f"{title}\n{tally}")
     axes = made.add_subplot()
     for row, batch in enumerate(batches):
         start = 0
