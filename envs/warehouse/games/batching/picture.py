@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from tokengym.envs.core.palette import BLUE, GREY, SKY, figure
+from tokengym.envs.core.palette import GREEN, GREY, SKY, figure
 from tokengym.envs.warehouse.games.batching.session import BatchSession
 
 
@@ -17,7 +17,7 @@ def picture(session: BatchSession, title: str) -> Figure:
         start = 0
         for number, order in enumerate(batch):
             units = int(pool.units[order])
-            colour = GREY if row >= len(session.batches) else (BLUE, SKY)[number % 2]
+            colour = GREY if row >= len(session.batches) else (SKY, GREEN)[number % 2]
             bar = axes.barh(row, units, 0.8, start, color=colour, ec="white")
             axes.bar_label(bar, [f"O{order + 1}"], label_type="center", fontsize=7)
             start += units

@@ -69,6 +69,7 @@ class LeaseSession(Session[Lease]):
         quotes: of every month over the bays taken, the price, and whether it was signed.
     """
 
+    form = _FORM
     end = "The last month is over."
 
     def __init__(self, compiled: Compiled[Lease]) -> None:
@@ -76,11 +77,6 @@ class LeaseSession(Session[Lease]):
         self.taken: State = compiled.problem.model.start
         self.quotes: list[tuple[int, int, bool]] = []
         self._regret = 0.0
-
-    @property
-    def form(self) -> Form:
-        """A price, or none."""
-        return _FORM
 
     @property
     def customer(self) -> Kind:

@@ -42,21 +42,6 @@ class PickingState:
         stock: units by slot, drawn down by trips; `None` if the slots never run out.
     """
 
-    __slots__ = (
-        "_free",
-        "closed",
-        "earned",
-        "late",
-        "open",
-        "orders",
-        "refusals",
-        "shipments",
-        "site",
-        "stock",
-        "tardiness",
-        "walked",
-    )
-
     def __init__(
         self, site: Site, orders: Sequence[Order], stock: dict[str, int] | None = None
     ) -> None:

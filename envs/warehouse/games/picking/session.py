@@ -61,6 +61,8 @@ class PickSession(Session[Shift]):
         on_plan: whether all replies were the plan's.
     """
 
+    form = FORM
+
     def __init__(self, compiled: Compiled[Shift]) -> None:
         super().__init__(compiled)
         shift = compiled.problem
@@ -68,11 +70,6 @@ class PickSession(Session[Shift]):
         self.picking = PickingState(shift.site, shift.orders, stock)
         self.on_plan = True
         self._known = {order.id for order in self.picking.known()}
-
-    @property
-    def form(self) -> Form:
-        """A trip, a wait or the end."""
-        return FORM
 
     @property
     def objective(self) -> float:
