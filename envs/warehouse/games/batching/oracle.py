@@ -59,7 +59,7 @@ def kinds(pool: Pool) -> Kinds:
 
 def worth(
     pool: Pool, fits_KN: npt.NDArray[np.bool_], prices: FloatArray
-) -> tuple[FloatArray, list[FloatArray]]:
+) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
     """Solve the knapsack of every kind.
 
     Args:
@@ -115,7 +115,7 @@ def best_batches(pool: Pool) -> tuple[float, heuristics.Batches]:
         worth_K += prices[0]
         bound = max(bound, float(prices @ least / max(1.0, (worth_K / length_K).max())))
         gains_K = worth_K - length_K
-        best = np.argsort(-gains_K)[:_ADDED]
+        best = np.argsort(-gains_K, kind="stable")[:_ADDED]
         new = _batches(pool, taken[:, best[gains_K[best] > 1e-6]]) - found
         if not new:
             break

@@ -23,6 +23,8 @@ IntArray = npt.NDArray[np.int64]
 
 MOST_AISLES = 12
 """The bound looks at all 2^12 sets of aisles."""
+MOST_ORDERS = 100
+"""Replies of an episode: every order may take one."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Pool(Immutable):
             raise TaskError(f"a floor has 1 to {MOST_AISLES} aisles with rows, got {self.aisles}")
         if min(self.cell, self.pitch) <= 0.0 or self.margin < 0.0:
             raise TaskError("a floor has cells and a pitch above 0 and a margin >= 0")
+        if not 1 <= len(self.orders) <= MOST_ORDERS:
+            raise TaskError(f"1 to {MOST_ORDERS} orders are batched, got {len(self.orders)}")
         for number, places in enumerate(self.orders, start=1):
             if not 1 <= len(places) <= self.capacity:
                 raise TaskError(
