@@ -88,7 +88,7 @@ def read_batching(folder: Source) -> BatchingInstances:
 
 
 def _instance(path: Path, setting: Path) -> dict[str, Any]:
-    settings = dict(found.groups() for found in map(_SETTING.match, _lines(setting)) if found)
+    settings = {found[1]: found[2] for found in map(_SETTING.match, _lines(setting)) if found}
     if settings.get("routing___") != "s":
         raise DataError(f"{path}: tours are walked in S-shape, {setting.name} says otherwise")
     orders = list(_orders(path))

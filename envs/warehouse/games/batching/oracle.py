@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import LinearConstraint, linprog, milp
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from tokengym.envs.warehouse.games.batching import heuristics
 from tokengym.envs.warehouse.games.batching.rules import FloatArray, Pool
@@ -123,8 +123,8 @@ def best_batches(pool: Pool) -> tuple[float, heuristics.Batches]:
     chosen = milp(
         lengths,
         constraints=LinearConstraint(covers, lb=least),
-        integrality=1,
-        bounds=(0, 1),
+        integrality=np.ones(len(columns), dtype=np.int64),
+        bounds=Bounds(0, 1),
         options={"node_limit": _NODES},
     )
     if chosen.x is not None:

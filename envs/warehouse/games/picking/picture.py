@@ -113,5 +113,12 @@ def plot_deadlines(axes: Axes, picking: PickingState, legend_columns: int) -> No
     if legend_columns:
         handles, labels = axes.get_legend_handles_labels()
         shown = dict(zip(labels, handles, strict=True))
-        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "ncols": legend_columns}
-        axes.legend(shown.values(), shown.keys(), **place, frameon=False, fontsize=8)
+        axes.legend(
+            shown.values(),
+            shown.keys(),
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.2),
+            ncols=legend_columns,
+            frameon=False,
+            fontsize=8,
+        )
