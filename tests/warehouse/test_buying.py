@@ -104,19 +104,22 @@ def test_the_adaptive_rule_earns_more_than_the_or_baseline() -> None:
 
 
 def searched(supply: Supply) -> int:
-    """The best of 500 rules, drawn at random, on 200 Tasks of training: up to a level, capped."""
+    """The best of 500 rules of ten parameters, drawn at random, on 200 Tasks of training."""
     seen, terms = np.array(supply.seen, float), supply.terms
-    weights = 0.89 ** np.arange(len(seen))[::-1]
-    mean = np.average(seen, weights=weights)
-    spread = np.average((seen - mean) ** 2, weights=weights) ** 0.5
+    weights = 0.7414 ** np.arange(len(seen))[::-1]
+    weights /= weights.sum()
+    mean = float(weights @ seen)
+    spread = float(weights @ (seen - mean) ** 2 / max(1.0 - weights @ weights, 0.05)) ** 0.5
     safety = NormalDist().inv_cdf(terms.profit / (terms.profit + terms.holding))
-    due = [units for at, units in supply.pending.items() if supply.period - at <= 3]
-    level = 1.72 * mean + (1.57 * safety - 0.18) * spread - supply.on_hand - 0.36 * sum(due)
-    return max(0, int(min(level, 2.7 * mean))) if supply.period < terms.periods - 1 else 0
+    due = sum(units for at, units in supply.pending.items() if supply.period - at <= 4)
+    level = 4.425 * mean + 1.4516 * safety * 4.425**0.5 * spread
+    cap = 0.8353 * mean + (1.1721 * safety - 0.4746) * spread
+    order = round(min(level - supply.on_hand - 0.9699 * due, cap))
+    return int(max(0, 0.5228 * mean, order))
 
 
-def test_the_rule_for_lost_orders_earns_more_than_the_best_that_a_search_finds() -> None:
-    """Over 400 Tasks .792 against .749; over 440 files of InventoryBench .457 against .422."""
+def test_the_rule_for_lost_orders_earns_no_less_than_the_best_that_a_search_finds() -> None:
+    """Over 400 Tasks .776 against .772; over 440 files of InventoryBench .453 against .447."""
     found = {adaptive: 0.0, searched: 0.0}
     for index in range(60):
         task = task_of("inventory_lost", index, "test")
@@ -125,7 +128,18 @@ def test_the_rule_for_lost_orders_earns_more_than_the_best_that_a_search_finds()
             while supply.period < supply.terms.periods:
                 supply.order(rule(supply))
             found[rule] += bounded_score(supply.earned / supply.course.best) / 60
-    assert found[adaptive] > found[searched] + 0.02
+    assert found[adaptive] >= found[searched]
+
+
+@pytest.mark.parametrize("profit", [1.0, 4.0, 19.0])
+def test_what_never_arrives_is_not_made_up_for_without_bound(profit: float) -> None:
+    """However unlikely an arrival looks, an order stays within what a few periods use."""
+    terms = Terms(50, 2, False, profit, 1.0, (100, 90, 110, 100, 100))
+    supply = Supply(Scenario(terms, (100,) * 50, (None,) * 50))
+    while supply.period < 50:
+        order = adaptive(supply)
+        assert 0 <= order <= 3 * 100
+        supply.order(order)
 
 
 def write_instance(
