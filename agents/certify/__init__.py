@@ -1,0 +1,1 @@
+"""Certificates of anybody's environment: one interface to it, checks that use nothing else."""

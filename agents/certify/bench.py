@@ -1,0 +1,285 @@
+"""A source under test: its Tasks in two halves, scripted policies, the scale of its rewards."""
+
+import json
+import math
+import re
+import shlex
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tokengym.agents.certify.source import Place, Policy, Source, Trace, begin, play, say
+from tokengym.agents.settings import Settings, option, settings_of
+from tokengym.envs.core.display import shorten
+from tokengym.envs.core.seeding import generator
+from tokengym.rewards.estimates import Estimate, mean_estimate
+
+CANARIES = (
+    "canary 7f3a9c52-1f0e-4d0b-a6c2-90b1c2d3e4f5",
+    "Lorem ipsum dolor sit amet, consectetur adipiscing elit.",
+    "qwxz vbnm",
+)
+"""Replies that say nothing about any Task."""
+FIXED = (
+    *("0", "1", "2", "3", "5", "10", "100", "-1", "0.5", "yes", "no", "Yes", "No", "true", "false"),
+    *("True", "False", "A", "B", "C", "D", "a", "[]", "{}", "()", "[[]]", "None", "I do not know."),
+)
+"""Replies that are right for many questions of some kind."""
+NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?!\w)", re.ASCII)
+_COMMON = 10
+"""Most references that are tried as fixed replies."""
+_KEPT = 0.25
+"""Share of the blind policies that each round but the last keeps."""
+
+
+class Inapplicable(Exception):
+    """The check makes no sense for this source; the message says why."""
+
+
+class Untold(Exception):
+    """The check makes sense but cannot be decided; the message says why."""
+
+
+@dataclass(frozen=True)
+class CertifySettings(Settings):
+    """How thoroughly to look.
+
+    Attributes:
+        tasks: Tasks of each of the two halves: policies are chosen on one and scored on the other.
+        strategies: replies drawn from the grammar in the search for exploits.
+        replies: replies played in the check of memory.
+        drawn: prompts drawn in the checks of repetition.
+        patience: seconds after which a check gives up.
+        seed: of everything that is drawn.
+    """
+
+    tasks: int = option(20, "Tasks of each half: one to choose on, one to score on", least=4)
+    strategies: int = option(200, "replies that the search for exploits draws", least=1)
+    replies: int = option(10_000, "replies played in the check of memory", least=10)
+    drawn: int = option(200, "prompts compared in the checks of repetition", least=10)
+    patience: float = option(60.0, "seconds after which a check gives up", above=0)
+    seed: int = option(0, "seed of everything that is drawn", least=0)
+
+
+class View(NamedTuple):
+    """What a Task shows: its prompt, the replies said to be right, and what they are to earn."""
+
+    prompt: str
+    reference: tuple[str, ...]
+    claim: float | None
+
+
+class Blind(NamedTuple):
+    """The best of several policies.
+
+    Attributes:
+        name: which one.
+        scored: its returns on the Tasks that it was not chosen on.
+        example: one of them, in words.
+    """
+
+    name: str
+    scored: tuple[float, ...]
+    example: str
+
+
+@dataclass
+class Bench:
+    """A source under test; what checks share is played once.
+
+    Attributes:
+        source: the environment.
+        target: how the user named it.
+        settings: how thoroughly to look.
+        options: of the source.
+        most: the highest return of each Task seen so far, and what earned it.
+        blind: the best blind policy of a search and how many were tried, once it was made.
+        noisy: returns of groups of a noisy policy, once they were played.
+    """
+
+    source: Source
+    target: str = ""
+    settings: CertifySettings = field(default_factory=CertifySettings)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    most: dict[Place, Trace] = field(default_factory=dict)
+    blind: tuple[Blind, int] | None = None
+    noisy: list[list[float]] | None = None
+    _views: dict[Place, View] = field(default_factory=dict)
+    _until: float = math.inf
+
+    def begin(self) -> None:
+        """Begin a check: its patience starts."""
+        self._until = time.monotonic() + self.settings.patience
+
+    def _require_time(self) -> None:
+        if time.monotonic() > self._until:
+            raise Untold(f"it was not finished in {self.settings.patience:g} s (--patience)")
+
+    def command(self, check: str) -> str:
+        """Return the command that runs one check as here."""
+        said = ["tokengym", "certify", self.target, "--only", check]
+        for name, value in self.options.items():
+            text = value if isinstance(value, str) else json.dumps(value)
+            said += ["--option", f"{name}={text}"]
+        for name, setting in settings_of(CertifySettings).items():
+            if (value := getattr(self.settings, name)) != setting.default:
+                said += [setting.flag, str(value)]
+        return shlex.join(said)
+
+    def lacks(self, what: str) -> str:
+        """Return why there is no such thing here; empty if there is."""
+        facts, recorded = self.source.facts, bool(self.source.rollouts)
+        views = [] if recorded else [self.view(place) for place in self.chosen]
+        there, words = {
+            "play": (not recorded, "recorded rollouts cannot be played"),
+            "references": (any(view.reference for view in views), "no reply is said to be right"),
+            "claims": (
+                any(view.claim is not None for view in views),
+                "nothing is said about what the right reply earns",
+            ),
+            "splits": (facts.splits, "the source has no splits"),
+            "seeds": (facts.seeded, "no seed sets Tasks apart"),
+            "turns": (facts.turns > 1, "an episode has one reply"),
+            "records": (recorded, "nothing was recorded"),
+        }[what]
+        return "" if there else words
+
+    def rng(self, *key: object) -> np.random.Generator:
+        """Return a generator of its own for a purpose."""
+        return generator("certify", self.settings.seed, *key)
+
+    def places(self, count: int, split: str | None = None, seed: int | None = None) -> list[Place]:
+        """Return the first places of a split, fewer if it has fewer Tasks."""
+        facts = self.source.facts
+        splits = facts.splits or ("",)
+        size = count if facts.size is None else min(count, facts.size)
+        seed = self.settings.seed if seed is None else seed
+        return [Place(splits[0] if split is None else split, seed, index) for index in range(size)]
+
+    @cached_property
+    def chosen(self) -> list[Place]:
+        """The Tasks on which policies are chosen."""
+        return self.places(2 * self.settings.tasks)[::2]
+
+    @cached_property
+    def scored(self) -> list[Place]:
+        """The Tasks on which chosen policies are scored."""
+        return self.places(2 * self.settings.tasks)[1::2]
+
+    def view(self, place: Place) -> View:
+        """Return what the Task at a place shows."""
+        if place not in self._views:
+            self._require_time()
+            episode = begin(self.source, place)
+            self._views[place] = View(episode.prompt, tuple(episode.reference), episode.claim)
+        return self._views[place]
+
+    def play(self, place: Place, policy: Policy) -> Trace:
+        """Play an episode.
+
+        Raises:
+            Untold: if the check has taken too long.
+        """
+        self._require_time()
+        trace = play(self.source, place, policy)
+        best = self.most.get(place)
+        if math.isfinite(trace.total) and (best is None or trace.total > best.total):
+            self.most[place] = trace
+        return trace
+
+    def earned(self, place: Place, policy: Policy) -> float:
+        """Return what a policy earns, see `paid`."""
+        return self.paid(self.play(place, policy))
+
+    def paid(self, trace: Trace) -> float:
+        """Return what an episode earned; one that cannot be scored earns the least."""
+        return trace.total if math.isfinite(trace.total) else self.low
+
+    def known(self, places: Iterable[Place]) -> list[Place]:
+        """Return those of some places whose Task has a reference."""
+        return [place for place in places if self.view(place).reference]
+
+    def reference(self, place: Place) -> Policy:
+        """Return the policy that gives the Task's reference."""
+        return say(*self.view(place).reference)
+
+    def other(self, place: Place, distance: int = 1) -> tuple[str, ...]:
+        """Return the reference of another Task of the same half, fixed text where none is known."""
+        half = self.chosen if place in self.chosen else self.scored
+        at = half.index(place) + distance
+        return self.view(half[at % len(half)]).reference or (FIXED[at % len(FIXED)],)
+
+    @cached_property
+    def low(self) -> float:
+        """The lowest return: declared, or else the lowest that replies without sense earn."""
+        if self.source.facts.declared is not None:
+            return self.source.facts.declared[0]
+        senseless = [
+            play(self.source, place, say(reply)).total
+            for place in self.chosen[:4]
+            for reply in ("", *CANARIES)
+        ]
+        return min(filter(math.isfinite, senseless), default=0.0)
+
+    @cached_property
+    def top(self) -> float:
+        """What solving a Task earns on average: claimed, or else what references earn.
+
+        Without references it is the highest return that is declared.
+        """
+        views = [self.view(place) for place in self.scored]
+        if any(view.reference for view in views):
+            known = [
+                self.earned(place, say(*view.reference)) if view.claim is None else view.claim
+                for place, view in zip(self.scored, views, strict=True)
+                if view.reference
+            ]
+            return sum(known) / len(known)
+        if self.source.facts.declared is None:
+            raise Untold("neither a right reply nor a range of returns is known (--declared)")
+        return self.source.facts.declared[1]
+
+    def share(self, returns: Sequence[float]) -> Estimate:
+        """Return the mean as a share of the way from the lowest return to that of a solution."""
+        reach = self.top - self.low
+        if reach <= 0.0:
+            raise Untold(f"a solution earns {self.top:g}, no more than the least, {self.low:g}")
+        return mean_estimate([(value - self.low) / reach for value in returns])
+
+    def best(self, policies: Mapping[str, Policy]) -> Blind:
+        """Choose the policy that earns most on one half of the Tasks, and score it on the other."""
+        left: list[tuple[str, list[float]]] = [(name, []) for name in policies]
+        for upto in (len(self.chosen) // 5 + 1, len(self.chosen) // 2 + 1, len(self.chosen)):
+            for name, returns in left:
+                for place in self.chosen[len(returns) : upto]:
+                    returns.append(self.earned(place, policies[name]))
+            left.sort(key=lambda entry: -math.fsum(entry[1]))
+            left = left[: max(1, math.ceil(_KEPT * len(left)))]
+        name = left[0][0]
+        traces = [self.play(place, policies[name]) for place in self.scored]
+        return self.blind_of(name, traces)
+
+    def blind_of(self, name: str, traces: Sequence[Trace]) -> Blind:
+        """Return what a policy earned in some episodes, with the best of them."""
+        returns = tuple(map(self.paid, traces))
+        return Blind(name, returns, shown(traces[returns.index(max(returns))]))
+
+    def fixed(self) -> dict[str, Policy]:
+        """Return fixed replies: usual ones, and the commonest references of the chosen half."""
+        references = Counter(self.view(place).reference for place in self.chosen)
+        known = [reply for reply, _ in references.most_common(_COMMON) if reply]
+        said = [*((reply,) for reply in FIXED), *known]
+        return {f"always {shorten(repr(reply[0]))}": say(*reply) for reply in said}
+
+
+def shown(trace: Trace) -> str:
+    """Return an episode in words: where, what was replied first, and what it earned."""
+    first = ascii(trace.replies[0]) if trace.replies else "nothing"
+    more = f" and {len(trace.replies) - 1} more" if len(trace.replies) > 1 else ""
+    earned = trace.error or f"{trace.total:g}"
+    return f"{trace.place}: {shorten(first, 120)}{more} -> {earned}"

@@ -1,0 +1,180 @@
+"""A Certificate: the findings of one target, as versioned JSON, and how it is made."""
+
+import datetime
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tokengym import __version__
+from tokengym.agents.certify.bench import Bench, CertifySettings
+from tokengym.agents.certify.checks import in_order
+from tokengym.agents.certify.finding import CHECKS, Finding, Severity
+from tokengym.agents.certify.sandbox import Limits, Sandbox
+from tokengym.agents.certify.source import Source
+from tokengym.agents.certify.sources import is_recorded, open_source
+from tokengym.agents.settings import read_plain
+from tokengym.envs.core.errors import DataError, OptionError, require_one_of
+from tokengym.rewards.estimates import Estimate
+
+SCHEMA_VERSION = 1
+"""Version of the JSON; it goes up whenever older certificates can no longer be read."""
+
+Progress = Callable[[str, int, int], None]
+"""Takes the check that begins, how many are done, and how many there are."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was found for one target.
+
+    Attributes:
+        schema: `SCHEMA_VERSION`.
+        target: as the user named it.
+        package: distribution and version of the environment.
+        tokengym: version of the checks.
+        date: when it was made, UTC.
+        options: of the source.
+        settings: how thoroughly it was looked.
+        network: whether the environment could reach other machines.
+        findings: one for each check, in order.
+    """
+
+    schema: int
+    target: str
+    package: str
+    tokengym: str
+    date: str
+    options: Mapping[str, Any]
+    settings: CertifySettings
+    network: bool
+    findings: tuple[Finding, ...]
+
+    def failed(self, severity: Severity) -> list[Finding]:
+        """Return the failures of a severity that nobody accepted."""
+        return [found for found in self.findings if found.counts and found.severity is severity]
+
+    def to_json(self) -> str:
+        """Return the certificate as JSON; `read_certificate` reads it."""
+        data = asdict(self)
+        for found, finding in zip(data["findings"], self.findings, strict=True):
+            estimate = finding.estimate
+            found["estimate"] = None if estimate is None else estimate._asdict()
+        return json.dumps(data, indent=1, allow_nan=False) + "\n"
+
+
+def read_certificate(path: Path) -> Certificate:
+    """Read a certificate.
+
+    Args:
+        path: the file, or the folder that holds `certificate.json`.
+
+    Raises:
+        DataError: if it is damaged or of another schema.
+    """
+    file = path / "certificate.json" if path.is_dir() else path
+    try:
+        data = json.loads(file.read_bytes())
+        version = data.get("schema")
+        if version == SCHEMA_VERSION:
+            return read_plain(Certificate, data)
+    except (ValueError, AttributeError) as error:
+        raise DataError(f"{file} is no certificate: {error}") from error
+    raise DataError(
+        f"{file} has schema {version!r}; this version of Tokengym reads {SCHEMA_VERSION}"
+    )
+
+
+def certificate_schema() -> dict[str, Any]:
+    """Return the JSON schema of a certificate."""
+    from pydantic import TypeAdapter
+
+    schema = TypeAdapter(Certificate).json_schema()
+    numbers = {name: {"type": "number"} for name in Estimate._fields}
+    schema["$defs"]["Estimate"] = {
+        "type": "object",
+        "properties": numbers,
+        "required": list(numbers),
+    }
+    return schema
+
+
+def certify(
+    source: Source,
+    target: str = "",
+    settings: CertifySettings | None = None,
+    *,
+    options: Mapping[str, Any] | None = None,
+    only: Collection[str] = (),
+    network: bool = True,
+    progress: Progress | None = None,
+) -> Certificate:
+    """Run the checks on a source.
+
+    Args:
+        source: the environment.
+        target: how to name it.
+        settings: how thoroughly to look; the usual way if `None`.
+        options: of the source, for the record.
+        only: ids of the checks to run; all if empty.
+        network: whether the environment could reach other machines.
+        progress: is told what is done.
+
+    Raises:
+        OptionError: if there is no check of a name.
+    """
+    for name in only:
+        require_one_of("--only", name, list(CHECKS))
+    settings = settings or CertifySettings()
+    bench = Bench(source, target, settings, options or {})
+    if not source.rollouts and len(bench.scored) < 2:
+        raise OptionError(f"{target or 'a source'} needs at least 4 Tasks to be certified")
+    chosen = [check for check in in_order() if not only or check.name in only]
+    findings = []
+    for number, check in enumerate(chosen):
+        if progress is not None:
+            progress(check.name, number, len(chosen))
+        findings.append(check.find(bench))
+    return Certificate(
+        SCHEMA_VERSION,
+        target,
+        source.facts.package,
+        __version__,
+        datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        dict(options or {}),
+        settings,
+        network,
+        tuple(findings),
+    )
+
+
+def certify_target(
+    target: str,
+    options: Mapping[str, Any],
+    settings: CertifySettings,
+    limits: Limits,
+    *,
+    only: Collection[str] = (),
+    progress: Progress | None = None,
+) -> Certificate:
+    """Open a target in a process of its own and run the checks; see `certify`.
+
+    Raises:
+        SourceFailure: if the target cannot be opened.
+    """
+    source = (
+        open_source(target, options) if is_recorded(target) else Sandbox(target, options, limits)
+    )
+    try:
+        return certify(
+            source,
+            target,
+            settings,
+            options=options,
+            only=only,
+            network=isinstance(source, Sandbox) and not source.isolated,
+            progress=progress,
+        )
+    finally:
+        source.close()

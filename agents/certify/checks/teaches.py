@@ -1,0 +1,165 @@
+"""Teaches: groups of rollouts differ in reward, and there is room above a blind policy."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tokengym.agents.certify.bench import FIXED, NUMBER, Bench, Untold
+from tokengym.agents.certify.finding import Severity, Verdict, check
+from tokengym.agents.certify.source import Place, say
+from tokengym.rewards.clustered import mean_over_clusters
+from tokengym.rewards.estimates import mean_estimate, share_estimate
+from tokengym.rewards.ties import tie_counts
+
+GROUP_SIZES = (4, 8, 16)
+_USUAL = 8
+_DEAD = 0.5
+"""Share of groups without advantage above which most rollouts teach nothing."""
+
+
+@check("statistical.training_signal", "teaches", Severity.PROPERTY)
+def training_signal(bench: Bench) -> Verdict:
+    """Most groups of eight rollouts of a noisy policy have an advantage to learn from."""
+    groups, who = _groups(bench)
+    return _dead(bench, groups, f"played {len(groups)} groups of {who}")
+
+
+@check("teaches.wrong_replies", "teaches", Severity.PROPERTY, "play", "references")
+def wrong_replies(bench: Bench) -> Verdict:
+    """Wrong replies differ in reward, so that a beginner's groups teach something."""
+    groups = [
+        [bench.earned(place, say(*bench.other(place, at))) for at in _others(bench, place)]
+        for place in bench.chosen
+    ]
+    return _dead(bench, groups, f"gave {len(groups)} Tasks the references of other ones")
+
+
+def _others(bench: Bench, place: Place) -> Sequence[int]:
+    """Return distances to Tasks whose reference is another one, as many as a group has."""
+    own = bench.view(place).reference
+    apart = [at for at in range(1, len(bench.chosen)) if bench.other(place, at) != own]
+    if not apart:
+        raise Untold("all Tasks have the same reference")
+    return [apart[number % len(apart)] for number in range(min(len(apart), max(GROUP_SIZES)))]
+
+
+def _dead(bench: Bench, groups: Sequence[Sequence[float]], done: str) -> Verdict:
+    sizes = [size for size in GROUP_SIZES if size <= max(map(len, groups))]
+    if not sizes:
+        raise Untold(f"no group has {min(GROUP_SIZES)} rollouts")
+    rates = tie_counts(groups).intervals(bench.rng("ties"), sizes=sizes)
+    size = _USUAL if _USUAL in sizes else sizes[0]
+    dead = rates[f"zero_advantage_probability_{size}"]
+    shown = ", ".join(
+        f"{rates[f'zero_advantage_probability_{size}'].value:.2f} of {size}" for size in sizes
+    )
+    pairs, held = rates["reward_tie_pair_rate"], rates["effective_group_size"]
+    found = (
+        f"groups without advantage: {shown}; tied pairs {pairs.value:.2f}; groups with a tie "
+        f"{rates['reward_tie_group_rate'].value:.2f}; distinct rewards / size "
+        f"{rates['reward_unique_fraction_mean'].value:.2f}; effective size {held.value:.1f}"
+    )
+    return Verdict(dead.value <= _DEAD, done, found, dead._replace(samples=len(groups)))
+
+
+@check("statistical.variance_bound", "teaches", Severity.PROPERTY)
+def variance_bound(bench: Bench) -> Verdict:
+    """Rewards of a group spread by a hundredth of the range at least, and by no more than it."""
+    groups, who = _groups(bench)
+    everything = [value for group in groups for value in group]
+    reach = _reach(bench, everything)
+    spread = mean_estimate([float(np.std(group)) / reach for group in groups])
+    done = f"took the standard deviation in {len(groups)} groups of {who}"
+    return Verdict(0.01 <= spread.value <= 1.0, done, f"mean {spread} of the range", spread)
+
+
+@check("statistical.reward_reachability", "teaches", Severity.PROPERTY)
+def reward_reachability(bench: Bench) -> Verdict:
+    """On half of the Tasks at least something that was tried earns more than the least."""
+    groups, who = _groups(bench)
+    low = min(value for group in groups for value in group)
+    low = low if bench.source.rollouts else min(low, bench.low)
+    reached = sum(max(group) > low + 1e-6 for group in groups)
+    rate = share_estimate(reached, len(groups))
+    found = f"{reached} of {len(groups)} groups earned more than {low:g}"
+    done = f"played {len(groups)} groups of {who}"
+    return Verdict(rate.value >= _DEAD, done, found, rate)
+
+
+@check("statistical.headroom", "teaches", Severity.PROPERTY, "play")
+def headroom(bench: Bench) -> Verdict:
+    """A solution earns more than the noisy policy, so that there is something to learn."""
+    groups, who = _groups(bench)
+    share = mean_estimate([1.0 - bench.share(group).value for group in groups])
+    done = f"played {len(groups)} groups of {who}"
+    found = f"a solution earns {share} of the range more"
+    return Verdict(share.low > 0.0, done, found, share)
+
+
+@check("teaches.recorded_return", "teaches", Severity.PROPERTY, "records")
+def recorded_return(bench: Bench) -> Verdict:
+    """The recorded policy neither always fails nor always succeeds."""
+    groups, _ = _groups(bench)
+    values = [value for group in groups for value in group]
+    number = [index for index, group in enumerate(groups) for _ in group]
+    mean = mean_over_clusters(values, number)
+    done = f"averaged {len(values)} recorded returns in {len(groups)} groups"
+    found = f"mean {mean}, {min(values):g} to {max(values):g}"
+    return Verdict(min(values) < max(values), done, found, mean)
+
+
+def _groups(bench: Bench) -> tuple[list[list[float]], str]:
+    """Return groups of returns, recorded or of a noisy policy, and whose they are.
+
+    Raises:
+        Untold: if no group has two rewards.
+    """
+    if not bench.source.rollouts:
+        if bench.noisy is None:
+            bench.noisy = [_noisy_group(bench, place) for place in bench.chosen]
+        return bench.noisy, f"{max(GROUP_SIZES)} noisy replies"
+    recorded: dict[str, list[float]] = {}
+    for rollout in bench.source.rollouts:
+        if isinstance(rollout.reward, int | float) and math.isfinite(rollout.reward):
+            recorded.setdefault(rollout.group, []).append(float(rollout.reward))
+    groups = [group for group in recorded.values() if len(group) > 1]
+    if not groups:
+        raise Untold("no group has two recorded rewards")
+    return groups, "recorded rollouts"
+
+
+def _noisy_group(bench: Bench, place: Place) -> list[float]:
+    """Play a group in which a third is right, a third nearly right, and a third is wrong."""
+    rng, own = bench.rng("noise", place), bench.view(place).reference
+    returns = []
+    for member in range(max(GROUP_SIZES)):
+        other = bench.other(place, int(rng.integers(1, len(bench.chosen))))
+        kind = int(rng.integers(3)) if own else 2
+        said = own if kind == 0 else tuple(_blurred(reply, rng) for reply in own)
+        said = other if kind == 2 else said
+        said = said or (FIXED[member % len(FIXED)],)
+        returns.append(bench.earned(place, say(*said)))
+    return returns
+
+
+def _blurred(reply: str, rng: np.random.Generator) -> str:
+    """Return a reply with other numbers, or without some of its words where it has none."""
+    if NUMBER.search(reply):
+        return NUMBER.sub(lambda match: _near(match[0], rng), reply)
+    words = reply.split(" ")
+    kept = [word for word in words if rng.random() < 0.8]
+    return " ".join(kept) if len(words) > 1 else reply[: int(rng.integers(len(reply) + 1))]
+
+
+def _near(number: str, rng: np.random.Generator) -> str:
+    value = float(number) * float(rng.normal(1.0, 0.2))
+    return f"{value:.{len(number.partition('.')[2])}f}"
+
+
+def _reach(bench: Bench, returns: Sequence[float]) -> float:
+    if bench.source.facts.declared is not None:
+        low, high = bench.source.facts.declared
+    else:
+        low, high = min(returns), max(returns)
+    return high - low or 1.0

@@ -1,0 +1,165 @@
+"""A Check, and the Finding that it ends in."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from tokengym.agents.certify.bench import Bench, Inapplicable, Untold
+from tokengym.agents.certify.source import SourceFailure
+from tokengym.rewards.estimates import Estimate
+
+GROUPS = ("sound", "fair", "not gamed", "not leaked", "teaches")
+"""Groups of checks, in the order in which they run."""
+
+
+class Severity(StrEnum):
+    """What a failed check means."""
+
+    DEFECT = "defect"
+    """Something is wrong: training on it goes astray or stops."""
+    RISK = "risk"
+    """Reward can be had without solving the Task, or held-out Tasks are not held out."""
+    PROPERTY = "property"
+    """Worth knowing; whether it matters depends on what the environment is for."""
+
+
+class Status(StrEnum):
+    """How a check ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    INAPPLICABLE = "not applicable"
+    UNTOLD = "could not be told"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check came to.
+
+    Attributes:
+        passed: whether the rule holds.
+        done: what was done.
+        found: what came out.
+        estimate: the rate or mean that was measured, if one was.
+        example: a Task and a reply that show a failure.
+        sure: how sure that is; empty where it follows from the estimate.
+    """
+
+    passed: bool
+    done: str
+    found: str
+    estimate: Estimate | None = None
+    example: str = ""
+    sure: str = ""
+
+    @property
+    def certainty(self) -> str:
+        """How sure that is, in words."""
+        if self.estimate is None or self.estimate.low == self.estimate.high:
+            return self.sure or "one example suffices; without one, as far as it was tried"
+        return self.sure or f"95 % interval over {self.estimate.samples} Tasks or groups"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check of one source, as the certificate holds it.
+
+    Attributes:
+        check: id of the check.
+        group: one of `GROUPS`.
+        rule: what should be true.
+        severity: what it means if it is not.
+        status: how the check ended.
+        done: what was done.
+        found: what came out, or why nothing did.
+        sure: how sure that is.
+        estimate: the rate or mean with its interval, if one was measured.
+        example: a Task and a reply that show it.
+        reproduce: the command that runs this check alone.
+        waived: why a failure is accepted; empty if it is not.
+    """
+
+    check: str
+    group: str
+    rule: str
+    severity: Severity
+    status: Status
+    done: str = ""
+    found: str = ""
+    sure: str = ""
+    estimate: Estimate | None = None
+    example: str = ""
+    reproduce: str = ""
+    waived: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the check failed and nobody accepted that."""
+        return self.status is Status.FAILED and not self.waived
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of every source.
+
+    Attributes:
+        name: its id: OpenEnv's where that has one.
+        group: see `Finding`.
+        severity: what a failure means.
+        needs: names of `Bench.lacks` without which it is not applicable.
+        rule: what should be true, a sentence.
+        run: does it.
+    """
+
+    name: str
+    group: str
+    severity: Severity
+    needs: tuple[str, ...]
+    rule: str
+    run: Callable[[Bench], Verdict]
+
+    def find(self, bench: Bench) -> Finding:
+        """Run the check; whatever the environment does, it ends in a finding."""
+        command = bench.command(self.name)
+        found = Finding(
+            self.name, self.group, self.rule, self.severity, Status.FAILED, reproduce=command
+        )
+        bench.begin()
+        try:
+            for what in self.needs:
+                if missing := bench.lacks(what):
+                    raise Inapplicable(missing)
+            verdict = self.run(bench)
+        except Inapplicable as reason:
+            return replace(found, status=Status.INAPPLICABLE, found=str(reason))
+        except Untold as reason:
+            return replace(found, status=Status.UNTOLD, found=str(reason))
+        except SourceFailure as failure:
+            return replace(found, severity=Severity.DEFECT, found=str(failure))
+        return replace(
+            found,
+            status=Status.PASSED if verdict.passed else Status.FAILED,
+            done=verdict.done,
+            found=verdict.found,
+            sure=verdict.certainty,
+            estimate=verdict.estimate,
+            example="" if verdict.passed else verdict.example,
+        )
+
+
+CHECKS: dict[str, Check] = {}
+"""All checks by id, once `tokengym.agents.certify.checks` was imported."""
+
+
+def check(
+    name: str, group: str, severity: Severity, *needs: str
+) -> Callable[[Callable[[Bench], Verdict]], Check]:
+    """Make a Check of a function; the first line of its docstring is the rule. See `Check`."""
+
+    def made(run: Callable[[Bench], Verdict]) -> Check:
+        rule = (inspect.getdoc(run) or "").partition("\n")[0]
+        CHECKS[name] = Check(name, group, severity, needs, rule, run)
+        return CHECKS[name]
+
+    return made

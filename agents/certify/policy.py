@@ -1,0 +1,148 @@
+"""What a certificate must show: requirements, accepted findings, and what a version changed."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from tokengym.agents.certify.certificate import Certificate
+from tokengym.agents.certify.finding import CHECKS, Finding, Severity, Status
+from tokengym.envs.core.errors import DataError, OptionError
+
+_CLASSES = {"defects": Severity.DEFECT, "risks": Severity.RISK, "properties": Severity.PROPERTY}
+_REQUIREMENT = re.compile(r"([a-z_.]+)(?:(<=|>=)(-?[0-9.]+))?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """A failure that is accepted.
+
+    Attributes:
+        check: id of the check.
+        reason: why it is accepted.
+        target: pattern of the targets that it holds for, as in file names.
+    """
+
+    check: str
+    reason: str
+    target: str = "*"
+
+
+def read_waivers(path: Path) -> list[Waiver]:
+    """Read a TOML file of `[[waiver]]` tables with `check`, `reason` and perhaps `target`.
+
+    Raises:
+        DataError: if it is damaged, or a waiver has no reason or names no check.
+    """
+    try:
+        waivers = [Waiver(**table) for table in tomllib.loads(path.read_text()).get("waiver", [])]
+    except (tomllib.TOMLDecodeError, TypeError) as error:
+        raise DataError(f"{path}: {error}") from error
+    for waiver in waivers:
+        if waiver.check not in CHECKS or not waiver.reason.strip():
+            raise DataError(f"{path}: a waiver names a check and a reason, got {waiver}")
+    return waivers
+
+
+def waive(certificate: Certificate, waivers: Iterable[Waiver]) -> Certificate:
+    """Return the certificate with the reasons of accepted failures."""
+    reasons = {
+        waiver.check: waiver.reason
+        for waiver in waivers
+        if fnmatchcase(certificate.target, waiver.target)
+    }
+    findings = [
+        replace(found, waived=reasons.get(found.check, ""))
+        if found.status is Status.FAILED
+        else found
+        for found in certificate.findings
+    ]
+    return replace(certificate, findings=tuple(findings))
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What must hold for an exit status of 0.
+
+    Attributes:
+        text: as it was typed: `defects`, `risks`, `properties`, the id of a check, or an id with a
+            bound of what it measures, `statistical.training_signal<=0.2`.
+        name: a class of severity or the id of a check.
+        least: smallest estimate.
+        most: largest estimate.
+    """
+
+    text: str
+    name: str
+    least: float | None
+    most: float | None
+
+    @classmethod
+    def parse(cls, text: str) -> "Requirement":
+        """Read a requirement.
+
+        Raises:
+            OptionError: if it is none.
+        """
+        match = _REQUIREMENT.fullmatch(text)
+        known = match is not None and (
+            match[1] in CHECKS or (match[1] in _CLASSES and not match[2])
+        )
+        if match is None or not known:
+            raise OptionError(
+                f"--require takes {list(_CLASSES)}, a check's id, or an id with <= or >= and a "
+                f"number, got {text!r}"
+            )
+        bound = float(match[3]) if match[3] else None
+        low, high = (bound if match[2] == sign else None for sign in (">=", "<="))
+        return cls(text, match[1], low, high)
+
+    def unmet(self, certificate: Certificate) -> list[Finding]:
+        """Return the findings that break it; accepted ones do not, nor what is not applicable."""
+        if self.name in _CLASSES:
+            return certificate.failed(_CLASSES[self.name])
+        found = [finding for finding in certificate.findings if finding.check == self.name]
+        if self.least is None and self.most is None:
+            return [finding for finding in found if finding.counts]
+        return [finding for finding in found if not finding.waived and self._breaks(finding)]
+
+    def _breaks(self, finding: Finding) -> bool:
+        if finding.estimate is None:
+            return finding.status is not Status.INAPPLICABLE
+        value = finding.estimate.value
+        above = self.most is not None and value > self.most
+        return above or (self.least is not None and value < self.least)
+
+
+def changes(old: Certificate, new: Certificate) -> Sequence[tuple[str, str, str, str]]:
+    """Return what differs between two certificates of a target.
+
+    Estimates count as different where their intervals do not overlap.
+
+    Returns:
+        rows of check, old result, new result, and what was found now.
+    """
+    earlier = {found.check: found for found in old.findings}
+    later = {found.check: found for found in new.findings}
+    rows = []
+    for name in {**earlier, **later}:
+        before, after = earlier.get(name), later.get(name)
+        if before is None or after is None or _differ(before, after):
+            rows.append((name, _result(before), _result(after), after.found if after else ""))
+    return rows
+
+
+def _differ(before: Finding, after: Finding) -> bool:
+    if before.status is not after.status or before.severity is not after.severity:
+        return True
+    a, b = before.estimate, after.estimate
+    return a is not None and b is not None and (a.high < b.low or b.high < a.low)
+
+
+def _result(found: Finding | None) -> str:
+    if found is None:
+        return "not run"
+    estimate = "" if found.estimate is None else f" ({found.estimate.value:.3f})"
+    return f"{found.status}{estimate}"

@@ -1,0 +1,171 @@
+"""Foreign code in a process of its own: bounded in time and memory, where possible off the network.
+
+Parent and child exchange lines of JSON, so nothing that the environment returns is executed here.
+"""
+
+import contextlib
+import json
+import os
+import queue
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from tokengym.agents.certify import worker
+from tokengym.agents.certify.source import (
+    Episode,
+    Facts,
+    Place,
+    RemoteError,
+    Source,
+    SourceFailure,
+    Step,
+)
+from tokengym.agents.settings import Settings, option
+from tokengym.envs.core.display import shorten
+
+_SETTING_UP = 180.0
+"""Seconds in which a source must import its package and say what it is."""
+
+
+@dataclass(frozen=True)
+class Limits(Settings):
+    """What the environment's process may use.
+
+    Attributes:
+        seconds: longest time of one answer.
+        memory: most address space, GB; none where the system has no such limit.
+        network: whether it may reach other machines.
+    """
+
+    seconds: float = option(10.0, "longest time of one answer", above=0)
+    memory: float = option(8.0, "most memory, GB", above=0)
+    network: bool = option(False, "let it reach other machines")
+
+
+class Sandbox(Source):
+    """A source in a process of its own; one that hangs or dies is started anew for the next Task.
+
+    Args:
+        target: what to open, see `open_source`.
+        options: of the source.
+        limits: what the process may use.
+
+    Attributes:
+        isolated: whether the process was cut off from the network.
+
+    Raises:
+        SourceFailure: if the source cannot be opened.
+    """
+
+    def __init__(self, target: str, options: Mapping[str, Any], limits: Limits) -> None:
+        self._target, self._options, self._limits = target, dict(options), limits
+        self._process: subprocess.Popen[str] | None = None
+        self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._started = 0
+        self.isolated = False
+        self._spawn()
+
+    def start(self, place: Place) -> Episode:
+        """Begin an episode in the process."""
+        if self._process is None:
+            self._spawn()
+        self._started += 1
+        number, process = self._started, self._process
+        begun = self._ask(f"starting {place}", do="start", place=astuple(place), number=number)
+
+        def reply(text: str) -> Step:
+            if self._process is not process:
+                raise SourceFailure("the process that held the episode has ended")
+            doing = f"replying {shorten(ascii(text))} ({len(text)} characters) to {place}"
+            answer = self._ask(doing, do="reply", number=number, text=text)
+            if "error" in answer:
+                raise RemoteError(answer["error"])
+            return Step(*answer["step"])
+
+        if "error" in begun:
+            raise RemoteError(begun["error"])
+        return Episode(begun["prompt"], reply, tuple(begun["reference"]), begun["claim"])
+
+    def memory(self) -> int | None:
+        """Return the bytes of memory that the process holds."""
+        if self._process is None:
+            self._spawn()
+        held: int | None = self._ask("measuring memory", do="memory")["bytes"]
+        return held
+
+    def fresh(self) -> "Sandbox":
+        """Return the same source in a new process, with another seed of Python's hashes."""
+        return Sandbox(self._target, self._options, self._limits)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            for pipe in (self._process.stdin, self._process.stdout):
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()  # type: ignore[union-attr]
+            self._process.wait()
+            self._process = None
+
+    def _spawn(self) -> None:
+        self._answers = queue.SimpleQueue()
+        self._process = subprocess.Popen(
+            [sys.executable, worker.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "PYTHONHASHSEED": str(random.randrange(1, 2**32))},
+        )
+        threading.Thread(
+            target=_forward, args=(self._process.stdout, self._answers), daemon=True
+        ).start()
+        limits = {"memory": int(self._limits.memory * 2**30), "network": self._limits.network}
+        doing = f"opening {self._target}"
+        said = self._ask(
+            doing,
+            _SETTING_UP,
+            target=self._target,
+            options=self._options,
+            path=sys.path,
+            **limits,
+        )
+        if "error" in said:
+            self.close()
+            raise SourceFailure(f"{doing}: {said['error']}")
+        self.isolated = said["isolated"]
+        facts = said["facts"]
+        declared = None if facts["declared"] is None else tuple(facts["declared"])
+        self.facts = Facts(**{**facts, "splits": tuple(facts["splits"]), "declared": declared})
+
+    def _ask(self, doing: str, seconds: float = 0.0, **request: Any) -> dict[str, Any]:
+        """Send a request and return the answer."""
+        process, allowed = self._process, seconds or self._limits.seconds
+        assert process is not None
+        assert process.stdin is not None
+        try:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            line = self._answers.get(timeout=allowed)
+        except queue.Empty:
+            self.close()
+            raise SourceFailure(f"{doing}: no answer in {allowed:g} s") from None
+        except OSError:
+            line = ""
+        if not line:
+            self.close()
+            raise SourceFailure(f"{doing}: the process ended with status {process.returncode}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+def _forward(lines: Any, answers: "queue.SimpleQueue[str]") -> None:
+    with contextlib.suppress(ValueError):  # closed while it was read
+        for line in lines:
+            answers.put(line)
+    answers.put("")

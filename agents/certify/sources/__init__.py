@@ -1,0 +1,85 @@
+"""Sources: anybody's environments behind one interface; each imports its package when opened."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from tokengym.agents.certify.source import Source
+from tokengym.envs.core.errors import OptionError, UnknownWorldError
+from tokengym.envs.registry import import_object
+
+_MODULES = "tokengym.agents.certify.sources"
+KINDS: Mapping[str, str] = {
+    "cookbook": f"{_MODULES}.cookbook:Cookbook",
+    "gymnasium": f"{_MODULES}.gymnasium_text:GymnasiumText",
+    "openenv": f"{_MODULES}.openenv:OpenEnv",
+    "reasoning-gym": f"{_MODULES}.reasoning_gym:ReasoningGym",
+    "textarena": f"{_MODULES}.textarena:TextArena",
+    "verifiers": f"{_MODULES}.verifiers:Verifiers",
+}
+"""Sources by what stands before the colon of a target."""
+_RECORDS = (".jsonl", ".parquet")
+
+
+def open_source(target: str, options: Mapping[str, Any]) -> Source:
+    """Open a source.
+
+    Args:
+        target: `KIND:NAME` of `KINDS`, `FILE.py:NAME` of a reward function or a `Source`, a file or
+            folder of recorded rollouts, or a world, `forecast` or `energy:day`.
+        options: of the source. `declared`, lowest and highest return, is an option of all.
+
+    Raises:
+        OptionError: if there is no such target, or its package is not installed.
+    """
+    taken = dict(options)
+    declared = taken.pop("declared", None)
+    source = _open(target, taken)
+    if declared is not None:
+        source.facts = replace(source.facts, declared=(float(declared[0]), float(declared[1])))
+    return source
+
+
+def is_recorded(target: str) -> bool:
+    """Return whether a target is a file or folder of recorded rollouts."""
+    return target.endswith(_RECORDS) or Path(target).is_dir()
+
+
+def _open(target: str, options: Mapping[str, Any]) -> Source:
+    kind, _, name = target.partition(":")
+    if is_recorded(target):
+        from tokengym.agents.certify.sources.records import Records
+
+        return Records(Path(target), **options)
+    if target.rpartition(":")[0].endswith(".py"):
+        from tokengym.agents.certify.sources.python import open_python
+
+        return open_python(target, **options)
+    if kind in KINDS:
+        try:
+            opened: Source = import_object(KINDS[kind])(name, **options)
+        except ModuleNotFoundError as error:
+            raise OptionError(
+                f"{target} needs {error.name}, which is not installed: "
+                f"pip install 'tokengym[{kind}]'"
+            ) from error
+        return opened
+    from tokengym.agents.certify.sources.worlds import TokengymWorld
+
+    try:
+        return TokengymWorld(target, **options)
+    except UnknownWorldError as error:
+        raise OptionError(
+            f"a target is KIND:NAME with one of {list(KINDS)}, FILE.py:NAME, recorded rollouts or "
+            f"a world; {error}"
+        ) from error
+
+
+def package(name: str) -> str:
+    """Return a distribution and its version."""
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return name

@@ -1,0 +1,85 @@
+"""Recorded rollouts of anybody: what records alone can tell is told."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tokengym.agents.certify.source import Episode, Facts, Place, Recorded, Source
+from tokengym.agents.rollouts import RolloutLog, RolloutRecord
+from tokengym.envs.core.errors import DataError, OptionError
+
+
+class Records(Source):
+    """Rollouts in a file or folder: ours, or rows with `prompt`, `reply`, `reward` and `group`.
+
+    Rows are JSON lines or Parquet. Without `group`, rollouts of equal prompts are a group; `split`
+    is optional. The results of verifiers, with `completion` and `example_id`, are read too.
+
+    Args:
+        path: the file, or a folder of rollouts in our format.
+
+    Raises:
+        DataError: if a row lacks a field, or there are no rows.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.rollouts = tuple(_ours(path) if path.is_dir() else _rows(path))
+        if not self.rollouts:
+            raise DataError(f"{path} has no rollouts")
+        splits = tuple(dict.fromkeys(rollout.split for rollout in self.rollouts))
+        self.facts = Facts(package=path.name, splits=splits if len(splits) > 1 else ())
+
+    def start(self, place: Place) -> Episode:
+        """Refuse: what was recorded cannot be played."""
+        raise OptionError(f"recorded rollouts cannot be played, got {place}")
+
+
+def _ours(folder: Path) -> Iterator[Recorded]:
+    return map(_recorded, RolloutLog(folder).read())
+
+
+def _recorded(record: RolloutRecord) -> Recorded:
+    own = record.own_turns
+    group = record.origin.kind, record.origin.step, record.origin.group
+    prompt = own[0].read if own else ""
+    replies = "\n".join(turn.said or "" for turn in own)
+    return Recorded(prompt, replies, record.total, repr(group), record.split)
+
+
+def _rows(path: Path) -> Iterator[Recorded]:
+    for number, row in enumerate(_read(path), 1):
+        if "turns" in row:
+            yield _recorded(RolloutRecord.from_dict(row))
+            continue
+        said = row.get("reply", row.get("completion"))
+        missing = [name for name in ("prompt", "reward") if name not in row]
+        if missing or said is None:
+            raise DataError(f"{path}, row {number}: there is no {(*missing, 'reply')[0]!r}")
+        prompt = _text(row["prompt"])
+        group = row.get("group", row.get("example_id", prompt))
+        yield Recorded(prompt, _text(said), row["reward"], str(group), str(row.get("split", "")))
+
+
+def _text(said: Any) -> str:
+    """Return a text, or the contents of a list of messages."""
+    if isinstance(said, list):
+        return "\n".join(str(message["content"]) for message in said)
+    return str(said)
+
+
+def _read(path: Path) -> Iterator[Mapping[str, Any]]:
+    if path.suffix == ".parquet":
+        from pyarrow import parquet  # type: ignore[import-untyped]
+
+        yield from parquet.read_table(path).to_pylist()
+        return
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise DataError(f"{path}, line {number}: {error}") from error
+            if not isinstance(row, dict):
+                raise DataError(f"{path}, line {number}: expected an object")
+            yield row

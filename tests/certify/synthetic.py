@@ -1,0 +1,86 @@
+"""Small environments without a fault, to plant faults in."""
+
+import re
+from typing import Any
+
+import numpy as np
+
+from tokengym.agents.certify.bench import CertifySettings
+from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
+
+QUICK = CertifySettings(tasks=12, strategies=20, replies=40, drawn=60)
+
+_NUMBER = re.compile(r"[+-]?\d*\.?\d+(?:e\d+)?")
+
+
+def number(text: str) -> float | None:
+    """Return the last number of a reply."""
+    found = _NUMBER.findall(text.replace(",", ""))
+    return float(found[-1]) if found else None
+
+
+class Products(Source):
+    """Multiply two numbers; graded by how near the last number of the reply is."""
+
+    facts = Facts("products 1.0", splits=("train", "test"), declared=(0.0, 1.0))
+
+    def factors(self, place: Place) -> tuple[int, int]:
+        """Draw a Task."""
+        key = [place.seed, sum(place.split.encode()), place.index]
+        first, second = np.random.default_rng(key).integers(100, 1000, 2)
+        return int(first), int(second)
+
+    def prompt(self, place: Place) -> str:
+        """Word a Task."""
+        return "What is {} times {}?".format(*self.factors(place))
+
+    def answer(self, place: Place) -> str:
+        """Solve a Task."""
+        first, second = self.factors(place)
+        return str(first * second)
+
+    def claim(self, place: Place) -> float | None:
+        """Say what the answer earns."""
+        return 1.0
+
+    def reward(self, place: Place, text: str) -> Any:
+        """Score a reply."""
+        said, right = number(text), float(self.answer(place))
+        return 0.0 if said is None else float(np.exp(-abs(said - right) / 3e4))
+
+    def start(self, place: Place) -> Episode:
+        """Begin an episode of one reply."""
+        return Episode(
+            self.prompt(place),
+            lambda text: Step(self.reward(place, text), True),
+            (self.answer(place),),
+            self.claim(place),
+        )
+
+
+class Seeded(Products):
+    """The same with seeds for splits."""
+
+    facts = Facts("products 1.0", seeded=True, declared=(0.0, 1.0))
+
+
+class Guesses(Products):
+    """Two replies to each Task, each of which earns half; the first is answered by a hint."""
+
+    facts = Facts("guesses 1.0", splits=("train", "test"), declared=(0.0, 1.0), turns=2)
+
+    def hint(self, place: Place, text: str) -> str:
+        """Answer the first reply."""
+        return "Once more, please."
+
+    def start(self, place: Place) -> Episode:
+        """Begin an episode of two replies."""
+        said: list[str] = []
+
+        def reply(text: str) -> Step:
+            said.append(text)
+            last = len(said) == 2
+            return Step(self.reward(place, text) / 2, last, "" if last else self.hint(place, text))
+
+        answer = self.answer(place)
+        return Episode(self.prompt(place), reply, (answer, answer), self.claim(place))

@@ -1,0 +1,127 @@
+"""Foreign code that hangs, dies, prints or eats memory does so in a process of its own."""
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.certify.synthetic import QUICK
+from tokengym.agents.certify.certificate import certify_target
+from tokengym.agents.certify.finding import Severity, Status
+from tokengym.agents.certify.sandbox import Limits, Sandbox
+from tokengym.agents.certify.source import Place, SourceFailure, Trace, play, say
+
+GRADER = """
+import os, socket, sys, time
+
+def reward(prompt, reply, row):
+    print("noise on standard output")
+    if reply == "sleep":
+        time.sleep(60)
+    if reply == "exit":
+        sys.exit(3)
+    if reply == "raise":
+        raise KeyError("no such thing")
+    if reply == "allocate":
+        return float(len(bytearray(3 << 30)))
+    if reply == "hash":
+        return float(hash("text") % 10**9)
+    if reply.startswith("connect"):
+        socket.create_connection(("127.0.0.1", int(reply.split()[1])), timeout=2)
+    if reply == "number":
+        return "a lot"
+    return float(reply == row["reference"])
+
+def hangs(prompt, reply):
+    time.sleep(60 if reply else 0)
+    return 0.0
+"""
+FIRST = Place("", 0, 0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("grader")
+    (made / "grader.py").write_text(GRADER)
+    rows = ({"prompt": f"{n} and 1?", "reference": str(n + 1)} for n in range(30))
+    (made / "prompts.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return made
+
+
+@pytest.fixture(scope="module")
+def sandbox(folder: Path) -> Iterator[Sandbox]:
+    target, options = f"{folder}/grader.py:reward", {"prompts": f"{folder}/prompts.jsonl"}
+    made = Sandbox(target, options, Limits(seconds=2.0, memory=2.0))
+    yield made
+    made.close()
+
+
+def total(sandbox: Sandbox, reply: str) -> Trace:
+    return play(sandbox, FIRST, say(reply))
+
+
+def test_rewards_prompts_and_lone_surrogates_pass_through(sandbox: Sandbox) -> None:
+    assert total(sandbox, "1").total == 1.0
+    assert total(sandbox, "\ud800").total == 0.0
+    assert total(sandbox, "1").prompt == "0 and 1?"
+    assert sandbox.start(FIRST).reference == ("1",)
+    assert sandbox.facts.size == 30
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"), [("sleep", "no answer in 2 s"), ("exit", "ended with status")]
+)
+def test_a_process_that_hangs_or_dies_is_told_and_started_again(
+    sandbox: Sandbox, reply: str, words: str
+) -> None:
+    with pytest.raises(SourceFailure, match=words):
+        total(sandbox, reply)
+    assert total(sandbox, "1").total == 1.0
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ("raise", "KeyError: 'no such thing'"),
+        ("allocate", "MemoryError"),
+        ("number", "not a number"),
+    ],
+)
+def test_what_a_reply_raises_is_told(sandbox: Sandbox, reply: str, words: str) -> None:
+    assert words in total(sandbox, reply).error
+
+
+def test_a_fresh_process_has_other_hashes(sandbox: Sandbox) -> None:
+    other = sandbox.fresh()
+    try:
+        assert total(other, "hash").total != total(sandbox, "hash").total
+    finally:
+        other.close()
+
+
+def test_the_network_is_out_of_reach_where_the_system_offers_that(sandbox: Sandbox) -> None:
+    if not sandbox.isolated:
+        pytest.skip("the system offers no network namespaces")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert "Error" in total(sandbox, f"connect {server.getsockname()[1]}").error
+
+
+def test_a_hanging_grader_is_a_defect_and_other_checks_go_on(folder: Path) -> None:
+    certificate = certify_target(
+        f"{folder}/grader.py:hangs",
+        {"prompts": f"{folder}/prompts.jsonl"},
+        QUICK,
+        Limits(seconds=2.0),
+        only=["sound.no_reply_raises", "leaked.repeated_prompts"],
+    )
+    hung, repeated = certificate.findings
+    assert (hung.status, hung.severity) == (Status.FAILED, Severity.DEFECT)
+    assert "no answer in 2 s" in hung.found
+    assert repeated.status is Status.PASSED
+
+
+def test_what_cannot_be_opened_is_refused_with_the_reason(folder: Path) -> None:
+    with pytest.raises(SourceFailure, match="no function or Source called 'absent'"):
+        Sandbox(f"{folder}/grader.py:absent", {}, Limits())
