@@ -1,0 +1,77 @@
+"""Gymnasium environments whose actions are text, or a choice that text can name."""
+
+import re
+from typing import Any
+
+import gymnasium
+from gymnasium.spaces import Discrete, Text
+
+from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.sources import package
+from tokengym.agents.certify.sources.python import load
+from tokengym.envs.core.errors import OptionError
+
+_TURNS = 64
+_INTEGER = re.compile(r"-?[0-9]+")
+
+
+class GymnasiumText(Source):
+    """An environment; a Task is the seed of its reset.
+
+    Where actions are a choice, the last integer of a reply is taken; a reply without a valid one
+    ends the episode and earns nothing. Observations that are no text are shown as `render` draws
+    them in text, or as Python writes them.
+
+    Args:
+        name: id, such as `FrozenLake-v1`.
+        reference: `FILE.py:NAME` of a function from the environment, reset, to right replies.
+        best: what they are said to earn; if `None`, nothing is said.
+        **options: of `gymnasium.make`.
+
+    Raises:
+        OptionError: if actions are neither text nor a choice.
+    """
+
+    def __init__(
+        self, name: str, reference: str = "", best: float | None = None, **options: Any
+    ) -> None:
+        self._name, self._options, self._best = name, options, best
+        self._solve = load(reference) if reference else None
+        space = self._make().action_space
+        if not isinstance(space, Discrete | Text):
+            raise OptionError(f"{name} takes actions of {space}, not text or a choice")
+        self.facts = Facts(package=package("gymnasium"), turns=_TURNS)
+
+    def start(self, place: Place) -> Episode:
+        """Reset a new environment."""
+        env = self._make()
+        space = env.action_space
+        observation, _ = env.reset(seed=place.index)
+
+        def reply(text: str) -> Step:
+            action: Any = text
+            if isinstance(space, Discrete):
+                named = [int(number) for number in _INTEGER.findall(text)[-1:] if len(number) < 19]
+                if not named or not space.contains(named[0]):
+                    return Step(0.0, True, f"The reply names no action of {space}.")
+                (action,) = named
+            seen, reward, terminated, truncated, _ = env.step(action)
+            return Step(reward, terminated or truncated, _shown(env, seen))
+
+        asked = f"\nReply with an action of {space}." if isinstance(space, Discrete) else ""
+        told = tuple(self._solve(env.unwrapped) if self._solve else ())
+        return Episode(_shown(env, observation) + asked, reply, told, self._best)
+
+    def _make(self) -> "gymnasium.Env[Any, Any]":
+        options = self._options
+        made: gymnasium.Env[Any, Any] = gymnasium.make(self._name, **options)
+        if "ansi" in made.metadata.get("render_modes", ()) and "render_mode" not in options:
+            made = gymnasium.make(self._name, **options, render_mode="ansi")
+        return made
+
+
+def _shown(env: "gymnasium.Env[Any, Any]", observation: Any) -> str:
+    if isinstance(observation, str):
+        return observation
+    drawn = env.render() if env.render_mode == "ansi" else ""
+    return f"{drawn}{observation}"

@@ -1,0 +1,63 @@
+"""Data sets of reasoning-gym, by name."""
+
+from functools import lru_cache
+from typing import Any
+
+import reasoning_gym
+from reasoning_gym.composite import DatasetSpec
+
+from tokengym.agents.certify.source import Episode, Facts, Place, Source, Step
+from tokengym.agents.certify.sources import package
+
+_SIZE = 500
+_SEEDS_KEPT = 4
+
+
+class ReasoningGym(Source):
+    """A procedural data set; a Task is an item of the data set of a seed.
+
+    A reply is scored by what its last `<answer>` and `</answer>` enclose, as the package's own
+    training does, or as a whole where it has no such tags; blanks around it are taken off. The
+    package's expression that looks for the tags takes quadratic time; this takes linear time.
+
+    Args:
+        name: of the data set, such as `puzzle24`.
+        **options: of its configuration; for `composite`, `datasets` lists names of data sets.
+    """
+
+    def __init__(self, name: str, **options: Any) -> None:
+        if name == "composite":
+            parts = options["datasets"]
+            options["datasets"] = [DatasetSpec(part, weight=1.0, config={}) for part in parts]
+
+        @lru_cache(_SEEDS_KEPT)
+        def dataset(seed: int) -> Any:
+            return reasoning_gym.create_dataset(name, seed=seed, size=_SIZE, **options)
+
+        @lru_cache(2 * _SIZE)
+        def entry(seed: int, index: int) -> Any:
+            return dataset(seed)[index]
+
+        self._dataset, self._entry = dataset, entry
+        entry(0, 0)
+        self.facts = Facts(
+            package=package("reasoning-gym"), seeded=True, size=_SIZE, declared=(0.0, 1.0)
+        )
+
+    def start(self, place: Place) -> Episode:
+        """Draw an item."""
+        dataset = self._dataset(place.seed)
+        entry = self._entry(place.seed, place.index)
+
+        def reply(text: str) -> Step:
+            return Step(dataset.score_answer(_inside(text), entry), True)
+
+        answer = entry["answer"]
+        known = isinstance(answer, str)
+        return Episode(entry["question"], reply, (answer,) if known else (), 1.0 if known else None)
+
+
+def _inside(text: str) -> str:
+    before, closed, _ = text.rpartition("</answer>")
+    _, opened, inside = before.rpartition("<answer>")
+    return (inside if closed and opened else text).strip()

@@ -1,0 +1,261 @@
+"""Each source against its package, used directly."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from tests.certify.synthetic import QUICK
+from tokengym.agents.certify.certificate import certify
+from tokengym.agents.certify.finding import Status
+from tokengym.agents.certify.source import Place, play, say
+from tokengym.agents.certify.sources import open_source
+from tokengym.agents.rollouts import RolloutLog, RolloutOrigin, record_play
+from tokengym.envs import make_world
+from tokengym.envs.core.errors import DataError, OptionError
+from tokengym.envs.core.play import play as play_world
+from tokengym.envs.registry import baselines
+
+
+@pytest.mark.parametrize("target", ["forecast", "energy:day", "disruption"])
+def test_a_world_pays_the_reference_what_it_pays_the_oracle(target: str) -> None:
+    source = open_source(target, {})
+    world = make_world(*target.split(":"))
+    role = world.spec.roles[0]
+    for index in range(2):
+        place = Place("test", 0, index)
+        episode = source.start(place)
+        task = world.task("test", index)
+        assert episode.prompt == world.start(task).text
+        oracle = {**baselines(world.spec.id)}["oracle"]
+        scripted = {**dict.fromkeys(world.spec.roles, oracle)}
+        if len(world.spec.roles) == 1:
+            played = play_world(world, task, scripted, np.random.default_rng(0))
+            trace = play(source, place, say(*episode.reference))
+            assert trace.total == played.returns[role]
+        assert episode.claim is None or episode.claim == world.optimum(task)[role].value
+
+
+def test_a_choice_of_gymnasium_is_named_by_the_last_integer() -> None:
+    source = open_source("gymnasium:FrozenLake-v1", {"is_slippery": False})
+    trace = play(source, Place("", 0, 0), say("I go 1", "1", "2", "2", "not 0 but 1", "2"))
+    env: Any = gymnasium.make("FrozenLake-v1", is_slippery=False)
+    env.reset(seed=0)
+    expected = [env.step(action) for action in (1, 1, 2, 2, 1, 2)]
+    assert trace.rewards == tuple(reward for _, reward, *_ in expected)
+    assert trace.total == 1.0
+    assert trace.done
+    lost = play(source, Place("", 0, 0), say("north"))
+    assert (lost.total, lost.done) == (0.0, True)
+    with pytest.raises(OptionError, match="not text or a choice"):
+        open_source("gymnasium:Pendulum-v1", {})
+
+
+def test_data_sets_of_reasoning_gym_pay_their_answers() -> None:
+    pytest.importorskip("reasoning_gym", reason="needs the extra `reasoning-gym`")
+    import reasoning_gym
+
+    source = open_source("reasoning-gym:chain_sum", {"min_terms": 2})
+    items = reasoning_gym.create_dataset("chain_sum", seed=3, size=500, min_terms=2)
+    for index in range(3):
+        place = Place("", 3, index)
+        episode = source.start(place)
+        assert episode.prompt == items[index]["question"]
+        assert episode.reference == (items[index]["answer"],)
+        for reply in (episode.reference[0], "1", ""):
+            assert play(source, place, say(reply)).total == items.score_answer(reply, items[index])
+        tagged = f"<think>\n7\n</think>\n<answer> {episode.reference[0]} </answer>"
+        assert play(source, place, say(tagged)).total == 1.0
+
+
+def test_games_of_textarena_pay_when_they_end() -> None:
+    textarena = pytest.importorskip("textarena", reason="needs the extra `textarena`")
+    source = open_source("textarena:Bandit-v0", {})
+    trace = play(source, Place("", 0, 5), say("[red]"))
+    game = textarena.make("Bandit-v0")
+    game.reset(num_players=1, seed=5)
+    _, prompt = game.get_observation()
+    steps = 0
+    done = False
+    while not done:
+        done, _ = game.step("[red]")
+        steps += 1
+    assert (trace.prompt, len(trace.replies), trace.done) == (prompt, steps, True)
+    assert trace.rewards == (*(0.0,) * (steps - 1), game.close()[0][0])
+
+
+SOLVERS = """
+def press_the_best(game):
+    means = game.state.game_state["ground_truth"]
+    return [f"[{max(means, key=means.get)}]"]
+
+def walk(env):
+    return ["1", "1", "2", "2", "1", "2"] if env.desc.shape == (4, 4) else []
+"""
+
+
+def test_a_solver_of_the_users_gives_the_references(tmp_path: Path) -> None:
+    (tmp_path / "solvers.py").write_text(SOLVERS)
+    options = {"is_slippery": False, "reference": f"{tmp_path}/solvers.py:walk", "best": 1.0}
+    lake = open_source("gymnasium:FrozenLake-v1", options)
+    episode = lake.start(Place("", 0, 0))
+    assert episode.claim == play(lake, Place("", 0, 0), say(*episode.reference)).total == 1.0
+    pytest.importorskip("textarena", reason="needs the extra `textarena`")
+    options = {"reference": f"{tmp_path}/solvers.py:press_the_best", "best": 1.0}
+    bandit = certify(
+        open_source("textarena:Bandit-v0", options), "bandit", QUICK, only=["semantic.oracle_max"]
+    )
+    # Of version 0.7.4: who chooses the best button earns its regret, which is 0.
+    assert bandit.findings[0].status is Status.FAILED
+
+
+ROWS = [
+    {"prompt": "1 + 1?", "reply": "2", "reward": 1.0, "group": 0, "split": "train"},
+    {"prompt": "1 + 1?", "reply": "3", "reward": 0, "group": 0, "split": "train"},
+]
+
+
+def test_rows_of_json_parquet_and_verifiers_are_read_alike(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    lists = [
+        {
+            "prompt": [{"role": "user", "content": row["prompt"]}],
+            "completion": [{"role": "assistant", "content": row["reply"]}],
+            "reward": row["reward"],
+            "example_id": 0,
+            "split": "train",
+        }
+        for row in ROWS
+    ]
+    (tmp_path / "results.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in lists))
+    read = open_source(f"{tmp_path}/rows.jsonl", {}).rollouts
+    assert [tuple(row.values()) for row in ROWS] == [
+        (r.prompt, r.reply, r.reward, int(r.group), r.split) for r in read
+    ]
+    assert open_source(f"{tmp_path}/results.jsonl", {}).rollouts == read
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "rows.parquet")
+    assert open_source(f"{tmp_path}/rows.parquet", {}).rollouts == read
+
+
+def test_rollouts_of_ours_are_read(tmp_path: Path) -> None:
+    world = make_world("forecast")
+    null = baselines("tokengym/Forecast-v0")["null"]
+    played = [
+        play_world(world, world.task("test", index), null, np.random.default_rng(0))
+        for index in range(2)
+    ]
+    records = [
+        record_play(RolloutOrigin("check", group=group), one, "forecaster")
+        for group, one in enumerate(played)
+    ]
+    RolloutLog(tmp_path).append("check", records)
+    for target in (tmp_path, tmp_path / "check.jsonl"):
+        read = open_source(str(target), {}).rollouts
+        assert [r.prompt for r in read] == [one.turns[0].text for one in played]
+        assert [r.reward for r in read] == [one.returns["forecaster"] for one in played]
+        assert len({r.group for r in read}) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "has no rollouts"),
+        ('{"prompt": "a", "reward": 1}\n', "row 1: there is no 'reply'"),
+        ('{"reply": "a", "prompt": "b"}\n', "row 1: there is no 'reward'"),
+        ("[]\n", "line 1: expected an object"),
+        ("{\n", "line 1: "),
+    ],
+)
+def test_damaged_records_are_refused_by_row(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "rows.jsonl").write_text(text)
+    with pytest.raises(DataError, match=words):
+        open_source(f"{tmp_path}/rows.jsonl", {})
+
+
+def test_a_target_that_is_none_is_refused_with_what_there_is() -> None:
+    with pytest.raises(OptionError, match=r"KIND:NAME with one of \['cookbook'.*reasoning_gym"):
+        open_source("reasoning_gym", {})
+
+
+def test_a_reward_function_needs_prompts_that_are_text(tmp_path: Path) -> None:
+    (tmp_path / "grader.py").write_text("def reward(prompt, reply):\n    return len(reply)\n")
+    target = f"{tmp_path}/grader.py:reward"
+    with pytest.raises(OptionError, match="--prompts"):
+        open_source(target, {})
+    (tmp_path / "prompts.jsonl").write_text('{"prompt": 7}\n')
+    with pytest.raises(DataError, match="line 1: expected an object with a prompt"):
+        open_source(target, {"prompts": f"{tmp_path}/prompts.jsonl"})
+    (tmp_path / "prompts.jsonl").write_text('{"prompt": "a"}\n{"prompt": "b", "split": "test"}\n')
+    source = open_source(target, {"prompts": f"{tmp_path}/prompts.jsonl", "declared": [0, 9]})
+    assert (source.facts.splits, source.facts.declared) == (("", "test"), (0.0, 9.0))
+    assert play(source, Place("test", 0, 0), say("four")).total == 4.0
+
+
+def test_a_builder_of_the_cookbook_pays_as_its_environment_checks() -> None:
+    pytest.importorskip("tinker_cookbook", reason="needs the extra `tinker`")
+    options = {"batch_size": 3, "n_batches": 4, "group_size": 2, "include_fewshot": False}
+    module = "tinker_cookbook.recipes.math_rl.arithmetic_env"
+    source = open_source(f"cookbook:{module}:ArithmeticDatasetBuilder", options)
+    rng = np.random.RandomState(1)  # of the second batch
+    for index in range(3, 6):
+        first, second = (rng.randint(0, 101) for _ in range(2))
+        episode = source.start(Place("", 0, index))
+        assert f"What is {first} + {second}?" in episode.prompt
+        assert episode.reference == (str(first + second),)
+        paid = [
+            play(source, Place("", 0, index), say(said)).total
+            for said in ("-1", str(first + second))
+        ]
+        assert paid == [0.0, 1.0]
+    assert source.facts.size == 12
+
+
+@pytest.mark.parametrize("world", ["forecast", "energy"])
+def test_an_environment_of_verifiers_pays_what_the_world_behind_it_does(world: str) -> None:
+    pytest.importorskip("verifiers.legacy", reason="needs the extra `verifiers` (verifiers<0.4)")
+    options = {"world": world, "tasks": 3, "evaluation_tasks": 2}
+    source = open_source("verifiers:tokengym-verifiers", options)
+    own = open_source(world, {})
+    assert source.facts.splits == ("train", "test")
+    said = own.start(Place("test", 0, 1)).reference
+    expected = play(own, Place("test", 0, 1), say(*said))
+    trace = play(source, Place("test", 0, 1), say(*said))
+    assert (trace.prompt, trace.replies) == (expected.prompt, expected.replies)
+    assert trace.total == pytest.approx(expected.total, abs=1e-9)
+    assert trace.texts[:-1] == expected.texts[:-1]
+
+
+APP = """
+from openenv.core.env_server import create_app
+from tokengym.agents.adapters.openenv import ReplyAction, TurnObservation, WorldEnvironment
+from tokengym.envs import Rollouts
+
+rollouts = Rollouts("energy")
+app = create_app(
+    lambda: WorldEnvironment(rollouts), ReplyAction, TurnObservation, max_concurrent_envs=4
+)
+"""
+
+
+def test_an_environment_of_openenv_pays_what_the_world_behind_it_does(tmp_path: Path) -> None:
+    pytest.importorskip("openenv", reason="needs the extra `openenv`")
+    (tmp_path / "energy_app.py").write_text(APP)
+    (tmp_path / "openenv.yaml").write_text("name: energy\napp: energy_app:app\n")
+    source = open_source(f"openenv:{tmp_path}", {"index": 3, "split": "test", "sessions": 2})
+    expected = play(open_source("energy", {}), Place("test", 0, 3), say("BATTERY 1", "BATTERY 0"))
+
+    from tests.neighbours.test_openenv import served
+
+    with served("energy") as address:
+        remote = open_source(f"openenv:http://{address}", {"index": 3, "split": "test"})
+        assert play(remote, Place("", 0, 0), say("BATTERY 1", "BATTERY 0")).total == expected.total
+    for _ in range(4):  # more than the server has room for
+        trace = play(source, Place("", 0, 0), say("BATTERY 1", "BATTERY 0"))
+        assert trace.prompt == expected.prompt
+        assert trace.texts == expected.texts
+        assert trace.rewards == expected.rewards
