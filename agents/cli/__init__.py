@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tokengym import __version__
+from tokengym.agents.cli.certify import certify
 from tokengym.agents.cli.check import check
 from tokengym.agents.cli.compare import compare
 from tokengym.agents.cli.data import data
@@ -57,6 +58,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
 )
 for _command in _COMMANDS:
     app.command()(_command)
+app.add_typer(certify, name="certify")
 app.add_typer(data, name="data")
 app.add_typer(models, name="models")
 

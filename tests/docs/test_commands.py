@@ -151,6 +151,11 @@ def check(reader: Reader, arguments: list[str]) -> str:
     return shown
 
 
+def certify(reader: Reader, arguments: list[str]) -> str:
+    """Few replies in the check of memory."""
+    return reader.run_tokengym("certify", *arguments, "--replies", "50", "--strategies", "20")
+
+
 def ties(reader: Reader, arguments: list[str]) -> str:
     """A few Tasks; a run is only read, and the policy of one is where it was trained."""
     few = [] if (reader.folder / arguments[0]).is_dir() else ["--tasks", "3"]
@@ -341,6 +346,7 @@ RULES: Mapping[tuple[str, ...], Callable[[Reader, list[str]], str]] = {
     ("tokengym", "rollouts"): lambda reader, rest: reader.run_tokengym("rollouts", *rest),
     ("tokengym", "verify"): lambda reader, rest: reader.run_tokengym("verify", *rest),
     ("tokengym", "play"): lambda reader, rest: reader.run_tokengym("play", *rest),
+    ("tokengym", "certify"): certify,
     ("tokengym", "check"): check,
     ("tokengym", "ties"): ties,
     ("tokengym", "data"): lambda reader, rest: reader.run_tokengym("data", *rest),
