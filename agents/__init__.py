@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tokengym.agents.tinker.env import TinkerEnv
     from tokengym.agents.tinker.groups import TaskGroupBuilder
     from tokengym.agents.tinker.language_model import LanguageModelOpponent
+    from tokengym.agents.tinker.paper_env import PaperEnv
     from tokengym.agents.training.config import TrainConfig
     from tokengym.agents.training.earlier_runs import trained_opponent
     from tokengym.agents.training.folder.run import RunFolder
@@ -34,6 +35,7 @@ __all__ = [
     "Job",
     "LanguageModelOpponent",
     "LocalService",
+    "PaperEnv",
     "Progress",
     "RendererCodec",
     "RunFolder",
@@ -57,6 +59,7 @@ __getattr__ = lazy_attributes(
         "Job": "tokengym.agents.training.job",
         "LanguageModelOpponent": "tokengym.agents.tinker.language_model",
         "LocalService": "tokengym.agents.service",
+        "PaperEnv": "tokengym.agents.tinker.paper_env",
         "Progress": "tokengym.agents.training.progress",
         "RendererCodec": "tokengym.agents.tinker.codec",
         "RunFolder": "tokengym.agents.training.folder.run",

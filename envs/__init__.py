@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tokengym.envs.adapters.pettingzoo_parallel import TextParallelEnv
     from tokengym.envs.adapters.start import Rollout, Rollouts, is_complete
     from tokengym.envs.adapters.vector_env import TextVectorEnv
+    from tokengym.envs.disruption.paper import Paper
 
 __all__ = [
     "ByteCodec",
@@ -52,6 +53,7 @@ __all__ = [
     "Metric",
     "Optimum",
     "OptionError",
+    "Paper",
     "PlayedEpisode",
     "Policy",
     "Reachable",
@@ -87,6 +89,7 @@ __getattr__ = lazy_attributes(
     __name__,
     {
         "ExactCredit": "tokengym.envs.adapters.exact_credit",
+        "Paper": "tokengym.envs.disruption.paper",
         "Rollout": "tokengym.envs.adapters.start",
         "Rollouts": "tokengym.envs.adapters.start",
         "TextAECEnv": "tokengym.envs.adapters.pettingzoo_aec",

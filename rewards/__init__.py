@@ -8,7 +8,8 @@
   `auc`; `verify_forecasts` for all that is published of a set, with intervals over events.
 - Control around a safety floor: `control_score`, `bounded_score`, `violation_depth`,
   `floor_return`; `FlatFloor` to compare with.
-- Debate, in `debate`: `correctness`, `reasoning`, `adaptation` and what a challenger earns.
+- Debate, in `debate`: `correctness`, `calibration`, `consistency`, `reasoning`, `false_claims` of
+  our reward, `original` for the terms as first described, and what a challenger earns.
 - Ties within groups of rollouts: `tie_statistics`, `tie_counts`, `TieCounts`.
 - Advantages: `group_centred`, `group_standardised`, `leave_one_out`, `reinforce_plus_plus`,
   `remax`; `returns_to_go` and `by_turn` for credit by turn; `informative_groups`.

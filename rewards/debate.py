@@ -4,6 +4,8 @@ A report is a probability for each of three labels. So is a truth: 1 for the tru
 whole posterior for rewards without label noise. The scores are plain arithmetic, so entries may be
 numbers or equally shaped arrays.
 
+`PROPER` is our reward of the predictor, `ORIGINAL` the one the debate was first described with.
+
 No pair of reports raises the sum of both roles' returns above that of honest ones: the challenger
 is paid for a change of the predictor's loss at a weight that the predictor's own loss outweighs.
 """
@@ -16,7 +18,7 @@ from tokengym.rewards.form import FORM_SHARE, form_of
 
 RIGHT_LABEL = 0.5
 """What the right label earns and a wrong one costs."""
-MOST_CALIBRATION = 1.0
+MOST_CALIBRATION = 1.25
 FIRST_SHARE = 0.25
 """Weight a of the first answer; the final answer has 1 - a."""
 CONTRADICTION_COST = 0.5
@@ -31,8 +33,10 @@ CHANGE_WEIGHT = FIRST_SHARE
 MOST_CHALLENGER_CLAIMS = 2
 CHALLENGER_FALSE_CLAIM_COST = CHANGE_WEIGHT
 """As much as misleading can earn: no falsehood ever pays."""
+SILENCE_COST = CHANGE_WEIGHT
+"""What it costs to disclose nothing where disclosure is due: as much as misleading can earn."""
 
-PREDICTOR_TERMS: Mapping[str, Range] = MappingProxyType(
+PROPER: Mapping[str, Range] = MappingProxyType(
     {
         "correctness": Range(-RIGHT_LABEL, RIGHT_LABEL),
         "calibration": Range(0.0, MOST_CALIBRATION),
@@ -42,15 +46,49 @@ PREDICTOR_TERMS: Mapping[str, Range] = MappingProxyType(
     }
 )
 """Range of each term of a predictor whose answers are all well-formed; others earn the low ends."""
-
-TOTAL = Range(
-    sum(term.low for term in PREDICTOR_TERMS.values()) - dyadic(FORM_SHARE),
-    sum(term.high for term in PREDICTOR_TERMS.values()),
+ORIGINAL: Mapping[str, Range] = MappingProxyType(
+    {
+        "correctness": Range(-1.0, 1.0),
+        "reasoning": Range(0.0, 0.3),
+        "adaptation": Range(0.0, 0.2),
+    }
 )
+"""Likewise, of the reward as first described: R in [-1, 1.5]."""
+REWARDS: Mapping[str, Mapping[str, Range]] = MappingProxyType(
+    {"proper": PROPER, "original": ORIGINAL}
+)
+
+
+def total_range(terms: Mapping[str, Range]) -> Range:
+    """Return the range of the sum of a predictor's terms, with that of `form`."""
+    low = sum(dyadic(term.low) for term in terms.values())
+    return Range(low - dyadic(FORM_SHARE), sum(dyadic(term.high) for term in terms.values()))
+
+
+TOTAL = total_range(PROPER)
 CHALLENGER_TOTAL = Range(
     -CHANGE_WEIGHT - CHALLENGER_FALSE_CLAIM_COST * MOST_CHALLENGER_CLAIMS - dyadic(FORM_SHARE),
     CHANGE_WEIGHT,
 )
+
+
+def original(
+    right: float, validity: float, judge_loss: float, first_loss: float, final_loss: float
+) -> dict[str, float]:
+    """Return the terms of `ORIGINAL`: R_correctness, R_reasoning and R_adaptation.
+
+    Args:
+        right: 1 if the final label of every target is right, else 0; or the chance of it.
+        validity: share of the claims that are true, in [0, 1]; 0 if there are none.
+        judge_loss: half-Brier of a judge that sees only the verified claims.
+        first_loss: half-Brier B₀ of the report before the challenge.
+        final_loss: half-Brier B₁ of the report after it.
+    """
+    return {
+        "correctness": 2.0 * right - 1.0,
+        "reasoning": ORIGINAL["reasoning"].high * validity * (1.0 - judge_loss),
+        "adaptation": ORIGINAL["adaptation"].high * (1.0 - over_both(first_loss, final_loss)),
+    }
 
 
 def half_brier(report: Sequence[float], truth: Sequence[float]) -> float:
@@ -73,7 +111,7 @@ def over_both(first: float, final: float) -> float:
 
 
 def calibration(first_loss: float, final_loss: float) -> float:
-    """Return the reward for both reports, in [0, 1]: 1 - a·B₀ - (1 - a)·B₁.
+    """Return the reward for both reports, in [0, 1.25]: 1.25 · (1 - a·B₀ - (1 - a)·B₁).
 
     Honest probabilities are optimal in both: changing one's mind earns nothing in itself, and
     withholding knowledge in the first report costs.
@@ -141,6 +179,11 @@ def helping(first_loss: float, final_loss: float) -> float:
 def challenger_false_claims(number: int) -> float:
     """Return a challenger's penalty for false claims, -0.25 each."""
     return -CHALLENGER_FALSE_CLAIM_COST * number
+
+
+def silence(disclosed: bool) -> float:
+    """Return a challenger's penalty for disclosing nothing, -0.25."""
+    return 0.0 if disclosed else -SILENCE_COST
 
 
 def challenger_form(nearness: float) -> float:

@@ -18,7 +18,7 @@ from tokengym.envs.disruption.claims import Claim, Fact
 from tokengym.envs.disruption.evidence import CITER_FEATURES, FEATURES, Evidence
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer
-from tokengym.envs.disruption.inference import selection_posterior
+from tokengym.envs.disruption.inference import after
 from tokengym.envs.disruption.labels import LABELS, Target, disruption_label
 from tokengym.envs.disruption.literature import ALL_CUES, Probabilities, cues_in, normalised, peaked
 from tokengym.envs.disruption.oracle import best_claims, likeliest, true_claims
@@ -143,18 +143,15 @@ def _noisy(world: DisruptionWorld, rng: np.random.Generator) -> str:
 def _oracle(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """The exact posterior and the claims that bring the judge nearest to it.
 
-    Claims on a challenger's private evidence are weighed as if the scripted one had selected them.
+    What a challenger says of its notes is weighed by the kinds there are, and never repeated.
     For a real paper, whose posterior is unknown, the gold label replaces it.
     """
     compiled, first, argument = world.compiled, world.first_answer, world.argument
     reports = list(compiled.own)
-    granted: tuple[Claim, ...] = ()
-    if compiled.evidence.private and first is not None and argument is not None:
-        granted = argument.claims
-        if compiled.known and "disruption" in world.targets:
-            place = world.targets.index("disruption")
-            reports[place] = selection_posterior(compiled.evidence, first.labels[place], argument)
-    claims = best_claims(compiled.evidence, world.targets, reports, granted).claims
+    if compiled.evidence.notes and compiled.known and first is not None and argument is not None:
+        place = world.targets.index("disruption")
+        reports[place] = after(compiled.evidence, first.labels[place], argument)
+    claims = best_claims(compiled.evidence, world.targets, reports).claims
     return _answer(world, reports, claims, decimals=6)
 
 

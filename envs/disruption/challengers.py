@@ -13,7 +13,7 @@ from tokengym.envs.core.world import World
 from tokengym.envs.disruption.claims import Claim, Fact, Quote
 from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer
-from tokengym.envs.disruption.inference import one_sided
+from tokengym.envs.disruption.inference import said_by
 from tokengym.envs.disruption.judge import judge, subjects
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import PHRASES
@@ -35,7 +35,7 @@ def null(_world: World, _turn: Turn, _rng: np.random.Generator) -> str:
 def scripted(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
     """Argue for the label that the strongest true claims speak for, against the predictor's.
 
-    Of a first year that only it knows, a challenger reveals only what counts against the predictor.
+    A challenger with notes says what its kind says of them; see `inference.said_by`.
     """
     return _argue(*_position(world)).write()
 
@@ -45,7 +45,7 @@ def noisy(world: World, _turn: Turn, rng: np.random.Generator) -> str:
     evidence, targets, answer = _position(world)
     argument = _argue(evidence, targets, answer)
     claims = tuple(
-        falsified(claim, evidence.known, rng) if rng.random() < _FALSE_SHARE else claim
+        falsified(claim, evidence.noted, rng) if rng.random() < _FALSE_SHARE else claim
         for claim in argument.claims
     )
     return Argument(argument.label, claims).write()
@@ -67,10 +67,10 @@ def with_challenger(challenge: Policy) -> Callable[[Predictor], Policy]:
 
 
 def _argue(evidence: Evidence, targets: tuple[Target, ...], answer: PredictorAnswer) -> Argument:
-    if not evidence.private or "disruption" not in targets:
+    if not evidence.notes:
         return strongest_argument(evidence, targets, answer)
-    counts = [evidence.private[name] for name in CITER_FEATURES]
-    return one_sided(counts, answer.labels[targets.index("disruption")])
+    counts = [evidence.notes[name] for name in CITER_FEATURES]
+    return said_by(evidence.kind, counts, answer.labels[targets.index("disruption")])
 
 
 def strongest_argument(

@@ -28,7 +28,7 @@ class CompiledDebate(NamedTuple):
     """A Task under the options of a DisruptionWorld.
 
     Attributes:
-        evidence: what is shown to the predictor, and privately to the challenger.
+        evidence: what is shown to the predictor, and what the challenger notes.
         case: what the texts depend on.
         opening: the predictor's first text.
         challenge: the challenger's text before and after the predictor's answer.
@@ -54,7 +54,13 @@ class CompiledDebate(NamedTuple):
 
 
 def compile_task(
-    task: Task, targets: tuple[Target, ...], label: str, debated: bool, aim: str, prompt: str
+    task: Task,
+    targets: tuple[Target, ...],
+    label: str,
+    debated: bool,
+    aim: str,
+    reward: str,
+    prompt: str,
 ) -> CompiledDebate:
     """Compile a Task.
 
@@ -63,7 +69,8 @@ def compile_task(
         targets: the targets asked for.
         label: `outcome`, `replay:K` or `expected`.
         debated: whether a challenger will reply.
-        aim: what the challenger is paid for, `adversary` or `critic`.
+        aim: what a challenger of no kind is paid for, `adversary` or `critic`.
+        reward: what the predictor is paid by, a name of `debate.REWARDS`.
         prompt: `full` or `terse`.
 
     Raises:
@@ -71,6 +78,10 @@ def compile_task(
         TaskError: if there is no posterior for labels but `outcome`.
     """
     evidence = evidence_of(task.instance)
+    if "disruption" not in targets:  # what the notes are about is not asked for
+        evidence = evidence._replace(private={}, kind="", notes={})
+    if evidence.kind:
+        aim = "adversary" if evidence.kind == "adversarial" else "critic"
     gold, posteriors = [], []
     known = "posteriors" in task.answer
     if label != "outcome" and not known:
@@ -89,7 +100,7 @@ def compile_task(
     own = posteriors
     if known and evidence.private:
         own = [posterior(evidence, target) for target in targets]
-    case = Case(evidence, targets, debated, aim, task.fingerprint)
+    case = Case(evidence, targets, debated, aim, task.fingerprint, reward)
     before, _, after = WRITERS[prompt].challenge(case, _MARK).rpartition(_MARK)
     return CompiledDebate(
         evidence,

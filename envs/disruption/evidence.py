@@ -10,7 +10,11 @@ from tokengym.envs.disruption.paper import LABEL_RULES, Paper
 
 LEVELS = ("L2", "L1", "L0", "private")
 """L0: title, abstract, year, field. L1: and the reference list. L2: and the first year's citers.
-private: as L1, but the challenger alone knows the first year's citers."""
+private: as L1, but the challenger has notes on the first year's citers."""
+
+KINDS: Mapping[str, int] = {"honest": 1, "adversarial": 1, "careless": 2}
+"""The challengers of `private`, and how many of four are of each kind; `inference` has what they
+say. The notes of a careless one are of another paper."""
 
 REFERENCE_FEATURES = ("references", "age", "venues", "fields")
 CITER_FEATURES = ("n_i", "n_j", "n_k")
@@ -28,7 +32,9 @@ class Evidence(NamedTuple):
         field: field of research.
         facts: value of each feature shown, by name.
         rule: by which rule CD is labelled, `threshold` or `percentile`: part of the question.
-        private: value of each feature that the challenger alone is shown, by name.
+        private: value of each feature that the predictor is not shown, by name.
+        kind: one of `KINDS` where the challenger has notes on them, else empty.
+        notes: what the challenger's notes say of them, by name.
     """
 
     title: str
@@ -38,13 +44,21 @@ class Evidence(NamedTuple):
     facts: Mapping[str, int]
     rule: str = "threshold"
     private: Mapping[str, int] = {}
+    kind: str = ""
+    notes: Mapping[str, int] = {}
 
     @property
     def known(self) -> Self:
-        """The evidence of both roles together, all of which the challenger knows."""
-        if not self.private:
-            return self
-        return self._replace(facts={**self.facts, **self.private}, private={})
+        """The evidence with all facts, as nobody is shown it who has other notes."""
+        return self._with(self.private) if self.private else self
+
+    @property
+    def noted(self) -> Self:
+        """The evidence as the challenger is shown it."""
+        return self._with(self.notes) if self.notes else self
+
+    def _with(self, facts: Mapping[str, int]) -> Self:
+        return self._replace(facts={**self.facts, **facts}, private={}, kind="", notes={})
 
     @property
     def text(self) -> str:
@@ -59,14 +73,9 @@ def _searchable(title: str, abstract: str) -> str:
 
 def instance_of(evidence: Evidence) -> dict[str, Any]:
     """Write evidence as the instance of a Task; default values are left out."""
-    written = {**evidence._asdict(), "facts": dict(evidence.facts)}
-    if evidence.rule == "threshold":
-        del written["rule"]
-    if evidence.private:
-        written["private"] = dict(evidence.private)
-    else:
-        del written["private"]
-    return written
+    usual = Evidence._field_defaults
+    fields = evidence._asdict().items()
+    return {name: value for name, value in fields if name not in usual or value != usual[name]}
 
 
 def evidence_of(instance: Mapping[str, Any]) -> Evidence:
@@ -81,7 +90,12 @@ def evidence_of(instance: Mapping[str, Any]) -> Evidence:
         all(isinstance(v, str) for v in (evidence.title, evidence.abstract, evidence.field))
         and isinstance(evidence.year, int)
         and evidence.rule in LABEL_RULES
-        and all(k in FEATURES and isinstance(v, int) for k, v in evidence.known.facts.items())
+        and all(
+            k in FEATURES and isinstance(v, int)
+            for facts in (evidence.known.facts, evidence.notes)
+            for k, v in facts.items()
+        )
+        and (evidence.kind in KINDS if evidence.notes else not evidence.kind)
     )
     if not well_typed:
         raise TaskError(f"damaged evidence in a Task: {dict(instance)!r}")

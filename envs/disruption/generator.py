@@ -10,6 +10,7 @@ import numpy as np
 
 from tokengym.envs.disruption.evidence import (
     CITER_FEATURES,
+    KINDS,
     REFERENCE_FEATURES,
     Evidence,
     share_citers,
@@ -62,6 +63,23 @@ def draw_evidence(rng: np.random.Generator, level: str) -> Evidence:
             and _accepted_scores(rng, reach) is not None
         ):
             return _describe(rng, level, character, reach, seen)
+
+
+def with_challenger(rng: np.random.Generator, evidence: Evidence) -> Evidence:
+    """Draw which kind of challenger a paper meets, and what it notes of the first year.
+
+    Args:
+        rng: the Task's.
+        evidence: with private facts about the first year, or it is returned as it is.
+    """
+    if not evidence.private:
+        return evidence
+    kind = list(KINDS)[_pick(rng, list(accumulate(KINDS.values())))]
+    notes = dict(evidence.private)
+    if kind == "careless":
+        another = draw_evidence(rng, "L2").facts
+        notes = {name: another[name] for name in CITER_FEATURES}
+    return evidence._replace(kind=kind, notes=notes)
 
 
 class CitationDraw(NamedTuple):
@@ -146,7 +164,7 @@ def _describe(
     facts, private = share_citers(level, facts, citers)
     year = int(rng.integers(_YEARS[0], _YEARS[1] + 1))
     abstract = f"{first} a view of {topic} {second}."
-    return Evidence(
+    evidence = Evidence(
         title=f"{topic.capitalize()} {setting}",
         abstract=f"{abstract} {_draw_details(rng, classes)}" if level == "L0" else abstract,
         year=year,
@@ -154,6 +172,7 @@ def _describe(
         facts=facts,
         private=private,
     )
+    return with_challenger(rng, evidence)
 
 
 def _draw_details(rng: np.random.Generator, classes: Mapping[Target, int]) -> str:

@@ -1,12 +1,12 @@
-"""Exact beliefs where only the challenger knows the first year's citers and selects claims.
+"""Exact beliefs where challengers of several kinds hold notes that the predictor cannot check.
 
-A predictor that reads true claims learns two things: that they hold, and that the challenger chose
-them. Taken at face value, a claim is the event that the counts lie in its interval. Of a challenger
-whose rule is known, what it said is the event that its rule says just that: the predictor sums over
-all first years of which it would.
+An honest challenger says what its notes support, an adversary what speaks against the predictor's
+label, a careless one what an honest one would say of another paper (`evidence.KINDS`). What is said
+is evidence of the kind and of the paper at once: all first years, a finite number, of which each
+kind would say just that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.disruption.claims import Claim, Fact
-from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
+from tokengym.envs.disruption.evidence import CITER_FEATURES, KINDS, Evidence
 from tokengym.envs.disruption.grammar import Argument
 from tokengym.envs.disruption.judge import judge
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS
@@ -27,127 +27,191 @@ from tokengym.envs.disruption.literature import (
     label_rates,
     normalised,
 )
-from tokengym.envs.disruption.oracle import true_facts
 from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
 
 _NEGLIGIBLE = 1e-7
 """First years this improbable in every class are left out of sums."""
-_HELPS = 1.0 + 1e-9
-"""Ratio above which a claim speaks for a label; rounding alone differs from 1 by less."""
+_SHARES = np.array(list(KINDS.values())) / sum(KINDS.values())
+
+Message = tuple[str | None, frozenset[Claim]]
 
 
-def face_value(evidence: Evidence, claims: Sequence[Claim]) -> Probabilities:
-    """Return the posterior of the disruption labels if claims were made without selection.
+def message(argument: Argument) -> Message:
+    """Return what an argument says, whatever the order of its claims."""
+    return argument.label, frozenset(argument.claims)
+
+
+def said_by(kind: str, counts: Sequence[int], label: int) -> Argument:
+    """Return the argument of a scripted challenger: a label, and two counts of its notes.
+
+    An honest or careless one argues for the label that the frozen judge holds likeliest given all
+    three counts, by the counts that make it likeliest by themselves. An adversary argues for
+    another label than the predictor's, the one that a single count most favours over it, by the
+    counts that do so most.
 
     Args:
-        evidence: what the predictor is shown.
-        claims: claims that hold.
+        kind: one of `KINDS`.
+        counts: n_i, n_j and n_k of the first year by its notes.
+        label: position of the predictor's label.
     """
-    counts = _first_years().counts
-    possible = np.ones(len(counts), dtype=bool)
-    for claim in claims:
-        if isinstance(claim, Fact) and claim.feature in CITER_FEATURES:
-            low, high = claim.interval()
-            count = counts[:, CITER_FEATURES.index(claim.feature)]
-            possible &= (count >= low) & (count <= high)
-    if not possible.any():  # claims about counts too rare to be considered
-        possible[:] = True
-    return _posterior(evidence, possible)
+    beliefs = np.array([_belief(axis, int(count)) for axis, count in enumerate(counts)])
+    if kind == "adversarial":
+        favour = beliefs / beliefs[:, [label]]
+        favour[:, label] = 0.0
+        argued = int(favour.max(axis=0).argmax())
+    else:
+        favour = beliefs
+        argued = int(np.argmax(judge(_exact(counts, range(3)), "disruption")))
+    axes = np.argsort(-favour[:, argued], kind="stable")[:MOST_CHALLENGER_CLAIMS]
+    # In order of the counts: an order by what they favour would tell the kinds apart.
+    return Argument(DISRUPTION_LABELS[argued], _exact(counts, sorted(axes.tolist())))
 
 
-def selection_posterior(evidence: Evidence, label: int, argument: Argument) -> Probabilities:
-    """Return the posterior of the disruption labels if the challenger argues by `one_sided`.
+def kinds_given(evidence: Evidence, label: int, argument: Argument) -> Mapping[str, float]:
+    """Return the probability of each kind of challenger given what it said; see `after`."""
+    weights = _weights(evidence, label, argument).sum(axis=1)
+    return dict(zip(KINDS, (weights / weights.sum()).tolist(), strict=True))
 
-    An argument that this rule never makes is taken at face value.
+
+def after(evidence: Evidence, label: int, argument: Argument) -> Probabilities:
+    """Return the posterior of the disruption labels after an argument of a kind unknown.
+
+    An argument that no kind makes says nothing.
 
     Args:
         evidence: what the predictor is shown.
         label: position of the label it chose.
         argument: what the challenger said.
     """
-    possible = _spoken(label).get(argument)
-    if possible is None:
-        return face_value(evidence, argument.claims)
-    return _posterior(evidence, possible)
+    return normalised(_weights(evidence, label, argument).sum(axis=0))
 
 
-def one_sided(counts: Sequence[int], label: int) -> Argument:
-    """Return the argument against a label by the strongest true claims about the first year.
+class Replies(NamedTuple):
+    """All arguments that follow a label.
 
-    It argues for the other label to which one claim moves the frozen judge furthest, as a ratio of
-    probabilities, by the two strongest claims for it; claims that speak for the predictor's label
-    are never made, and if there are no others it argues for nothing.
+    Attributes:
+        messages: what they say.
+        chances: probability of each, shape (m,).
+        beliefs: posterior of the disruption labels after each, shape (m, label).
+    """
+
+    messages: tuple[Message, ...]
+    chances: FloatArray
+    beliefs: FloatArray
+
+
+def replies_to(evidence: Evidence, label: int) -> Replies:
+    """Enumerate what a challenger of unknown kind may say against a label.
 
     Args:
-        counts: n_i, n_j and n_k of the first year.
-        label: position of the predictor's label.
+        evidence: what the predictor is shown.
+        label: position of the label it chose.
     """
-    strongest = Argument(None, ())
-    most = _HELPS
-    for other in range(3):
-        if other == label:
-            continue
-        offers = [_strongest(axis, int(value), label, other) for axis, value in enumerate(counts)]
-        offers.sort(key=lambda offer: -offer.strength)
-        if offers[0].strength > most:
-            most = offers[0].strength
-            made = [offer.claim for offer in offers if offer.strength > _HELPS]
-            strongest = Argument(DISRUPTION_LABELS[other], tuple(made[:MOST_CHALLENGER_CLAIMS]))
-    return strongest
+    told = _told(label)
+    classes = np.array(class_posterior(evidence, "disruption"))
+    weights_ML = np.einsum("k,kmcl,c->ml", _SHARES, told.joint, classes)
+    chances = weights_ML.sum(axis=1)
+    beliefs = weights_ML / chances[:, None]
+    return Replies(tuple(told.places), chances / chances.sum(), beliefs)
 
 
-class _Offer(NamedTuple):
-    claim: Claim
-    strength: float
+def paper_given_notes(evidence: Evidence) -> Probabilities:
+    """Return the posterior of the labels as a challenger holds it, which knows its aim and notes.
+
+    Whether an honest challenger's notes are of this paper it does not know: a careless one takes
+    itself for honest.
+
+    Args:
+        evidence: with notes.
+    """
+    first = first_years()
+    counts = [evidence.notes[name] for name in CITER_FEATURES]
+    noted = (first.counts == counts).all(axis=1)
+    right, any_paper = first.joint[:, noted].sum(axis=1), first.joint.sum(axis=1)
+    weights = KINDS["honest"] * right + KINDS["careless"] * first.chance[noted].sum() * any_paper
+    known = right if evidence.kind == "adversarial" else weights
+    return normalised(np.array(class_posterior(evidence, "disruption")) @ known)
+
+
+def _exact(counts: Sequence[int], axes: Sequence[int]) -> tuple[Claim, ...]:
+    return tuple(Fact(CITER_FEATURES[axis], "=", float(counts[axis])) for axis in axes)
 
 
 @cache
-def _strongest(axis: int, value: int, label: int, other: int) -> _Offer:
-    """Return the true claim about one count that moves the judge furthest to another label."""
-    offers = []
-    for claim in true_facts(CITER_FEATURES[axis], value):
-        belief = judge((claim,), "disruption")
-        offers.append(_Offer(claim, belief[other] / belief[label]))
-    return max(offers, key=lambda offer: offer.strength)
+def _belief(axis: int, count: int) -> Probabilities:
+    """Return what the judge believes given one count."""
+    return judge((Fact(CITER_FEATURES[axis], "=", float(count)),), "disruption")
+
+
+def _weights(evidence: Evidence, label: int, argument: Argument) -> FloatArray:
+    """Return P(kind, label, argument) up to a factor, shape (kind, label)."""
+    told = _told(label)
+    place = told.places.get(message(argument))
+    any_paper = np.broadcast_to(first_years().joint.sum(axis=1), (len(KINDS), 3, 3))
+    said = any_paper if place is None else told.joint[:, place]
+    classes = np.array(class_posterior(evidence, "disruption"))
+    weights: FloatArray = _SHARES[:, None] * np.einsum("c,kcl->kl", classes, said)
+    return weights
+
+
+class _Told(NamedTuple):
+    """What each kind says against a label.
+
+    Attributes:
+        places: position of each message.
+        joint: P(message, label, paper kept | kind, class) up to a factor, shape (kind, m, class,
+            label).
+    """
+
+    places: Mapping[Message, int]
+    joint: FloatArray
 
 
 @cache
-def _spoken(label: int) -> dict[Argument, npt.NDArray[np.bool_]]:
-    """Return in which first years each argument is made, shape (n,)."""
-    counts = _first_years().counts
-    spoken: dict[Argument, npt.NDArray[np.bool_]] = {}
-    for place, row in enumerate(counts.tolist()):
-        argument = one_sided(row, label)
-        spoken.setdefault(argument, np.zeros(len(counts), dtype=bool))[place] = True
-    return spoken
+def _told(label: int) -> _Told:
+    first = first_years()
+    rows = first.counts.tolist()
+    said = {
+        kind: [message(said_by(kind, row, label)) for row in rows]
+        for kind in ("honest", "adversarial")
+    }
+    places: dict[Message, int] = {}
+    for spoken in (one for messages in said.values() for one in messages):
+        places.setdefault(spoken, len(places))
+    joint = np.zeros((len(KINDS), len(places), 3, 3))
+    any_paper = first.joint.sum(axis=1)
+    of_another = first.chance[:, None, None] * any_paper
+    for k, kind in enumerate(KINDS):
+        messages = said["adversarial" if kind == "adversarial" else "honest"]
+        weight = of_another if kind == "careless" else first.joint.transpose(1, 0, 2)
+        np.add.at(joint[k], [places[one] for one in messages], weight)
+    return _Told(places, joint)
 
 
-def _posterior(evidence: Evidence, possible: npt.NDArray[np.bool_]) -> Probabilities:
-    """Return the posterior of the labels given the set of possible first years."""
-    by_class = _first_years().joint[:, possible].sum(axis=1)
-    return normalised(np.array(class_posterior(evidence, "disruption")) @ by_class)
-
-
-class _FirstYears(NamedTuple):
+class FirstYears(NamedTuple):
     """All first years of non-negligible probability.
 
     Attributes:
         counts: n_i, n_j and n_k, shape (n, 3).
         joint: P(counts, label, paper kept | class) up to a factor, shape (class, n, label).
+        chance: P(counts) over all papers kept, shape (n,).
     """
 
     counts: npt.NDArray[np.int64]
     joint: FloatArray
+    chance: FloatArray
 
 
 @cache
-def _first_years() -> _FirstYears:
+def first_years() -> FirstYears:
+    """Enumerate the first years of the literature."""
     pmfs = [np.array(FEATURE_TABLE[name].pmf) for name in CITER_FEATURES]
     chances = np.einsum("ci,cj,ck->cijk", *pmfs)
     counts = np.argwhere(chances.max(axis=0) > _NEGLIGIBLE)
-    chance = chances[:, *counts.T]
     often = np.array(frequencies("disruption"))
     rates = [
         [label_rates("disruption", c, (i, j, k)) for i, j, k in counts.tolist()] for c in range(3)
     ]
-    return _FirstYears(counts, chance[..., None] * np.array(rates) / often)
+    joint = chances[:, *counts.T][..., None] * np.array(rates) / often
+    of_all = joint.sum(axis=(0, 2))
+    return FirstYears(counts, joint, of_all / of_all.sum())

@@ -73,7 +73,9 @@ def classification_metrics(
     return metrics
 
 
-def challenge_metrics(flipped: bool, gain: float, claims: int, false: int) -> dict[str, float]:
+def challenge_metrics(
+    flipped: bool, gain: float, claims: int, false: int, kind: str
+) -> dict[str, float]:
     """Describe a challenge and the response to it.
 
     Args:
@@ -81,6 +83,7 @@ def challenge_metrics(flipped: bool, gain: float, claims: int, false: int) -> di
         gain: B₀ - B₁; negative if the predictor was misled.
         claims: how many claims the challenger made.
         false: how many of them do not hold.
+        kind: the challenger's, where Tasks draw it, else empty.
     """
     metrics = {"challenge_false": float(false > 0)}
     if claims:
@@ -88,4 +91,6 @@ def challenge_metrics(flipped: bool, gain: float, claims: int, false: int) -> di
     if false:
         metrics["flip_when_challenge_false"] = float(flipped)
         metrics["brier_gain_when_challenge_false"] = gain
+    if kind:
+        metrics[f"brier_gain_when_{kind}"] = gain
     return metrics

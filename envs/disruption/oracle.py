@@ -1,7 +1,7 @@
 """The optimum of the debate: the claims that serve a report best, and bounds of the returns."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,17 +19,21 @@ def likeliest(report: Probabilities) -> int:
     return report.index(max(report))
 
 
-def best_total(first: Sequence[Probabilities], final: Sequence[Probabilities]) -> float:
+def best_total(first: Sequence[Probabilities], final: Sequence[Sequence[Any]], reward: str) -> Any:
     """Return the expected total of honest reports, and of a judge that agrees with the final one.
 
     Args:
         first: for each target, the posterior given what the predictor is shown.
-        final: likewise given all that anyone is shown, which it can know at best in the end.
+        final: likewise given what it can know in the end; probabilities, or arrays of them.
+        reward: a name of `debate.REWARDS`.
     """
     share = 1.0 / len(final)
-    right = sum(debate.correctness(likeliest(p), p) for p in final) * share
     before = sum(debate.half_brier(p, p) for p in first) * share
     after = sum(debate.half_brier(p, p) for p in final) * share
+    surest = [np.max(p, axis=0) for p in final]
+    if reward == "original":
+        return sum(debate.original(np.prod(surest, axis=0), 1.0, after, before, after).values())
+    right = sum(debate.RIGHT_LABEL * (2.0 * p - 1.0) for p in surest) * share
     return right + debate.reasoning(after) + debate.calibration(before, after)
 
 
@@ -44,7 +48,6 @@ def best_claims(
     evidence: Evidence,
     targets: Sequence[Target],
     beliefs: Sequence[Probabilities],
-    granted: Sequence[Claim] = (),
 ) -> Choice:
     """Choose up to three true claims that bring the judge closest to `beliefs`.
 
@@ -55,9 +58,8 @@ def best_claims(
         evidence: what is shown.
         targets: the targets to judge.
         beliefs: for each target, probabilities of its labels under which loss is expected.
-        granted: further claims that are known to hold.
     """
-    offers = [*true_claims(evidence), *granted]
+    offers = true_claims(evidence)
     if not offers:
         return Choice((), debate.PRIOR_LOSS)
     abouts = [subjects(claim) for claim in offers]

@@ -15,10 +15,12 @@ from tokengym.envs.disruption.labels import (
 )
 
 LabelRule = Literal["threshold", "percentile"]
+NoveltyScale = Literal["z", "share"]
 LAST_YEAR = 9999
 MOST_CITATIONS = 2**31 - 1
 _NO_TEXT = re.compile("[\ud800-\udfff]")
 LABEL_RULES: tuple[LabelRule, ...] = get_args(LabelRule)
+NOVELTY_SCALES: tuple[NoveltyScale, ...] = get_args(NoveltyScale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,9 @@ class Paper:
         publication_year: year.
         cited_by_count: citations to date.
         cd_index: CD₅ in [-1, 1], `None` if undefined.
-        novelty_score: 10th percentile of the venue pairs' z-scores, `None` if undefined.
-        conventionality_score: their median, `None` if undefined.
+        novelty_score: 10th percentile of the venue pairs' z-scores, or a share in [0, 1] that is
+            larger for more novel papers; `None` if undefined.
+        conventionality_score: the median of the z-scores, or such a share; `None` if undefined.
         disruption_label: `disruptive`, `consolidating` or `neutral`; `None` where CD is.
         novelty_label: `novel`, `conventional` or `balanced`; `None` where the scores are.
         primary_field: field of research.
@@ -71,6 +74,9 @@ class Paper:
         field_median: usual conventionality of the field and year: novel up to it, balanced above.
         cd_by_window: pairs of a citation window in years and the CD index within it, ascending,
             where such a window was complete; CD₅ among them or not.
+        novelty_scale: `z` or `share`; if `None`, whichever of them the scores and label agree on.
+            By shares a novel paper is at least as novel as conventional, a conventional one at
+            least as conventional as novel, and a balanced one either.
         label_rule: `threshold` (±0.1 on CD) or `percentile` (rank within field and year).
 
     Raises:
@@ -93,12 +99,17 @@ class Paper:
     field_median: float | None = None
     label_rule: LabelRule = "threshold"
     cd_by_window: tuple[tuple[int, float], ...] = ()
+    novelty_scale: NoveltyScale | None = None
 
     def __post_init__(self) -> None:
         """Refuse values out of range and labels that disagree with the scores."""
         self._check_types()
         if self.label_rule not in LABEL_RULES:
             raise self._error(f"label_rule must be one of {LABEL_RULES}, got {self.label_rule!r}")
+        if self.novelty_scale not in (None, *NOVELTY_SCALES):
+            raise self._error(
+                f"novelty_scale must be one of {NOVELTY_SCALES} or None, got {self.novelty_scale!r}"
+            )
         self._check_windows()
         self._check_disruption()
         self._check_novelty()
@@ -169,19 +180,26 @@ class Paper:
             return
         if not (math.isfinite(tenth) and math.isfinite(median)):
             raise self._error(f"novelty scores must be finite, got {tenth!r} and {median!r}")
-        if tenth > median:
+        shares = min(tenth, median) >= 0.0 and max(tenth, median) <= 1.0
+        if self.novelty_scale == "share" and not shares:
+            raise self._error(f"shares must lie in [0, 1], got {tenth!r} and {median!r}")
+        possible: set[str] = set()
+        if shares and self.novelty_scale != "z":
+            possible = {"balanced"} | ({"novel"} if tenth >= median else set())
+            possible |= {"conventional"} if tenth <= median else set()
+        if tenth <= median and self.novelty_scale != "share":
+            unsure = tenth < 0 and self.field_median is None
+            by_z = novelty_label(tenth, median, self.field_median or 0.0)
+            possible |= {"novel", "balanced"} if unsure else {by_z}
+        if not possible:
             raise self._error(
                 f"novelty_score={tenth!r} is a 10th percentile and cannot exceed the median, "
-                f"conventionality_score={median!r}"
+                f"conventionality_score={median!r}, unless both are shares in [0, 1]"
             )
-        if tenth < 0 and self.field_median is None:
-            possible: tuple[str, ...] = ("novel", "balanced")
-        else:
-            possible = (novelty_label(tenth, median, self.field_median or 0.0),)
         if label not in possible:
             raise self._error(
                 f"novelty_score={tenth!r} and conventionality_score={median!r} mean novelty_label="
-                f"{' or '.join(possible)}, got {label!r}"
+                f"{' or '.join(name for name in NOVELTY_LABELS if name in possible)}, got {label!r}"
             )
 
     def _error(self, what: str) -> DataError:

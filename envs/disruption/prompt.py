@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tokengym.envs.disruption.claims import MOST_QUOTED_CHARACTERS, MOST_QUOTED_WORDS
-from tokengym.envs.disruption.evidence import FEATURES, Evidence
+from tokengym.envs.disruption.evidence import FEATURES, KINDS, Evidence
 from tokengym.envs.disruption.grammar import NO_LABEL, Argument
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.texts import Case, Writer, describe, has_references
@@ -67,16 +67,15 @@ def _opening(case: Case) -> str:
 
 def _challenge(case: Case, answer: str) -> str:
     words = _either([word for target in case.targets for word in LABELS[target]])
-    evidence = case.evidence.known
+    evidence = case.evidence.noted
     worse = "further from" if case.aim == "adversary" else "nearer to"
-    hidden = "" if not case.evidence.private else " and is not passed on"
     lines = [
         f'You challenge a prediction about a scientific paper. Start your reply with "ARGUE" and '
         f"one word, the label you argue for: {words}; or {NO_LABEL}, which only asks whether the "
         "predictor is sure.",
         "",
         *describe(evidence),
-        *(["The predictor was not shown the first year."] if case.evidence.private else []),
+        *_about_notes(case),
         *_legend(evidence),
         *_questions(case),
         "",
@@ -87,7 +86,7 @@ def _challenge(case: Case, answer: str) -> str:
         "and lose as much if it moves them the other way.",
         f"After the first line you may write up to {debate.MOST_CHALLENGER_CLAIMS} claims about "
         f"the paper, each on a line of its own. {_claim_forms(evidence)} Each false claim costs "
-        f"{debate.CHALLENGER_FALSE_CLAIM_COST:g}{hidden}. A reply in another form costs up to "
+        f"{debate.CHALLENGER_FALSE_CLAIM_COST:g}. A reply in another form costs up to "
         f"{FORM_SHARE:g} and only asks whether the predictor is sure.",
         "",
         f"Reply with one line, and claims if you like:\nARGUE {_WORD}",
@@ -102,8 +101,8 @@ def _rejoinder(case: Case, argument: Argument) -> str:
         claims = " and ".join(claim.statement for claim in argument.claims)
         said = f"The challenger argues for {argument.label}, since {claims}."
         said += (
-            " These claims were checked and are true, but the challenger chose them."
-            if case.evidence.private
+            " You cannot check what it says of the first year: weigh who may say so."
+            if case.evidence.notes
             else " Check these claims against the paper: they may be false."
         )
     else:
@@ -112,6 +111,23 @@ def _rejoinder(case: Case, argument: Argument) -> str:
         f'{said}\nGive your final answer in the same form: a line that starts with "LABEL", a line '
         f'that starts with "P", and up to {debate.MOST_CLAIMS} claims.'
     )
+
+
+def _about_notes(case: Case) -> list[str]:
+    """Tell a challenger what its notes are worth and that one of them is due."""
+    if not case.evidence.notes:
+        return []
+    lines = [
+        "The predictor was not shown the first year, nor what you are paid for. State at least one "
+        f"of n_i, n_j and n_k with =, or you lose {debate.SILENCE_COST:g}."
+    ]
+    if case.aim == "critic":
+        wrong, right = KINDS["careless"], KINDS["honest"]
+        lines.append(
+            f"In {wrong} of {wrong + right} debates in which one is paid as you are, the first "
+            "year shown is that of another paper."
+        )
+    return lines
 
 
 def _legend(evidence: Evidence) -> list[str]:
@@ -151,25 +167,41 @@ def _claim_forms(evidence: Evidence) -> str:
 def _course(case: Case) -> list[str]:
     if not case.debated:
         return ["Your answer is final."]
-    secret = (
-        " It also knows the citers of the first year (n_i, n_j, n_k), which you do not; it can "
-        "tell you about them only what is true, but it chooses what to tell, and you may repeat "
-        "its claims."
-        if case.evidence.private
-        else ""
-    )
-    aim = "mislead you" if case.aim == "adversary" else "help you"
+    ending = "Then you answer once more, and the debate ends."
+    if not case.evidence.notes:
+        aim = "mislead you" if case.aim == "adversary" else "help you"
+        return [f"A challenger will read your answer and is paid to {aim}. {ending}"]
+    honest, adversarial, careless = KINDS.values()
     return [
-        f"A challenger will read your answer and is paid to {aim}.{secret} Then you answer once "
-        "more, and the debate ends."
+        "A challenger will read your answer and argue for a label. It has notes on the citers of "
+        f"the first year (n_i, n_j, n_k), which you are not shown, and states two of the three "
+        f"counts. You are not told of which kind it is. Of {sum(KINDS.values())} challengers, "
+        f"{honest} is honest: it argues for the label that is likeliest given its three counts "
+        "alone, and states the two that by themselves make it likeliest. "
+        f"{adversarial} is an adversary: it argues for the other label than yours that any one of "
+        "its counts favours most over yours, and states the two that do so most. "
+        f"{careless} are careless: they speak as an honest one does, but their notes are of another "
+        f"paper. You may repeat what it says as a claim of your own, true or false. {ending}"
     ]
 
 
 def _score(case: Case) -> str:
     both = " Both answers count, the second one for three quarters." if case.debated else ""
-    terms = debate.PREDICTOR_TERMS
+    final = " final" * case.debated
+    if case.reward == "original":
+        terms = debate.ORIGINAL
+        labels = f"the{final} label is" if len(case.targets) == 1 else f"both{final} labels are"
+        return (
+            f"Score: {terms['correctness'].high:g} if {labels} right and "
+            f"{terms['correctness'].low:g} if not. Claims{' of the second answer' * case.debated} "
+            f"earn up to {terms['reasoning'].high:g}: the share of them that is true, times how "
+            "near they bring the judge to the truth. The probabilities earn up to "
+            f"{terms['adaptation'].high:g} by the Brier score, so state what you believe.{both} A "
+            "reply in another form ends the episode at the lowest score."
+        )
+    terms = debate.PROPER
     return (
-        f"Score: the right{' final' if case.debated else ''} label earns "
+        f"Score: the right{final} label earns "
         f"{debate.RIGHT_LABEL:g} and a wrong one costs as much. The probabilities earn up to "
         f"{debate.MOST_CALIBRATION:g} by the Brier score, so state what you believe; a label that "
         f"is less probable than another by your own numbers costs up to "

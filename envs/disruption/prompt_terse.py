@@ -3,7 +3,7 @@
 import numpy as np
 
 from tokengym.envs.core.seeding import generator
-from tokengym.envs.disruption.evidence import Evidence
+from tokengym.envs.disruption.evidence import KINDS, Evidence
 from tokengym.envs.disruption.grammar import NO_LABEL, Argument
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.texts import Case, Writer, describe
@@ -22,6 +22,8 @@ _NOVELTY = (
     "the median high: balanced, else conventional?"
 )
 
+_AIMS = {"adversary": "Argue for another label", "critic": "Help it"}
+
 
 def _opening(case: Case) -> str:
     order = ", ".join(word for target in case.targets for word in LABELS[target])
@@ -33,20 +35,20 @@ def _opening(case: Case) -> str:
     lines.append(f"Answer in lines, P for {order}, like\n{_made_up(case)[0]}")
     lines.append(f"then up to 3 true claims: {_claims(case.evidence)}")
     if case.debated:
-        knows = " that knows the first year" if case.evidence.private else ""
-        lines.append(f"A challenger{knows} will reply; then answer again.")
+        lines.append(f"A challenger{_kinds(case.evidence)} will reply; then answer again.")
     return "\n".join(lines)
 
 
 def _challenge(case: Case, answer: str) -> str:
+    shared = bool(case.evidence.notes)
     return "\n".join(
         [
-            *describe(case.evidence.known),
-            *(["The predictor was not shown the first year."] if case.evidence.private else []),
+            *describe(case.evidence.noted),
+            *(["The predictor was not shown the first year: state a count."] * shared),
             f"A predictor answered:\n{answer}",
-            "Argue for another label; a false claim costs you. Answer in lines, like",
+            f"{_AIMS[case.aim]}; a false claim costs you. Answer in lines, like",
             _made_up(case)[1],
-            f"(or {NO_LABEL}), then up to 2 claims: {_claims(case.evidence.known)}",
+            f"(or {NO_LABEL}), then up to 2 claims: {_claims(case.evidence.noted)}",
         ]
     )
 
@@ -56,8 +58,15 @@ def _rejoinder(case: Case, argument: Argument) -> str:
         return "Challenger: are you sure?\nFinal answer?"
     claims = " and ".join(claim.statement for claim in argument.claims)
     reason = f", since {claims}" if claims else ""
-    true = " (true, but chosen)" if claims and case.evidence.private else ""
-    return f"Challenger: {argument.label}{reason}{true}.\nFinal answer?"
+    return f"Challenger: {argument.label}{reason}.\nFinal answer?"
+
+
+def _kinds(evidence: Evidence) -> str:
+    """Say what a challenger with notes may be."""
+    if not evidence.notes:
+        return ""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in KINDS.items())
+    return f" that notes the first year ({kinds} with another paper's)"
 
 
 def _claims(evidence: Evidence) -> str:

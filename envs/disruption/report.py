@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tokengym.envs.core.metric import Metric
+from tokengym.envs.disruption.evidence import KINDS
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS
 
 METRICS: Mapping[str, Metric] = {
@@ -61,4 +62,10 @@ METRICS: Mapping[str, Metric] = {
     "brier_gain_when_challenge_false": Metric(
         "Revision on a false challenge", "half-Brier", "Negative if a false challenge misleads."
     ),
+    **{
+        f"brier_gain_when_{kind}": Metric(
+            f"Revision, {kind} challenger", "half-Brier", f"Likewise where it is {kind}."
+        )
+        for kind in KINDS
+    },
 }

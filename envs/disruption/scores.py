@@ -1,5 +1,6 @@
 """Scores of a debate: both answers against the truth, a label or its probabilities."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ class AnswerScores(NamedTuple):
     Attributes:
         before: half-Brier of the first reports.
         after: half-Brier of the final reports.
-        terms: the predictor's terms that depend on the truth.
+        terms: the predictor's terms, `form` aside.
     """
 
     before: float
@@ -27,6 +28,8 @@ def scores_of(
     final: PredictorAnswer,
     verdicts: Sequence[Probabilities],
     truths: Sequence[Probabilities],
+    false: int,
+    reward: str,
 ) -> AnswerScores:
     """Score both answers and the judge's verdict.
 
@@ -35,6 +38,8 @@ def scores_of(
         final: the answer after it.
         verdicts: the judge's probabilities for each target.
         truths: what the reports on each target are scored against.
+        false: how many of the final claims do not hold.
+        reward: a name of `debate.REWARDS`.
     """
     share = 1.0 / len(truths)
     before = after = judged = right = begun = ended = 0.0
@@ -45,10 +50,16 @@ def scores_of(
         right += debate.correctness(final.labels[k], truth) * share
         begun += debate.contradiction(first.labels[k], first.reports[k]) * share
         ended += debate.contradiction(final.labels[k], final.reports[k]) * share
+    if reward == "original":
+        joint = math.prod(truth[k] for truth, k in zip(truths, final.labels, strict=True))
+        validity = 1.0 - false / len(final.claims) if final.claims else 0.0
+        terms = debate.original(joint, validity, judged, before, after)
+        return AnswerScores(before, after, terms)
     terms = {
         "correctness": right,
         "calibration": debate.calibration(before, after),
         "consistency": debate.consistency(begun, ended),
         "reasoning": debate.reasoning(judged),
+        "false_claims": debate.false_claims(false),
     }
     return AnswerScores(before, after, terms)

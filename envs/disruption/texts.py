@@ -20,6 +20,7 @@ class Case(NamedTuple):
         debated: whether a challenger will reply.
         aim: what the challenger is paid for, `adversary` or `critic`.
         fingerprint: the Task's, from which made-up replies are drawn.
+        reward: what the predictor is paid by, a name of `debate.REWARDS`.
     """
 
     evidence: Evidence
@@ -27,6 +28,7 @@ class Case(NamedTuple):
     debated: bool
     aim: str
     fingerprint: str
+    reward: str = "proper"
 
 
 class Writer(NamedTuple):

@@ -13,19 +13,21 @@ from tokengym.envs.core.form import ReplyForm, nearness
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.core.label_noise import outcomes_of_label
 from tokengym.envs.core.optimum import Optimum
-from tokengym.envs.core.seeding import SPLITS
+from tokengym.envs.core.seeding import SPLITS, generator
 from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.core.world import World
+from tokengym.envs.disruption.claims import Fact
 from tokengym.envs.disruption.compiled import WRITERS, CompiledDebate, compile_task
 from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
 from tokengym.envs.disruption.evidence import evidence_of, evidence_of_paper, instance_of
-from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
+from tokengym.envs.disruption.generator import draw_evidence, draw_outcome, with_challenger
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer, read_answer, read_argument
+from tokengym.envs.disruption.inference import replies_to
 from tokengym.envs.disruption.judge import judge, verify
 from tokengym.envs.disruption.labels import LABELS, Target
-from tokengym.envs.disruption.literature import posterior
+from tokengym.envs.disruption.literature import Probabilities, posterior
 from tokengym.envs.disruption.metrics import (
     challenge_metrics,
     classification_metrics,
@@ -34,7 +36,7 @@ from tokengym.envs.disruption.metrics import (
 from tokengym.envs.disruption.oracle import best_total
 from tokengym.envs.disruption.paper import Paper
 from tokengym.envs.disruption.prompt import answer_in_words, argument_in_words
-from tokengym.envs.disruption.scores import scores_of
+from tokengym.envs.disruption.scores import AnswerScores, scores_of
 from tokengym.rewards import debate
 from tokengym.rewards.bounds import Range, dyadic
 
@@ -45,6 +47,7 @@ _USUAL: Mapping[str, Any] = {
     "single_turn": False,
     "label": "outcome",
     "challenger": "adversary",
+    "reward": "proper",
     "bounded": False,
 }
 TARGETS: Mapping[str, tuple[Target, ...]] = {
@@ -54,7 +57,6 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
 }
 _SHIFT, _SPAN = 2.0, 4.0
 """What the option `bounded` adds to a return and divides it by: no rounding leaves [0, 1]."""
-_LEAST = {name: term.low for name, term in debate.PREDICTOR_TERMS.items()}
 
 
 class DisruptionWorld(World[CompiledDebate]):
@@ -66,8 +68,8 @@ class DisruptionWorld(World[CompiledDebate]):
         posterior is known exactly, or a user's own. The level is what is shown of it: at `L0`
         title, year, field and a long abstract, at `L1` a short abstract and facts of the reference
         list, at `L2` also the first year's citers by kind. At `private` the predictor reads what
-        `L1` shows and the challenger what `L2` shows: it may choose what to claim, and its claims
-        are true.
+        `L1` shows; the challenger has notes on the first year's citers and is of a kind that the
+        Task draws: honest, adversarial, or careless with the notes of another paper.
 
     Observation:
         The predictor reads the evidence, then the challenge; the challenger reads the evidence and
@@ -79,14 +81,15 @@ class DisruptionWorld(World[CompiledDebate]):
         or `ARGUE nothing`, which reads "are you sure?", as do malformed arguments.
 
     Reward:
-        Predictor, in [-1.8, 1.6875]: correctness (0.5 or -0.5, the final label) + calibration (up
-        to 1, both reports by their Brier scores) + consistency (down to -0.5, for labels that
+        Predictor, in [-1.8, 1.9375]: correctness (0.5 or -0.5, the final label) + calibration (up
+        to 1.25, both reports by their Brier scores) + consistency (down to -0.5, for labels that
         contradict their reports) + reasoning (-0.375 to 0.1875, what the final claims improve on a
         frozen judge's prior) + false_claims (-0.125 each); see `rewards.debate`. A malformed answer
         ends the episode below all others: at the low ends of these terms, less a form of 0.0025 to
         0.05 by how far it is from the form. Challenger, in [-0.8, 0.25]: a quarter of the change it
-        brought about in the predictor's half-Brier, less 0.25 for each false claim, and less 0.005
-        to 0.05 for a malformed argument.
+        brought about in the predictor's half-Brier, less 0.25 for each claim that is false by what
+        it was shown, and less 0.005 to 0.05 for a malformed argument; at `private` less 0.25 if it
+        states no count of its notes.
 
     Episode end:
         With the predictor's second answer, its first one if `single_turn`, or a malformed one.
@@ -100,7 +103,11 @@ class DisruptionWorld(World[CompiledDebate]):
             which removes label noise; `replay:K` against K outcomes drawn of it, K up to 64. The
             latter two exist for the synthetic literature only.
         challenger: what the challenger is paid for: an `adversary` for misleading, a `critic` for
-            helping.
+            helping. At `private` the kind decides, and an adversary is the only choice.
+        reward: `proper`, as above, or `original`, as the debate was first described:
+            R_correctness (1 if all final labels are right, else -1) + R_reasoning (0 to 0.3, the
+            share of true claims times what the judge makes of them) + R_adaptation (0 to 0.2, both
+            reports by their Brier scores), in [-1, 1.5]; less form where malformed.
         bounded: rescale the predictor's total R to (R + 2) / 4, in [0, 1].
         data: papers to play instead of synthetic ones: files of JSON lines (`data.jsonl`), or
             folders that `tokengym data papers` made, with the splits it gave. Papers without a
@@ -131,6 +138,7 @@ class DisruptionWorld(World[CompiledDebate]):
         single_turn: bool = False,
         label: str = "outcome",
         challenger: Literal["adversary", "critic"] = "adversary",
+        reward: Literal["proper", "original"] = "proper",
         bounded: bool = False,
         data: str | Path | Sequence[str | Path] | None = None,
         prompt: str = "full",
@@ -138,6 +146,7 @@ class DisruptionWorld(World[CompiledDebate]):
         for name, value, choices in (
             ("target", target, list(TARGETS)),
             ("challenger", challenger, ["adversary", "critic"]),
+            ("reward", reward, list(debate.REWARDS)),
             ("single_turn", single_turn, [False, True]),
             ("bounded", bounded, [False, True]),
         ):
@@ -145,22 +154,28 @@ class DisruptionWorld(World[CompiledDebate]):
         outcomes_of_label(label)
         if data is not None and label != "outcome":
             raise OptionError(f"label={label!r} needs posteriors, which papers of `data` lack")
-        if bounded:
-            unit = {PREDICTOR: Range(0.0, 1.0), CHALLENGER: spec.step_range[CHALLENGER]}
-            spec = replace(spec, step_range=unit, return_range=unit)
-        super().__init__(spec, level, prompt=prompt)
+        total = Range(0.0, 1.0) if bounded else debate.total_range(debate.REWARDS[reward])
+        ranges = {PREDICTOR: total, CHALLENGER: spec.step_range[CHALLENGER]}
+        super().__init__(
+            replace(spec, step_range=ranges, return_range=ranges), level, prompt=prompt
+        )
+        if self.level == "private" and challenger == "critic":
+            raise OptionError(
+                "at the level 'private' each Task draws what its challenger is paid for: "
+                f"challenger must be 'adversary', the default, got {challenger!r}"
+            )
         self.target = target
         self.targets = TARGETS[target]
         self.single_turn = single_turn
         self.label = label
         self.challenger = challenger
+        self.reward = reward
         self.bounded = bounded
         self._papers = None if data is None else load_papers(data)
         self._first: PredictorAnswer | None = None
         self._argument: Argument | None = None
         self._claims = self._false = 0
-        self._lost_form = 0.0
-        self._change = debate.misleading if challenger == "adversary" else debate.helping
+        self._challenge_costs: Mapping[str, float] = {}
 
     @property
     def turn_limit(self) -> int:
@@ -200,7 +215,9 @@ class DisruptionWorld(World[CompiledDebate]):
             if labels[target] is None:
                 raise DataError(f"paper {paper.openalex_id} has no {target}_label to predict")
         split = split_of_paper(paper) if split is None else split
-        instance = instance_of(evidence_of_paper(paper, self.level))
+        evidence = evidence_of_paper(paper, self.level)
+        rng = generator("disruption challenger", evidence.text, evidence.year)
+        instance = instance_of(with_challenger(rng, evidence))
         answer = {
             "source": paper.openalex_id,
             "labels": labels,
@@ -215,12 +232,17 @@ class DisruptionWorld(World[CompiledDebate]):
         """Return bounds of the best expected returns.
 
         The predictor's is what the posterior and its likeliest label earn if the judge believes
-        the posterior exactly, and if the challenge reveals all that the challenger knows. For a
-        real paper, whose posterior is unknown, the gold label replaces it.
+        the posterior exactly; at `private` the mean over all that its challenger may say, of
+        whatever kind, after the first label that draws most from it. For a real paper, whose
+        posterior is unknown, the gold label replaces it.
         """
         compiled = self.compile(task)
-        final = compiled.own if self.single_turn else compiled.posteriors
-        total = best_total(compiled.own, final)
+        finals = [(1.0, compiled.own)]
+        if compiled.known and compiled.evidence.kind and not self.single_turn:
+            told = [replies_to(compiled.evidence, label) for label in range(3)]
+            finals = [(one.chances, (one.beliefs.T, *compiled.own[1:])) for one in told]
+        totals = [chances * best_total(compiled.own, f, self.reward) for chances, f in finals]
+        total = max(float(np.sum(one)) for one in totals)
         if self.bounded:
             total = (total + _SHIFT) / _SPAN
         most = 0.0 if self.single_turn else debate.CHALLENGER_TOTAL.high
@@ -244,8 +266,9 @@ class DisruptionWorld(World[CompiledDebate]):
         return instance_of(draw_evidence(rng, self.level))
 
     def _split_key(self, instance: Mapping[str, Any]) -> object:
-        """Return the predictor's evidence; the challenger's private evidence comes later."""
-        return {name: value for name, value in instance.items() if name != "private"}
+        """Return the predictor's evidence; what the challenger knows comes later."""
+        hidden = ("private", "kind", "notes")
+        return {name: value for name, value in instance.items() if name not in hidden}
 
     def _solve(self, instance: Mapping[str, Any], rng: np.random.Generator) -> Mapping[str, Any]:
         evidence = evidence_of(instance)
@@ -258,7 +281,8 @@ class DisruptionWorld(World[CompiledDebate]):
         }
 
     def _compile_options(self) -> tuple[object, ...]:
-        return self.targets, self.label, not self.single_turn, self.challenger, self.prompt
+        debated = not self.single_turn
+        return self.targets, self.label, debated, self.challenger, self.reward, self.prompt
 
     @classmethod
     def _compile(cls, task: Task, *options: Any) -> CompiledDebate:
@@ -267,7 +291,6 @@ class DisruptionWorld(World[CompiledDebate]):
     def _begin(self, task: Task) -> Turn:
         self._first = self._argument = None
         self._claims = self._false = 0
-        self._lost_form = 0.0
         return Turn(PREDICTOR, self.compiled.opening)
 
     def _respond(self, text: str, complete: bool) -> Turn:
@@ -288,20 +311,29 @@ class DisruptionWorld(World[CompiledDebate]):
     def _hand_on(self, text: str, complete: bool) -> Turn:
         """Check the challenger's argument and pass it to the predictor."""
         evidence = self.compiled.evidence
+        lost = 0.0
         argument = read_argument(text, self.targets, complete=complete)
         form = 1.0
         if argument is None:
             words = (word for target in self.targets for word in LABELS[target])
             form = max(nearness(text, f"ARGUE {word}") for word in words)
-            self._lost_form = debate.challenger_form(form)
+            lost = debate.challenger_form(form)
         in_form = {"well_formed": float(argument is not None), "form": form}
-        argument = argument or Argument(None, ())
-        visible = evidence.known
-        true = tuple([claim for claim in argument.claims if claim.holds(visible)])
-        self._claims, self._false = len(argument.claims), len(argument.claims) - len(true)
-        # What the predictor cannot check must be true, or nobody could weigh it.
-        self._argument = argument._replace(claims=true) if evidence.private else argument
-        said = WRITERS[self.prompt].rejoinder(self.compiled.case, self._argument)
+        self._argument = argument = argument or Argument(None, ())
+        claims, known, noted = argument.claims, evidence.known, evidence.noted
+        self._claims = len(claims)
+        self._false = sum(not claim.holds(known) for claim in claims)
+        # Who was shown the notes of another paper does not lie by repeating them.
+        lies = sum(not claim.holds(noted) for claim in claims)
+        self._challenge_costs = {
+            "false_claims": debate.challenger_false_claims(lies),
+            "form": lost,
+        }
+        if evidence.notes:
+            counts = (c for c in claims if isinstance(c, Fact) and c.op == "=")
+            disclosed = any(count.feature in evidence.notes for count in counts)
+            self._challenge_costs["silence"] = debate.silence(disclosed)
+        said = WRITERS[self.prompt].rejoinder(self.compiled.case, argument)
         return Turn(PREDICTOR, said, metrics=in_form)
 
     def _refuse(self, text: str, complete: bool) -> Turn:
@@ -310,7 +342,8 @@ class DisruptionWorld(World[CompiledDebate]):
         answered = 0 if self._first is None else 1
         form = debate.malformed_form(answered, near, self.turn_limit)
         feedback = complaint(text, answer_in_words(self.targets), complete=complete)
-        terms = self._terms({**_LEAST, "form": form}, 0.0)
+        least = {name: term.low for name, term in debate.REWARDS[self.reward].items()}
+        terms = self._terms({**least, "form": form}, 0.0)
         compiled = self.compiled
         classes = classification_metrics(self.targets, compiled.gold, None, compiled.windows)
         metrics = {"well_formed": 0.0, "form": near, **classes}
@@ -322,11 +355,17 @@ class DisruptionWorld(World[CompiledDebate]):
         self, compiled: CompiledDebate, first: PredictorAnswer, final: PredictorAnswer
     ) -> Turn:
         """Pay both roles for a complete debate."""
-        granted = self._argument.claims if self._argument and compiled.evidence.private else ()
+        known = compiled.evidence.known
+        heard = self._argument.claims if self._argument is not None else ()
+        granted = [claim for claim in heard if claim.holds(known)]
         claims, false = verify(final.claims, compiled.evidence, granted)
         verdicts = [judge(claims, target) for target in self.targets]
-        ever = {"false_claims": debate.false_claims(false), "form": 0.0}
-        scores = scores_of(first, final, verdicts, compiled.truths)
+        change = debate.misleading if compiled.case.aim == "adversary" else debate.helping
+
+        def scored(truths: Sequence[Probabilities]) -> AnswerScores:
+            return scores_of(first, final, verdicts, truths, false, self.reward)
+
+        scores = scored(compiled.truths)
         validity = 1.0 - false / len(final.claims) if final.claims else 0.0
         gain = scores.before - scores.after
         metrics = {
@@ -338,12 +377,14 @@ class DisruptionWorld(World[CompiledDebate]):
             metrics["confidence"] = final.reports[0][final.labels[0]]
         if self._argument is not None:
             flipped = first.labels != final.labels
-            metrics |= challenge_metrics(flipped, gain, self._claims, self._false)
+            kind = compiled.evidence.kind
+            metrics |= challenge_metrics(flipped, gain, self._claims, self._false, kind)
         if compiled.known:
-            mean = scores_of(first, final, verdicts, compiled.posteriors)
-            change = self._change(mean.before, mean.after)
-            metrics |= self._expected(self._terms({**mean.terms, **ever}, change))
-        terms = self._terms({**scores.terms, **ever}, self._change(scores.before, scores.after))
+            mean = scored(compiled.posteriors)
+            changed = change(mean.before, mean.after)
+            metrics |= self._expected(self._terms({**mean.terms, "form": 0.0}, changed))
+        changed = change(scores.before, scores.after)
+        terms = self._terms({**scores.terms, "form": 0.0}, changed)
         return self._end(PREDICTOR, "", terms, StopReason.COMPLETED, metrics)
 
     def _expected(self, terms: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -354,18 +395,14 @@ class DisruptionWorld(World[CompiledDebate]):
         }
 
     def _terms(self, earned: Mapping[str, float], change: float) -> dict[str, dict[str, float]]:
-        """Terms of both roles; the challenger's falsehoods and form cost however it ended."""
+        """Terms of both roles; what the challenger said costs it however it ended."""
         parts = dict(earned)
         if self.bounded:
             parts["correctness"] += _SHIFT
             parts = {name: value / _SPAN for name, value in parts.items()}
         terms = {PREDICTOR: parts}
         if self._argument is not None:
-            terms[CHALLENGER] = {
-                "change": change,
-                "false_claims": debate.challenger_false_claims(self._false),
-                "form": self._lost_form,
-            }
+            terms[CHALLENGER] = {"change": change, **self._challenge_costs}
         return terms
 
 

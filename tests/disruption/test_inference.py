@@ -1,9 +1,7 @@
-"""The challenger's rule and what it gives away, against an enumeration of all first years."""
+"""What each kind of challenger says and gives away, against an enumeration of all first years."""
 
 import itertools
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tokengym.envs.disruption.claims import Fact
-from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
+from tokengym.envs.disruption.claims import Claim, Fact
+from tokengym.envs.disruption.evidence import CITER_FEATURES, KINDS, Evidence
 from tokengym.envs.disruption.generator import draw_evidence
 from tokengym.envs.disruption.grammar import Argument
-from tokengym.envs.disruption.inference import face_value, one_sided, selection_posterior
+from tokengym.envs.disruption.inference import (
+    after,
+    kinds_given,
+    message,
+    paper_given_notes,
+    replies_to,
+    said_by,
+)
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS, LEAST_CITERS
 from tokengym.envs.disruption.literature import CHARACTERS, class_posterior, posterior
 
@@ -73,45 +78,43 @@ def belief(axis: int, low: int, high: int) -> Floats:
     return np.asarray(weight / weight.sum())
 
 
-def strength(axis: int, claim: tuple[int, int], label: int, other: int) -> float:
-    beliefs = belief(axis, *claim)
-    return float(beliefs[other] / beliefs[label])
+def exactly(axis: int, count: int) -> Claim:
+    return Fact(CITER_FEATURES[axis], "=", float(count))
 
 
-@cache
-def strongest(axis: int, value: int, label: int, other: int) -> float:
-    """How far a true claim about a count can move the judge: equal, at least, at most."""
-    intervals = [(value, value), *((bound, 400) for bound in range(value + 1))]
-    intervals += [(0, bound) for bound in range(value, 60)]
-    return max(strength(axis, one, label, other) for one in intervals)
+@settings(deadline=None, max_examples=300)
+@given(first_years, labels, st.sampled_from(["honest", "careless"]))
+def test_an_honest_challenger_states_the_counts_that_speak_most_for_the_likeliest_label(
+    counts: tuple[int, ...], label: int, kind: str
+) -> None:
+    chance_C = np.ones(3)
+    for axis, count in enumerate(counts):
+        mean_C = np.array([0.25 * means(c)[axis] for c in range(3)])
+        chance_C = chance_C * np.maximum(stats.poisson.pmf(count, mean_C), 1e-6)
+    likely = int((chance_C @ rates()).argmax())
+    alone = [belief(axis, count, count)[likely] for axis, count in enumerate(counts)]
+    argument = said_by(kind, counts, label)
+    assert argument.label == DISRUPTION_LABELS[likely]
+    best = sorted(range(3), key=lambda axis: -alone[axis])[:2]
+    assert argument.claims == tuple(exactly(axis, counts[axis]) for axis in sorted(best))
 
 
 @settings(deadline=None, max_examples=300)
 @given(first_years, labels)
-def test_the_challenger_makes_the_two_strongest_true_claims_for_the_label_they_help_most(
+def test_an_adversary_states_the_counts_that_favour_another_label_most(
     counts: tuple[int, ...], label: int
 ) -> None:
-    offers = {
-        other: sorted(
-            ((strongest(axis, counts[axis], label, other), axis) for axis in range(3)), reverse=True
-        )
+    beliefs = [belief(axis, count, count) for axis, count in enumerate(counts)]
+    favour = {
+        other: [beliefs[axis][other] / beliefs[axis][label] for axis in range(3)]
         for other in range(3)
         if other != label
     }
-    best = max(offers, key=lambda other: offers[other][0])
-    argument = one_sided(counts, label)
-    wanted = [offer for offer in offers[best] if offer[0] > 1.0 + 1e-9][:2]
-    if not wanted:
-        assert argument == Argument(None, ())
-        return
-    assert argument.label == DISRUPTION_LABELS[best]
-    assert len(argument.claims) == len(wanted)
-    for claim, (most, axis) in zip(argument.claims, wanted, strict=True):
-        assert isinstance(claim, Fact)
-        assert claim.feature == CITER_FEATURES[axis]
-        low, high = (int(np.clip(end, 0, 400)) for end in claim.interval())
-        assert low <= counts[axis] <= high
-        assert strength(axis, (low, high), label, best) == pytest.approx(most, rel=1e-6)
+    argued = max(favour, key=lambda other: max(favour[other]))
+    best = sorted(range(3), key=lambda axis: -favour[argued][axis])[:2]
+    argument = said_by("adversarial", counts, label)
+    assert argument.label == DISRUPTION_LABELS[argued]
+    assert argument.claims == tuple(exactly(axis, counts[axis]) for axis in sorted(best))
 
 
 @cache
@@ -132,58 +135,79 @@ def joint() -> Floats:
     return np.asarray(chance[..., None] * later / often)
 
 
-def posterior_given(evidence: Evidence, said: Callable[[tuple[int, ...]], bool]) -> Any:
-    """The labels' posterior, summed over all first years of which the same would be said.
+def chances(evidence: Evidence, label: int, argument: Argument) -> Floats:
+    """P(kind, label of the paper, argument) up to a factor, summed over all first years."""
+    every = joint().reshape(3, -1, 3)
+    of_any = every.sum(axis=(0, 2)) / every.sum()
+    found = []
+    for kind, count in KINDS.items():
+        same = np.array([spoken == argument for spoken in said(kind, label)])
+        by_class = every[:, same].sum(axis=1)
+        if kind == "careless":
+            by_class = of_any[same].sum() * every.sum(axis=1)
+        found.append(count * (np.array(class_posterior(evidence, "disruption")) @ by_class))
+    return np.array(found)
 
-    As near as the first years left out allow, which weigh more where little else is said.
-    """
-    possible = np.array([said(counts) for counts in itertools.product(*map(range, MOST))])
-    by_class = joint().reshape(3, -1, 3)[:, possible].sum(axis=1)
-    weights = np.array(class_posterior(evidence, "disruption")) @ by_class
-    return pytest.approx(tuple(weights / weights.sum()), abs=1e-4 + 4e-5 / min(1.0, weights.sum()))
+
+@cache
+def said(kind: str, label: int) -> list[Argument]:
+    return [said_by(kind, counts, label) for counts in itertools.product(*map(range, MOST))]
 
 
 @settings(deadline=None, max_examples=15)
 @given(papers, labels)
-def test_what_was_said_is_evidence_of_every_first_year_of_which_it_would_be_said(
+def test_what_was_said_is_evidence_of_the_kind_and_of_the_paper(
     evidence: Evidence, label: int
 ) -> None:
-    argument = one_sided([evidence.private[name] for name in CITER_FEATURES], label)
-    wanted = posterior_given(evidence, lambda counts: one_sided(counts, label) == argument)
-    assert selection_posterior(evidence, label, argument) == wanted
+    argument = said_by(evidence.kind, [evidence.notes[name] for name in CITER_FEATURES], label)
+    joint_KL = chances(evidence, label, argument)
+    total = joint_KL.sum()
+    near = 1e-4 + 4e-5 / min(1.0, total)
+    believed = after(evidence, label, argument)
+    assert believed == pytest.approx(tuple(joint_KL.sum(axis=0) / total), abs=near)
+    kinds = kinds_given(evidence, label, argument)
+    assert list(kinds) == list(KINDS)
+    assert tuple(kinds.values()) == pytest.approx(tuple(joint_KL.sum(axis=1) / total), abs=near)
+    turned = argument._replace(claims=argument.claims[::-1])
+    assert after(evidence, label, turned) == believed
 
 
 @settings(deadline=None, max_examples=15)
-@given(papers, st.sampled_from([">=", "<=", "=", ">", "<"]), st.integers(0, 2))
-def test_at_face_value_a_claim_is_the_event_that_it_holds(
-    evidence: Evidence, op: str, axis: int
+@given(papers, labels)
+def test_beliefs_average_to_the_prior_over_all_that_may_be_said(
+    evidence: Evidence, label: int
 ) -> None:
-    name = CITER_FEATURES[axis]
-    value = evidence.private[name] + {">": -1, "<": 1}.get(op, 0)
-    holds: Callable[[int], bool] = {
-        ">=": lambda count: count >= value,
-        "<=": lambda count: count <= value,
-        "=": lambda count: count == value,
-        ">": lambda count: count > value,
-        "<": lambda count: count < value,
-    }[op]
-    wanted = posterior_given(evidence, lambda counts: holds(counts[axis]))
-    claim = Fact(name, op, float(value))
-    assert face_value(evidence, [claim]) == wanted
-    # All claims hold at once, in any order.
-    other = (axis + 1) % 3
-    own = evidence.private[CITER_FEATURES[other]]
-    both = posterior_given(evidence, lambda counts: holds(counts[axis]) and counts[other] == own)
-    for claims in itertools.permutations([claim, Fact(CITER_FEATURES[other], "=", float(own))]):
-        assert face_value(evidence, claims) == both
+    replies = replies_to(evidence, label)
+    assert replies.chances.sum() == pytest.approx(1.0)
+    own = posterior(evidence, "disruption")
+    assert replies.chances @ replies.beliefs == pytest.approx(own, abs=1e-4)
+    argument = said_by(evidence.kind, [evidence.notes[name] for name in CITER_FEATURES], label)
+    place = replies.messages.index(message(argument))
+    assert replies.beliefs[place] == pytest.approx(after(evidence, label, argument))
 
 
-@pytest.mark.parametrize("label", range(3))
-def test_claims_about_counts_that_never_occur_change_nothing(label: int) -> None:
+@settings(deadline=None, max_examples=15)
+@given(papers)
+def test_a_challenger_knows_its_aim_and_not_whether_it_is_careless(evidence: Evidence) -> None:
+    every = joint().reshape(3, *MOST, 3)
+    noted = tuple(evidence.notes[name] for name in CITER_FEATURES)
+    right = every[:, *noted]
+    wrong = every.sum(axis=(0, 4))[noted] / every.sum() * every.sum(axis=(1, 2, 3))
+    known = right if evidence.kind == "adversarial" else right + 2.0 * wrong
+    weights = np.array(class_posterior(evidence, "disruption")) @ known
+    wanted = tuple(weights / weights.sum())
+    assert paper_given_notes(evidence) == pytest.approx(wanted, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "claims", [(), (Fact("n_i", ">=", 1.0),), (Fact("n_i", "=", 300.0), Fact("n_j", "=", 300.0))]
+)
+def test_what_no_kind_says_changes_nothing(claims: tuple[Claim, ...]) -> None:
     """Not a division of nothing by nothing."""
     evidence = draw_evidence(np.random.default_rng(0), "private")
     own = posterior(evidence, "disruption")
-    rare = (Fact("n_i", ">=", 300.0), Fact("n_j", "=", 300.0))
-    assert face_value(evidence, rare) == pytest.approx(own, abs=1e-4)
-    argument = Argument(DISRUPTION_LABELS[(label + 1) % 3], rare)
-    assert selection_posterior(evidence, label, argument) == pytest.approx(own, abs=1e-4)
+    for label in range(3):
+        argument = Argument(DISRUPTION_LABELS[(label + 1) % 3], claims)
+        assert after(evidence, label, argument) == pytest.approx(own, abs=1e-4)
+        shares = [count / sum(KINDS.values()) for count in KINDS.values()]
+        assert [*kinds_given(evidence, label, argument).values()] == pytest.approx(shares)

@@ -50,4 +50,4 @@ def test_a_paper_made_by_hand_is_debated_in_tokens(challenger: str) -> None:
 
     loss = 0.5 * (0.2**2 + 2 * 0.1**2)
     reward = asyncio.run(debate())
-    assert 0.5 + (1 - loss) + 0.05 < reward < 1.6875
+    assert 0.5 + 1.25 * (1 - loss) + 0.05 < reward < 1.9375

@@ -22,6 +22,8 @@ PAPER = Paper(
     novelty_label="balanced",
     primary_field="Biology",
 )
+SHARES = {"novelty_score": 0.82, "conventionality_score": 0.35, "novelty_label": "novel"}
+"""On the scale the debate was first described with."""
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,14 @@ PAPER = Paper(
         ({"novelty_label": "fresh"}, "'fresh'"),
         ({"cited_by_count": -1}, "cited_by_count"),
         ({"label_rule": "guess"}, "label_rule"),
+        ({"novelty_scale": "percent"}, "novelty_scale must be one of"),
+        ({"novelty_scale": "share"}, r"shares must lie in \[0, 1\], got -0.4 and 1.2"),
+        ({**SHARES, "novelty_label": "conventional"}, "novel or balanced, got 'conventional'"),
+        ({**SHARES, "novelty_scale": "z"}, "cannot exceed the median"),
+        (
+            {**SHARES, "novelty_score": 0.1, "novelty_scale": "z", "novelty_label": "balanced"},
+            "mean novelty_label=conventional",
+        ),
         ({"references": ReferenceFacts(-1, 0, 0, 0)}, "count must be a whole number >= 0, got -1"),
         ({"first_year": FirstYear(0, -2, 0)}, "n_j must be a whole number >= 0, got -2"),
     ],
@@ -59,6 +69,11 @@ def test_a_record_that_contradicts_itself_is_refused(change: dict[str, Any], mes
         {"cd_index": None, "disruption_label": None},
         {"novelty_score": None, "conventionality_score": None, "novelty_label": None},
         {"novelty_label": "novel"},
+        SHARES,
+        {**SHARES, "novelty_scale": "share"},
+        {**SHARES, "novelty_label": "balanced"},
+        {**SHARES, "novelty_score": 0.1, "novelty_label": "balanced"},
+        {**SHARES, "novelty_score": 0.1, "novelty_label": "conventional"},
         {"field_median": 1.2, "novelty_label": "novel"},
         {"label_rule": "percentile", "disruption_label": "neutral"},
         {"cd_index": 0.1, "disruption_label": "neutral"},

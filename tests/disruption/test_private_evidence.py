@@ -1,143 +1,194 @@
-"""Laws of the level `private`: exact posteriors of both roles, selection but never falsehood."""
+"""Laws of the level `private`: who may speak, what it costs, and what a Bayesian makes of it."""
 
-from collections.abc import Iterator
+import dataclasses
+from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tokengym.envs.disruption import challengers
-from tokengym.envs.disruption.claims import Fact
-from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
-from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
-from tokengym.envs.disruption.grammar import Argument, PredictorAnswer, read_argument
-from tokengym.envs.disruption.inference import face_value, one_sided, selection_posterior
-from tokengym.envs.disruption.labels import DISRUPTION_LABELS
-from tokengym.envs.disruption.literature import Probabilities, posterior
-from tokengym.envs.disruption.oracle import likeliest
+from tests.contract.planners.disruption import Predictor
+from tokengym.envs.core.errors import OptionError
+from tokengym.envs.core.task import Task, canonical_json
+from tokengym.envs.disruption.evidence import CITER_FEATURES, KINDS
+from tokengym.envs.disruption.grammar import PredictorAnswer
+from tokengym.envs.disruption.inference import kinds_given
+from tokengym.envs.disruption.labels import DISRUPTION_LABELS, Target
 from tokengym.envs.disruption.world import DisruptionWorld
-from tokengym.envs.registry import baselines, make_world
-from tokengym.rewards.debate import half_brier
+from tokengym.envs.registry import baselines, import_object, make_world, spec
 
 BASELINES = baselines("disruption")
-papers = st.integers(0, 2**32).map(
-    lambda seed: draw_evidence(np.random.default_rng(seed), "private")
-)
+REPORT = "LABEL neutral\nP 0.3 0.3 0.4"
+ONE: tuple[Target, ...] = ("disruption",)
 
 
-def make(prompt: str = "full") -> DisruptionWorld:
-    world = make_world("disruption", "private", label="expected", prompt=prompt)
-    assert isinstance(world, DisruptionWorld)
-    return world
+def make(
+    prompt: str = "full", label: str = "expected", target: str = "disruption"
+) -> DisruptionWorld:
+    options = {"label": label, "prompt": prompt, "target": target}
+    return DisruptionWorld.cast(make_world("disruption", "private", **options))
 
 
-def told(evidence: Evidence) -> tuple[int, Argument]:
-    """The label a Bayesian chooses at first, and what the challenger says against it."""
-    label = likeliest(posterior(evidence, "disruption"))
-    return label, one_sided([evidence.private[name] for name in CITER_FEATURES], label)
+@cache
+def tasks(count: int) -> list[Task]:
+    return make().first_tasks("test", count)
 
 
-def exchanges(count: int) -> Iterator[tuple[Probabilities, Probabilities, int]]:
-    """Beliefs after a challenge, taken at face value and weighed, and the label that came true."""
-    rng = np.random.default_rng(0)
-    for _ in range(count):
-        evidence = draw_evidence(rng, "private")
-        label, argument = told(evidence)
-        outcome = draw_outcome(rng, evidence).labels()["disruption"]
-        yield (
-            face_value(evidence, argument.claims),
-            selection_posterior(evidence, label, argument),
-            DISRUPTION_LABELS.index(outcome),
-        )
+def of_kind(kind: str) -> Task:
+    return next(task for task in tasks(40) if task.instance["kind"] == kind)
 
 
-@settings(max_examples=40, deadline=None)
-@given(evidence=papers)
-def test_silence_leaves_the_prior_and_a_full_account_the_posterior(evidence: Evidence) -> None:
-    own, known = (posterior(one, "disruption") for one in (evidence, evidence.known))
-    whole = [Fact(name, "=", float(count)) for name, count in evidence.private.items()]
-    assert face_value(evidence, ()) == pytest.approx(own, abs=1e-4)
-    assert face_value(evidence, whole) == pytest.approx(known, abs=1e-4)
+def test_kinds_and_notes_are_drawn_as_the_prompt_says() -> None:
+    drawn = [task.instance for task in make().first_tasks("train", 400)]
+    for kind, count in KINDS.items():
+        share = count / sum(KINDS.values())
+        found = np.mean([instance["kind"] == kind for instance in drawn])
+        assert abs(found - share) < 4 * np.sqrt(share * (1 - share) / len(drawn))
+    for instance in drawn:
+        same = instance["notes"] == instance["private"]
+        assert same or instance["kind"] == "careless"
+    other = [i["notes"] != i["private"] for i in drawn if i["kind"] == "careless"]
+    assert np.mean(other) > 0.9
+    # The notes of another paper are drawn like those of this one: no moment tells them apart.
+    noted, own = (
+        np.array([[i[key][name] for name in CITER_FEATURES] for i in drawn if i["kind"] == kind])
+        for key, kind in (("notes", "careless"), ("private", "careless"))
+    )
+    error = np.sqrt((noted.var(axis=0) + own.var(axis=0)) / len(noted))
+    assert (abs(noted.mean(axis=0) - own.mean(axis=0)) < 4 * error).all()
 
 
-def test_weighing_is_calibrated_and_face_value_is_misled() -> None:
-    naive, wise, came_true = map(np.array, zip(*exchanges(1500), strict=True))
-    drawn = np.eye(3)[came_true]
-    for low in np.arange(0.0, 1.0, 0.2):
-        inside = (wise >= low) & (wise < low + 0.2)
-        error = np.sqrt((wise * (1 - wise))[inside].sum()) / inside.sum()
-        assert abs(drawn[inside].mean() - wise[inside].mean()) < 4 * error
-    losses = [np.mean(half_brier(tuple(b.T), tuple(drawn.T))) for b in (naive, wise)]
-    assert losses[1] < losses[0] - 0.02
-    # Taken at face value, the label argued for seems likelier than it is.
-    assert abs(naive - drawn).mean() > abs(wise - drawn).mean()
+def test_each_kind_is_paid_for_its_aim() -> None:
+    for kind in KINDS:
+        task, world = of_kind(kind), make(label="outcome")
+        place = DISRUPTION_LABELS.index(task.answer["labels"]["disruption"])
+        world.start(world.adopt(task))
+        world.reply(REPORT)
+        world.reply("ARGUE neutral")
+        better = " ".join("1" if k == place else "0" for k in range(3))
+        last = world.reply(f"LABEL neutral\nP {better}")
+        assert (last.terms["challenger"]["change"] < 0) == (kind == "adversarial")
+    with pytest.raises(OptionError, match="private"):
+        make_world("disruption", "private", challenger="critic")
 
 
-@settings(max_examples=60, deadline=None)
-@given(evidence=papers)
-def test_the_one_sided_challenger_says_only_true_things_against_the_label(
-    evidence: Evidence,
-) -> None:
-    label, argument = told(evidence)
-    assert all(claim.holds(evidence.known) for claim in argument.claims)
-    assert argument.label != DISRUPTION_LABELS[label]
-    assert (argument.label is None) == (not argument.claims)
-    assert read_argument(argument.write(), ("disruption",)) == argument
-
-
-def test_no_falsehood_reaches_the_predictor_and_each_costs() -> None:
-    world = make(prompt="terse")
-    for index in range(20):
-        task = world.task("train", index)
-        turn = world.start(task)
-        answer = BASELINES["oracle"](world, turn, np.random.default_rng(index))
-        world.reply(answer)
-        n_i = task.instance["private"]["n_i"]
-        said = f"ARGUE neutral\nCLAIM n_i >= {n_i + 1}\nCLAIM n_i <= {n_i}"
-        assert world.reply(said).text == (
-            f"Challenger: neutral, since n_i <= {n_i} (true, but chosen).\nFinal answer?"
-        )
-        last = world.reply(answer)
-        assert last.terms["challenger"]["false_claims"] == -0.25
-        assert last.metrics["challenge_validity"] == 0.5
-
-
-def test_the_predictor_may_repeat_what_it_was_told_and_knows_no_more() -> None:
-    world = make()
-    task = world.task("train", 0)
-    counts = task.instance["private"]
-    claim = f"CLAIM n_j = {counts['n_j']}"
-    report = "LABEL neutral\nP 0.3 0.3 0.4"
-    for argument, false in ((f"ARGUE neutral\n{claim}", 0.0), ("ARGUE neutral", -0.125)):
+@pytest.mark.parametrize("kind", KINDS)
+def test_silence_and_falsehood_cost_as_much_as_misleading_can_earn(kind: str) -> None:
+    task, world = of_kind(kind), make()
+    noted = task.instance["notes"]["n_i"]
+    for said, silence, false in (
+        ("ARGUE nothing", -0.25, 0.0),
+        ("ARGUE neutral", -0.25, 0.0),
+        ("", -0.25, 0.0),
+        (f"ARGUE neutral\nCLAIM n_i >= {noted}", -0.25, 0.0),
+        ("ARGUE neutral\nCLAIM references = 3", -0.25, -0.25),
+        (f"ARGUE neutral\nCLAIM n_i = {noted}", 0.0, 0.0),
+        (f"ARGUE neutral\nCLAIM n_i = {noted + 1}", 0.0, -0.25),
+    ):
         world.start(task)
-        world.reply(report)
-        world.reply(argument)
-        last = world.reply(f"{report}\n{claim}")
-        assert last.terms["predictor"]["false_claims"] == false
-        assert (last.terms["predictor"]["reasoning"] != 0.0) == (false == 0.0)
+        world.reply(REPORT)
+        turn = world.reply(said)
+        assert ("n_i" in turn.text) == ("n_i" in said)  # what it says is passed on, true or not
+        paid = world.reply(REPORT).terms["challenger"]
+        assert (paid["silence"], paid["false_claims"]) == (silence, false), said
 
 
-@pytest.mark.parametrize(("level", "moved"), [("L2", False), ("private", True)])
-def test_a_bayesian_is_moved_by_what_it_did_not_know_alone(level: str, moved: bool) -> None:
-    world = make_world("disruption", level)
-    gains = []
-    for index in range(20):
-        turn = world.start(world.task("train", index))
-        rng = np.random.default_rng(index)
-        while not turn.done:
-            turn = world.reply(BASELINES["oracle"](world, turn, rng))
-        gains.append(turn.metrics["brier_gain"])
-    assert any(gains) == moved
-
-
-def test_what_the_challenger_knows_is_no_part_of_what_the_predictor_reads() -> None:
+def test_the_predictor_may_repeat_what_it_was_told_at_its_own_risk() -> None:
     world = make()
-    for index in range(10):
-        task = world.task("train", index)
-        text = world.start(task).text
-        assert "First year: n_i" not in text
-        turn = world.reply(PredictorAnswer((2,), ((0.2, 0.3, 0.5),), ()).write(world.targets))
-        shown = ", ".join(f"{name} {task.instance['private'][name]}" for name in CITER_FEATURES)
-        assert f"First year: {shown}" in turn.text
-        assert challengers.scripted(world, turn, np.random.default_rng(0)).startswith("ARGUE")
+    for kind in ("honest", "careless"):
+        task = of_kind(kind)
+        claim = f"CLAIM n_j = {task.instance['notes']['n_j']}"
+        true = task.instance["notes"]["n_j"] == task.instance["private"]["n_j"]
+        for argument, told in ((f"ARGUE neutral\n{claim}", True), ("ARGUE neutral", False)):
+            world.start(task)
+            world.reply(REPORT)
+            world.reply(argument)
+            last = world.reply(f"{REPORT}\n{claim}")
+            holds = told and true
+            assert last.terms["predictor"]["false_claims"] == (0.0 if holds else -0.125)
+            assert (last.terms["predictor"]["reasoning"] != 0.0) == holds
+
+
+def test_no_text_of_the_predictor_depends_on_what_only_the_challenger_is_shown() -> None:
+    world = make()
+    answer = PredictorAnswer((2,), ((0.2, 0.3, 0.5),), ()).write(ONE)
+    for task in tasks(10):
+        opening = world.start(task).text
+        shown = world.reply(answer).text
+        noted = ", ".join(f"{name} {task.instance['notes'][name]}" for name in CITER_FEATURES)
+        assert f"First year: {noted}" in shown
+        assert "First year: n_i" not in opening
+        assert ("In 2 of 3 debates" in shown) == (task.instance["kind"] != "adversarial")
+        for kind in KINDS:
+            changed = {**task.instance, "kind": kind, "notes": {"n_i": 9, "n_j": 9, "n_k": 9}}
+            other = dataclasses.replace(task, instance_json=canonical_json(changed))
+            assert world.start(other).text == opening
+
+
+def test_where_only_novelty_is_asked_nobody_has_notes() -> None:
+    world = make(target="novelty")
+    task = world.task("test", 0)
+    assert "notes" not in world.start(task).text
+    assert "First year" not in world.reply("LABEL novel\nP 0.3 0.3 0.4").text
+
+
+def earned(world: DisruptionWorld, task: Task, planner: Predictor) -> float:
+    turn, rng = world.start(task), np.random.default_rng(0)
+    while not turn.done:
+        scripted = BASELINES["scripted"](world, turn, rng)
+        turn = world.reply(planner.reply(turn.text) if turn.role == "predictor" else scripted)
+    return world.returns["predictor"]
+
+
+def test_who_models_the_kinds_gains_and_who_believes_everything_loses() -> None:
+    """By a planner that reads only the texts; the oracle earns as much."""
+    world, count = make(), 400
+    by_trust = {
+        trust: np.array([earned(world, task, Predictor(trust)) for task in tasks(count)])
+        for trust in ("kinds", "nothing", "everything")
+    }
+    blind = max(
+        np.mean([_returns(world, task, policy) for task in tasks(60)])
+        for policy in import_object(spec("disruption").blind)(world).values()
+    )
+    gain = by_trust["kinds"] - by_trust["nothing"]
+    error = gain.std(ddof=1) / np.sqrt(count)
+    assert gain.mean() - 1.96 * error > 0.10 * (by_trust["kinds"].mean() - blind)
+    loss = by_trust["nothing"] - by_trust["everything"]
+    assert loss.mean() > 0.0
+    assert by_trust["kinds"].mean() > by_trust["everything"].mean() + 0.1
+
+
+def _returns(world: DisruptionWorld, task: Task, policy: object) -> float:
+    turn, rng = world.start(task), np.random.default_rng(0)
+    while not turn.done:
+        who = policy if turn.role == "predictor" else BASELINES["scripted"]
+        turn = world.reply(who(world, turn, rng))  # type: ignore[operator]
+    return world.returns["predictor"]
+
+
+def test_beliefs_about_the_paper_and_the_kind_are_calibrated() -> None:
+    """Against drawn outcomes and drawn kinds: a simulation of the whole debate."""
+    world = make(label="outcome")
+    stated, came_true = [], []
+    for task in make().first_tasks("train", 700):
+        rng = np.random.default_rng(0)
+        turn = world.start(world.adopt(task))
+        for _ in range(2):
+            turn = world.reply(
+                BASELINES["oracle" if turn.role == "predictor" else "scripted"](world, turn, rng)
+            )
+        assert world.first_answer is not None
+        assert world.argument is not None
+        label = world.first_answer.labels[0]
+        kinds = kinds_given(world.compiled.evidence, label, world.argument)
+        numbers = BASELINES["oracle"](world, turn, rng).splitlines()[1].split()[1:]
+        stated += [*kinds.values(), *map(float, numbers)]
+        outcome = task.answer["labels"]["disruption"]
+        came_true += [kind == task.instance["kind"] for kind in KINDS]
+        came_true += [name == outcome for name in DISRUPTION_LABELS]
+    chance, drawn = np.array(stated), np.array(came_true)
+    for low in np.arange(0.0, 1.0, 0.2):
+        inside = (chance >= low) & (chance < low + 0.2)
+        if inside.sum() > 20:
+            error = np.sqrt((chance * (1 - chance))[inside].sum()) / inside.sum()
+            assert abs(drawn[inside].mean() - chance[inside].mean()) < 4 * error

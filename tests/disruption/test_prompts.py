@@ -75,7 +75,7 @@ def test_no_text_shows_a_claim_that_could_be_copied(level: str, style: str) -> N
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_full_prompt_states_all_that_the_score_depends_on(level: str) -> None:
     (text,) = texts(level, 1)
-    terms = debate.PREDICTOR_TERMS
+    terms = debate.PROPER
     numbers = (
         debate.RIGHT_LABEL,
         debate.MOST_CALIBRATION,
@@ -88,4 +88,13 @@ def test_the_full_prompt_states_all_that_the_score_depends_on(level: str) -> Non
     assert all(f"{number:g}" in text for number in numbers)
     assert "at most 8 words (80 characters)" in text
     assert "ends the episode at the lowest score" in text
-    assert ("only what is true, but it chooses" in text) == (level == "private")
+    kinds = "1 is honest: it", "1 is an adversary: it", "2 are careless: they"
+    assert all((kind in text) == (level == "private") for kind in kinds)
+
+
+@pytest.mark.parametrize("target", ["disruption", "both"])
+def test_the_full_prompt_states_the_reward_as_first_described(target: str) -> None:
+    (text,) = texts("L2", 1, reward="original", target=target)
+    right = "the final label is" if target == "disruption" else "both final labels are"
+    assert f"Score: 1 if {right} right and -1 if not." in text
+    assert all(f"earn up to {most}" in text for most in (0.3, 0.2))

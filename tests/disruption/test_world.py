@@ -76,7 +76,7 @@ def test_the_reward_is_the_formula_of_the_design() -> None:
     # One of two claims holds and tells the judge nothing.
     assert last.terms["predictor"] == {
         "correctness": 0.5,
-        "calibration": pytest.approx(1 - 0.25 * before - 0.75 * after, abs=2e-5),
+        "calibration": pytest.approx(1.25 * (1 - before / 4 - 3 * after / 4), abs=2e-5),
         "consistency": 0.0,
         "reasoning": 0.0,
         "false_claims": -0.125,
@@ -262,7 +262,7 @@ def test_a_single_turn_is_one_message_and_counts_both_reports() -> None:
     last = world.reply(ANSWER.format("neutral", 0.2, 0.3, 0.5))
     assert last.done
     loss = 0.5 * (0.2**2 + 0.3**2 + 0.5**2)
-    assert last.terms["predictor"]["calibration"] == pytest.approx(1 - loss, abs=2e-5)
+    assert last.terms["predictor"]["calibration"] == pytest.approx(1.25 * (1 - loss), abs=2e-5)
     assert world.returns["challenger"] == 0.0
     assert world.optimum(task)["challenger"].value == 0.0
 

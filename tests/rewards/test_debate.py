@@ -52,14 +52,14 @@ def test_a_posterior_scores_the_expectation_over_labels(
 
 
 def test_parts_keep_their_ranges() -> None:
-    parts = {name: (term.low, term.high) for name, term in debate.PREDICTOR_TERMS.items()}
+    parts = {name: (term.low, term.high) for name, term in debate.PROPER.items()}
     check_reward(debate.reasoning, unit, range=parts["reasoning"])
     check_reward(debate.calibration, unit, unit, range=parts["calibration"], slack=1e-12)
     check_reward(debate.consistency, unit, unit, range=parts["consistency"], slack=1e-12)
     check_reward(
         debate.false_claims, st.integers(0, debate.MOST_CLAIMS), range=parts["false_claims"]
     )
-    assert Range(-1.75 - dyadic(FORM_SHARE), 1.6875) == debate.TOTAL
+    assert Range(-1.75 - dyadic(FORM_SHARE), 1.9375) == debate.TOTAL
     false = st.integers(0, debate.MOST_CHALLENGER_CLAIMS)
     for change in (debate.misleading, debate.helping):
         check_reward(
@@ -71,6 +71,38 @@ def test_parts_keep_their_ranges() -> None:
             *(unit, unit, false, unit),
             range=debate.CHALLENGER_TOTAL,
         )
+
+
+@given(right=unit, validity=unit, judged=unit, first=unit, final=unit)
+def test_the_reward_as_first_described_is_the_sum_of_three_bounded_terms(
+    right: float, validity: float, judged: float, first: float, final: float
+) -> None:
+    terms = debate.original(right, validity, judged, first, final)
+    assert terms == {
+        "correctness": pytest.approx(right - (1.0 - right), abs=1e-12),
+        "reasoning": pytest.approx(0.3 * validity * (1.0 - judged), abs=1e-12),
+        "adaptation": pytest.approx(0.2 * (1.0 - (first + 3.0 * final) / 4.0), abs=1e-12),
+    }
+    for name, (low, high) in {
+        "correctness": (-1.0, 1.0),
+        "reasoning": (0.0, 0.3),
+        "adaptation": (0.0, 0.2),
+    }.items():
+        assert low - 1e-12 <= terms[name] <= high + 1e-12
+        assert Range(low, high) == debate.ORIGINAL[name]
+    assert sum(terms.values()) in debate.total_range(debate.ORIGINAL)
+
+
+@given(belief=distributions(), first=distributions(), final=distributions())
+def test_honest_reports_are_optimal_for_the_original_adaptation_too(
+    belief: tuple[float, ...], first: tuple[float, ...], final: tuple[float, ...]
+) -> None:
+    losses = [debate.half_brier(report, belief) for report in (belief, first, final)]
+    honest, other = (
+        debate.original(1.0, 1.0, 0.5, before, after)["adaptation"]
+        for before, after in ((losses[0], losses[0]), (losses[1], losses[2]))
+    )
+    assert other <= honest + 1e-12
 
 
 @given(well_formed=st.integers(0, 1), near=unit)
@@ -137,7 +169,7 @@ def test_sandbagging_the_first_report_costs(
 ) -> None:
     honest, hidden = debate.half_brier(belief, belief), debate.half_brier(first, belief)
     lost = debate.calibration(honest, honest) - debate.calibration(hidden, honest)
-    assert lost == pytest.approx(0.25 * (hidden - honest), abs=1e-12)
+    assert lost == pytest.approx(1.25 * 0.25 * (hidden - honest), abs=1e-12)
 
 
 @given(belief=distributions(), told=distributions())

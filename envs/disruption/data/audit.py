@@ -106,6 +106,7 @@ def _with_another_future(paper: Paper) -> Paper:
         novelty_score=scores[0],
         conventionality_score=scores[1],
         novelty_label=novelty,
+        novelty_scale=None,
         field_median=0.0,
         cd_by_window=(),
     )

@@ -1,13 +1,15 @@
 """A predictor that knows the full prompt and how the synthetic literature is made, and no more.
 
 The model of the literature is written again from its description (`envs.disruption.literature`),
-by enumeration and with scipy's distributions. Of a challenger it believes what was checked.
+by enumeration and with scipy's distributions. Challengers with notes it weighs by the kinds the
+prompt names; or, to compare, it believes everything or nothing.
 """
 
 import itertools
 import re
 from collections.abc import Sequence
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,23 +51,67 @@ MOST = 60
 class Predictor:
     """Answers the predictor's Turns of one debate."""
 
-    def __init__(self) -> None:
+    def __init__(self, trust: str = "kinds") -> None:
+        self.trust = trust
+        self.kinds: list[int] = []
+        self.label = 0
         self.facts: dict[str, int] = {}
         self.events: list[tuple[str, Floats]] = []
 
     def reply(self, text: str) -> str:
         """Read a Turn and answer it."""
-        heard: dict[str, str] = {}
         if text.startswith("The challenger"):
-            if "were checked and are true" in text:
-                heard = dict(re.findall(r"(?:since|and) ((n_[ijk]) [<>=]+ \d+)", text))
+            belief = self.heard(text) if self.kinds else self.own()
         else:
             assert all(label in text for label in LABELS)
             self.read_paper(text)
-        belief = posterior([rates for _, rates in self.events], self.first_year(list(heard)))
+            belief = self.own()
+            self.label = int(belief.argmax())
         numbers = " ".join(f"{share:.6f}" for share in belief)
-        claims = self.claims(belief, [f"CLAIM {claim}" for claim in heard])
-        return "\n".join([f"LABEL {LABELS[int(belief.argmax())]}", f"P {numbers}", *claims])
+        return "\n".join(
+            [f"LABEL {LABELS[int(belief.argmax())]}", f"P {numbers}", *self.claims(belief)]
+        )
+
+    def own(self) -> Floats:
+        """Return what the paper alone makes likely."""
+        possible = [
+            np.array([self.facts[kind]]) if kind in self.facts else np.arange(MOST)
+            for kind in KINDS
+        ]
+        return posterior([rates for _, rates in self.events], possible)
+
+    def heard(self, text: str) -> Floats:
+        """Return what the paper and a challenger of a kind unknown make likely."""
+        (argued,) = re.findall(r"argues for (\w+)", text)
+        stated = {KINDS.index(k): int(v) for k, v in re.findall(r"(n_[ijk]) = (\d+)", text)}
+        if self.trust == "nothing":
+            return self.own()
+        by_first_year = first_years()
+        counts = by_first_year.counts
+        stating = np.all([counts[:, axis] == count for axis, count in stated.items()], axis=0)
+        weights = np.prod([np.ones(3), *(rates for _, rates in self.events)], axis=0)
+        if self.trust == "everything":
+            found = weights @ by_first_year.joint[:, stating].sum(axis=1)
+            return np.asarray(found / found.sum())
+        said = (LABELS.index(argued), frozenset(stated))
+        right, other = (
+            np.array(
+                [
+                    bool(s) and says(tuple(row), label) == said
+                    for s, row in zip(stating, counts.tolist(), strict=True)
+                ]
+            )
+            for label in (None, self.label)
+        )
+        honest, adversarial, careless = self.kinds
+        of_any = by_first_year.joint.sum(axis=(0, 2))
+        all_papers = by_first_year.joint.sum(axis=1)
+        found = weights @ (
+            honest * by_first_year.joint[:, right].sum(axis=1)
+            + adversarial * by_first_year.joint[:, other].sum(axis=1)
+            + careless * of_any[right].sum() / of_any.sum() * all_papers
+        )
+        return np.asarray(found / found.sum())
 
     def end(self, text: str) -> None:
         """Read the last Turn, which says nothing."""
@@ -74,6 +120,8 @@ class Predictor:
     def read_paper(self, text: str) -> None:
         """Find what the text shows of the paper, and how likely each class makes it."""
         paper = text.split("\n\n")[1]
+        kinds = r"(\d) is honest.*(\d) is an adversary.*(\d) are careless"
+        self.kinds = [int(n) for found in re.findall(kinds, text) for n in found]
         self.facts = {
             name: int(value) for name, value in re.findall(r"(\w+) (\d+)(?=[,\n])", paper)
         }
@@ -88,32 +136,13 @@ class Predictor:
                 rates = np.asarray(stats.poisson.pmf(self.facts[name] - least, means))
                 self.events.append((f"CLAIM {name} = {self.facts[name]}", rates))
 
-    def first_year(self, heard: Sequence[str]) -> list[npt.NDArray[np.int64]]:
-        """Return the counts of each kind that are possible."""
-        possible = []
-        for kind in KINDS:
-            counts = np.arange(MOST)
-            for name, sign, value in (claim.split() for claim in heard):
-                if name == kind:
-                    signs = {"=": np.equal, ">=": np.greater_equal, "<=": np.less_equal}
-                    counts = counts[signs[sign](counts, int(value))]
-            possible.append(np.array([self.facts[kind]]) if kind in self.facts else counts)
-        return possible
-
-    def claims(self, belief: Floats, heard: Sequence[str]) -> list[str]:
+    def claims(self, belief: Floats) -> list[str]:
         """Choose up to three claims that bring the judge near to a belief."""
         offers = list(self.events)
         for kind, name in enumerate(KINDS):
             if name in self.facts:
                 rates = stats.poisson.pmf(self.facts[name], YEARLY[kind] / 4)
                 offers.append((f"CLAIM {name} = {self.facts[name]}", rates))
-        for claim in heard:
-            _, name, sign, value = claim.split()
-            counts, means = np.arange(MOST)[:, None], YEARLY[KINDS.index(name)] / 4
-            holds = {"=": counts == int(value), ">=": counts >= int(value)}.get(
-                sign, counts <= int(value)
-            )
-            offers.append((claim, (stats.poisson.pmf(counts, means) * holds).sum(axis=0)))
         best: tuple[float, list[str]] = (2 / 3, [])
         for size in (1, 2, 3):
             for made in itertools.combinations(offers, size):
@@ -151,3 +180,65 @@ def label_rates(first_year: tuple[tuple[int, ...], ...]) -> Floats:
         chance = np.einsum("i,j,k->ijk", *finals) * (i + j >= 5)
         rates[c] = [chance[label == one].sum() for one in range(3)]
     return rates
+
+
+class FirstYears(NamedTuple):
+    """Every first year with a chance worth counting: n_i, n_j, n_k, and what follows of them.
+
+    `joint` is P(counts, label, kept | class) up to a factor, shape (class, n, label).
+    """
+
+    counts: npt.NDArray[np.int64]
+    joint: Floats
+
+
+@cache
+def first_years() -> FirstYears:
+    """Enumerate them."""
+    counts = np.array([*itertools.product(range(18), range(18), range(24))])
+    grid = np.arange(MOST)
+    joint = np.zeros((3, len(counts), 3))
+    often = label_rates((tuple(range(MOST)),) * 3).sum(axis=0)
+    for c in range(3):
+        first = np.prod([stats.poisson.pmf(counts[:, k], YEARLY[k, c] / 4) for k in range(3)], 0)
+        later = [stats.poisson.pmf(grid, YEARLY[k, c] * 3 / 4) for k in range(3)]
+        up_to = np.append(0.0, np.cumsum(later[2]))
+        for i, j in itertools.product(range(18), range(18)):
+            here = (counts[:, 0] == i) & (counts[:, 1] == j)
+            n_k = counts[here, 2][:, None, None]
+            all_i, all_j = i + grid[:, None], j + grid
+            chance = later[0][:, None] * later[1] * (all_i + all_j >= 5)
+            # CD is above 0.1 as long as n_k is below this bound, and below -0.1 likewise.
+            sides = [
+                (
+                    chance
+                    * up_to[np.clip(10 * sign * (all_i - all_j) - all_i - all_j - n_k, 0, MOST)]
+                ).sum(axis=(1, 2))
+                for sign in (1, -1)
+            ]
+            rest = chance.sum() - sides[0] - sides[1]
+            joint[c, here] = first[here, None] * np.stack([*sides, rest], axis=1) / often
+    return FirstYears(counts, joint)
+
+
+@cache
+def alone(kind: int, count: int) -> tuple[float, ...]:
+    """What one count says of the labels by itself."""
+    first = [np.arange(MOST)] * 3
+    return tuple(posterior([stats.poisson.pmf(count, YEARLY[kind] / 4)], first).tolist())
+
+
+@cache
+def says(counts: tuple[int, ...], against: int | None) -> tuple[int, frozenset[int]]:
+    """Which label notes argue for, against a label or honestly, and which counts are stated."""
+    beliefs = np.array([alone(kind, count) for kind, count in enumerate(counts)])
+    if against is None:
+        events = [stats.poisson.pmf(count, YEARLY[k] / 4) for k, count in enumerate(counts)]
+        argued = int(posterior(events, [np.arange(MOST)] * 3).argmax())
+        favour = beliefs[:, argued]
+    else:
+        ratios = beliefs / beliefs[:, [against]]
+        ratios[:, against] = 0.0
+        argued = int(ratios.max(axis=0).argmax())
+        favour = ratios[:, argued]
+    return argued, frozenset(np.argsort(-favour, kind="stable")[:2].tolist())

@@ -1,0 +1,40 @@
+"""A debate about one paper as an `Env` of tinker-cookbook."""
+
+from typing import Any
+
+from tokengym.agents.tinker.coordinator import Opponent
+from tokengym.agents.tinker.env import TinkerEnv
+from tokengym.envs.disruption.paper import Paper
+from tokengym.envs.disruption.world import CHALLENGER, DisruptionWorld
+from tokengym.envs.registry import make_world, policy
+from tokengym.envs.tokens.codec import Codec
+
+
+class PaperEnv(TinkerEnv):
+    """The predictor's side of one debate about one paper. Single-use.
+
+    Args:
+        paper: with a label for every target; what a level shows of it is left out where the record
+            lacks it.
+        codec: a codec or its name, see `codec_named`.
+        level: a level of `tokengym/Disruption-v0`, the default one if `None`.
+        challenger: who argues: a name of its baselines or an `Opponent`.
+        options: of the world, such as `target="both"` and `reward="original"`.
+
+    Raises:
+        DataError: if the paper has no label for a target.
+        OptionError: if an option, the level, the baseline or the codec is unknown.
+    """
+
+    def __init__(
+        self,
+        paper: Paper,
+        codec: Codec | str = "byte",
+        *,
+        level: str | None = None,
+        challenger: str | Opponent = "scripted",
+        **options: Any,
+    ) -> None:
+        world = DisruptionWorld.cast(make_world("disruption", level, **options))
+        who = policy(world.spec.id, challenger) if isinstance(challenger, str) else challenger
+        super().__init__(world, world.task_from_paper(paper), codec, opponents={CHALLENGER: who})
