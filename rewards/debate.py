@@ -67,7 +67,10 @@ def total_range(terms: Mapping[str, Range]) -> Range:
 
 TOTAL = total_range(PROPER)
 CHALLENGER_TOTAL = Range(
-    -CHANGE_WEIGHT - CHALLENGER_FALSE_CLAIM_COST * MOST_CHALLENGER_CLAIMS - dyadic(FORM_SHARE),
+    -CHANGE_WEIGHT
+    - CHALLENGER_FALSE_CLAIM_COST * MOST_CHALLENGER_CLAIMS
+    - SILENCE_COST
+    - dyadic(FORM_SHARE),
     CHANGE_WEIGHT,
 )
 

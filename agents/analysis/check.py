@@ -81,6 +81,8 @@ class Certificate:
         grouped: the policy whose rollouts make the groups: `noisy`, or `random` without one.
         groups: groups played, each of `max(GROUP_SIZES)` rollouts of one Task.
         ties: rates of its groups by name, with bootstrap intervals; see `TieCounts.intervals`.
+        exploitability: by role, what a best response to the other roles' scripts gains; empty where
+            the world cannot say.
         malformed: share of replies of random bytes that were malformed; `None` if never reported.
         episode_bytes: bytes read and written in an episode of the grouped policy.
         instances: Tasks whose fingerprints were compared, over all splits.
@@ -101,6 +103,7 @@ class Certificate:
     grouped: str
     groups: int
     ties: Mapping[str, Estimate]
+    exploitability: Mapping[str, Estimate]
     malformed: float | None
     episode_bytes: Estimate
     instances: int
@@ -113,6 +116,7 @@ class Certificate:
             "returns": {name: value._asdict() for name, value in self.returns.items()},
             "blind": self.blind._asdict(),
             "optimum": self.optimum._asdict(),
+            "exploitability": {role: e._asdict() for role, e in self.exploitability.items()},
             "ties": {name: value._asdict() for name, value in self.ties.items()},
             "episode_bytes": self.episode_bytes._asdict(),
             "broken": {str(contract): what for contract, what in self.broken.items()},
@@ -197,6 +201,7 @@ def check(
         grouped=grouped,
         groups=len(groups),
         ties=ties,
+        exploitability=_exploitability(world, tested),
         malformed=1.0 - float(np.mean(in_form)) if in_form else None,
         episode_bytes=mean_estimate(lengths),
         instances=sum(map(len, drawn.values())),
@@ -205,6 +210,12 @@ def check(
         ),
         broken={contract: what for contract, what in found.items() if what},
     )
+
+
+def _exploitability(world: World, tasks: Sequence[Task]) -> Mapping[str, Estimate]:
+    name = world.spec.exploitability
+    found: Mapping[str, Estimate] = import_object(name)(world, tasks) if name else {}
+    return found
 
 
 def _best_blind(world: World, tasks: Sequence[Task], null: Policy, seed: int) -> Estimate:

@@ -217,6 +217,8 @@ def _table(facts: "Certificate") -> "Table":
     table.add_row("effective group size", f"{size:.1f} of {max(GROUP_SIZES)}", end_section=True)
     malformed = "not reported" if facts.malformed is None else f"{facts.malformed:.1%}"
     table.add_row("random bytes malformed", malformed)
+    for role, gain in facts.exploitability.items():
+        table.add_row(f"exploitable as {role}", str(gain))
     table.add_row("bytes per episode", f"{facts.episode_bytes.value:,.0f}")
     table.add_row("instances compared", f"{facts.instances}, {facts.repeated} repeated in a split")
     table.add_row("contracts", ", ".join(f"{c} BROKEN" for c in facts.broken) or "all kept")

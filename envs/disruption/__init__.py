@@ -23,10 +23,13 @@ SPEC = WorldSpec(
             ("L2", "L1", "L0"), Reachable("oracle", "posterior, searched claims", proved=False)
         ),
         "private": Reachable(
-            "oracle", "posterior given the scripted challenger, searched claims", proved=False
+            "oracle",
+            "posterior over kinds of challengers and papers, searched claims",
+            proved=False,
         ),
     },
     warm_up=("L1",),
+    exploitability="tokengym.envs.disruption.exploitability:exploitability",
     training={"label": "expected"},
     # Scripted predictors do not change their minds: a challenger would have nothing to learn.
     opponents={"challenger": "scripted", "predictor": "model"},

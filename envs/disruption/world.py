@@ -86,7 +86,7 @@ class DisruptionWorld(World[CompiledDebate]):
         contradict their reports) + reasoning (-0.375 to 0.1875, what the final claims improve on a
         frozen judge's prior) + false_claims (-0.125 each); see `rewards.debate`. A malformed answer
         ends the episode below all others: at the low ends of these terms, less a form of 0.0025 to
-        0.05 by how far it is from the form. Challenger, in [-0.8, 0.25]: a quarter of the change it
+        0.05 by how far it is from the form. Challenger, in [-1.05, 0.25]: a quarter of the change it
         brought about in the predictor's half-Brier, less 0.25 for each claim that is false by what
         it was shown, and less 0.005 to 0.05 for a malformed argument; at `private` less 0.25 if it
         states no count of its notes.

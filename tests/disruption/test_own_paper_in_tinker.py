@@ -1,13 +1,17 @@
 """The project's first use: a paper made by hand, an environment over it, two steps, a reward."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from tokengym.envs import Paper
+from tokengym.envs.core.errors import DataError, OptionError
 from tokengym.envs.disruption.challengers import CHALLENGERS
-from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.world import DisruptionWorld
-from tokengym.envs.registry import make_world
+
+pytest.importorskip("tinker_cookbook")
+
+from tokengym.agents import PaperEnv
 
 PAPER = Paper(
     openalex_id="W2741809807",
@@ -16,38 +20,63 @@ PAPER = Paper(
     publication_year=2003,
     cited_by_count=120,
     cd_index=0.44,
-    novelty_score=-0.4,
-    conventionality_score=1.2,
+    novelty_score=0.82,
+    conventionality_score=0.35,
     disruption_label="disruptive",
-    novelty_label="balanced",
+    novelty_label="novel",
     primary_field="Biology",
 )
+"""As the debate was first described: novelty and conventionality are shares in [0, 1]."""
 
 
-@pytest.mark.parametrize("challenger", list(CHALLENGERS))
-def test_a_paper_made_by_hand_is_debated_in_tokens(challenger: str) -> None:
-    pytest.importorskip("tinker_cookbook")
-    from tokengym.agents.tinker.env import TinkerEnv
+def debate(said: str, **options: Any) -> float:
+    """Give an answer, give it again with a true quote, and return the reward."""
 
-    async def debate() -> float:
-        world = make_world("tokengym/Disruption-v0")
-        assert isinstance(world, DisruptionWorld)
-        env = TinkerEnv(
-            world,
-            world.task_from_paper(PAPER),
-            "byte",
-            opponents={"challenger": CHALLENGERS[challenger]},
-        )
+    async def play() -> float:
+        env = PaperEnv(PAPER, **options)
         await env.initial_observation()
-        said = "LABEL disruptive\nP 0.8 0.1 0.1"
-        tokens = list(env.codec.write(said))
-        result = await env.step(tokens)
+        result = await env.step(list(env.codec.write(said)))
         assert not result.episode_done
         assert result.reward == 0.0
         result = await env.step(list(env.codec.write(f'{said}\nQUOTE "We introduce"')))
         assert result.episode_done
         return result.reward
 
+    return asyncio.run(play())
+
+
+@pytest.mark.parametrize("challenger", list(CHALLENGERS))
+def test_a_paper_made_by_hand_is_debated_in_tokens(challenger: str) -> None:
     loss = 0.5 * (0.2**2 + 2 * 0.1**2)
-    reward = asyncio.run(debate())
+    reward = debate("LABEL disruptive\nP 0.8 0.1 0.1", challenger=challenger)
     assert 0.5 + 1.25 * (1 - loss) + 0.05 < reward < 1.9375
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_the_reward_as_first_described_judges_both_targets_at_once(bounded: bool) -> None:
+    options: dict[str, Any] = {"target": "both", "reward": "original", "bounded": bounded}
+    shares = "P 0.8 0.1 0.1 0.6 0.2 0.2"
+    loss = 0.5 * (0.5 * (0.04 + 0.02) + 0.5 * (0.16 + 0.08))
+    for label, right in (("novel", 1.0), ("balanced", -1.0)):
+        reward = debate(f"LABEL disruptive {label}\n{shares}", **options)
+        if bounded:
+            reward = 4.0 * reward - 2.0
+        adapted = 0.2 * (1 - loss)
+        # The judge knows disruption from the quote, and nothing of novelty.
+        assert right + adapted + 0.1 < reward < right + adapted + 0.3
+
+
+def test_what_cannot_be_played_is_refused() -> None:
+    with pytest.raises(OptionError, match=r"baselines .* got 'nobody'"):
+        PaperEnv(PAPER, challenger="nobody")
+    with pytest.raises(OptionError, match="reward"):
+        PaperEnv(PAPER, reward="described")
+    unlabelled = Paper(
+        **{
+            **{name: getattr(PAPER, name) for name in PAPER.__slots__},
+            "novelty_score": None,
+            "novelty_label": None,
+        }
+    )
+    with pytest.raises(DataError, match="no novelty_label"):
+        PaperEnv(unlabelled, target="novelty")

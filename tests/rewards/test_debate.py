@@ -63,12 +63,13 @@ def test_parts_keep_their_ranges() -> None:
     false = st.integers(0, debate.MOST_CHALLENGER_CLAIMS)
     for change in (debate.misleading, debate.helping):
         check_reward(
-            lambda first, final, false, near, change=change: (
+            lambda first, final, false, near, disclosed, change=change: (
                 change(first, final)
                 + debate.challenger_false_claims(false)
+                + debate.silence(disclosed)
                 + debate.challenger_form(near)
             ),
-            *(unit, unit, false, unit),
+            *(unit, unit, false, unit, st.booleans()),
             range=debate.CHALLENGER_TOTAL,
         )
 
