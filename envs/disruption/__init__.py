@@ -10,7 +10,7 @@ SPEC = WorldSpec(
     entry_point="tokengym.envs.disruption.world:DisruptionWorld",
     baselines="tokengym.envs.disruption.baselines:BASELINES",
     roles=("predictor", "challenger"),
-    turn_limits={"L2": 2, "L1": 2, "L0": 2, "private": 2},
+    turn_limits={"L2": 2, "L1": 2, "L0": 2, "private": 2, "examples": 2},
     step_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
     return_range={"predictor": debate.TOTAL, "challenger": debate.CHALLENGER_TOTAL},
     demonstrations="tokengym.envs.disruption.demonstrations:labelled",
@@ -21,6 +21,9 @@ SPEC = WorldSpec(
     reachable={
         **dict.fromkeys(
             ("L2", "L1", "L0"), Reachable("oracle", "posterior, searched claims", proved=False)
+        ),
+        "examples": Reachable(
+            "oracle", "posterior over literatures and labels, searched claims", proved=False
         ),
         "private": Reachable(
             "oracle",

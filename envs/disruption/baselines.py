@@ -32,6 +32,7 @@ _SAMPLE = 2000
 _RIDGE = 1.0
 _LOGIT_NOISE = 1.2
 _FALSE_SHARE = 0.2
+_BANDWIDTH = 8.0
 _DEGREES = (0.5, 0.7, 0.9)
 
 
@@ -71,7 +72,7 @@ def _scripted(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """
     evidence = world.compiled.evidence
     reports = tuple(_first_year_report(evidence, target) for target in world.targets)
-    return _answer(world, reports, best_claims(evidence, world.targets, reports).claims)
+    return _answer(world, reports, _best_claims(world, reports))
 
 
 def _first_year_report(evidence: Evidence, target: Target) -> Probabilities:
@@ -86,7 +87,7 @@ def _first_year_report(evidence: Evidence, target: Target) -> Probabilities:
 def _logistic(world: DisruptionWorld, rng: np.random.Generator) -> str:
     """Multinomial logistic regression on the evidence, and the claims that fit its report."""
     reports = _logistic_reports(world)
-    claims = best_claims(world.compiled.evidence, world.targets, reports).claims
+    claims = _best_claims(world, reports)
     return _answer(world, reports, claims)
 
 
@@ -109,6 +110,27 @@ def _worked(world: DisruptionWorld, rng: np.random.Generator) -> str:
     return "\n".join([*claims, f"{a} - {b} = {a - b}", answer])
 
 
+@with_challenger(challengers.scripted)
+def _neighbours(world: DisruptionWorld, rng: np.random.Generator) -> str:
+    """The labels of papers like it: of the examples, or of a record where none are shown."""
+    evidence = world.compiled.evidence
+    sample = _sample(world.level)
+    if evidence.examples:
+        shown = [Evidence("", e["abstract"], 0, "", e["facts"]) for e in evidence.examples]
+        places = {t: [LABELS[t].index(e["labels"][t]) for e in evidence.examples] for t in LABELS}
+        labels = {target: np.array(found) for target, found in places.items()}
+        sample = Sample(np.array([*map(_features, shown)]), labels)
+    pool = np.nan_to_num(sample.features)
+    scale = np.where(pool.std(axis=0) > 0.0, pool.std(axis=0), np.inf)
+    apart = ((pool - np.nan_to_num(_features(evidence))) / scale) ** 2
+    alike = np.exp(-apart.sum(axis=1) / _BANDWIDTH) + 1e-9
+    reports = []
+    for target in world.targets:
+        near = np.bincount(sample.labels[target], alike, minlength=3)
+        reports.append(normalised(near + 0.1 * near.sum()))
+    return _answer(world, reports, ())
+
+
 def _to_a_degree(report: Probabilities) -> Probabilities:
     """Round the largest probability to a degree of certainty."""
     label = likeliest(report)
@@ -126,7 +148,7 @@ def _noisy(world: DisruptionWorld, rng: np.random.Generator) -> str:
         for report in _logistic_reports(world)
     )
     evidence = world.compiled.evidence
-    offers = true_claims(evidence)
+    offers = true_claims(evidence, world.compiled.judge)
     picks = rng.choice(len(offers), min(2, len(offers)), replace=False)
     claims = [offers[int(k)] for k in picks]
     return _answer(
@@ -151,7 +173,7 @@ def _oracle(world: DisruptionWorld, rng: np.random.Generator) -> str:
     if compiled.evidence.notes and compiled.known and first is not None and argument is not None:
         place = world.targets.index("disruption")
         reports[place] = after(compiled.evidence, first.labels[place], argument)
-    claims = best_claims(compiled.evidence, world.targets, reports).claims
+    claims = _best_claims(world, reports)
     return _answer(world, reports, claims, decimals=6)
 
 
@@ -164,6 +186,11 @@ def _answer(
     """Write an answer with the likeliest label of each report."""
     labels = tuple(likeliest(report) for report in reports)
     return PredictorAnswer(labels, tuple(reports), tuple(claims)).write(world.targets, decimals)
+
+
+def _best_claims(world: DisruptionWorld, reports: Sequence[Probabilities]) -> tuple[Claim, ...]:
+    compiled = world.compiled
+    return best_claims(compiled.evidence, world.targets, reports, compiled.judge).claims
 
 
 def _random_claims(rng: np.random.Generator, most: int) -> tuple[Claim, ...]:
@@ -273,6 +300,7 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
         "scripted": _scripted,
         "logistic": _logistic,
         "worked": _worked,
+        "neighbours": _neighbours,
         "noisy": _noisy,
         "oracle": _oracle,
     }

@@ -14,7 +14,7 @@ from tokengym.envs.disruption.claims import Claim, Fact, Quote
 from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer
 from tokengym.envs.disruption.inference import said_by
-from tokengym.envs.disruption.judge import judge, subjects
+from tokengym.envs.disruption.judge import Judge
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import PHRASES
 from tokengym.envs.disruption.oracle import true_claims
@@ -42,8 +42,8 @@ def scripted(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
 
 def noisy(world: World, _turn: Turn, rng: np.random.Generator) -> str:
     """Argue like `scripted`, but make every second claim a false one, drawn at random."""
-    evidence, targets, answer = _position(world)
-    argument = _argue(evidence, targets, answer)
+    evidence, *position = _position(world)
+    argument = _argue(evidence, *position)
     claims = tuple(
         falsified(claim, evidence.noted, rng) if rng.random() < _FALSE_SHARE else claim
         for claim in argument.claims
@@ -66,34 +66,38 @@ def with_challenger(challenge: Policy) -> Callable[[Predictor], Policy]:
     return made
 
 
-def _argue(evidence: Evidence, targets: tuple[Target, ...], answer: PredictorAnswer) -> Argument:
+def _argue(
+    evidence: Evidence, targets: tuple[Target, ...], answer: PredictorAnswer, judge: Judge
+) -> Argument:
     if not evidence.notes:
-        return strongest_argument(evidence, targets, answer)
+        return strongest_argument(evidence, targets, answer, judge)
     counts = [evidence.notes[name] for name in CITER_FEATURES]
     return said_by(evidence.kind, counts, answer.labels[targets.index("disruption")])
 
 
 def strongest_argument(
-    evidence: Evidence, targets: tuple[Target, ...], answer: PredictorAnswer
+    evidence: Evidence, targets: tuple[Target, ...], answer: PredictorAnswer, judge: Judge
 ) -> Argument:
     """The label other than the predictor's that true claims support best, with two of them.
 
-    The strength of a claim is how far it moves the frozen judge from the predictor's label to the
+    The strength of a claim is how far it moves the judge from the predictor's label to the
     other one, as a ratio of probabilities.
     """
-    claims = true_claims(evidence)
+    claims = true_claims(evidence, judge)
     best = Argument(None, ())
+    if not claims:
+        return best
     strength = 0.0
     for target, label in zip(targets, answer.labels, strict=True):
-        beliefs = np.array([judge((claim,), target) for claim in claims])
+        beliefs = np.array([judge.likelihood(c, target) for c in claims]) @ judge.weights(target)
         for other in range(3):
-            if other == label or not claims:
+            if other == label:
                 continue
             ratios = beliefs[:, other] / beliefs[:, label]
             strongest = int(ratios.argmax())
             if ratios[strongest] > strength:
                 strength = float(ratios[strongest])
-                chosen = _of_different_subjects(claims, ratios)
+                chosen = _of_different_subjects(claims, ratios, judge)
                 best = Argument(LABELS[target][other], chosen)
     return best
 
@@ -109,23 +113,23 @@ def falsified(claim: Claim, evidence: Evidence, rng: np.random.Generator) -> Cla
 
 
 def _of_different_subjects(
-    claims: list[Claim], strength: npt.NDArray[np.float64]
+    claims: list[Claim], strength: npt.NDArray[np.float64], judge: Judge
 ) -> tuple[Claim, ...]:
     chosen: dict[frozenset[str], Claim] = {}
     for place in np.argsort(-strength, kind="stable"):
         claim = claims[int(place)]
-        chosen.setdefault(subjects(claim), claim)
+        chosen.setdefault(judge.subjects(claim), claim)
         if len(chosen) == MOST_CHALLENGER_CLAIMS:
             break
     return tuple(chosen.values())
 
 
-def _position(world: World) -> tuple[Evidence, tuple[Target, ...], PredictorAnswer]:
+def _position(world: World) -> tuple[Evidence, tuple[Target, ...], PredictorAnswer, Judge]:
     world = DisruptionWorld.cast(world)
     answer = world.first_answer
     if answer is None:
         raise RuntimeError("a challenger replies after the predictor's first answer")
-    return world.compiled.evidence, world.targets, answer
+    return world.compiled.evidence, world.targets, answer, world.compiled.judge
 
 
 CHALLENGERS: Mapping[str, Policy] = MappingProxyType(

@@ -11,6 +11,7 @@ from tokengym.envs.core.label_noise import outcomes_of_label
 from tokengym.envs.core.seeding import generator
 from tokengym.envs.core.task import Task
 from tokengym.envs.disruption.evidence import Evidence, evidence_of
+from tokengym.envs.disruption.judge import Judge, LiteratureJudge
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import Probabilities, normalised, peaked, posterior
 from tokengym.envs.disruption.prompt import FULL
@@ -39,6 +40,7 @@ class CompiledDebate(NamedTuple):
         posteriors: probabilities of the labels given all that either role is shown; the gold label
             alone where no posterior is known.
         own: likewise given what the predictor is shown.
+        judge: who hears the predictor's claims.
     """
 
     evidence: Evidence
@@ -51,6 +53,7 @@ class CompiledDebate(NamedTuple):
     known: bool
     posteriors: tuple[Probabilities, ...]
     own: tuple[Probabilities, ...]
+    judge: Judge
 
 
 def compile_task(
@@ -61,6 +64,7 @@ def compile_task(
     aim: str,
     reward: str,
     prompt: str,
+    judge: Judge,
 ) -> CompiledDebate:
     """Compile a Task.
 
@@ -72,6 +76,7 @@ def compile_task(
         aim: what a challenger of no kind is paid for, `adversary` or `critic`.
         reward: what the predictor is paid by, a name of `debate.REWARDS`.
         prompt: `full` or `terse`.
+        judge: who hears claims about a paper that is shown without examples.
 
     Raises:
         TaskError, LookupError, TypeError, ValueError: if the Task is damaged.
@@ -113,6 +118,7 @@ def compile_task(
         known,
         tuple(posteriors),
         tuple(own),
+        LiteratureJudge(evidence.examples) if evidence.examples else judge,
     )
 
 

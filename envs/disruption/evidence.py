@@ -1,6 +1,6 @@
 """What a level shows of a paper: the only facts that prompts, claims and the judge can use."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, Self
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.disruption.paper import LABEL_RULES, Paper
 
-LEVELS = ("L2", "L1", "L0", "private")
+LEVELS = ("L2", "L1", "L0", "private", "examples")
 """L0: title, abstract, year, field. L1: and the reference list. L2: and the first year's citers.
-private: as L1, but the challenger has notes on the first year's citers."""
+private: as L1, but the challenger has notes on the first year's citers. examples: as L1, but of a
+literature of its own, of which further papers are shown with their labels."""
 
 KINDS: Mapping[str, int] = {"honest": 1, "adversarial": 1, "careless": 2}
 """The challengers of `private`, and how many of four are of each kind; `inference` has what they
@@ -35,6 +36,8 @@ class Evidence(NamedTuple):
         private: value of each feature that the predictor is not shown, by name.
         kind: one of `KINDS` where the challenger has notes on them, else empty.
         notes: what the challenger's notes say of them, by name.
+        examples: labelled papers of the same literature: `abstract`, `facts` and `labels` of each;
+            if there are none, the literature is the usual one.
     """
 
     title: str
@@ -46,6 +49,7 @@ class Evidence(NamedTuple):
     private: Mapping[str, int] = {}
     kind: str = ""
     notes: Mapping[str, int] = {}
+    examples: Sequence[Mapping[str, Any]] = ()
 
     @property
     def known(self) -> Self:

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import accumulate
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,9 @@ from tokengym.envs.disruption.literature import (
     FIELD_MEDIAN,
     LATER,
     LONG_CUES,
+    ORDERS,
     REACHES,
+    VARIED,
     class_posterior,
     cue_likelihood,
     first_year_counts,
@@ -45,6 +48,8 @@ _TOPICS: Mapping[str, tuple[str, ...]] = {
 }
 _SETTINGS = ("at scale", "under stress", "in two regimes", "over time", "in small samples")
 _YEARS = (1990, 2015)
+EXAMPLES = 12
+"""Labelled papers that the level `examples` shows."""
 # Lists: looking up one number in a short array takes longer than all the rest of a draw.
 _CUMULATIVE = {
     name: [list(accumulate(pmf.tolist())) for pmf in feature.pmf]
@@ -55,14 +60,40 @@ _LATER_CUMULATIVE = [[list(accumulate(pmf.tolist())) for pmf in row] for row in 
 
 def draw_evidence(rng: np.random.Generator, level: str) -> Evidence:
     """Draw the evidence of a paper from the balanced literature, as `level` shows it."""
+    orders = {}
+    if level == "examples":
+        varied = [name for names in VARIED.values() for name in names]
+        orders = {name: ORDERS[int(rng.integers(len(ORDERS)))] for name in varied}
+    evidence, _ = draw_paper(rng, level, orders)
+    if orders:
+        papers = (draw_paper(rng, level, orders) for _ in range(EXAMPLES))
+        return evidence._replace(
+            examples=[
+                {"abstract": paper.abstract, "facts": paper.facts, "labels": outcome.labels()}
+                for paper, outcome in papers
+            ]
+        )
+    return with_challenger(rng, evidence)
+
+
+def draw_paper(
+    rng: np.random.Generator, level: str, orders: Mapping[str, Sequence[int]]
+) -> tuple[Evidence, "CitationDraw"]:
+    """Draw a paper of the balanced literature and what came of it.
+
+    Args:
+        rng: the Task's.
+        level: what is shown of it.
+        orders: by cue or feature, which distribution each class has in the place of its own.
+    """
     while True:
         character, reach = int(rng.integers(3)), int(rng.integers(3))
         seen = _draw_seen(rng, character)
-        if (
-            _accepted_counts(rng, character, seen) is not None
-            and _accepted_scores(rng, reach) is not None
-        ):
-            return _describe(rng, level, character, reach, seen)
+        counts = _accepted_counts(rng, character, seen)
+        scores = None if counts is None else _accepted_scores(rng, reach)
+        if counts is not None and scores is not None:
+            evidence = _describe(rng, level, character, reach, seen, orders)
+            return evidence, CitationDraw(*counts, *scores)
 
 
 def with_challenger(rng: np.random.Generator, evidence: Evidence) -> Evidence:
@@ -146,25 +177,30 @@ def _balanced(rng: np.random.Generator, target: Target, label: str) -> bool:
 
 
 def _describe(
-    rng: np.random.Generator, level: str, character: int, reach: int, seen: tuple[int, int, int]
+    rng: np.random.Generator,
+    level: str,
+    character: int,
+    reach: int,
+    seen: tuple[int, int, int],
+    orders: Mapping[str, Sequence[int]],
 ) -> Evidence:
     field = list(_TOPICS)[int(rng.integers(len(_TOPICS)))]
     topic = _TOPICS[field][int(rng.integers(len(_TOPICS[field])))]
     setting = _SETTINGS[int(rng.integers(len(_SETTINGS)))]
     classes: Mapping[Target, int] = {"disruption": character, "novelty": reach}
-    first = _draw_cue(rng, "aim", classes)
-    second = _draw_cue(rng, "mix", classes)
+    first = _draw_cue(rng, "aim", classes, orders)
+    second = _draw_cue(rng, "mix", classes, orders)
     facts: dict[str, int] = {}
     if level != "L0":
         for name in REFERENCE_FEATURES:
             feature = FEATURE_TABLE[name]
-            c = character if feature.target == "disruption" else reach
+            c = orders.get(name, range(3))[classes[feature.target]]
             facts[name] = feature.least + _pick(rng, _CUMULATIVE[name][c])
     citers: dict[str, int] = dict(zip(CITER_FEATURES, seen, strict=True))
     facts, private = share_citers(level, facts, citers)
     year = int(rng.integers(_YEARS[0], _YEARS[1] + 1))
     abstract = f"{first} a view of {topic} {second}."
-    evidence = Evidence(
+    return Evidence(
         title=f"{topic.capitalize()} {setting}",
         abstract=f"{abstract} {_draw_details(rng, classes)}" if level == "L0" else abstract,
         year=year,
@@ -172,7 +208,6 @@ def _describe(
         facts=facts,
         private=private,
     )
-    return with_challenger(rng, evidence)
 
 
 def _draw_details(rng: np.random.Generator, classes: Mapping[Target, int]) -> str:
@@ -183,9 +218,15 @@ def _draw_details(rng: np.random.Generator, classes: Mapping[Target, int]) -> st
     return " ".join(f"{sentences[k]}." for k in rng.permutation(len(sentences)).tolist())
 
 
-def _draw_cue(rng: np.random.Generator, name: str, classes: Mapping[Target, int]) -> str:
+def _draw_cue(
+    rng: np.random.Generator,
+    name: str,
+    classes: Mapping[Target, int],
+    orders: Mapping[str, Sequence[int]] = MappingProxyType({}),
+) -> str:
     cue = ALL_CUES[name]
-    phrases = cue.phrases[_pick(rng, _cue_cumulative(name, classes[cue.target]))]
+    c = orders.get(name, range(3))[classes[cue.target]]
+    phrases = cue.phrases[_pick(rng, _cue_cumulative(name, c))]
     return phrases[int(rng.integers(len(phrases)))]
 
 

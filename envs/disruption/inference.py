@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tokengym.envs.disruption.claims import Claim, Fact
 from tokengym.envs.disruption.evidence import CITER_FEATURES, KINDS, Evidence
 from tokengym.envs.disruption.grammar import Argument
-from tokengym.envs.disruption.judge import judge
+from tokengym.envs.disruption.judge import LITERATURE
 from tokengym.envs.disruption.labels import DISRUPTION_LABELS
 from tokengym.envs.disruption.literature import (
     FEATURE_TABLE,
@@ -44,8 +44,8 @@ def message(argument: Argument) -> Message:
 def said_by(kind: str, counts: Sequence[int], label: int) -> Argument:
     """Return the argument of a scripted challenger: a label, and two counts of its notes.
 
-    An honest or careless one argues for the label that the frozen judge holds likeliest given all
-    three counts, by the counts that make it likeliest by themselves. An adversary argues for
+    An honest or careless one argues for the label that is likeliest given all three counts and
+    nothing else, by the counts that make it likeliest by themselves. An adversary argues for
     another label than the predictor's, the one that a single count most favours over it, by the
     counts that do so most.
 
@@ -61,7 +61,7 @@ def said_by(kind: str, counts: Sequence[int], label: int) -> Argument:
         argued = int(favour.max(axis=0).argmax())
     else:
         favour = beliefs
-        argued = int(np.argmax(judge(_exact(counts, range(3)), "disruption")))
+        argued = int(np.argmax(LITERATURE.believe(_exact(counts, range(3)), "disruption")))
     axes = np.argsort(-favour[:, argued], kind="stable")[:MOST_CHALLENGER_CLAIMS]
     # In order of the counts: an order by what they favour would tell the kinds apart.
     return Argument(DISRUPTION_LABELS[argued], _exact(counts, sorted(axes.tolist())))
@@ -140,7 +140,7 @@ def _exact(counts: Sequence[int], axes: Sequence[int]) -> tuple[Claim, ...]:
 @cache
 def _belief(axis: int, count: int) -> Probabilities:
     """Return what the judge believes given one count."""
-    return judge((Fact(CITER_FEATURES[axis], "=", float(count)),), "disruption")
+    return LITERATURE.believe(_exact((count,) * 3, [axis]), "disruption")
 
 
 def _weights(evidence: Evidence, label: int, argument: Argument) -> FloatArray:

@@ -1,29 +1,90 @@
-"""The frozen judge: the beliefs of a reader who sees verified claims and nothing else.
+"""Judges: the beliefs of a reader who sees verified claims and nothing else.
 
-It is a Bayesian over the hidden classes of the synthetic literature: a claim about a feature is the
-event that the feature lies in the claimed interval, a quote the event that its phrases were used.
-It never sees the paper, considers one claim a feature or cue, and stays the same for real papers,
-for which it is not calibrated. A likelihood below 1e-6 counts as 1e-6, so it does not extrapolate.
+A judge is a Bayesian over hidden classes of papers: a claim about a feature is the event that the
+feature lies in the claimed interval, a quote the event that its words were used. It considers one
+claim a feature or cue and holds all labels alike before it hears any. A likelihood below 1e-6
+counts as 1e-6, so it does not extrapolate. Of papers of a literature that a Task shows by examples
+it knows those; judges of a user's papers are in `fitted_judge`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tokengym.envs.disruption.claims import Claim, Fact, Quote
 from tokengym.envs.disruption.evidence import Evidence
-from tokengym.envs.disruption.labels import Target
+from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import (
     ALL_CUES,
     FEATURE_TABLE,
+    PHRASES,
+    FloatArray,
     Probabilities,
     cue_likelihood,
     cues_in,
-    frequencies,
-    label_rates,
+    in_orders,
+    label_weights,
+    normalised,
+    order_posterior,
 )
 
-_FLOOR = 1e-6
+FLOOR = 1e-6
+
+
+class Judge(ABC):
+    """Forms beliefs about labels from claims."""
+
+    @abstractmethod
+    def likelihood(self, claim: Claim, target: Target) -> FloatArray:
+        """Return the probability of a claim in each class; ones if it is not about `target`."""
+
+    @abstractmethod
+    def weights(self, target: Target) -> FloatArray:
+        """Return the weight of each label in each class, shape (class, label)."""
+
+    @abstractmethod
+    def subjects(self, claim: Claim) -> frozenset[str]:
+        """Return what a claim is about."""
+
+    @abstractmethod
+    def quotes(self, evidence: Evidence) -> list[Claim]:
+        """Return quotes of the paper that may change its beliefs."""
+
+    def believe(self, claims: Sequence[Claim], target: Target) -> Probabilities:
+        """Return the probabilities of the labels of `target`, in the order of `LABELS`.
+
+        Args:
+            claims: verified claims.
+            target: `disruption` or `novelty`.
+        """
+        weights = self.weights(target)
+        product = np.ones(len(weights))
+        for claim in claims:
+            product = product * self.likelihood(claim, target)
+        return normalised(product @ weights)
+
+    def verify(
+        self, claims: Sequence[Claim], evidence: Evidence, granted: Sequence[Claim] = ()
+    ) -> "Verified":
+        """Check claims against the shown evidence.
+
+        Args:
+            claims: the claims.
+            evidence: what is shown.
+            granted: claims that hold whether the evidence shows it or not.
+        """
+        true = [claim for claim in claims if claim in granted or claim.holds(evidence)]
+        counted: list[Claim] = []
+        covered: set[str] = set()
+        for claim in true:
+            about = self.subjects(claim)
+            if covered.isdisjoint(about):
+                counted.append(claim)
+                covered |= about
+        return Verified(tuple(counted), len(claims) - len(true))
 
 
 class Verified(NamedTuple):
@@ -38,80 +99,67 @@ class Verified(NamedTuple):
     false: int
 
 
-def verify(claims: Sequence[Claim], evidence: Evidence, granted: Sequence[Claim] = ()) -> Verified:
-    """Check claims against the shown evidence.
+class LiteratureJudge(Judge):
+    """Knows the synthetic literature; of a paper shown with examples, what those say of it.
 
     Args:
-        claims: the claims.
-        evidence: what is shown.
-        granted: claims that hold whether the evidence shows it or not.
+        examples: labelled papers of the literature, see `Evidence.examples`.
     """
-    true = [claim for claim in claims if claim in granted or claim.holds(evidence)]
-    counted: list[Claim] = []
-    covered: set[str] = set()
-    for claim in true:
-        about = subjects(claim)
-        if covered.isdisjoint(about):
-            counted.append(claim)
-            covered |= about
-    return Verified(tuple(counted), len(claims) - len(true))
+
+    def __init__(self, examples: Sequence[Mapping[str, Any]] = ()) -> None:
+        self._weights = {target: label_weights(target) for target in LABELS}
+        self._varied = bool(examples)
+        for target in LABELS if examples else ():
+            by_order = order_posterior(examples, target)[:, None, None] * label_weights(target)
+            self._weights[target] = by_order.reshape(-1, 3)
+
+    def likelihood(self, claim: Claim, target: Target) -> FloatArray:
+        """Return the probability of a claim in each class, or in each literature and class."""
+        return _likelihood(claim, target, self._varied)
+
+    def weights(self, target: Target) -> FloatArray:
+        """Return the balanced weight of each label in each class."""
+        return self._weights[target]
+
+    def subjects(self, claim: Claim) -> frozenset[str]:
+        """Return the feature or the cues that a claim is about."""
+        if isinstance(claim, Fact):
+            return frozenset({claim.feature})
+        return frozenset(_cues(claim)) if isinstance(claim, Quote) else frozenset()
+
+    def quotes(self, evidence: Evidence) -> list[Claim]:
+        """Return the phrases of cues that the paper uses."""
+        return [Quote(phrase) for phrase in PHRASES if phrase.lower() in evidence.text]
 
 
-def subjects(claim: Claim) -> frozenset[str]:
-    """Return the feature or the cues that a claim is about."""
-    if isinstance(claim, Fact):
-        return frozenset({claim.feature})
-    return frozenset(_cues(claim)) if isinstance(claim, Quote) else frozenset()
+@lru_cache(maxsize=8192)
+def _likelihood(claim: Claim, target: Target, varied: bool) -> FloatArray:
+    found = _likelihoods(claim, target)
+    if varied:
+        return in_orders(found.items(), target).reshape(-1)
+    return np.prod([np.ones(3), *found.values()], axis=0)
 
 
-def judge(claims: Sequence[Claim], target: Target) -> Probabilities:
-    """Return the judge's probabilities of the labels of `target`, in the order of `LABELS`.
-
-    Args:
-        claims: verified claims.
-        target: `disruption` or `novelty`.
-    """
-    a, b, c = 1.0, 1.0, 1.0
-    for claim in claims:
-        x, y, z = likelihood(claim, target)
-        a, b, c = a * x, b * y, c * z
-    (a0, a1, a2), (b0, b1, b2), (c0, c1, c2) = label_weights(target)
-    p = a * a0 + b * b0 + c * c0
-    q = a * a1 + b * b1 + c * c1
-    r = a * a2 + b * b2 + c * c2
-    total = p + q + r
-    return p / total, q / total, r / total
-
-
-@lru_cache(maxsize=16384)
-def likelihood(claim: Claim, target: Target) -> Probabilities:
-    """Return the probability of a claim in each class; ones if it is not about `target`."""
-    a, b, c = 1.0, 1.0, 1.0
+def _likelihoods(claim: Claim, target: Target) -> Mapping[str, FloatArray]:
+    """Return by cue and feature how likely each class of `target` makes a claim."""
     if isinstance(claim, Quote):
-        for cue, group in _cues(claim).items():
-            if ALL_CUES[cue].target == target:
-                x, y, z = cue_likelihood(cue, group)
-                a, b, c = a * x, b * y, c * z
+        return {
+            cue: np.array(cue_likelihood(cue, group))
+            for cue, group in _cues(claim).items()
+            if ALL_CUES[cue].target == target
+        }
     if not isinstance(claim, Fact) or FEATURE_TABLE[claim.feature].target != target:
-        return a, b, c
+        return {}
     feature = FEATURE_TABLE[claim.feature]
     width = len(feature.pmf[0])
     low, high = claim.interval()
     first = int(min(max(low - feature.least, 0), width))
     end = int(min(max(high - feature.least + 1, 0), width))
-    a, b, c = (max(float(pmf[first:end].sum()), _FLOOR) for pmf in feature.pmf)
-    return a, b, c
+    return {claim.feature: np.maximum(np.array(feature.pmf)[:, first:end].sum(axis=1), FLOOR)}
 
 
 def _cues(quote: Quote) -> Mapping[str, int]:
     return cues_in(" ".join(quote.words.lower().split()))
 
 
-@lru_cache(maxsize=2)
-def label_weights(target: Target) -> tuple[Probabilities, ...]:
-    """Return the balanced weight of each label in each class."""
-    often = frequencies(target)
-    return tuple(
-        (rates[0] / often[0], rates[1] / often[1], rates[2] / often[2])
-        for rates in (label_rates(target, c, None) for c in range(3))
-    )
+LITERATURE = LiteratureJudge()

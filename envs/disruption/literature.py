@@ -6,16 +6,18 @@ features are independent, so the posterior of the labels given any of them is ex
 accepts papers at rates that make the labels of either target equally frequent.
 """
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import NamedTuple
+from itertools import permutations
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tokengym.envs.disruption.evidence import CITER_FEATURES, Evidence
-from tokengym.envs.disruption.labels import LEAST_CITERS, Target
+from tokengym.envs.disruption.labels import LABELS, LEAST_CITERS, Target
 
 Probabilities = tuple[float, float, float]
 FloatArray = npt.NDArray[np.float64]
@@ -237,19 +239,69 @@ def _groups(searched: tuple[tuple[str, ...], ...], text: str) -> set[int]:
 
 def class_posterior(evidence: Evidence, target: Target) -> Probabilities:
     """Return the posterior of the hidden class given the evidence, with equal priors."""
+    if evidence.examples:
+        weights_O = order_posterior(evidence.examples, target)
+        return normalised(weights_O @ in_orders(_seen(evidence, target), target))
     a, b, c = 1.0, 1.0, 1.0
+    for _, (x, y, z) in _seen(evidence, target):
+        a, b, c = a * x, b * y, c * z
+    whole = a + b + c
+    return a / whole, b / whole, c / whole
+
+
+def _seen(evidence: Evidence, target: Target) -> Iterator[tuple[str, Probabilities]]:
+    """Yield each cue and feature shown, and how likely each class of `target` makes it."""
     for cue, group in cues_in(evidence.text).items():
         if ALL_CUES[cue].target == target:
-            x, y, z = cue_likelihood(cue, group)
-            a, b, c = a * x, b * y, c * z
+            yield cue, cue_likelihood(cue, group)
     for name, value in evidence.facts.items():
         feature, rows = FEATURE_TABLE[name], _FEATURE_LIKELIHOODS[name]
         if feature.target == target:
             place = value - feature.least
-            x, y, z = rows[place] if 0 <= place < len(rows) else _IN_NO_TABLE
-            a, b, c = a * x, b * y, c * z
-    whole = a + b + c
-    return a / whole, b / whole, c / whole
+            yield name, rows[place] if 0 <= place < len(rows) else _IN_NO_TABLE
+
+
+ORDERS = tuple(permutations(range(3)))
+VARIED: Mapping[Target, tuple[str, ...]] = {
+    "disruption": ("references", "age", "aim"),
+    "novelty": ("venues", "fields", "mix"),
+}
+"""What differs between literatures that are drawn: which class has which of the distributions of
+each of these. 216 literatures for each target, all as likely."""
+
+
+def in_orders(seen: Iterable[tuple[str, Sequence[float]]], target: Target) -> FloatArray:
+    """Return how likely every literature and class makes what is seen, shape (216, class).
+
+    Args:
+        seen: names of cues and features, and how likely each class of the usual literature makes
+            what is known of them.
+        target: the target.
+    """
+    product = np.ones((len(ORDERS),) * 3 + (3,))
+    for name, likelihood in seen:
+        table, shape = np.array(likelihood), [1, 1, 1]
+        if name in VARIED[target]:
+            table, shape[VARIED[target].index(name)] = table[np.array(ORDERS)], len(ORDERS)
+        product = product * table.reshape(*shape, 3)
+    return product.reshape(-1, 3)
+
+
+def order_posterior(examples: Sequence[Mapping[str, Any]], target: Target) -> FloatArray:
+    """Return the probability of each literature given labelled papers of it, shape (216,)."""
+    return _order_posterior(json.dumps(list(examples)), target)
+
+
+@lru_cache(maxsize=1024)
+def _order_posterior(examples: str, target: Target) -> FloatArray:
+    rates = label_weights(target)
+    weights = np.full(len(ORDERS) ** 3, 1.0 / len(ORDERS) ** 3)
+    for paper in json.loads(examples):
+        shown = Evidence("", paper["abstract"], 0, "", paper["facts"])
+        place = LABELS[target].index(paper["labels"][target])
+        weights *= in_orders(_seen(shown, target), target) @ rates[:, place]
+        weights /= weights.sum()
+    return weights
 
 
 def posterior(evidence: Evidence, target: Target) -> Probabilities:
@@ -292,6 +344,13 @@ def frequencies(target: Target) -> Probabilities:
     """Return the frequency of each label among eligible papers before balancing, up to a factor."""
     a, b, c = (sum(label_rates(target, k, None)[y] for k in range(3)) / 3 for y in range(3))
     return a, b, c
+
+
+@cache
+def label_weights(target: Target) -> FloatArray:
+    """Return the balanced weight of each label in each class, shape (class, label)."""
+    rates = [label_rates(target, c, None) for c in range(3)]
+    return np.array(rates) / np.array(frequencies(target))
 
 
 def first_year_counts(evidence: Evidence) -> tuple[int, int, int] | None:

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tokengym.envs.disruption.claims import Claim, Fact, Quote
+from tokengym.envs.disruption.claims import Claim, Fact
 from tokengym.envs.disruption.evidence import Evidence
-from tokengym.envs.disruption.judge import label_weights, likelihood, subjects
+from tokengym.envs.disruption.judge import Judge
 from tokengym.envs.disruption.labels import Target
-from tokengym.envs.disruption.literature import FEATURE_TABLE, PHRASES, Probabilities
+from tokengym.envs.disruption.literature import FEATURE_TABLE, Probabilities
 from tokengym.rewards import debate
 from tokengym.rewards.debate import MOST_CLAIMS
 
@@ -48,6 +48,7 @@ def best_claims(
     evidence: Evidence,
     targets: Sequence[Target],
     beliefs: Sequence[Probabilities],
+    judge: Judge,
 ) -> Choice:
     """Choose up to three true claims that bring the judge closest to `beliefs`.
 
@@ -58,15 +59,16 @@ def best_claims(
         evidence: what is shown.
         targets: the targets to judge.
         beliefs: for each target, probabilities of its labels under which loss is expected.
+        judge: the judge.
     """
-    offers = true_claims(evidence)
+    offers = true_claims(evidence, judge)
     if not offers:
         return Choice((), debate.PRIOR_LOSS)
-    abouts = [subjects(claim) for claim in offers]
+    abouts = [judge.subjects(claim) for claim in offers]
     rivals = {own: np.array([not own.isdisjoint(about) for about in abouts]) for own in set(abouts)}
     # table: target, claim, class; weights: target, class, label; truth (target, 1, label)
-    table = np.array([[likelihood(claim, t) for claim in offers] for t in targets])
-    weights = np.array([label_weights(target) for target in targets])
+    table = np.array([[judge.likelihood(claim, t) for claim in offers] for t in targets])
+    weights = np.array([judge.weights(target) for target in targets])
     truth = np.array(beliefs)[:, None]
     chosen: list[int] = []
     best = debate.PRIOR_LOSS
@@ -90,11 +92,10 @@ def best_claims(
     return Choice(tuple(offers[k] for k in chosen), best)
 
 
-def true_claims(evidence: Evidence) -> list[Claim]:
+def true_claims(evidence: Evidence, judge: Judge) -> list[Claim]:
     """Return every true claim that can change the judge's beliefs differently from the others."""
-    quotes: list[Claim] = [Quote(phrase) for phrase in PHRASES if phrase.lower() in evidence.text]
     facts = (fact for name, value in evidence.facts.items() for fact in true_facts(name, value))
-    return [*quotes, *facts]
+    return [*judge.quotes(evidence), *facts]
 
 
 def true_facts(name: str, value: int) -> Iterator[Fact]:

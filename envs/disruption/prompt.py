@@ -6,7 +6,7 @@ from tokengym.envs.disruption.claims import MOST_QUOTED_CHARACTERS, MOST_QUOTED_
 from tokengym.envs.disruption.evidence import FEATURES, KINDS, Evidence
 from tokengym.envs.disruption.grammar import NO_LABEL, Argument
 from tokengym.envs.disruption.labels import LABELS, Target
-from tokengym.envs.disruption.texts import Case, Writer, describe, has_references
+from tokengym.envs.disruption.texts import Case, Writer, describe, examples, has_references
 from tokengym.rewards import debate
 from tokengym.rewards.form import FORM_SHARE
 
@@ -50,6 +50,7 @@ def _opening(case: Case) -> str:
         *describe(case.evidence),
         *_legend(case.evidence),
         *_questions(case),
+        *_examples(case),
         "",
         f"After the two lines you may write up to {debate.MOST_CLAIMS} claims about the paper, "
         "each on a line of its own. A judge who sees nothing but your true claims (one about each "
@@ -75,6 +76,7 @@ def _challenge(case: Case, answer: str) -> str:
         "predictor is sure.",
         "",
         *describe(evidence),
+        *_examples(case),
         *_about_notes(case),
         *_legend(evidence),
         *_questions(case),
@@ -111,6 +113,17 @@ def _rejoinder(case: Case, argument: Argument) -> str:
         f'{said}\nGive your final answer in the same form: a line that starts with "LABEL", a line '
         f'that starts with "P", and up to {debate.MOST_CLAIMS} claims.'
     )
+
+
+def _examples(case: Case) -> list[str]:
+    """Show the labelled papers that say what facts and words mean."""
+    if not case.evidence.examples:
+        return []
+    return [
+        "What the facts and the wording say of a paper differs from literature to literature. The "
+        "judge knows what these other papers of the same literature say, with what became of them:",
+        *examples(case),
+    ]
 
 
 def _about_notes(case: Case) -> list[str]:
@@ -180,8 +193,9 @@ def _course(case: Case) -> list[str]:
         "alone, and states the two that by themselves make it likeliest. "
         f"{adversarial} is an adversary: it argues for the other label than yours that any one of "
         "its counts favours most over yours, and states the two that do so most. "
-        f"{careless} are careless: they speak as an honest one does, but their notes are of another "
-        f"paper. You may repeat what it says as a claim of your own, true or false. {ending}"
+        f"{careless} are careless: they speak as an honest one does, but their notes are of "
+        "another paper. You may repeat what it says as a claim of your own, true or false. "
+        f"{ending}"
     ]
 
 

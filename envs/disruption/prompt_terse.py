@@ -6,7 +6,7 @@ from tokengym.envs.core.seeding import generator
 from tokengym.envs.disruption.evidence import KINDS, Evidence
 from tokengym.envs.disruption.grammar import NO_LABEL, Argument
 from tokengym.envs.disruption.labels import LABELS
-from tokengym.envs.disruption.texts import Case, Writer, describe
+from tokengym.envs.disruption.texts import Case, Writer, describe, examples
 
 _CITERS_RULE = "n_i cite it alone, n_j it and its references, n_k its references alone."
 _CD = "After 5 years, is CD = (n_i - n_j)/(n_i + n_j + n_k)"
@@ -32,6 +32,8 @@ def _opening(case: Case) -> str:
         lines += [_CITERS_RULE, _DISRUPTION[case.evidence.rule]]
     if "novelty" in case.targets:
         lines.append(_NOVELTY)
+    if case.evidence.examples:
+        lines += ["Others of its literature:", *examples(case)]
     lines.append(f"Answer in lines, P for {order}, like\n{_made_up(case)[0]}")
     lines.append(f"then up to 3 true claims: {_claims(case.evidence)}")
     if case.debated:

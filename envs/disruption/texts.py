@@ -57,6 +57,16 @@ def describe(evidence: Evidence) -> list[str]:
     return lines
 
 
+def examples(case: Case) -> list[str]:
+    """Return the labelled papers of the same literature, one a line."""
+    lines = []
+    for paper in case.evidence.examples:
+        facts = ", ".join(f"{name} {paper['facts'][name]}" for name in REFERENCE_FEATURES)
+        labels = ", ".join(paper["labels"][target] for target in case.targets)
+        lines.append(f"{paper['abstract']} {facts}: {labels}")
+    return lines
+
+
 def has_references(evidence: Evidence) -> bool:
     """Return whether the reference list is shown."""
     return all(name in evidence.facts for name in REFERENCE_FEATURES)

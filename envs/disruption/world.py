@@ -22,10 +22,11 @@ from tokengym.envs.disruption.claims import Fact
 from tokengym.envs.disruption.compiled import WRITERS, CompiledDebate, compile_task
 from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
 from tokengym.envs.disruption.evidence import evidence_of, evidence_of_paper, instance_of
+from tokengym.envs.disruption.fitted_judge import fitted_judge
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome, with_challenger
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer, read_answer, read_argument
 from tokengym.envs.disruption.inference import replies_to
-from tokengym.envs.disruption.judge import judge, verify
+from tokengym.envs.disruption.judge import LITERATURE, Judge
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import Probabilities, posterior
 from tokengym.envs.disruption.metrics import (
@@ -69,7 +70,9 @@ class DisruptionWorld(World[CompiledDebate]):
         title, year, field and a long abstract, at `L1` a short abstract and facts of the reference
         list, at `L2` also the first year's citers by kind. At `private` the predictor reads what
         `L1` shows; the challenger has notes on the first year's citers and is of a kind that the
-        Task draws: honest, adversarial, or careless with the notes of another paper.
+        Task draws: honest, adversarial, or careless with the notes of another paper. At `examples`
+        it is shown as at `L1`, with twelve labelled papers of the same literature: what the facts
+        mean is drawn for each Task and follows from those alone.
 
     Observation:
         The predictor reads the evidence, then the challenge; the challenger reads the evidence and
@@ -86,17 +89,17 @@ class DisruptionWorld(World[CompiledDebate]):
         contradict their reports) + reasoning (-0.375 to 0.1875, what the final claims improve on a
         frozen judge's prior) + false_claims (-0.125 each); see `rewards.debate`. A malformed answer
         ends the episode below all others: at the low ends of these terms, less a form of 0.0025 to
-        0.05 by how far it is from the form. Challenger, in [-1.05, 0.25]: a quarter of the change it
-        brought about in the predictor's half-Brier, less 0.25 for each claim that is false by what
-        it was shown, and less 0.005 to 0.05 for a malformed argument; at `private` less 0.25 if it
-        states no count of its notes.
+        0.05 by how far it is from the form. Challenger, in [-1.05, 0.25]: a quarter of the change
+        it brought about in the predictor's half-Brier, less 0.25 for each claim that is false by
+        what it was shown, and less 0.005 to 0.05 for a malformed argument; at `private` less 0.25
+        if it states no count of its notes.
 
     Episode end:
         With the predictor's second answer, its first one if `single_turn`, or a malformed one.
 
     Args:
         spec: the world's declaration.
-        level: what is shown: `L2` (default), `L1`, `L0` or `private`.
+        level: what is shown: `L2` (default), `L1`, `L0`, `private` or `examples`.
         target: `disruption`, `novelty` or `both` (correctness, losses and judge then average).
         single_turn: the first answer is final and nobody challenges it.
         label: `outcome` scores against what came of the paper; `expected` against its posterior,
@@ -111,7 +114,7 @@ class DisruptionWorld(World[CompiledDebate]):
         bounded: rescale the predictor's total R to (R + 2) / 4, in [0, 1].
         data: papers to play instead of synthetic ones: files of JSON lines (`data.jsonl`), or
             folders that `tokengym data papers` made, with the splits it gave. Papers without a
-            label for the target are left out.
+            label for the target are left out. The judge is fitted to those of the training split.
         prompt: `full` states the rules in sentences for models that know English; `terse` is short,
             for tiny models that were trained on it.
 
@@ -209,7 +212,10 @@ class DisruptionWorld(World[CompiledDebate]):
 
         Raises:
             DataError: if a label is missing.
+            OptionError: at the level `examples`, whose papers are drawn.
         """
+        if self.level == "examples":
+            raise OptionError("the level 'examples' draws its papers; play others at another level")
         labels = paper.labels()
         for target in self.targets:
             if labels[target] is None:
@@ -281,8 +287,9 @@ class DisruptionWorld(World[CompiledDebate]):
         }
 
     def _compile_options(self) -> tuple[object, ...]:
-        debated = not self.single_turn
-        return self.targets, self.label, debated, self.challenger, self.reward, self.prompt
+        judge: Judge = LITERATURE if self._papers is None else fitted_judge(self._papers)
+        paid = self.challenger, self.reward
+        return self.targets, self.label, not self.single_turn, *paid, self.prompt, judge
 
     @classmethod
     def _compile(cls, task: Task, *options: Any) -> CompiledDebate:
@@ -358,8 +365,8 @@ class DisruptionWorld(World[CompiledDebate]):
         known = compiled.evidence.known
         heard = self._argument.claims if self._argument is not None else ()
         granted = [claim for claim in heard if claim.holds(known)]
-        claims, false = verify(final.claims, compiled.evidence, granted)
-        verdicts = [judge(claims, target) for target in self.targets]
+        claims, false = compiled.judge.verify(final.claims, compiled.evidence, granted)
+        verdicts = [compiled.judge.believe(claims, target) for target in self.targets]
         change = debate.misleading if compiled.case.aim == "adversary" else debate.helping
 
         def scored(truths: Sequence[Probabilities]) -> AnswerScores:

@@ -12,7 +12,7 @@ LEVELS = {
     "forecast": ("expert", 100),
     "energy": ("spot", 12),
     "warehouse": ("full_volatile", 15),
-    "disruption": ("private", 60),
+    "disruption": ("examples", 60),
 }
 """By world its level, and the Tasks it is measured on."""
 MOST_CLOSED = 0.6

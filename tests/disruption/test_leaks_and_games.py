@@ -194,7 +194,7 @@ def head(answer: str) -> str:
 
 
 def all_true(world: DisruptionWorld) -> list[str]:
-    return [claim.line for claim in true_claims(world.compiled.evidence)]
+    return [claim.line for claim in true_claims(world.compiled.evidence, world.compiled.judge)]
 
 
 def least_likely(world: DisruptionWorld) -> str:

@@ -1,44 +1,74 @@
 """Laws of the synthetic literature: balanced labels, and posteriors that are the truth."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.contract.planners.disruption import Predictor
 from tokengym.envs.disruption.citations import CitationGraph
-from tokengym.envs.disruption.evidence import FEATURES, LEVELS
-from tokengym.envs.disruption.generator import draw_evidence, draw_outcome
+from tokengym.envs.disruption.evidence import FEATURES, LEVELS, Evidence
+from tokengym.envs.disruption.generator import (
+    CitationDraw,
+    draw_evidence,
+    draw_outcome,
+    draw_paper,
+)
 from tokengym.envs.disruption.labels import LABELS, LEAST_CITERS, Target
 from tokengym.envs.disruption.literature import (
     FEATURE_TABLE,
+    VARIED,
     frequencies,
     label_rates,
+    order_posterior,
     posterior,
 )
+from tokengym.envs.registry import make_world
 
 TIERS = ("L0", "L1", "L2")
 TARGETS: tuple[Target, ...] = ("disruption", "novelty")
 
 
-def sample(tier: str, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def drawn(rng: np.random.Generator, tier: str, jointly: bool) -> tuple[Evidence, CitationDraw]:
+    """A paper and what came of it: drawn together by its hidden classes, or given what is shown."""
+    if not jointly:
+        evidence = draw_evidence(rng, tier)
+        return evidence, draw_outcome(rng, evidence)
+    if tier != "examples":
+        return draw_paper(rng, tier, {})
+    names = [name for names in VARIED.values() for name in names]
+    orders = {name: rng.permutation(3).tolist() for name in names}
+    (evidence, outcome), *others = (draw_paper(rng, tier, orders) for _ in range(13))
+    examples = [
+        {"abstract": paper.abstract, "facts": paper.facts, "labels": known.labels()}
+        for paper, known in others
+    ]
+    return evidence._replace(examples=examples), outcome
+
+
+@cache
+def sample(tier: str, count: int, jointly: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Posteriors, shape (count, target, 3), and drawn labels, shape (count, target)."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     posteriors, labels = [], []
     for _ in range(count):
-        evidence = draw_evidence(rng, tier)
-        outcome = draw_outcome(rng, evidence).labels()
+        evidence, came_of_it = drawn(rng, tier, jointly)
+        outcome = came_of_it.labels()
         posteriors.append([posterior(evidence, target) for target in TARGETS])
         labels.append([LABELS[target].index(outcome[target]) for target in TARGETS])
     return np.array(posteriors), np.array(labels)
 
 
+@pytest.mark.parametrize("jointly", [True, False])
 @pytest.mark.parametrize("tier", LEVELS)
-def test_labels_are_balanced_and_the_posterior_is_calibrated(tier: str) -> None:
-    posteriors, labels = sample(tier, 2500)
+def test_labels_are_balanced_and_the_posterior_is_calibrated(tier: str, jointly: bool) -> None:
+    posteriors, labels = sample(tier, 800 if tier == "examples" else 2000, jointly)
     for k, _target in enumerate(TARGETS):
         drawn = np.eye(3)[labels[:, k]]
         stated = posteriors[:, k]
-        assert np.abs(drawn.mean(axis=0) - 1 / 3).max() < 0.04
+        assert np.abs(drawn.mean(axis=0) - 1 / 3).max() < 0.05
         assert np.abs(stated.mean(axis=0) - 1 / 3).max() < 0.03
         for low in np.arange(0.0, 1.0, 0.2):
             inside = (stated >= low) & (stated < low + 0.2)
@@ -127,3 +157,21 @@ def test_classes_are_equally_likely_before_anything_is_seen(target: Target) -> N
     rng = np.random.default_rng(0)
     evidence = draw_evidence(rng, "L0")._replace(title="", abstract="")
     np.testing.assert_allclose(posterior(evidence, target), 1 / 3)
+
+
+def test_a_planner_that_reads_the_examples_believes_the_same() -> None:
+    world = make_world("disruption", "examples")
+    for index in range(3):
+        task, planner = world.task("train", index), Predictor()
+        planner.reply(world.start(task).text)
+        assert planner.own() == pytest.approx(task.answer["posteriors"]["disruption"], abs=1e-6)
+
+
+def test_without_examples_every_literature_is_alike_and_they_tell_them_apart() -> None:
+    assert order_posterior((), "novelty") == pytest.approx(np.full(216, 1 / 216))
+    for target in TARGETS:
+        surest = []
+        for seed in range(20):
+            examples = draw_evidence(np.random.default_rng(seed), "examples").examples
+            surest.append([order_posterior(examples[:n], target).max() for n in (1, 12)])
+        assert np.mean(surest, axis=0)[1] > 5 * np.mean(surest, axis=0)[0]

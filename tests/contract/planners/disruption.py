@@ -7,7 +7,7 @@ prompt names; or, to compare, it believes everything or nothing.
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -56,7 +56,8 @@ class Predictor:
         self.kinds: list[int] = []
         self.label = 0
         self.facts: dict[str, int] = {}
-        self.events: list[tuple[str, Floats]] = []
+        self.events: list[Event] = []
+        self.literatures: list[tuple[float, dict[str, tuple[int, ...]]]] = [(1.0, {})]
 
     def reply(self, text: str) -> str:
         """Read a Turn and answer it."""
@@ -78,7 +79,7 @@ class Predictor:
             np.array([self.facts[kind]]) if kind in self.facts else np.arange(MOST)
             for kind in KINDS
         ]
-        return posterior([rates for _, rates in self.events], possible)
+        return posterior(self.by_class(self.events), possible)
 
     def heard(self, text: str) -> Floats:
         """Return what the paper and a challenger of a kind unknown make likely."""
@@ -89,7 +90,7 @@ class Predictor:
         by_first_year = first_years()
         counts = by_first_year.counts
         stating = np.all([counts[:, axis] == count for axis, count in stated.items()], axis=0)
-        weights = np.prod([np.ones(3), *(rates for _, rates in self.events)], axis=0)
+        weights = self.by_class(self.events)
         if self.trust == "everything":
             found = weights @ by_first_year.joint[:, stating].sum(axis=1)
             return np.asarray(found / found.sum())
@@ -125,16 +126,17 @@ class Predictor:
         self.facts = {
             name: int(value) for name, value in re.findall(r"(\w+) (\d+)(?=[,\n])", paper)
         }
-        for share, *groups in CUES:
-            for place, phrases in enumerate(groups):
-                if found := re.search(phrases, paper):
-                    rates = np.full(3, (1 - share) / 2)
-                    rates[place] = share
-                    self.events.append((f'QUOTE "{found[0]}"', rates))
-        for name, (least, means) in SHIFTED.items():
-            if name in self.facts:
-                rates = np.asarray(stats.poisson.pmf(self.facts[name] - least, means))
-                self.events.append((f"CLAIM {name} = {self.facts[name]}", rates))
+        shown, _, others = paper.partition("with what became of them:\n")
+        self.events = read_events(shown)
+        if others:
+            self.literatures = weigh_literatures(others.splitlines())
+
+    def by_class(self, events: Sequence["Event"]) -> Floats:
+        """Return how likely each class makes what was seen, over all literatures there may be."""
+        found = np.zeros(3)
+        for weight, orders in self.literatures:
+            found += weight * np.prod([np.ones(3), *in_literature(events, orders)], axis=0)
+        return found
 
     def claims(self, belief: Floats) -> list[str]:
         """Choose up to three claims that bring the judge near to a belief."""
@@ -142,23 +144,71 @@ class Predictor:
         for kind, name in enumerate(KINDS):
             if name in self.facts:
                 rates = stats.poisson.pmf(self.facts[name], YEARLY[kind] / 4)
-                offers.append((f"CLAIM {name} = {self.facts[name]}", rates))
+                offers.append(Event(name, f"CLAIM {name} = {self.facts[name]}", rates))
         best: tuple[float, list[str]] = (2 / 3, [])
         for size in (1, 2, 3):
             for made in itertools.combinations(offers, size):
-                told = posterior([rates for _, rates in made], [np.arange(MOST)] * 3)
+                told = posterior(self.by_class(made), [np.arange(MOST)] * 3)
                 loss = float(((told - belief) ** 2).sum())
                 if loss < best[0]:
-                    best = loss, [claim for claim, _ in made]
+                    best = loss, [event.claim for event in made]
         return best[1]
 
 
-def posterior(events: Sequence[Floats], first_year: Sequence[npt.NDArray[np.int64]]) -> Floats:
-    """Return the labels' probabilities given independent events and a range of first years."""
-    weights = np.prod([np.ones(3), *events], axis=0)
-    rates = label_rates(tuple(tuple(counts.tolist()) for counts in first_year))
-    drawn = weights @ rates / label_rates((tuple(range(MOST)),) * 3).sum(axis=0)
+class Event(NamedTuple):
+    """Something seen: of which cue or feature, as a claim, and how likely each class makes it."""
+
+    name: str
+    claim: str
+    rates: Floats
+
+
+def read_events(paper: str) -> list[Event]:
+    """Find what a text says about a paper's use."""
+    events = []
+    for share, *groups in CUES:
+        for place, phrases in enumerate(groups):
+            if found := re.search(phrases, paper):
+                rates = np.full(3, (1 - share) / 2)
+                rates[place] = share
+                events.append(Event(str(groups), f'QUOTE "{found[0]}"', rates))
+    for name, (least, means) in SHIFTED.items():
+        for value in re.findall(rf"{name} (\d+)", paper):
+            rates = np.asarray(stats.poisson.pmf(int(value) - least, means))
+            events.append(Event(name, f"CLAIM {name} = {value}", rates))
+    return events
+
+
+def in_literature(events: Sequence[Event], orders: Mapping[str, tuple[int, ...]]) -> list[Floats]:
+    """Return how likely each class makes events where classes have each other's distributions."""
+    return [event.rates[list(orders.get(event.name, (0, 1, 2)))] for event in events]
+
+
+def weigh_literatures(papers: Sequence[str]) -> list[tuple[float, dict[str, tuple[int, ...]]]]:
+    """Return every literature there may be, and how likely labelled papers make it."""
+    read = [(read_events(paper), LABELS.index(paper.rpartition(": ")[2])) for paper in papers]
+    names = [event.name for event in read[0][0]]
+    found = []
+    for orders in itertools.product(itertools.permutations(range(3)), repeat=len(names)):
+        literature = dict(zip(names, orders, strict=True))
+        weight = 1.0
+        for events, label in read:
+            likelihood = np.prod(in_literature(events, literature), axis=0)
+            weight *= float(posterior_weights(likelihood, [np.arange(MOST)] * 3)[label])
+        found.append((weight, literature))
+    return found
+
+
+def posterior(likelihood: Floats, first_year: Sequence[npt.NDArray[np.int64]]) -> Floats:
+    """Return the labels' probabilities by how likely each class is, and a range of first years."""
+    drawn = posterior_weights(likelihood, first_year)
     return np.asarray(drawn / drawn.sum())
+
+
+def posterior_weights(weights: Floats, first_year: Sequence[npt.NDArray[np.int64]]) -> Floats:
+    """Return P(label, paper kept, what was seen), balanced, up to a factor."""
+    rates = label_rates(tuple(tuple(counts.tolist()) for counts in first_year))
+    return np.asarray(weights @ rates / label_rates((tuple(range(MOST)),) * 3).sum(axis=0))
 
 
 @cache
@@ -225,7 +275,7 @@ def first_years() -> FirstYears:
 def alone(kind: int, count: int) -> tuple[float, ...]:
     """What one count says of the labels by itself."""
     first = [np.arange(MOST)] * 3
-    return tuple(posterior([stats.poisson.pmf(count, YEARLY[kind] / 4)], first).tolist())
+    return tuple(posterior(stats.poisson.pmf(count, YEARLY[kind] / 4), first).tolist())
 
 
 @cache
@@ -234,7 +284,7 @@ def says(counts: tuple[int, ...], against: int | None) -> tuple[int, frozenset[i
     beliefs = np.array([alone(kind, count) for kind, count in enumerate(counts)])
     if against is None:
         events = [stats.poisson.pmf(count, YEARLY[k] / 4) for k, count in enumerate(counts)]
-        argued = int(posterior(events, [np.arange(MOST)] * 3).argmax())
+        argued = int(posterior(np.prod(events, axis=0), [np.arange(MOST)] * 3).argmax())
         favour = beliefs[:, argued]
     else:
         ratios = beliefs / beliefs[:, [against]]

@@ -1,0 +1,95 @@
+"""Laws of a judge fitted to a user's papers: it reads those, and not our constants."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tokengym.envs.disruption.claims import Claim, Fact, Quote
+from tokengym.envs.disruption.data.dataset import load_papers
+from tokengym.envs.disruption.data.jsonl import write_papers
+from tokengym.envs.disruption.fitted_judge import fitted_judge
+from tokengym.envs.disruption.judge import LITERATURE
+from tokengym.envs.disruption.labels import DISRUPTION_LABELS
+from tokengym.envs.disruption.paper import FirstYear, Paper, ReferenceFacts
+from tokengym.envs.disruption.world import DisruptionWorld
+from tokengym.envs.registry import baselines, make_world
+
+WORDS = ("wholly", "further", "partly")
+CD = (0.5, -0.5, 0.0)
+
+
+def paper(number: int, rng: np.random.Generator) -> Paper:
+    """A paper of a literature whose long reference lists are disruptive, unlike ours."""
+    place = number % 3
+    count = int(10 + (40, 0, 20)[place] + rng.integers(10))
+    word = WORDS[place if rng.random() < 0.8 else int(rng.integers(3))]
+    return Paper(
+        f"W{number}",
+        f"Study {number}",
+        f"We measure rocks {word} and report.",
+        2000,
+        50,
+        CD[place],
+        None,
+        None,
+        DISRUPTION_LABELS[place],
+        None,
+        "Geology",
+        ReferenceFacts(count, 7, 5, 2),
+        FirstYear(1, 1, 1),
+    )
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(0)
+    path = tmp_path_factory.mktemp("own") / "papers.jsonl"
+    write_papers(path, [paper(number, rng) for number in range(300)])
+    return path
+
+
+def test_it_believes_the_shares_of_the_training_split(file: Path) -> None:
+    papers = load_papers(file)
+    judge, train = fitted_judge(papers), papers.papers["train"]
+    assert judge.believe((), "disruption") == pytest.approx((1 / 3, 1 / 3, 1 / 3))
+    claims: list[Claim] = [Fact("references", ">=", 25.0), Quote("partly"), Quote("ROCKS wholly,")]
+    for claim in claims:
+        shares = []
+        for name in DISRUPTION_LABELS:
+            of_label = [one for one in train if one.disruption_label == name]
+            holding = [
+                one.references is not None and one.references.count >= 25
+                if isinstance(claim, Fact)
+                else str(claim.words).split()[-1].strip(",").lower() in one.abstract
+                for one in of_label
+            ]
+            shares.append(np.mean(holding))
+        wanted = np.array(shares) / np.sum(shares)
+        # Shrunk towards all labels by as much as four papers weigh among some eighty.
+        assert judge.believe((claim,), "disruption") == pytest.approx(tuple(wanted), abs=0.06)
+    # Nothing is known of novelty, and nothing follows from what never occurs.
+    for silent in (Quote("unheard of"), Fact("age", "=", 7.0), Fact("venues", ">", 90.0)):
+        assert judge.believe((silent,), "disruption") == pytest.approx((1 / 3,) * 3)
+    assert judge.believe((claims[0],), "novelty") == pytest.approx((1 / 3,) * 3)
+
+
+def test_it_contradicts_our_constants_where_the_papers_do(file: Path) -> None:
+    long_list = (Fact("references", ">=", 40.0),)
+    fitted = fitted_judge(load_papers(file)).believe(long_list, "disruption")
+    assert int(np.argmax(fitted)) == 0
+    assert int(np.argmax(LITERATURE.believe(long_list, "disruption"))) == 1
+
+
+def test_a_world_over_papers_pays_claims_by_them(file: Path) -> None:
+    world = DisruptionWorld.cast(make_world("disruption", "L1", data=file))
+    twin = DisruptionWorld.cast(make_world("disruption", "L1", data=file))
+    assert world.fork().compile(world.task("test", 0)) is twin.compile(twin.task("test", 0))
+    told = []
+    for index in range(12):
+        turn, rng = world.start(world.task("test", index)), np.random.default_rng(0)
+        while not turn.done:
+            turn = world.reply(baselines("disruption")["oracle"](world, turn, rng))
+        told.append(turn.terms["predictor"]["reasoning"])
+        assert turn.metrics["claim_validity"] == 1.0
+    assert np.mean(told) > 0.17
