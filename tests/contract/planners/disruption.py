@@ -2,7 +2,7 @@
 
 The model of the literature is written again from its description (`envs.disruption.literature`),
 by enumeration and with scipy's distributions. Challengers with notes it weighs by the kinds the
-prompt names; or, to compare, it believes everything or nothing.
+prompt names.
 """
 
 import itertools
@@ -51,8 +51,7 @@ MOST = 60
 class Predictor:
     """Answers the predictor's Turns of one debate."""
 
-    def __init__(self, trust: str = "kinds") -> None:
-        self.trust = trust
+    def __init__(self) -> None:
         self.kinds: list[int] = []
         self.label = 0
         self.facts: dict[str, int] = {}
@@ -85,15 +84,10 @@ class Predictor:
         """Return what the paper and a challenger of a kind unknown make likely."""
         (argued,) = re.findall(r"argues for (\w+)", text)
         stated = {KINDS.index(k): int(v) for k, v in re.findall(r"(n_[ijk]) = (\d+)", text)}
-        if self.trust == "nothing":
-            return self.own()
         by_first_year = first_years()
         counts = by_first_year.counts
         stating = np.all([counts[:, axis] == count for axis, count in stated.items()], axis=0)
         weights = self.by_class(self.events)
-        if self.trust == "everything":
-            found = weights @ by_first_year.joint[:, stating].sum(axis=1)
-            return np.asarray(found / found.sum())
         said = (LABELS.index(argued), frozenset(stated))
         right, other = (
             np.array(
