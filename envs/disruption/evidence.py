@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, Self
 from tokengym.envs.core.errors import TaskError
 from tokengym.envs.disruption.paper import LABEL_RULES, Paper
 
-LEVELS = ("L2", "L1", "L0", "private", "examples")
+PAPER_LEVELS = ("L2", "L1", "L0", "private")
+LEVELS = (*PAPER_LEVELS, "examples")
 """L0: title, abstract, year, field. L1: and the reference list. L2: and the first year's citers.
 private: as L1, but the challenger has notes on the first year's citers. examples: as L1, but of a
 literature of its own, of which further papers are shown with their labels."""

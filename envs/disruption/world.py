@@ -21,7 +21,12 @@ from tokengym.envs.core.world import World
 from tokengym.envs.disruption.claims import Fact
 from tokengym.envs.disruption.compiled import WRITERS, CompiledDebate, compile_task
 from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
-from tokengym.envs.disruption.evidence import evidence_of, evidence_of_paper, instance_of
+from tokengym.envs.disruption.evidence import (
+    PAPER_LEVELS,
+    evidence_of,
+    evidence_of_paper,
+    instance_of,
+)
 from tokengym.envs.disruption.fitted_judge import fitted_judge
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome, with_challenger
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer, read_answer, read_argument
@@ -214,7 +219,7 @@ class DisruptionWorld(World[CompiledDebate]):
             DataError: if a label is missing.
             OptionError: at the level `examples`, whose papers are drawn.
         """
-        if self.level == "examples":
+        if self.level not in PAPER_LEVELS:
             raise OptionError("the level 'examples' draws its papers; play others at another level")
         labels = paper.labels()
         for target in self.targets:

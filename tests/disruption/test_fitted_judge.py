@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tokengym.envs.core.errors import OptionError
 from tokengym.envs.disruption.claims import Claim, Fact, Quote
 from tokengym.envs.disruption.data.dataset import load_papers
 from tokengym.envs.disruption.data.jsonl import write_papers
@@ -93,3 +94,8 @@ def test_a_world_over_papers_pays_claims_by_them(file: Path) -> None:
         told.append(turn.terms["predictor"]["reasoning"])
         assert turn.metrics["claim_validity"] == 1.0
     assert np.mean(told) > 0.17
+
+
+def test_a_level_that_draws_its_literature_plays_no_papers_of_a_user(file: Path) -> None:
+    with pytest.raises(OptionError, match="examples"):
+        make_world("disruption", "examples", data=file).task("train", 0)

@@ -9,7 +9,7 @@ from tokengym.envs.core.errors import DataError
 from tokengym.envs.core.seeding import SPLITS
 from tokengym.envs.disruption.compiled import WRITERS
 from tokengym.envs.disruption.data.columns import hash_text, leaks_outcome
-from tokengym.envs.disruption.evidence import LEVELS, evidence_of_paper
+from tokengym.envs.disruption.evidence import PAPER_LEVELS, evidence_of_paper
 from tokengym.envs.disruption.grammar import PredictorAnswer
 from tokengym.envs.disruption.labels import LABELS
 from tokengym.envs.disruption.paper import Paper
@@ -81,7 +81,7 @@ def _compare_prompts(paper: Paper) -> int:
 def _prompts(paper: Paper) -> list[str]:
     targets = tuple(LABELS)
     found = []
-    for level in LEVELS:
+    for level in PAPER_LEVELS:
         evidence = evidence_of_paper(paper, level)
         case = Case(evidence, targets, True, "adversary", level)
         for writer in WRITERS.values():
