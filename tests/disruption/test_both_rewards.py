@@ -1,0 +1,103 @@
+"""What both rewards of the debate pay: as first described, and by proper scores."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.disruption.labels import LABELS
+from tokengym.envs.disruption.world import DisruptionWorld
+from tokengym.envs.registry import baselines, make_world
+
+BASELINES = baselines("disruption")
+
+
+def make(level: str = "L2", **options: Any) -> DisruptionWorld:
+    return DisruptionWorld.cast(make_world("disruption", level, **options))
+
+
+def play(world: DisruptionWorld, task: Task, *replies: str) -> Turn:
+    turn = world.start(task)
+    for reply in replies:
+        turn = world.reply(reply)
+    return turn
+
+
+shares = st.tuples(*[st.integers(0, 100)] * 3).filter(any)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["disruption", "novelty", "both"]),
+    st.booleans(),
+    st.lists(shares, min_size=4, max_size=4),
+    st.lists(st.sampled_from(["CLAIM n_i >= 2", "CLAIM n_j >= 900", "CLAIM age >= 0", "x"])),
+    st.integers(0, 2),
+)
+def test_the_reward_as_first_described_is_bounded_and_its_own_sum(
+    target: str, bounded: bool, weights: list[tuple[int, ...]], claims: list[str], place: int
+) -> None:
+    world = make(target=target, reward="original", bounded=bounded)
+    words = " ".join(LABELS[one][place] for one in world.targets)
+    reports = [" ".join(f"{w / sum(ws):.6f}" for w in ws) for ws in weights]
+    first, final = (
+        f"LABEL {words}\nP {' '.join(reports[k : k + len(world.targets)])}" for k in (0, 2)
+    )
+    task = world.task("test", place)
+    last = play(world, task, first, "", "\n".join([final, *claims]))
+    terms = last.terms["predictor"]
+    assert set(terms) == {"correctness", "reasoning", "adaptation", "form"}
+    scale, shift = (4.0, 2.0) if bounded else (1.0, 0.0)
+    right = all(LABELS[one][place] == task.answer["labels"][one] for one in world.targets)
+    assert terms["correctness"] * scale - shift == (1.0 if right else -1.0)
+    assert 0.0 <= terms["reasoning"] * scale <= 0.3 + 1e-4
+    assert 0.0 <= terms["adaptation"] * scale <= 0.2 + 1e-4
+    assert last.rewards["predictor"] == sum(terms.values())
+    counted = claims[-3:] if "x" not in claims else [c for c in claims if c != "x"][-3:]
+    if "CLAIM n_j >= 900" in counted and len(set(counted)) == 1:
+        assert terms["reasoning"] == 0.0
+
+
+@pytest.mark.parametrize("target", ["disruption", "both"])
+def test_the_oracle_nearly_reaches_the_optimum_as_first_described(target: str) -> None:
+    world = make(target=target, reward="original", label="expected")
+    short = []
+    for index in range(30):
+        task, rng = world.task("test", index), np.random.default_rng(index)
+        turn = world.start(task)
+        while not turn.done:
+            turn = world.reply(BASELINES["oracle"](world, turn, rng))
+        short.append(world.optimum(task)["predictor"].value - world.returns["predictor"])
+    assert min(short) > -1e-4
+    assert np.mean(short) < 0.005
+    assert play(world, task, "").rewards["predictor"] < -1.0
+
+
+@pytest.mark.parametrize("level", ["L1", "L0"])
+def test_probabilities_pay_once_the_label_is_right(level: str) -> None:
+    """Honest reports against certainty, and against the frequencies of the classes."""
+    world = make(level, label="expected")
+    lead: dict[str, list[float]] = {"certain": [], "prior": []}
+    for index in range(200):
+        task = world.task("test", index)
+        posterior = task.answer["posteriors"]["disruption"]
+        place = posterior.index(max(posterior))
+        reports = {
+            "honest": posterior,
+            "certain": [float(k == place) for k in range(3)],
+            "prior": [1 / 3] * 3,
+        }
+        head = f"LABEL {LABELS['disruption'][place]}\nP "
+        earned = {}
+        for name, report in reports.items():
+            said = head + " ".join(f"{share:.6f}" for share in report)
+            play(world, task, said, "ARGUE nothing", said)
+            earned[name] = world.returns["predictor"]
+        for name in lead:
+            lead[name].append(earned["honest"] - earned[name])
+    assert np.mean(lead["certain"]) > 0.15
+    assert np.mean(lead["prior"]) > 0.05
