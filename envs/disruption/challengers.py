@@ -24,6 +24,7 @@ from tokengym.rewards.debate import MOST_CHALLENGER_CLAIMS
 Predictor = Callable[[DisruptionWorld, np.random.Generator], str]
 """How a scripted policy replies as predictor."""
 
+_Position = tuple[Evidence, tuple[Target, ...], PredictorAnswer, Judge]
 _FALSE_SHARE = 0.5
 
 
@@ -37,13 +38,13 @@ def scripted(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
 
     A challenger with notes says what its kind says of them; see `inference.said_by`.
     """
-    return _argue(*_position(world)).write()
+    return _argue(_position(world)).write()
 
 
 def noisy(world: World, _turn: Turn, rng: np.random.Generator) -> str:
     """Argue like `scripted`, but make every second claim a false one, drawn at random."""
-    evidence, *position = _position(world)
-    argument = _argue(evidence, *position)
+    position = _position(world)
+    evidence, argument = position[0], _argue(position)
     claims = tuple(
         falsified(claim, evidence.noted, rng) if rng.random() < _FALSE_SHARE else claim
         for claim in argument.claims
@@ -66,9 +67,8 @@ def with_challenger(challenge: Policy) -> Callable[[Predictor], Policy]:
     return made
 
 
-def _argue(
-    evidence: Evidence, targets: tuple[Target, ...], answer: PredictorAnswer, judge: Judge
-) -> Argument:
+def _argue(position: _Position) -> Argument:
+    evidence, targets, answer, judge = position
     if not evidence.notes:
         return strongest_argument(evidence, targets, answer, judge)
     counts = [evidence.notes[name] for name in CITER_FEATURES]
@@ -124,7 +124,7 @@ def _of_different_subjects(
     return tuple(chosen.values())
 
 
-def _position(world: World) -> tuple[Evidence, tuple[Target, ...], PredictorAnswer, Judge]:
+def _position(world: World) -> _Position:
     world = DisruptionWorld.cast(world)
     answer = world.first_answer
     if answer is None:

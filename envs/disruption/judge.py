@@ -137,7 +137,7 @@ def _likelihood(claim: Claim, target: Target, varied: bool) -> FloatArray:
     found = _likelihoods(claim, target)
     if varied:
         return in_orders(found.items(), target).reshape(-1)
-    return np.prod([np.ones(3), *found.values()], axis=0)
+    return np.asarray(np.prod([np.ones(3), *found.values()], axis=0))
 
 
 def _likelihoods(claim: Claim, target: Target) -> Mapping[str, FloatArray]:

@@ -270,7 +270,7 @@ VARIED: Mapping[Target, tuple[str, ...]] = {
 each of these. 216 literatures for each target, all as likely."""
 
 
-def in_orders(seen: Iterable[tuple[str, Sequence[float]]], target: Target) -> FloatArray:
+def in_orders(seen: Iterable[tuple[str, npt.ArrayLike]], target: Target) -> FloatArray:
     """Return how likely every literature and class makes what is seen, shape (216, class).
 
     Args:
@@ -349,8 +349,8 @@ def frequencies(target: Target) -> Probabilities:
 @cache
 def label_weights(target: Target) -> FloatArray:
     """Return the balanced weight of each label in each class, shape (class, label)."""
-    rates = [label_rates(target, c, None) for c in range(3)]
-    return np.array(rates) / np.array(frequencies(target))
+    rates = np.array([label_rates(target, c, None) for c in range(3)], np.float64)
+    return np.asarray(rates / np.array(frequencies(target)))
 
 
 def first_year_counts(evidence: Evidence) -> tuple[int, int, int] | None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from tokengym.envs.disruption.claims import Claim, Fact
 from tokengym.envs.disruption.evidence import Evidence
+from tokengym.envs.disruption.inference import replies_to
 from tokengym.envs.disruption.judge import Judge
 from tokengym.envs.disruption.labels import Target
 from tokengym.envs.disruption.literature import FEATURE_TABLE, Probabilities
@@ -19,7 +20,7 @@ def likeliest(report: Probabilities) -> int:
     return report.index(max(report))
 
 
-def best_total(first: Sequence[Probabilities], final: Sequence[Sequence[Any]], reward: str) -> Any:
+def best_total(first: Sequence[Probabilities], final: Sequence[Any], reward: str) -> Any:
     """Return the expected total of honest reports, and of a judge that agrees with the final one.
 
     Args:
@@ -35,6 +36,24 @@ def best_total(first: Sequence[Probabilities], final: Sequence[Sequence[Any]], r
         return sum(debate.original(np.prod(surest, axis=0), 1.0, after, before, after).values())
     right = sum(debate.RIGHT_LABEL * (2.0 * p - 1.0) for p in surest) * share
     return right + debate.reasoning(after) + debate.calibration(before, after)
+
+
+def best_expected(
+    evidence: Evidence, own: Sequence[Probabilities], reward: str, argued: bool
+) -> float:
+    """Return the bound of a predictor's expected return, over all that a challenger may say.
+
+    Args:
+        evidence: what is shown, with the kind of challenger if there are several.
+        own: for each target, the posterior given what the predictor is shown.
+        reward: a name of `debate.REWARDS`.
+        argued: whether a challenger whose kinds are known will reply.
+    """
+    if not (argued and evidence.kind):
+        return float(best_total(own, own, reward))
+    told = [replies_to(evidence, label) for label in range(3)]
+    totals = [best_total(own, (one.beliefs.T, *own[1:]), reward) for one in told]
+    return max(float(one.chances @ total) for one, total in zip(told, totals, strict=True))
 
 
 class Choice(NamedTuple):

@@ -1,6 +1,7 @@
 """Full texts: the rules, the score and the form of a reply in plain words."""
 
 from collections.abc import Sequence
+from functools import cache
 
 from tokengym.envs.disruption.claims import MOST_QUOTED_CHARACTERS, MOST_QUOTED_WORDS
 from tokengym.envs.disruption.evidence import FEATURES, KINDS, Evidence
@@ -245,6 +246,16 @@ def argument_in_words(targets: Sequence[Target]) -> str:
     """Describe a challenger's argument, for people who play."""
     words = [word for target in targets for word in LABELS[target]]
     return f'a line "ARGUE" with {_either([*words, NO_LABEL])}, and up to two claims'
+
+
+@cache
+def answer_forms(targets: tuple[Target, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the lines that a well-formed answer has, with each of the labels."""
+    report = " ".join(["0.00"] * (3 * len(targets)))
+    return tuple(
+        (f"LABEL {' '.join(LABELS[target][k] for target in targets)}", f"P {report}")
+        for k in range(3)
+    )
 
 
 FULL = Writer(_opening, _challenge, _rejoinder)

@@ -1,10 +1,12 @@
-"""Scores of a debate: both answers against the truth, a label or its probabilities."""
+"""Scores of a debate: both answers against the truth, and what the argument between them costs."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tokengym.envs.disruption.grammar import PredictorAnswer
+from tokengym.envs.disruption.claims import Fact
+from tokengym.envs.disruption.evidence import Evidence
+from tokengym.envs.disruption.grammar import Argument, PredictorAnswer
 from tokengym.envs.disruption.literature import Probabilities
 from tokengym.rewards import debate
 
@@ -21,6 +23,20 @@ class AnswerScores(NamedTuple):
     before: float
     after: float
     terms: Mapping[str, float]
+
+
+def costs_of(argument: Argument, evidence: Evidence) -> dict[str, float]:
+    """Return what an argument costs the challenger: claims against what it was shown, silence.
+
+    Who was shown the notes of another paper does not lie by repeating them.
+    """
+    lies = sum(not claim.holds(evidence.noted) for claim in argument.claims)
+    costs = {"false_claims": debate.challenger_false_claims(lies)}
+    if evidence.notes:
+        facts = [claim for claim in argument.claims if isinstance(claim, Fact)]
+        disclosed = any(fact.op == "=" and fact.feature in evidence.notes for fact in facts)
+        costs["silence"] = debate.silence(disclosed)
+    return costs
 
 
 def scores_of(

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -18,7 +17,6 @@ from tokengym.envs.core.spec import WorldSpec
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn, expected_return
 from tokengym.envs.core.world import World
-from tokengym.envs.disruption.claims import Fact
 from tokengym.envs.disruption.compiled import WRITERS, CompiledDebate, compile_task
 from tokengym.envs.disruption.data.dataset import labelled, load_papers, split_of_paper
 from tokengym.envs.disruption.evidence import (
@@ -30,7 +28,6 @@ from tokengym.envs.disruption.evidence import (
 from tokengym.envs.disruption.fitted_judge import fitted_judge
 from tokengym.envs.disruption.generator import draw_evidence, draw_outcome, with_challenger
 from tokengym.envs.disruption.grammar import Argument, PredictorAnswer, read_answer, read_argument
-from tokengym.envs.disruption.inference import replies_to
 from tokengym.envs.disruption.judge import LITERATURE, Judge
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import Probabilities, posterior
@@ -39,10 +36,10 @@ from tokengym.envs.disruption.metrics import (
     classification_metrics,
     debate_metrics,
 )
-from tokengym.envs.disruption.oracle import best_total
+from tokengym.envs.disruption.oracle import best_expected
 from tokengym.envs.disruption.paper import Paper
-from tokengym.envs.disruption.prompt import answer_in_words, argument_in_words
-from tokengym.envs.disruption.scores import AnswerScores, scores_of
+from tokengym.envs.disruption.prompt import answer_forms, answer_in_words, argument_in_words
+from tokengym.envs.disruption.scores import AnswerScores, costs_of, scores_of
 from tokengym.rewards import debate
 from tokengym.rewards.bounds import Range, dyadic
 
@@ -248,12 +245,8 @@ class DisruptionWorld(World[CompiledDebate]):
         posterior is unknown, the gold label replaces it.
         """
         compiled = self.compile(task)
-        finals = [(1.0, compiled.own)]
-        if compiled.known and compiled.evidence.kind and not self.single_turn:
-            told = [replies_to(compiled.evidence, label) for label in range(3)]
-            finals = [(one.chances, (one.beliefs.T, *compiled.own[1:])) for one in told]
-        totals = [chances * best_total(compiled.own, f, self.reward) for chances, f in finals]
-        total = max(float(np.sum(one)) for one in totals)
+        argued = compiled.known and not self.single_turn
+        total = best_expected(compiled.evidence, compiled.own, self.reward, argued)
         if self.bounded:
             total = (total + _SHIFT) / _SPAN
         most = 0.0 if self.single_turn else debate.CHALLENGER_TOTAL.high
@@ -269,7 +262,6 @@ class DisruptionWorld(World[CompiledDebate]):
         return self.task_from_paper(self._usable(split)[index], index, split)
 
     def _usable(self, split: str) -> tuple[Paper, ...]:
-        """Return the papers of a split that have a label for every target."""
         assert self._papers is not None
         return labelled(self._papers, split, self.targets)
 
@@ -332,25 +324,15 @@ class DisruptionWorld(World[CompiledDebate]):
             lost = debate.challenger_form(form)
         in_form = {"well_formed": float(argument is not None), "form": form}
         self._argument = argument = argument or Argument(None, ())
-        claims, known, noted = argument.claims, evidence.known, evidence.noted
-        self._claims = len(claims)
-        self._false = sum(not claim.holds(known) for claim in claims)
-        # Who was shown the notes of another paper does not lie by repeating them.
-        lies = sum(not claim.holds(noted) for claim in claims)
-        self._challenge_costs = {
-            "false_claims": debate.challenger_false_claims(lies),
-            "form": lost,
-        }
-        if evidence.notes:
-            counts = (c for c in claims if isinstance(c, Fact) and c.op == "=")
-            disclosed = any(count.feature in evidence.notes for count in counts)
-            self._challenge_costs["silence"] = debate.silence(disclosed)
+        self._claims = len(argument.claims)
+        self._false = sum(not claim.holds(evidence.known) for claim in argument.claims)
+        self._challenge_costs = {"form": lost, **costs_of(argument, evidence)}
         said = WRITERS[self.prompt].rejoinder(self.compiled.case, argument)
         return Turn(PREDICTOR, said, metrics=in_form)
 
     def _refuse(self, text: str, complete: bool) -> Turn:
         """End the episode on a malformed answer."""
-        near = max(nearness(text, *form) for form in _forms(self.targets))
+        near = max(nearness(text, *form) for form in answer_forms(self.targets))
         answered = 0 if self._first is None else 1
         form = debate.malformed_form(answered, near, self.turn_limit)
         feedback = complaint(text, answer_in_words(self.targets), complete=complete)
@@ -416,13 +398,3 @@ class DisruptionWorld(World[CompiledDebate]):
         if self._argument is not None:
             terms[CHALLENGER] = {"change": change, **self._challenge_costs}
         return terms
-
-
-@cache
-def _forms(targets: tuple[Target, ...]) -> tuple[tuple[str, str], ...]:
-    """Return the lines that a well-formed answer has, with each of the labels."""
-    report = " ".join(["0.00"] * (3 * len(targets)))
-    return tuple(
-        (f"LABEL {' '.join(LABELS[target][k] for target in targets)}", f"P {report}")
-        for k in range(3)
-    )

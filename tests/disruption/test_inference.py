@@ -191,7 +191,8 @@ def test_beliefs_average_to_the_prior_over_all_that_may_be_said(
 def test_a_challenger_knows_its_aim_and_not_whether_it_is_careless(evidence: Evidence) -> None:
     every = joint().reshape(3, *MOST, 3)
     noted = tuple(evidence.notes[name] for name in CITER_FEATURES)
-    right = every[:, *noted]
+    i, j, k = noted
+    right = every[:, i, j, k]
     wrong = every.sum(axis=(0, 4))[noted] / every.sum() * every.sum(axis=(1, 2, 3))
     known = right if evidence.kind == "adversarial" else right + 2.0 * wrong
     weights = np.array(class_posterior(evidence, "disruption")) @ known

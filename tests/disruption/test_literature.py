@@ -175,3 +175,17 @@ def test_without_examples_every_literature_is_alike_and_they_tell_them_apart() -
             examples = draw_evidence(np.random.default_rng(seed), "examples").examples
             surest.append([order_posterior(examples[:n], target).max() for n in (1, 12)])
         assert np.mean(surest, axis=0)[1] > 5 * np.mean(surest, axis=0)[0]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_literature_is_drawn_as_often(target: Target) -> None:
+    """By what the examples say of each cue and feature, on average over Tasks."""
+    count = 120
+    found = [
+        order_posterior(draw_evidence(np.random.default_rng(seed), "examples").examples, target)
+        for seed in range(count)
+    ]
+    often = np.mean(found, axis=0).reshape(6, 6, 6)
+    error = np.sqrt(1 / 6 * 5 / 6 / count)
+    for others in ((1, 2), (0, 2), (0, 1)):
+        assert abs(often.sum(axis=others) - 1 / 6).max() < 4 * error

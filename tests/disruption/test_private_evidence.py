@@ -130,6 +130,14 @@ def test_no_text_of_the_predictor_depends_on_what_only_the_challenger_is_shown()
             assert world.start(other).text == opening
 
 
+def test_what_the_challenger_is_shown_does_not_decide_the_split() -> None:
+    world = make()
+    for task in tasks(10):
+        for kind in KINDS:
+            changed = {**task.instance, "kind": kind, "notes": {"n_i": 9, "n_j": 9, "n_k": 9}}
+            assert world.split_of({**changed, "private": {"n_i": 7}}) == "test"
+
+
 def test_where_only_novelty_is_asked_nobody_has_notes() -> None:
     world = make(target="novelty")
     task = world.task("test", 0)
