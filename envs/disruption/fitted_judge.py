@@ -3,12 +3,14 @@
 import re
 from collections import Counter
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
+import numpy.typing as npt
 
 from tokengym.envs.disruption.claims import Claim, Fact, Quote
 from tokengym.envs.disruption.data.dataset import PaperSet
-from tokengym.envs.disruption.evidence import Evidence, evidence_of_paper
+from tokengym.envs.disruption.evidence import FEATURES, Evidence, evidence_of_paper
 from tokengym.envs.disruption.judge import FLOOR, Judge
 from tokengym.envs.disruption.labels import LABELS, Target
 from tokengym.envs.disruption.literature import FloatArray
@@ -26,34 +28,38 @@ class FittedJudge(Judge):
     """
 
     def __init__(self, papers: PaperSet) -> None:
-        self._facts: dict[tuple[Target, int], list[dict[str, int]]] = {}
+        self._papers: dict[tuple[Target, int], int] = {}
+        self._facts: dict[tuple[Target, int, str], npt.NDArray[np.int64]] = {}
         self._words: dict[tuple[Target, int], Counter[str]] = {}
-        for target, names in LABELS.items():
-            for place, name in enumerate(names):
-                train = papers.papers["train"]
-                of_label = [paper for paper in train if paper.labels()[target] == name]
-                shown = [evidence_of_paper(paper, "L2") for paper in of_label]
-                self._facts[target, place] = [dict(evidence.facts) for evidence in shown]
-                words = Counter(word for evidence in shown for word in set(_words(evidence.text)))
-                self._words[target, place] = words
+        for target, place in product(LABELS, range(3)):
+            shown = [
+                evidence_of_paper(paper, "L2")
+                for paper in papers.papers["train"]
+                if paper.labels()[target] == LABELS[target][place]
+            ]
+            self._papers[target, place] = len(shown)
+            for name in FEATURES:
+                values = [evidence.facts[name] for evidence in shown if name in evidence.facts]
+                self._facts[target, place, name] = np.sort(np.array(values, np.int64))
+            words = Counter(word for evidence in shown for word in set(_words(evidence.text)))
+            self._words[target, place] = words
 
     def likelihood(self, claim: Claim, target: Target) -> FloatArray:
         """Return how often a claim holds among the papers of each label."""
+        found = np.ones(3)
         if isinstance(claim, Quote):
-            product = np.ones(3)
+            papers = [self._papers[target, label] for label in range(3)]
             for word in set(_words(claim.words)):
                 using = [self._words[target, label][word] for label in range(3)]
-                product *= _shares(using, [len(self._facts[target, k]) for k in range(3)])
-            return product
-        if not isinstance(claim, Fact):
-            return np.ones(3)
-        low, high = claim.interval()
-        known = [
-            [facts[claim.feature] for facts in self._facts[target, k] if claim.feature in facts]
-            for k in range(3)
-        ]
-        holding = [sum(low <= value <= high for value in values) for values in known]
-        return _shares(holding, [len(values) for values in known])
+                found *= _shares(using, papers)
+        elif isinstance(claim, Fact):
+            low, high = claim.interval()
+            known = [self._facts[target, label, claim.feature] for label in range(3)]
+            holding = [
+                max(int(v.searchsorted(high, "right") - v.searchsorted(low)), 0) for v in known
+            ]
+            found = _shares(holding, [len(values) for values in known])
+        return found
 
     def weights(self, target: Target) -> FloatArray:
         """Return the identity: a class is a label."""
