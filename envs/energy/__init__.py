@@ -12,7 +12,7 @@ _TURNS = {
     "outages": 24,
     "genset": 24,
     "ev": 24,
-    "spot": 24,
+    "operations": 24,
     "comfort": 24,
 }
 
@@ -32,10 +32,13 @@ SPEC = WorldSpec(
     # The oracle's commands rest on weather that nobody is shown, and have twelve decimals.
     demonstrations="tokengym.envs.energy.baselines:mpc",
     blind="tokengym.envs.energy.blind:blind",
-    planners=("lagrangian", "mpc"),
-    reachable=dict.fromkeys(
-        _TURNS, Reachable("mpc", "replanning on the forecasts as if certain", proved=False)
-    ),
+    planners=("lagrangian", "mpc", "stochastic"),
+    reachable={
+        **dict.fromkeys(
+            _TURNS, Reachable("mpc", "replanning on the forecasts as if certain", proved=False)
+        ),
+        "operations": Reachable("stochastic", "stochastic DP on the stated chances", proved=False),
+    },
     flat_floor=FlatFloor(
         SAFE_RETURN, 0.0, "an episode that breaks the reserve earns 0", option=True
     ),

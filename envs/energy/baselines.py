@@ -9,6 +9,7 @@ import numpy as np
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
+from tokengym.envs.energy.chances import commands_against_chances
 from tokengym.envs.energy.grammar import write_commands
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.oracle import UNSAFE, DispatchPlan, plan
@@ -60,6 +61,15 @@ def lagrangian(world: World, turn: Turn, rng: np.random.Generator) -> str:
     return _first_of(world, plan(plant, shown.step, shown.state, multiplier))
 
 
+def stochastic(world: World, turn: Turn, rng: np.random.Generator) -> str:
+    """Plan against the stated chances of spikes and of a car that leaves; else plan like `mpc`."""
+    shown = EnergyWorld.cast(world).shown
+    grid = shown.plant
+    if isinstance(grid, House) or not (grid.spike or grid.leaving):
+        return mpc(world, turn, rng)
+    return _reply(world, commands_against_chances(grid, shown.step, shown.state))
+
+
 def noisy(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """The time-of-use rule with Gaussian noise, in tenths of a kW: a policy that explores."""
     shown = EnergyWorld.cast(world).shown
@@ -80,9 +90,7 @@ def _first_of(world: World, planned: DispatchPlan | None) -> str:
     if planned is None:
         shown = EnergyWorld.cast(world).shown
         return _reply(world, hold(shown.plant, shown.step, shown.state))
-    # Hundredths, rounded towards more stored energy: what is shown is rounded down.
-    first = planned.commands[0]
-    return _reply(world, tuple(map(rounded_up, first)))
+    return _reply(world, planned.commands[0])
 
 
 def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
@@ -98,7 +106,8 @@ def worked(world: World, turn: Turn, rng: np.random.Generator) -> str:
     if isinstance(plant, House):
         return _reply(world, (battery,))
     energy = rounded_down(shown.state[0] * (1.0 - plant.leak))
-    reserve, price, dearest = plant.reserve[step], plant.price[step], max(plant.price)
+    reserve, price = plant.reserve[step], plant.price[step]
+    dearest = max(plant.price_forecast)
     sun, load, up = plant.pv[step], plant.load[step], plant.up[step]
     if up and energy < reserve:
         steps = f"{energy:g}<{reserve:g}"
@@ -155,6 +164,7 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
         "noisy": noisy,
         "lagrangian": lagrangian,
         "mpc": mpc,
+        "stochastic": stochastic,
         "oracle": oracle,
     }
 )

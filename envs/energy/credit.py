@@ -63,11 +63,17 @@ def _microgrid(grid: Microgrid) -> list[Convex]:
     )
     values = [value]
     for step in reversed(range(grid.steps)):
-        guarded = value.bent(grid.reserve[step], -UNSAFE, 0.0)
+        guarded = _guarded(value, grid, grid.reserve[step])
         value = _exchange(grid, step).reflected().convolved(guarded)
         value = value.restricted(0.0, keep * grid.capacity).of_affine(keep, 0.0)
         values.append(value)
     return values[::-1]
+
+
+def _guarded(value: Convex, plant: Plant, least: float) -> Convex:
+    """Add what it costs to hold less than `least` at the end of a step."""
+    within = value.bent(least, -plant.price_of_miss, 0.0)
+    return within.bent(least - plant.slack, plant.price_of_miss - UNSAFE, 0.0)
 
 
 def _exchange(grid: Microgrid, step: int) -> Convex:
@@ -114,7 +120,8 @@ def _house(house: House) -> list[Convex]:
     )
     values = [value]
     for step in reversed(range(house.steps)):
-        guarded = value.bent(house.low[step], -UNSAFE, 0.0).bent(house.high, 0.0, UNSAFE)
+        guarded = _guarded(value, house, house.low[step]).bent(house.high, 0.0, house.price_of_miss)
+        guarded = guarded.bent(house.high + house.slack, 0.0, UNSAFE - house.price_of_miss)
         heating = Convex(
             0.0, 0.0, ((house.price[step] * per_kelvin, house.power * house.dt / per_kelvin),)
         )

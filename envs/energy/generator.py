@@ -29,18 +29,11 @@ def draw_microgrid(
     shown = np.concatenate([(hours[0] - np.arange(level.history, 0, -1) * _dt(level)) % 24, hours])
     load = weather.demand(rng, shown)
     pv = weather.sun(rng, shown, rng.uniform(*level.roof))
-    if level.spot:
-        price, price_forecast, price_updates = weather.spot(rng, hours, level.updates)
-    else:
-        price_forecast = price = weather.tariff(rng, hours)
-        price_updates = []
     days = {
         "start": start,
         "load": load[level.history :],
         "pv": pv[level.history :],
-        "price": price,
-        "price_forecast": price_forecast,
-        "price_updates": price_updates,
+        "price": weather.tariff(rng, hours),
         "resale": np.full(level.steps, round(rng.uniform(0.04, 0.12), 2)),
         "before": [[a, b] for a, b in zip(load, pv, strict=True)][: level.history],
     }
@@ -91,7 +84,9 @@ def draw_home(
     pv_forecast, pv_updates = weather.forecasts(
         rng, days["pv"], level.sun_error, level.updates, correlation=level.correlation
     )
-    expected = days.get("price_forecast", days["price"])
+    known, spike = days["price"], round(level.spike * float(np.mean(np.abs(days["price"]))), 2)
+    price, spike_chance = weather.spikes(rng, hours, known, spike, level.spike_chance)
+    car, departure = _draw_car(rng, hours, level.leaving) if level.car else ([], 0)
     return {
         "dt": dt,
         "capacity": capacity,
@@ -115,13 +110,17 @@ def draw_home(
         # Even tenths: a twentieth of it has two decimals.
         "rating": round(2.0 * round(rng.uniform(1.0, 2.0), 1), 1) if level.genset else 0.0,
         "fuel": 0.4,
-        "car": _draw_car(rng, hours) if level.car else [],
-        "price_forecast": expected,
-        "price_updates": [],
+        "car": car,
+        "departure": departure,
+        "leaving": level.leaving,
+        "price_forecast": known,
+        "spike": spike,
+        "spike_chance": spike_chance if spike else [],
         # A store is worth nothing, never less, where energy itself is.
-        "price_of_missing": round(max(*expected, 0.0) / efficiency, 3),
-        "price_of_extra": round(max(min(expected), 0.0) * efficiency, 3),
+        "price_of_missing": round(max(*known, 0.0) / efficiency, 3),
+        "price_of_extra": round(max(min(known), 0.0) * efficiency, 3),
         **days,
+        "price": price,
     }
 
 
@@ -192,10 +191,15 @@ def _dt(level: EnergyLevel) -> float:
     return level.minutes / 60.0
 
 
-def _draw_car(rng: np.random.Generator, hours: weather.Hours) -> list[float]:
-    """Draw the `car` of a `Microgrid`: it arrives in the evening and departs in the morning."""
+def _draw_car(
+    rng: np.random.Generator, hours: weather.Hours, leaving: float
+) -> tuple[list[float], int]:
+    """Draw the `car` of a `Microgrid`, there from evening to morning, and when it departs."""
     home, away = int(rng.integers(17, 21)), int(rng.integers(6, 9))
     arrives = int(np.argmax(np.floor(hours) == home))
     departs = arrives + int(np.argmax(np.floor(hours[arrives:]) == away))
     need = round(rng.uniform(6.0, 12.0), 1)
-    return [arrives, departs, need, 1.4, 3.7, 2.0]
+    departure = departs
+    if leaving:
+        departure = min(departs, arrives + int(rng.geometric(leaving)))
+    return [arrives, departs, need, 1.4, 3.7, 2.0], departure

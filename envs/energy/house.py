@@ -3,20 +3,13 @@
 With Δt the step in hours, T the indoor temperature, P the heat pump's electric power:
 
     T' = T + (Δt / C) [L (T_out - T) + COP P + Q],  0 <= P <= power
-    safety cost = (low - T')⁺ + (T' - high)⁺ in K,  money = Δt p P
+    missed = (low - T')⁺ + (T' - high)⁺ in K, which is `judged`;  money = Δt p P
 """
 
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
-from tokengym.envs.energy.step_result import (
-    TOLERANCE,
-    Commands,
-    State,
-    StepResult,
-    StoragePlant,
-    latest,
-)
+from tokengym.envs.energy.step_result import Commands, State, StepResult, StoragePlant, latest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,14 +101,9 @@ class House(StoragePlant):
         temperature = state[0]
         flow = self.loss * (self.outside[step] - temperature) + self.cop * power
         temperature += self.dt / self.capacity * (flow + self.gain[step])
-        safety = max(self.low[step] - temperature, temperature - self.high)
-        return StepResult(
-            (temperature, 0.0),
-            self.dt * self.price[step] * power,
-            safety if safety > TOLERANCE else 0.0,
-            (power,),
-            power,
-        )
+        missed, safety = self.judged(max(self.low[step] - temperature, temperature - self.high))
+        money = self.dt * self.price[step] * power + missed
+        return StepResult((temperature, 0.0), money, safety, (power,), power)
 
     def foreseen(self, step: int) -> Self:
         """The house as shown at `step`."""

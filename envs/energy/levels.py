@@ -17,7 +17,7 @@ class EnergyLevel:
         demand_error: mean absolute forecast error of the demand (outside: in K), at no lead and per
             step of lead.
         sun_error: the same for the sun (and the gains of a house).
-        correlation: of the errors of one forecast for two steps in a row.
+        correlation: of the news that forecasts get at one lead for two steps in a row.
         updates: how many steps ahead each turn shows fresh forecasts.
         history: how many steps before the start are shown.
         outages: chance that an hour begins an outage; a storm multiplies it.
@@ -25,7 +25,9 @@ class EnergyLevel:
         leak: share of the battery's energy lost per hour.
         genset: whether there is a genset.
         car: whether there is a car.
-        spot: whether prices follow a market and are known one step at a time.
+        spike: by how many mean prices some prices are higher, which nobody foresees.
+        spike_chance: probability that a step in the evening has such a price.
+        leaving: probability that the car leaves before its time after a step at home.
         roof: range of the peak power of the roof, kW.
     """
 
@@ -43,7 +45,9 @@ class EnergyLevel:
     leak: float = 0.0
     genset: bool = False
     car: bool = False
-    spot: bool = False
+    spike: float = 0.0
+    spike_chance: float = 0.0
+    leaving: float = 0.0
     roof: tuple[float, float] = (2.4, 6.0)
 
 
@@ -56,10 +60,14 @@ LEVELS: Mapping[str, EnergyLevel] = MappingProxyType(
         "outages": EnergyLevel(24, outages=0.03, reserve=((0.3, 0.4), (0.4, 0.6))),
         "genset": EnergyLevel(24, outages=0.02, genset=True, reserve=((0.2, 0.4), (0.4, 0.6))),
         "ev": EnergyLevel(24, begins=(12, 16), car=True),
-        "spot": EnergyLevel(
+        "operations": EnergyLevel(
             24,
+            begins=(12, 16),
             updates=6,
-            spot=True,
+            car=True,
+            leaving=0.08,
+            spike=3.0,
+            spike_chance=0.15,
             roof=(0.5, 1.5),
             demand_error=(0.05, 0.02),
             sun_error=(0.1, 0.03),

@@ -5,7 +5,7 @@ Units: kW, kWh, hours, money. With Δt the step, c and d the charging and discha
     E' = (1 - leak) E + Δt (η c - d / η),  0 <= c, d <= P,  0 <= E' <= capacity
     imp - exp = load - pv - genset + ev + curtailed + c - d - unserved
     imp <= import cap while the grid is up, else 0; exp likewise
-    money = Δt (p imp - x exp + κ (c + d) + VOLL unserved + fuel genset)
+    money = Δt (p imp - x exp + κ (c + d) + VOLL unserved + fuel genset) + price of missing E'
 
 One meter: a step buys or sells, never both. Sun and genset are curtailed where that is cheapest,
 which is only where nothing more can be sold or a price is negative.
@@ -61,13 +61,16 @@ class Microgrid(StoragePlant):
         pv_forecast: kW, shown at the start.
         load_updates: by step, kW of the few steps after it; empty if never refreshed.
         pv_updates: as `load_updates`.
-        price_forecast: money per kWh, shown at the start; the price itself where it is known.
-        price_updates: as `load_updates`.
+        price_forecast: money per kWh, shown at the start: the price but for spikes.
+        spike: money per kWh by which some prices are higher, known at their step; 0 for none.
+        spike_chance: probability that a step has a spike; empty if there are none.
         before: kW of load and sun in the hours before the start, oldest first; may be empty.
         rating: kW of the genset, 0 if there is none.
         fuel: money per kWh of the genset.
-        car: arrival step, departure step, kWh needed, least kW, most kW, money per kWh missing at
-            departure; empty if there is none.
+        car: arrival step, latest departure step, kWh needed, least kW, most kW, money per kWh
+            missing at departure; empty if there is none.
+        departure: the step at whose beginning the car leaves; 0 if there is none.
+        leaving: probability that the car leaves before its time after a step at home.
         reserve: kWh that the battery must hold at the end of each step.
     """
 
@@ -97,11 +100,14 @@ class Microgrid(StoragePlant):
     load_updates: tuple[tuple[float, ...], ...]
     pv_updates: tuple[tuple[float, ...], ...]
     price_forecast: tuple[float, ...]
-    price_updates: tuple[tuple[float, ...], ...]
+    spike: float
+    spike_chance: tuple[float, ...]
     before: tuple[tuple[float, float], ...]
     rating: float
     fuel: float
     car: tuple[float, ...]
+    departure: int
+    leaving: float
     reserve: tuple[float, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -124,6 +130,15 @@ class Microgrid(StoragePlant):
     def initial(self) -> State:
         """Battery energy at the start, and an uncharged car."""
         return (self.energy, 0.0)
+
+    @property
+    def price_of_miss(self) -> float:
+        """See the class."""
+        return self.price_of_missing + self.spike
+
+    def at_home(self, step: int) -> bool:
+        """Return whether the car is at home."""
+        return bool(self.car) and self.car[0] <= step < self.departure
 
     def required(self, step: int) -> float:
         """Reserve in force at the end of `step`, kWh."""
@@ -172,9 +187,11 @@ class Microgrid(StoragePlant):
         else:
             sold = min(-exchange, exports)
             money = dt * (self.wear * moved - resale * sold)
-        safety = self.reserve[step] - energy
-        if unserved > 0.0:
-            safety = max(safety, 0.0) + dt * max(unserved - (1.0 - self.critical) * load, 0.0)
+        missed, safety = self.judged(self.reserve[step] - energy)
+        money += missed
+        dark = dt * (unserved - (1.0 - self.critical) * load)
+        if dark > TOLERANCE:
+            safety += dark
         done: Commands = (battery,)
         charged = 0.0
         if len(commands) > 1:
@@ -184,13 +201,13 @@ class Microgrid(StoragePlant):
                 done += (genset,)
             if self.car:
                 done += (ev,)
-                if step == self.car[1] - 1:
+                if step == self.departure - 1:
                     money += self.car[5] * max(self.car[2] - charged, 0.0)
         used = net + supply + sold - bought - unserved
         return StepResult(
             (energy, charged),
             money,
-            safety if safety > TOLERANCE else 0.0,
+            safety,
             done,
             bought - sold,
             unserved,
@@ -198,17 +215,21 @@ class Microgrid(StoragePlant):
         )
 
     def foreseen(self, step: int) -> Self:
-        """The microgrid as shown at `step`; no outage is foreseen, a running one ends at once."""
+        """The microgrid as shown at `step`.
+
+        No outage, spike or early departure is foreseen; a running outage ends at once.
+        """
         now = step + 1
+        stays = self.car and step < self.departure
         return replace(
             self,
             load=latest(self.load, self.load_forecast, self.load_updates, step),
             pv=latest(self.pv, self.pv_forecast, self.pv_updates, step),
-            price=latest(self.price, self.price_forecast, self.price_updates, step),
+            price=self.price[:now] + self.price_forecast[now:],
+            departure=int(self.car[1]) if stays else self.departure,
             up=self.up[:now] + (1,) * (self.steps - now),
             load_updates=self.load_updates[:now],
             pv_updates=self.pv_updates[:now],
-            price_updates=self.price_updates[:now],
         )
 
     def _cheapest_exchange(
@@ -239,9 +260,9 @@ class Microgrid(StoragePlant):
 
     def _charging(self, step: int, charged: float, command: float, available: float) -> float:
         """Return the power of the car in kW: 0 while it is away, and below its minimum."""
-        arrives, departs, need, least, most, _ = self.car
-        if not arrives <= step < departs:
+        if not self.at_home(step):
             return 0.0
+        _, _, need, least, most, _ = self.car
         room = (need + least * self.dt - charged) / self.dt
         power = min(command, most, available, room)
         return max(power, least) if power >= least - TOLERANCE else 0.0

@@ -136,14 +136,12 @@ def _house(
     for step in range(first, house.steps):
         power = program.variable(house.dt * house.price[step], high=house.power)
         low, high = house.low[step], house.high
-        if unsafe is None:
-            warmth: Term = (program.variable(low=low, high=high), 1.0)
-        else:
-            warmth = (program.variable(low=-math.inf), 1.0)
-            cold, hot = program.variable(unsafe), program.variable(unsafe)
-            program.row(low, math.inf, warmth, (cold, 1.0))
-            program.row(-math.inf, high, warmth, (hot, -1.0))
-            missed.extend([(cold, 1.0), (hot, 1.0)])
+        warmth = (program.variable(low=-math.inf), 1.0)
+        cold, too_cold = _missed(program, house, unsafe)
+        hot, too_hot = _missed(program, house, unsafe)
+        program.row(low, math.inf, warmth, *cold)
+        program.row(-math.inf, high, warmth, *((over, -1.0) for over, _ in hot))
+        missed.extend([*too_cold, *too_hot])
         gained = (power, -house.dt * house.cop / house.capacity)
         drift = house.drift(step)
         if before is None:
@@ -169,19 +167,16 @@ def _microgrid(
     for step in range(first, grid.steps):
         charge = program.variable(dt * grid.wear, high=grid.power)
         discharge = program.variable(dt * grid.wear, high=grid.power)
-        level = program.variable(
-            low=grid.reserve[step] if unsafe is None else 0.0, high=grid.capacity
-        )
+        level = program.variable(high=grid.capacity)
         change = ((charge, -dt * grid.efficiency), (discharge, dt / grid.efficiency))
         if before is None:
             program.row(keep * state[0], keep * state[0], (level, 1.0), *change)
         else:
             program.row(0.0, 0.0, (level, 1.0), *change, (before[0], -keep))
         before = (level, 1.0)
-        if unsafe is not None:
-            short = program.variable(unsafe)
-            program.row(grid.reserve[step], math.inf, before, (short, 1.0))
-            missed.append((short, 1.0))
+        short, too_short = _missed(program, grid, unsafe)
+        program.row(grid.reserve[step], math.inf, before, *short)
+        missed.extend(too_short)
         if burns:
             # A battery cannot charge and discharge at once, as would pay at a negative price.
             charges = program.variable(high=1.0, whole=True)
@@ -201,7 +196,7 @@ def _microgrid(
             devices.append([(genset, 1.0)])
         if grid.car:
             devices.append([])
-            if grid.car[0] <= step < grid.car[1]:
+            if grid.at_home(step):
                 ev = _switched(program, 0.0, 1.0, grid.car[3], grid.car[4])
                 balance.append((ev, 1.0))
                 charged.append((ev, dt))
@@ -210,12 +205,19 @@ def _microgrid(
         program.row(surplus, surplus, *balance)
         powers.append(devices)
     _close(program, grid, before, state[0], grid.energy)
-    if grid.car and first < grid.car[1]:
+    if grid.car and first < grid.departure:
         _, _, need, least, _, late = grid.car
         program.row(need - state[1], math.inf, *charged, (program.variable(late), 1.0))
         if charged:
             program.row(-math.inf, need + least * dt - state[1], *charged)
     return powers, missed
+
+
+def _missed(program: Program, plant: Plant, unsafe: float | None) -> tuple[list[Term], list[Term]]:
+    """What a limit is missed by, as terms of its row; and those of them that are safety costs."""
+    within = [(program.variable(plant.price_of_miss, high=plant.slack), 1.0)]
+    beyond = [] if unsafe is None else [(program.variable(unsafe), 1.0)]
+    return within + beyond, beyond
 
 
 def _exchange(

@@ -69,12 +69,7 @@ class EnergyPrompt(ABC):
         return before + state + after, state.count("%g")
 
     def _car_is_home(self, step: int) -> bool:
-        plant = self._plant
-        return (
-            isinstance(plant, Microgrid)
-            and bool(plant.car)
-            and (plant.car[0] <= step < plant.car[1])
-        )
+        return isinstance(self._plant, Microgrid) and self._plant.at_home(step)
 
 
 def hour_labels(plant: Plant) -> tuple[str, ...]:
@@ -88,15 +83,15 @@ def pays_to_buy(grid: Microgrid) -> bool:
     return min(*grid.price_forecast, *grid.resale) < 0.0
 
 
-def storm_hours(grid: Microgrid) -> list[tuple[int, int]]:
-    """Return the first and last steps of the times when outages are likelier."""
-    storm = max(grid.chance)
-    if storm == min(grid.chance):
+def likelier_times(chances: Sequence[float]) -> list[tuple[int, int]]:
+    """Return the first and last steps of the times when something is likelier than at others."""
+    most = max(chances)
+    if most == min(chances):
         return []
     runs, step = [], 0
-    for chance, run in itertools.groupby(grid.chance):
+    for chance, run in itertools.groupby(chances):
         length = len(list(run))
-        if chance == storm:
+        if chance == most:
             runs.append((step, step + length - 1))
         step += length
     return runs
@@ -107,7 +102,7 @@ def fresh_forecasts(plant: Plant, step: int) -> dict[str, tuple[float, ...]]:
     if isinstance(plant, House):
         made = {"outside": plant.outside_updates, "gain": plant.gain_updates}
     else:
-        made = {"load": plant.load_updates, "sun": plant.pv_updates, "price": plant.price_updates}
+        made = {"load": plant.load_updates, "sun": plant.pv_updates}
     return {name: updates[step] for name, updates in made.items() if updates and updates[step]}
 
 

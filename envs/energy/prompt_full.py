@@ -9,9 +9,9 @@ from tokengym.envs.energy.prompt import (
     cents,
     clipped,
     fresh_forecasts,
+    likelier_times,
     pays_to_buy,
     shortfall,
-    storm_hours,
 )
 from tokengym.envs.energy.step_result import Commands, State
 
@@ -80,6 +80,15 @@ class FullPrompt(EnergyPrompt):
         label = self._labels[step]
         return label if ":" in label else f"{label}h"
 
+    def _times(self, chances: Sequence[float]) -> str:
+        """Write at which steps something is likelier than at others."""
+        return " and ".join(
+            f"from {self._time(first)} to {self._time(last)}"
+            if first < last
+            else f"at {self._time(first)}"
+            for first, last in likelier_times(chances)
+        )
+
     def _write_rules(self) -> str:
         plant = self._plant
         return self._microgrid(plant) if isinstance(plant, Microgrid) else self._house(plant)
@@ -120,10 +129,7 @@ class FullPrompt(EnergyPrompt):
         made = fresh_forecasts(self._plant, step)
         new = [
             f"{self._time(step + ahead)} "
-            + ", ".join(
-                f"{name} {cents(value) if name == 'price' else f'{value:g}'}"
-                for name, value in zip(made, values, strict=True)
-            )
+            + ", ".join(f"{name} {value:g}" for name, value in zip(made, values, strict=True))
             for ahead, values in enumerate(zip(*made.values(), strict=True), 1)
         ]
         return f" New forecasts: {'; '.join(new)}." if new else ""
@@ -151,14 +157,18 @@ class FullPrompt(EnergyPrompt):
             f"- The score is from 0 to 1. {safe_case}, it is at least 0.24, and the "
             f"higher the less you pay: 0.43 for {safe}, 1 for the cheapest plan that knows "
             f"everything in advance. {missed}, it is below 0.24, and the lower the "
-            "more is missed. A miss below 0.000001 is ignored.",
+            "more is missed.",
         ]
 
     def _allowance(self) -> str:
-        """Write by how much the limit may be missed, where a budget allows it."""
-        budget = self._plant.budget
+        """Write by how much the limit may be missed."""
+        plant, budget = self._plant, self._plant.budget
         if not budget:
-            return ""
+            unit = "degree" if isinstance(plant, House) else "kWh"
+            return (
+                f" As commands have two decimals, a miss of up to {plant.slack:g} {self._unit} "
+                f"does not count; it only costs {cents(plant.price_of_miss)} ct per {unit}."
+            )
         return (
             f" Up to {budget:g} {self._unit} may be missed in all, the misses of all "
             f"{self._step}s added."
@@ -201,15 +211,11 @@ class FullPrompt(EnergyPrompt):
             lines.append(
                 f"Before the start, load was {_listed(loads)} and sun was {_listed(suns)} kW."
             )
-        price = "price in ct per kWh bought"
-        forecast, announced = (f"load and sun in kW, {price}", "")
-        if not grid.price_updates:
-            forecast, announced = "load and sun in kW", f"{price}; "
-        if not same:
-            announced += "sale in ct per kWh sold; "
+        spikes = ", without spikes" * bool(grid.spike)
+        sales = "sale in ct per kWh sold; " * (not same)
         lines.append(
-            f"For each {self._step} ({forecast}: forecasts, less certain the further ahead; "
-            f"{announced}reserve in kWh):"
+            f"For each {self._step} (load and sun in kW: forecasts, less certain the further "
+            f"ahead; price in ct per kWh bought{spikes}; {sales}reserve in kWh):"
         )
         for t in range(grid.steps):
             sold = "" if same else f", sale {cents(grid.resale[t])}"
@@ -233,6 +239,13 @@ class FullPrompt(EnergyPrompt):
             lines.append(self._outages(grid))
         elif max(*grid.load, *grid.load_forecast) > grid.import_cap:
             lines.append(f"- Load that is not served costs {100 * LOST_LOAD:g} ct per kWh.")
+        if grid.spike:
+            lines.append(
+                f"- With a chance of {100 * max(grid.spike_chance):g}% in each {self._step} "
+                f"{self._times(grid.spike_chance)}, a spike raises the price by "
+                f"{cents(grid.spike)} ct. It is not announced: you learn it when the "
+                f"{self._step} begins, before your command."
+            )
         if grid.rating:
             least, most = GENSET_LEAST * grid.rating, GENSET_MOST * grid.rating
             lines.append(
@@ -247,16 +260,13 @@ class FullPrompt(EnergyPrompt):
                 f"{self._time(int(departs) % grid.steps)}. It arrives empty, needs {need:g} kWh "
                 f"and takes at most {need + least * grid.dt:g} kWh. Each kWh of the need that is "
                 f"missing when it leaves costs {cents(late)} ct."
+                + f" It may have to leave before: after each {self._step} at home, with a "
+                f"chance of {100 * grid.leaving:g}%." * bool(grid.leaving)
             )
         return lines
 
     def _outages(self, grid: Microgrid) -> str:
-        storms = " and ".join(
-            f"from {self._time(first)} to {self._time(last)}"
-            if first < last
-            else f"at {self._time(first)}"
-            for first, last in storm_hours(grid)
-        )
+        storms = self._times(grid.chance)
         likelier = f" ({100 * max(grid.chance):g}% {storms})" if storms else ""
         hours = f"{grid.outage_hours:g} hour{'s' * (grid.outage_hours != 1.0)}"
         return (

@@ -9,13 +9,13 @@ from tokengym.envs.energy.prompt import (
     cents,
     clipped,
     fresh_forecasts,
+    likelier_times,
     pays_to_buy,
     shortfall,
-    storm_hours,
 )
 from tokengym.envs.energy.step_result import Commands
 
-_SHORT = {"outside": "out", "price": "buy"}
+_SHORT = {"outside": "out"}
 
 
 class TersePrompt(EnergyPrompt):
@@ -67,7 +67,7 @@ class TersePrompt(EnergyPrompt):
     def _next(self, step: int) -> str:
         """Fresh forecasts of the next steps, where the level has them."""
         new = [
-            f"{_SHORT.get(name, name)} {' '.join(map(cents if name == 'price' else _short, made))}"
+            f"{_SHORT.get(name, name)} {_listed(made)}"
             for name, made in fresh_forecasts(self._plant, step).items()
         ]
         return f" next {' '.join(new)}" if new else ""
@@ -116,18 +116,25 @@ class TersePrompt(EnergyPrompt):
                 f"needs {need:g} kWh, takes {need + least * grid.dt:g}, missing costs "
                 f"{cents(late)} ct/kWh."
             )
-        if grid.price_updates:
-            lines.append("Prices are forecasts, too.")
+        if grid.leaving:
+            lines.append(f"It may leave after any step at home: chance {100 * grid.leaving:g}%.")
+        if grid.spike:
+            lines.append(
+                f"Unforeseen spikes raise buy by {cents(grid.spike)} ct: chance "
+                f"{100 * max(grid.spike_chance):g}% a step at {self._times(grid.spike_chance)}."
+            )
         if grid.before:
             loads, suns = zip(*grid.before, strict=True)
             lines.append(f"Before: load {_listed(loads)}, sun {_listed(suns)}.")
         return lines
 
+    def _times(self, chances: Sequence[float]) -> str:
+        return " ".join(f"{self._labels[i]}-{self._labels[j]}h" for i, j in likelier_times(chances))
+
     def _outages(self, grid: Microgrid) -> str:
         chance = f"{100 * min(grid.chance):g}%"
-        storms = [f"{self._labels[i]}-{self._labels[j]}h" for i, j in storm_hours(grid)]
-        if storms:
-            chance += f", {100 * max(grid.chance):g}% at {' '.join(storms)}"
+        if storms := self._times(grid.chance):
+            chance += f", {100 * max(grid.chance):g}% at {storms}"
         return (
             f"Chance that a step begins an outage: {chance}; it lasts {grid.outage_hours:g} h on "
             "average. "
@@ -163,8 +170,12 @@ class TersePrompt(EnergyPrompt):
         return "\n".join(lines)
 
     def _allowance(self) -> list[str]:
-        budget = self._plant.budget
-        return [f"Up to {budget:g} may be missed in all."] if budget else []
+        plant = self._plant
+        if plant.budget:
+            return [f"Up to {plant.budget:g} may be missed in all."]
+        each = "degree" if isinstance(plant, House) else "kWh"
+        price = cents(plant.price_of_miss)
+        return [f"A miss up to {plant.slack:g} only costs {price} ct a {each}."]
 
     def _length(self) -> str:
         plant = self._plant

@@ -53,13 +53,13 @@ def time_of_use(plant: Plant, step: int, state: State) -> Commands:
         return (_heat_to(plant, step, state[0], warm),)
     least = _missing(plant, step, state, 2)
     deficit = plant.load[step] - plant.pv[step]
-    if price == min(plant.price):
+    if price == min(plant.price_forecast):
         battery = plant.power
-    elif price == max(plant.price):
+    elif _is_dear(plant, step):
         battery = -deficit
     else:
         battery = max(-deficit, 0.0)
-    return _with_others(plant, step, state, max(battery, least))
+    return _with_others(plant, step, state, max(battery, least), waits=True)
 
 
 def peak_shaving(plant: Plant, step: int, state: State) -> Commands:
@@ -78,9 +78,8 @@ def peak_shaving(plant: Plant, step: int, state: State) -> Commands:
     elif surplus >= 0.0:
         battery = surplus
     else:
-        dearest = plant.price[step] == max(plant.price)
-        battery = max(surplus, missing) if dearest else 0.0
-    return _with_others(plant, step, state, battery)
+        battery = max(surplus, missing) if _is_dear(plant, step) else 0.0
+    return _with_others(plant, step, state, battery, waits=True)
 
 
 def reference(plant: Plant) -> Simulation:
@@ -108,8 +107,19 @@ def _missing(grid: Microgrid, step: int, state: State, ahead: int) -> float:
     return -rounded_down(-missing * grid.efficiency / grid.dt)
 
 
-def _with_others(grid: Microgrid, step: int, state: State, battery: float) -> Commands:
-    """Add the genset and the car to a battery command; in an outage, serve the load first."""
+def _is_dear(grid: Microgrid, step: int) -> bool:
+    """Return whether a price is the highest that was announced, or a spike."""
+    known = grid.price_forecast
+    return grid.price[step] >= max(known) and grid.price[step] > min(known)
+
+
+def _with_others(
+    grid: Microgrid, step: int, state: State, battery: float, *, waits: bool = False
+) -> Commands:
+    """Add the genset and the car to a battery command; in an outage, serve the load first.
+
+    The car is charged at once, or `waits` while power is dear.
+    """
     commands = [battery]
     genset = 0.0
     if not grid.up[step]:
@@ -122,7 +132,8 @@ def _with_others(grid: Microgrid, step: int, state: State, battery: float) -> Co
         commands.append(genset)
     if grid.car:
         missing = grid.car[2] - state[1]
-        most = grid.car[4] if grid.up[step] else 0.0
+        idle = not grid.up[step] or (waits and _is_dear(grid, step))
+        most = 0.0 if idle else grid.car[4]
         commands.append(min(max(missing / grid.dt, grid.car[3]), most) if missing > 0.01 else 0.0)
     return tuple(commands)
 

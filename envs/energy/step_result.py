@@ -12,7 +12,9 @@ Commands = tuple[float, ...]
 """One power in kW per device, in the order of the plant's devices."""
 
 TOLERANCE = 1e-6
-"""A safety cost up to this is rounding, not a violation."""
+"""Floating-point error of a safety cost or a power."""
+SLACK = 0.02
+"""kWh, or K of a house, by which a step may miss its limit: commands have two decimals."""
 
 
 class StepResult(NamedTuple):
@@ -21,7 +23,7 @@ class StepResult(NamedTuple):
     Attributes:
         state: the state afterwards.
         money: cost of the step; negative if it earned.
-        safety: the safety cost c_t >= 0, 0 if at most `TOLERANCE`.
+        safety: the safety cost c_t >= 0: what the limit was missed by beyond the plant's `slack`.
         done: the powers that physics allowed, kW per device.
         grid: mean kW bought from the grid; negative if sold.
         unserved: kW of load not served.
@@ -50,6 +52,9 @@ class StoragePlant(ABC):
         price_of_extra: money paid per unit stored more than at the start.
         carbon: kg of CO2 per kWh bought, by step; empty if not known.
         budget: units by which the limit may be missed, summed over the steps.
+        slack: units by which each step may miss the limit, at `price_of_miss`; 0 with a budget.
+        price_of_miss: money per unit missed within the slack: more than any plan could gain by it,
+            but for negative prices and load that cannot be served.
         devices: names of the devices, in the order of the commands.
         requirement: the scale of violations: the largest of what `required` returns, and its sum.
     """
@@ -71,6 +76,16 @@ class StoragePlant(ABC):
         return len(self.price)
 
     @property
+    def slack(self) -> float:
+        """See the class."""
+        return 0.0 if self.budget else SLACK
+
+    @property
+    def price_of_miss(self) -> float:
+        """See the class."""
+        return self.price_of_missing
+
+    @property
     @abstractmethod
     def initial(self) -> State:
         """The state at the start."""
@@ -79,6 +94,12 @@ class StoragePlant(ABC):
         """Charge what is missing in the store at the highest price, pay extra at the lowest."""
         extra = state[0] - self.initial[0]
         return -self.price_of_extra * extra if extra > 0.0 else -self.price_of_missing * extra
+
+    def judged(self, missed: float) -> tuple[float, float]:
+        """Return the money and the safety cost of missing a step's limit by so many units."""
+        money = self.price_of_miss * min(max(missed, 0.0), self.slack)
+        beyond = missed - self.slack
+        return money, beyond if beyond > TOLERANCE else 0.0
 
     def seen(self, step: int, state: State) -> State:
         """The state as shown: in hundredths, rounded down."""

@@ -13,10 +13,8 @@ Hours = npt.NDArray[np.float64]
 
 OUTAGE_HOURS = 2.0
 """How long an outage goes on: each further hour of it is exp(-1/2) times as likely."""
-_SWING, _PERSISTENCE = 0.7, 0.9
-"""Standard deviation of the logarithm of a market price, and its correlation an hour later."""
-_LEAST_PRICE = 0.13
-"""Above every price of sales, so that buying to sell never pays."""
+_SPIKES = (16.0, 23.0)
+"""Hours of the day from which and before which prices may have spikes."""
 _WORST_ERROR = 0.5
 _NORMAL_FROM_ABSOLUTE = math.sqrt(math.pi / 2.0)
 
@@ -65,42 +63,18 @@ def tariff(rng: np.random.Generator, hours: Hours) -> Hours:
     return price
 
 
-def spot(
-    rng: np.random.Generator, hours: Hours, updates: int
-) -> tuple[Hours, Hours, list[list[float]]]:
-    """Price per kWh on a market: a daily shape times the exponential of an AR(1) process.
-
-    Forecasts are its conditional means (of the price before it is kept from falling too low):
-    nobody can know more.
-
-    Args:
-        rng: randomness.
-        hours: hour of the day by step.
-        updates: how many steps ahead each step has fresh forecasts.
+def spikes(
+    rng: np.random.Generator, hours: Hours, price: Hours, size: float, chance: float
+) -> tuple[Hours, Hours]:
+    """Raise prices by `size` in some of the evening's hours, never in the first step.
 
     Returns:
-        the prices, the forecast made at the first step (which is known), and by step the fresh
-        ones.
+        the prices, and by step the probability of a spike.
     """
-    shape = rng.uniform(0.2, 0.3) * (1.0 + rng.uniform(0.1, 0.4) * _bump(hours, 18.5, 2.0))
-    swing = rng.normal(0.0, _SWING, len(hours))
-    for step in range(1, len(hours)):
-        fresh = math.sqrt(1.0 - _PERSISTENCE**2) * swing[step]
-        swing[step] = _PERSISTENCE * swing[step - 1] + fresh
-
-    def expect(step: int, ahead: npt.NDArray[np.int64]) -> Hours:
-        memory = _PERSISTENCE ** (ahead - step)
-        mean = shape[ahead] * np.exp(memory * swing[step] + 0.5 * _SWING**2 * (1.0 - memory**2))
-        prices: Hours = np.maximum(mean, _LEAST_PRICE).round(2)
-        return prices
-
-    steps = len(hours)
-    prices: Hours = np.maximum(shape * np.exp(swing), _LEAST_PRICE).round(2)
-    later = [
-        expect(step, np.arange(step + 1, min(step + 1 + updates, steps))).tolist()
-        for step in range(steps)
-    ]
-    return prices, expect(0, np.arange(steps)), later
+    chances = np.where((hours >= _SPIKES[0]) & (hours < _SPIKES[1]), chance, 0.0)
+    chances[0] = 0.0
+    spiked: Hours = (price + size * (rng.random(len(price)) < chances)).round(3)
+    return spiked, chances
 
 
 def outages(rng: np.random.Generator, chance: Hours, dt: float) -> npt.NDArray[np.int64]:
@@ -127,7 +101,11 @@ def forecasts(
     relative: bool = True,
     correlation: float = 0.0,
 ) -> tuple[Hours, list[list[float]]]:
-    """Forecasts whose mean absolute error grows linearly with lead time.
+    """Forecasts whose mean absolute error grows linearly with lead time, and shrinks with news.
+
+    The error of one step is a sum over the news that is still to come of it, one independent part
+    per step of lead; each later forecast of it lacks one part. So the newest forecast says all that
+    older ones say.
 
     Args:
         rng: randomness.
@@ -135,37 +113,35 @@ def forecasts(
         error: at no lead, and added per step of lead.
         updates: how many steps ahead each step has fresh forecasts.
         relative: whether errors are shares of the truth (at most one half) and forecasts >= 0.
-        correlation: of the errors of one forecast for two steps in a row.
+        correlation: of the news at one lead for two steps in a row.
 
     Returns:
         the forecast made at the first step (which is known), and by step the fresh ones.
     """
-    steps, innovation = len(truth), math.sqrt(1.0 - correlation**2)
-
-    def predict(targets: npt.NDArray[np.int64], leads: npt.NDArray[np.int64]) -> Hours:
-        """Return forecasts of shape (made, step ahead); those beyond the last step are unused."""
-        inside = targets < steps
-        noise = np.zeros(targets.shape)
-        noise[inside] = rng.normal(0.0, 1.0, int(inside.sum()))
-        for step in range(1, targets.shape[-1]) if correlation else ():
-            noise[:, step] = correlation * noise[:, step - 1] + innovation * noise[:, step]
-        size = (error[0] + error[1] * leads) * _NORMAL_FROM_ABSOLUTE
-        true = truth[np.minimum(targets, steps - 1)]
-        if not relative:
-            degrees: Hours = (true + size * noise).round(1)
-            return degrees
-        size = np.minimum(size, _WORST_ERROR * _NORMAL_FROM_ABSOLUTE)
-        powers: Hours = np.maximum(true * (1.0 + size * noise), 0.0).round(1)
-        return powers
-
-    leads = np.arange(steps)[None, :]
-    (first,) = predict(leads, leads)
-    first[0] = truth[0]
+    steps = len(truth)
+    size_L = (error[0] + error[1] * np.arange(steps)) * _NORMAL_FROM_ABSOLUTE
+    if relative:
+        size_L = np.minimum(size_L, _WORST_ERROR * _NORMAL_FROM_ABSOLUTE)
+    size_L[0] = 0.0
+    news_LT = rng.normal(0.0, 1.0, (steps, steps))
+    for step in range(1, steps) if correlation else ():
+        news_LT[:, step] *= math.sqrt(1.0 - correlation**2)
+        news_LT[:, step] += correlation * news_LT[:, step - 1]
+    part_L = np.sqrt(np.diff(size_L**2, prepend=0.0))
+    error_LT = np.cumsum(part_L[:, None] * news_LT, axis=0)
+    known_LT = np.maximum(truth * (1.0 + error_LT), 0.0) if relative else truth + error_LT
+    known_LT = known_LT.round(1)
+    first: Hours = np.concatenate([truth[:1], known_LT.diagonal()[1:]])
     if not updates:
         return first, []
-    leads = np.arange(1, updates + 1)[None, :]
-    later = predict(np.arange(steps)[:, None] + leads, leads).tolist()
-    return first, [row[: steps - 1 - step] for step, row in enumerate(later)]
+    later = [
+        [
+            float(known_LT[ahead, step + ahead])
+            for ahead in range(1, min(updates, steps - 1 - step) + 1)
+        ]
+        for step in range(steps)
+    ]
+    return first, later
 
 
 def _bump(hours: Hours, centre: float, width: float) -> Hours:

@@ -222,7 +222,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
     def _split_key(self, instance: Mapping[str, Any]) -> object:
         """Return the instance without the future, of which only forecasts are shown."""
         announced = ("price",) if LEVELS[self.level].house else ()
-        later = ("load", "pv", "up", "price", "outside", "gain")
+        later = ("load", "pv", "up", "price", "outside", "gain", "departure")
         return {
             name: value
             for name, value in instance.items()

@@ -6,11 +6,13 @@ What each text shows must follow from the texts before it and the replies, to th
 import math
 import re
 
+from tests.contract.planners.chances import Chances
 from tests.contract.planners.program import Program
 
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _UNSAFE = 2000.0
 """Cents that the planner would pay to keep the limit by one kWh or degree more."""
+_TIE = 1e-4
 _MARGIN = 0.2
 """Degrees by which it stays inside the band later on, as weather is uncertain."""
 
@@ -26,9 +28,10 @@ class Operator:
         if self.plant is None:
             self.plant = (_House if "indoor" in text else _Home)(text)
         self.plant.look(text)
-        done = self.plant.plan()
+        # To the nearest of the digits that the prompt asks for: nothing is kept in hand for it.
+        done = {device: round(power, 2) for device, power in self.plant.plan().items()}
         self.plant.advance(done)
-        return "\n".join(f"{device} {power:.6f}" for device, power in done.items())
+        return "\n".join(f"{device} {power:.2f}" for device, power in done.items())
 
     def end(self, text: str) -> None:
         """Read the last Turn and compare the accounts."""
@@ -61,8 +64,17 @@ class _Plant:
             find(rf"each (?:kWh|degree) {word} {_NUMBER} ct", text)
             for word in ("less than at the start costs", "more pays")
         )
+        self.slack, self.slack_cost = pair(
+            rf"miss of up to {_NUMBER} (?:kWh|degrees) does not count; it only costs {_NUMBER} ct",
+            text,
+        )
         self.t, self.cost = -1, 0.0
         self.missed: list[float] = []
+
+    def miss(self, missed: float) -> None:
+        """Pay for what a limit is missed by, and note what counts."""
+        self.cost += self.slack_cost * min(max(missed, 0.0), self.slack)
+        self.missed += [missed - self.slack] if missed - self.slack > 1e-6 else []
 
     def look(self, text: str) -> None:
         """Take over what a text says of the present step and the next ones."""
@@ -98,18 +110,34 @@ class _Home(_Plant):
             self.late = find(rf"when it leaves costs {_NUMBER} ct", text)
             times = re.findall(r"^(\d+(?:h|:\d\d)): load", text, re.M)
             home, away = re.findall(r"at home from (\S+) to (\S+)\. It", text)[0]
-            self.home = range(times.index(home), (times.index(away) - 1) % len(times) + 1)
+            self.away = (times.index(away) - 1) % len(times) + 1
+            self.home = range(times.index(home), self.away)
+            self.leaves = find(rf"at home, with a chance of {_NUMBER}%", text, 0.0) / 100.0
+        self.spike = find(rf"a spike raises the price by {_NUMBER} ct", text, 0.0)
+        self.spikes: dict[int, float] = {}
+        if self.spike:
+            hours = re.findall(r"^(\d+(?:h|:\d\d)): load", text, re.M)
+            chance, first, last = re.findall(
+                rf"chance of {_NUMBER}% in each hour from (\S+) to (\S+), a spike", text
+            )[0]
+            window = range(hours.index(first), hours.index(last) + 1)
+            self.spikes = dict.fromkeys(window, float(chance) / 100.0)
         self.burns = "never both" in text
         self.energy = self.start = find(rf"Now it is \S+ the battery holds {_NUMBER} kWh", text)
         self.car = 0.0
         self.most_reserve = math.inf
         self.schedule = [row["reserve"] for row in self.table]
+        self.chances = Chances(self) if self.spike else None
 
     def look(self, text: str) -> None:
         super().look(text)
         shown = re.findall(rf"the battery holds {_NUMBER} kWh", text)[-1]
         assert abs(float(shown) - floored(self.energy)) < 1e-9, (shown, self.energy)
         car = re.findall(rf"the car {_NUMBER} kWh", text)
+        if self.ev and self.leaves and not car and self.t in self.home[1:]:
+            # It left before its time.
+            self.cost += self.late * max(self.need - self.car, 0.0)
+            self.home = range(self.home.start, self.t)
         assert bool(car) == bool(self.ev and self.t in self.home)
         assert not car or abs(float(car[-1]) - floored(self.car)) < 1e-9
         self.up = "The grid is down" not in text
@@ -122,12 +150,16 @@ class _Home(_Plant):
 
     def plan(self) -> dict[str, float]:
         """Plan to the end on what is known, and return the first commands."""
+        if self.chances:
+            return self.chances.best()
         program, dt = Program(), self.dt
         for t in range(self.t, self.steps):
             row = self.table[t]
             up = self.up or t > self.t
             reserve = min(self.schedule[t], self.most_reserve + self.regain * (t - self.t))
-            program.add(f"c{t}", dt * self.wear, high=self.power)
+            # Of plans that cost the same, the one that charges later: it knows more by then.
+            waits = _TIE * (self.steps - t)
+            program.add(f"c{t}", dt * self.wear + waits, high=self.power)
             program.add(f"d{t}", dt * self.wear, high=self.power)
             program.add(f"e{t}", high=self.capacity)
             program.add(f"short{t}", _UNSAFE)
@@ -214,10 +246,10 @@ class _Home(_Plant):
         self.cost += dt * (row["price"] * bought - self.sale_at(row) * sold)
         self.cost += dt * (self.wear * (takes + gives) + self.fuel * genset)
         self.cost += dt * self.unserved * unserved
-        missed = max(row["reserve"] - self.energy, 0.0)
-        missed += dt * max(unserved - (1 - self.critical) * load, 0.0)
-        self.missed += [missed] if missed > 1e-6 else []
-        if self.ev and self.t == self.home.stop - 1:
+        self.miss(row["reserve"] - self.energy)
+        dark = dt * (unserved - (1 - self.critical) * load)
+        self.missed += [dark] if dark > 1e-6 else []
+        if self.ev and self.t == self.away - 1:
             self.cost += self.late * max(self.need - self.car, 0.0)
 
     def close(self) -> None:
@@ -272,8 +304,7 @@ class _House(_Plant):
         row, heat = self.table[self.t], min(max(done["HEAT"], 0.0), self.power)
         self.indoor += self.rise(self.indoor, heat, row)
         self.cost += self.dt * row["price"] * heat
-        missed = max(row["low"] - self.indoor, self.indoor - self.high)
-        self.missed += [missed] if missed > 1e-6 else []
+        self.miss(max(row["low"] - self.indoor, self.indoor - self.high))
 
     def close(self) -> None:
         more = self.indoor - self.start
