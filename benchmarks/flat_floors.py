@@ -52,17 +52,18 @@ def study_ties(world: World, policy: str, tasks: int) -> dict[str, TieStudy]:
     floor = world.spec.flat_floor
     assert floor is not None
     graded = np.asarray(played.rewards)
+    fallen = graded < floor.below if played.fallen is None else np.asarray(played.fallen)
     return {
         kind: study_of(
             world,
             played.policy,
             rewards.tolist(),
             SIZES,
-            floor=floor.below,
+            fallen=fallen.tolist(),
             malformed=played.malformed,
             effort=played.effort,
         )
-        for kind, rewards in zip(FLOORS, (graded, floor.flattened(graded)), strict=True)
+        for kind, rewards in zip(FLOORS, (graded, floor.flattened(graded, fallen)), strict=True)
     }
 
 

@@ -89,7 +89,8 @@ def floor_return(score: float, depth: float | None) -> float:
 class FlatFloor:
     """A flat floor to compare graded rewards with: all episodes below a threshold earn the same.
 
-    Where the world has an option `flat_floor`, the rule gives what that option gives. Elsewhere it
+    Where the world has an option `flat_floor`, the rule gives what that option gives, if told which
+    episodes fell: others may earn as little as they, for malformed replies. Elsewhere it
     gives what the same rollouts would earn if everything short of a plain reference earned the
     same, as under many common rewards.
 
@@ -105,9 +106,14 @@ class FlatFloor:
     what: str
     option: bool = False
 
-    def flattened(self, rewards: Floats) -> Floats:
-        """Replace graded returns below the threshold, in an array of any shape."""
-        return np.where(rewards < self.below, self.pays, rewards)
+    def flattened(self, rewards: Floats, fallen: npt.NDArray[np.bool_] | None = None) -> Floats:
+        """Replace the graded returns of episodes that fall, in an array of any shape.
+
+        Args:
+            rewards: graded returns.
+            fallen: which episodes fall, of the same shape; those below the threshold if `None`.
+        """
+        return np.where(rewards < self.below if fallen is None else fallen, self.pays, rewards)
 
 
 _FIRST_SAFE = math.ceil(FLOOR * GRID) / GRID

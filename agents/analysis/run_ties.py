@@ -22,9 +22,9 @@ SERIES: Mapping[str, str] = {
     "reward_tie_pair_rate": "tied pairs",
     "reward_tie_group_rate": "groups with a tie",
     "reward_unique_fraction_mean": "distinct rewards / size",
-    "safety_floor_mass": "returns below the safety floor",
-    "floor_tie_pair_rate": "tied pairs on the floor",
-    "interior_tie_pair_rate": "tied pairs above the floor",
+    "safety_floor_mass": "rollouts that missed the safety floor",
+    "floor_tie_pair_rate": "tied pairs of those",
+    "interior_tie_pair_rate": "tied pairs of the others",
     "malformed": "malformed replies",
 }
 """Metrics of the log's `env/all/`, and what to call them; those that it has are shown."""
@@ -98,7 +98,7 @@ class RunTies:
         before, after = (self.mean("safety_floor_mass", part) for part in (first, last))
         if before is not None and after is not None:
             floor = (
-                f"The safety floor first: {before:.1%} of the returns lay below it at the start, "
+                f"The safety floor first: {before:.1%} of the rollouts missed it at the start, "
                 f"{after:.1%} at the end"
             )
             split = self.mean("interior_tie_pair_rate")
@@ -106,7 +106,7 @@ class RunTies:
                 "; the log does not split ties by it, `tokengym ties` with this run as --policy "
                 "does. "
                 if split is None
-                else f"; above it {split:.1%} of the pairs tied. "
+                else f"; of the others' pairs {split:.1%} tied. "
             )
         dead = self.mean("reward_uniform_group_rate") or 0.0
         pairs = [self.mean("reward_tie_pair_rate", part) or 0.0 for part in (first, last)]

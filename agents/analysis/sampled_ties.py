@@ -11,7 +11,7 @@ from tinker_cookbook.completers import TinkerTokenCompleter
 from tinker_cookbook.rl.rollouts import do_group_rollout
 from tinker_cookbook.rl.types import TrajectoryGroup
 
-from tokengym.agents.analysis.ties import Effort, TieStudy, require_sizes, study_of
+from tokengym.agents.analysis.ties import Effort, TieStudy, fallen_of, require_sizes, study_of
 from tokengym.agents.tinker.groups import TaskGroupBuilder
 from tokengym.agents.training.batches.sampling import SeededRollouts
 from tokengym.agents.training.connection import Connection
@@ -19,7 +19,6 @@ from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.job import Job
 from tokengym.agents.training.session import TrainingSession
 from tokengym.envs.core.task import Task
-from tokengym.rewards.control import SAFE_RETURN
 
 
 def sampled_study(
@@ -67,7 +66,9 @@ def sampled_study(
         _name(job, run, weights),
         [group.get_total_rewards() for group in groups],
         sizes,
-        floor=SAFE_RETURN if any("safety_floor_mass" in end.metrics for end in ends) else None,
+        fallen=fallen_of(
+            [[run.transitions[-1].metrics for run in group.trajectories_G] for group in groups]
+        ),
         malformed=statistics.fmean(float(step.metrics["malformed"]) for step in steps),
         effort=Effort(job.config.renderer, held / len(ends), written / len(ends), seconds),
         role=job.roles[0],

@@ -37,6 +37,10 @@ FEW = 0.01
 _RESAMPLES = 1000
 
 
+FLOOR_RATES = ("floor_mass", "floor_tie_pair_rate", "interior_tie_pair_rate", "floor_tie_share")
+"""Rates that depend on which rollouts missed the safety floor."""
+
+
 class TieCause(StrEnum):
     """Where ties come from, decided in this order."""
 
@@ -90,7 +94,8 @@ class TieStudy:
         level: the level.
         policy: name of the policy.
         groups: Tasks, each played by the largest size.
-        floor: threshold of the safety floor; `None` where the world has none.
+        fallen: which rollouts missed the safety floor, by group; `None` where the world has none.
+            Others may earn as little, for malformed replies.
         threshold: a reward above it counts as correct.
         mean_reward: mean over all rollouts.
         correct_rate: share of rollouts above the threshold.
@@ -106,7 +111,7 @@ class TieStudy:
     level: str
     policy: str
     groups: int
-    floor: float | None
+    fallen: tuple[tuple[bool, ...], ...] | None
     threshold: float
     mean_reward: float
     correct_rate: float
@@ -127,12 +132,20 @@ class TieStudy:
         return self.rollouts_per_second * self.effort.tokens_per_rollout
 
     @property
+    def kept_for_little(self) -> float:
+        """Share of rollouts that kept the safety floor and earn less than `SAFE_RETURN`."""
+        if self.fallen is None:
+            return 0.0
+        little = np.array(self.rewards) < SAFE_RETURN
+        return float((little & ~np.array(self.fallen)).mean())
+
+    @property
     def origin(self) -> TieCause:
         """Where the ties of the largest size come from; the floor is checked first."""
         rates = self.sizes[-1].rates
         if rates["reward_tie_pair_rate"].value < FEW:
             return TieCause.FEW
-        on_floor = self.floor is not None and rates["floor_tie_share"].value >= 0.5
+        on_floor = self.fallen is not None and rates["floor_tie_share"].value >= 0.5
         return TieCause.FLOOR if on_floor else TieCause.INTRINSIC
 
     @property
@@ -142,13 +155,14 @@ class TieStudy:
         ties = f"{rates['reward_tie_pair_rate']:.1%} of the pairs within a group tie"
         if self.malformed:
             ties += f" ({self.malformed:.1%} of the replies were malformed)"
-        if self.floor is None:
+        if self.fallen is None:
             looked = "The world has no safety floor"
         else:
             looked = (
-                f"The safety floor first: {rates['floor_mass']:.1%} of the rewards lie below "
-                f"{self.floor:g}, with {rates['floor_tie_share']:.1%} of all tied pairs; above it "
-                f"{rates['interior_tie_pair_rate']:.1%} of the pairs tie"
+                f"The safety floor first: {rates['floor_mass']:.1%} of the rollouts missed it, "
+                f"with {rates['floor_tie_share']:.1%} of all tied pairs; of pairs that kept it "
+                f"{rates['interior_tie_pair_rate']:.1%} tie, and {self.kept_for_little:.1%} of "
+                "the rollouts kept it and earn as little, for malformed replies"
             )
         meaning = {
             TieCause.FEW: "too few to matter",
@@ -195,6 +209,13 @@ class TieStudy:
             "recommended": size,
             "reason": reason,
         }
+
+
+def fallen_of(ends: Sequence[Sequence[Mapping[str, float]]]) -> list[list[bool]] | None:
+    """Return which rollouts missed the safety floor, from the metrics of their ends, by group."""
+    if "safety_floor_mass" not in ends[0][0]:
+        return None
+    return [[end["safety_floor_mass"] > 0.0 for end in group] for group in ends]
 
 
 def require_sizes(tasks: Sequence[Task], sizes: Sequence[int]) -> None:
@@ -253,7 +274,7 @@ def tie_study(
         name,
         [[record.returns[role] for record in group] for group in groups],
         sizes,
-        floor=SAFE_RETURN if "safety_floor_mass" in groups[0][0].metrics else None,
+        fallen=fallen_of([[record.metrics for record in group] for group in groups]),
         malformed=1.0 - float(np.mean(formed)) if formed else 0.0,
         effort=Effort(codec.name, float(np.mean(lengths)), sum(written) / len(groups), seconds),
         threshold=threshold,
@@ -267,7 +288,7 @@ def study_of(
     rewards: Sequence[Sequence[float]],
     sizes: Sequence[int],
     *,
-    floor: float | None,
+    fallen: Sequence[Sequence[bool]] | None,
     malformed: float,
     effort: Effort,
     role: str | None = None,
@@ -281,7 +302,8 @@ def study_of(
         policy: who played it.
         rewards: of each group's rollouts, at least `max(sizes)` of them.
         sizes: group sizes, each at least 2.
-        floor: rewards below it lie on the safety floor; `None` where there is none.
+        fallen: which rollouts missed the safety floor, shaped like `rewards`; `None` where there
+            is none.
         malformed: share of malformed replies.
         effort: what the rollouts took.
         role: whose rewards these are; the world's first role if `None`.
@@ -296,21 +318,29 @@ def study_of(
         level=world.level,
         policy=policy,
         groups=len(rewards_NG),
-        floor=floor,
+        fallen=None if fallen is None else tuple(map(tuple, fallen)),
         threshold=threshold,
         mean_reward=float(rewards_NG.mean()),
         correct_rate=float((rewards_NG > threshold).mean()),
         malformed=malformed,
         effort=effort,
-        sizes=tuple(size_row(rewards_NG, size, floor, seed) for size in sorted(set(sizes))),
+        sizes=tuple(size_row(rewards_NG, size, fallen, seed) for size in sorted(set(sizes))),
         rewards=tuple(tuple(group) for group in rewards_NG.tolist()),
         recommended_between=_recommended_between(rewards_NG, sorted(set(sizes)), seed),
     )
 
 
-def size_row(rewards_NG: Floats, size: int, floor: float | None, seed: int) -> SizeRow:
+def size_row(
+    rewards_NG: Floats, size: int, fallen: Sequence[Sequence[bool]] | None, seed: int
+) -> SizeRow:
     """Return what groups of `size` are like, from groups of at least as many rewards."""
-    rates = tie_counts(rewards_NG[:, :size], floor=floor).intervals(generator("ties", seed))
+    rates = tie_counts(rewards_NG[:, :size]).intervals(generator("ties", seed))
+    if fallen is not None:
+        # Moved below all others, as those that kept the floor may earn as little.
+        least = float(rewards_NG.min())
+        down_NG = np.where(fallen, rewards_NG - np.ptp(rewards_NG) - 1.0, rewards_NG)
+        parted = tie_counts(down_NG[:, :size], floor=least).intervals(generator("ties", seed))
+        rates |= {name: rate for name, rate in parted.items() if name in FLOOR_RATES}
     # The chance for a size has less noise from all choices of the rollouts than from the first.
     dead = tie_counts(rewards_NG).intervals(generator("ties", seed), sizes=(size,))[
         f"zero_advantage_probability_{size}"

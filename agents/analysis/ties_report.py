@@ -7,6 +7,7 @@ import numpy as np
 
 from tokengym.agents.analysis.report import Picture, Report, Table
 from tokengym.agents.analysis.ties import TieStudy
+from tokengym.rewards.control import SAFE_RETURN
 from tokengym.rewards.estimates import Estimate, mean_estimate, share_estimate
 
 if TYPE_CHECKING:
@@ -76,11 +77,11 @@ def _sized_rows(study: TieStudy) -> Sequence[Sequence[str]]:
 def _rows(study: TieStudy) -> Sequence[Sequence[str]]:
     """Rates of single rewards and pairs, from the largest size."""
     labels = {"tied pairs": "reward_tie_pair_rate"}
-    if study.floor is not None:
+    if study.fallen is not None:
         labels |= {
-            f"rewards below {study.floor:g}, the floor": "floor_mass",
-            "tied pairs on the floor": "floor_tie_pair_rate",
-            "tied pairs above the floor": "interior_tie_pair_rate",
+            "rollouts that missed the floor": "floor_mass",
+            "tied pairs of those": "floor_tie_pair_rate",
+            "tied pairs of the others": "interior_tie_pair_rate",
         }
     rates = study.sizes[-1].rates
     return [(label, _shown(rates[name])) for label, name in labels.items()]
@@ -107,8 +108,8 @@ def _picture(study: TieStudy) -> "Figure":
     left.axhline(pairs.value, color="#777777", ls="--", lw=1.2, label="tied pairs, at any size")
     left.set(xlabel="group size", ylabel="rate", ylim=(-0.02, 1.02), xticks=sizes)
     right.hist(np.ravel(study.rewards), bins=40)
-    if study.floor is not None:
-        right.axvline(study.floor, color="black", linestyle="--", label="safety floor")
+    if study.fallen is not None:
+        right.axvline(SAFE_RETURN, color="black", linestyle="--", label="safety floor")
     right.set(xlabel="reward", ylabel="rollouts")
     figure.suptitle(f"{study.world} {study.level}, {study.policy}, {study.groups} groups")
     figure.legend(loc="outside lower center", ncols=4)

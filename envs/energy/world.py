@@ -27,7 +27,7 @@ from tokengym.envs.energy.plants import Plant, foreseen, plant_from
 from tokengym.envs.energy.rules import reference
 from tokengym.envs.energy.step_result import Commands, State, StepResult, rounded_up
 from tokengym.rewards.bounds import dyadic
-from tokengym.rewards.control import SAFE_RETURN, control_score, floor_return, violation_depth
+from tokengym.rewards.control import control_score, floor_return, violation_depth
 from tokengym.rewards.form import FormAccount, form_of
 
 _ROLE = "operator"
@@ -57,8 +57,8 @@ class EnergyWorld(World[CompiledEnergyTask]):
 
     Description:
         A home with a battery, sun on its roof, a time-of-use tariff and a capped grid connection;
-        at some levels outages, a genset or a car; at `comfort` a heated house in its place. The
-        dynamics are those of `microgrid` and `house`; `levels` defines the levels.
+        at some levels outages, price spikes, a genset or a car; at `comfort` a heated house in its
+        place. The dynamics are those of `microgrid` and `house`; `levels` defines the levels.
     Observation:
         First the rules, the constants and a table of forecasts, whose error grows with lead time,
         with tariff and reserve; then each step what is new: the energy (rounded down to 0.01 kWh)
@@ -72,9 +72,10 @@ class EnergyWorld(World[CompiledEnergyTask]):
     Reward:
         Paid at the last step, in [0, 1]: a twentieth for form, and 0.95 V times the share of
         well-formed replies; see `tokengym.rewards.form`. With c_t the reserve's shortfall at the
-        end of step t (kWh; 0 in an outage) plus critical load not served, or the kelvins outside
-        the comfort band: V = 0.2 (1 - v) if any c_t > 1e-6, with v the depth of the violation, else
-        0.2 + 0.8 h(s); s is 0 for the safe hold (V = 0.4) and 1 for the optimum (V = 1). See
+        end of step t (kWh; 0 in an outage) beyond 0.02 kWh plus critical load not served, or the
+        kelvins beyond 0.02 outside the comfort band: V = 0.2 (1 - v) if any c_t > 0, with v the
+        depth of the violation, else 0.2 + 0.8 h(s); s is 0 for the safe hold (V = 0.4) and 1 for
+        the optimum (V = 1). What is missed within the 0.02 costs more than it gains. See
         `tokengym.rewards.control`. Terms: `form`, and `safety` or `economy`. Step metrics:
         `well_formed`, `form` (1 if well-formed, else what nearness earned), `cost` (c_t),
         `money_cost`, maybe `credit`; at the end also `safety_floor_mass`, `violation_depth`,
@@ -97,8 +98,8 @@ class EnergyWorld(World[CompiledEnergyTask]):
         level: one of `LEVELS`.
         terminate_on_violation: end the episode at the first broken floor; what is left of the
             floor then counts as missed.
-        flat_floor: pay 0 for every return below `SAFE_RETURN`, that of a safe episode, instead of
-            grading violations by their depth. Violations then tie: the comparison that the graded
+        flat_floor: pay 0 for every episode that breaks the limit, instead of grading violations by
+            their depth. Violations then tie: the comparison that the graded
             floor is measured against.
         credit: put each step's exact credit into its metrics as `credit`, in money: minus the cost
             it added to the best that was left, and what a malformed reply costs. At most 0; the
@@ -384,7 +385,7 @@ class EnergyWorld(World[CompiledEnergyTask]):
         account = self._account
         account.replies = self._step
         earned, form = dyadic(account.earned(floor_return(score, depth))), dyadic(account.form)
-        if self._flat and earned + form < SAFE_RETURN:
+        if self._flat and depth is not None:
             earned = form = 0.0
         ended = self._step == plant.steps
         return self._end(

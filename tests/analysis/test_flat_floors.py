@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokengym.agents.analysis.evaluate import evaluate, play_group
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
 from tokengym.envs.registry import baselines, make_world, spec, specs
-from tokengym.rewards.control import FlatFloor
+from tokengym.rewards.control import SAFE_RETURN, FlatFloor
 
 WORLDS = sorted(specs())
 
@@ -25,14 +27,23 @@ def test_every_world_has_a_flat_floor_to_compare_with() -> None:
 @pytest.mark.parametrize("level", ["small", "comfort"])
 def test_energys_rule_pays_what_its_option_pays(level: str) -> None:
     graded, flat = make_world("energy", level), make_world("energy", level, flat_floor=True)
-    policy = baselines("energy")["random"]
+    rules = baselines("energy")
+
+    def policy(world: World, turn: Turn, rng: np.random.Generator) -> str:
+        return "no idea" if rng.random() < 0.6 else rules["hold"](world, turn, rng)
+
+    kept_for_little = False
     for index in range(4):
         task = graded.task("test", index)
-        rewards = [
-            np.array([run.returns["operator"] for run in play_group(world, shared, policy, 6)])
+        runs = [
+            play_group(world, shared, policy, 6)
             for world, shared in ((graded, task), (flat, flat.adopt(task)))
         ]
-        assert floor_of("tokengym/Energy-v0").flattened(rewards[0]).tolist() == rewards[1].tolist()
+        earned, paid = (np.array([run.returns["operator"] for run in group]) for group in runs)
+        fallen = np.array([run.metrics["safety_floor_mass"] > 0.0 for run in runs[0]])
+        assert floor_of("tokengym/Energy-v0").flattened(earned, fallen).tolist() == paid.tolist()
+        kept_for_little |= bool((~fallen & (earned < SAFE_RETURN)).any())
+    assert kept_for_little or level == "comfort"
 
 
 @given(st.sampled_from(WORLDS), st.lists(st.floats(-1, 1.5), min_size=2, max_size=8))

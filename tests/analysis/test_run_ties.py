@@ -64,7 +64,7 @@ def test_what_the_log_does_not_tell_is_not_told() -> None:
 
 def test_the_floor_is_told_first_and_a_split_only_where_it_is_logged() -> None:
     row = {"reward/total": 0.5, "safety_floor_mass": 0.25}
-    assert read([row]).verdict.startswith("The safety floor first: 25.0% of the returns lay below")
+    assert read([row]).verdict.startswith("The safety floor first: 25.0% of the rollouts missed")
     assert "does not split ties" in read([row]).verdict
     told = read([{**row, "interior_tie_pair_rate": 0.125}]).verdict
     assert "above it 12.5% of the pairs tied" in told

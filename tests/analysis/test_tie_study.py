@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from html import unescape
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,9 @@ from tokengym.agents.cli import app
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.task import Task
+from tokengym.envs.core.turn import Turn
+from tokengym.envs.core.world import World
+from tokengym.envs.registry import baselines, make_world
 from tokengym.rewards.control import SAFE_RETURN
 from tokengym.rewards.estimates import Estimate
 from tokengym.rewards.ties import tie_counts
@@ -74,7 +78,7 @@ def test_means_are_those_of_the_rewards_and_the_threshold_is_the_middle_of_the_r
     assert found.threshold == 0.5
     assert found.mean_reward == pytest.approx(rewards.mean())
     assert found.correct_rate == pytest.approx((rewards > 0.5).mean())
-    assert found.floor is None
+    assert found.fallen is None
 
 
 def made_up(shares: list[float]) -> TieStudy:
@@ -103,7 +107,7 @@ def test_the_recommended_size_has_an_interval_that_a_larger_study_narrows() -> N
         rewards = rng.integers(0, 3, (groups, 16)) / 4
         effort = Effort("byte", 1.0, 1.0, 1.0)
         found = study_of(
-            world, "p", rewards.tolist(), (2, 4, 8, 16), floor=None, malformed=0.0, effort=effort
+            world, "p", rewards.tolist(), (2, 4, 8, 16), fallen=None, malformed=0.0, effort=effort
         )
         low, high = found.recommended_between
         assert low <= found.recommended[0] <= high
@@ -156,7 +160,7 @@ def test_replies_out_of_form_are_counted_and_told() -> None:
 
 def rates(**values: float) -> TieStudy:
     row = SizeRow(4, Estimate(1, 1, 1), {k: Estimate(v, v, v) for k, v in values.items()})
-    return replace(made_up([1.0]), floor=SAFE_RETURN, sizes=(row,))
+    return replace(made_up([1.0]), fallen=((False,),), rewards=((1.0,),), sizes=(row,))
 
 
 @given(pairs=st.floats(0, 1), mass=st.floats(0, 1), share=st.floats(0, 1), interior=st.floats(0, 1))
@@ -169,7 +173,7 @@ def test_ties_are_intrinsic_only_after_a_look_at_the_floor(
         floor_tie_share=share,
         interior_tie_pair_rate=interior,
     )
-    assert found.verdict.startswith(f"The safety floor first: {mass:.1%} of the rewards lie below")
+    assert found.verdict.startswith(f"The safety floor first: {mass:.1%} of the rollouts missed it")
     if pairs < 0.01:
         assert found.origin is TieCause.FEW
     else:
@@ -190,7 +194,7 @@ def test_a_flat_floor_shows_as_mass_and_ties_below_the_floor_alone(tmp_path: Pat
     result = CliRunner().invoke(app, [*call, *more, *files])
     assert result.exit_code == 0, result.output
     found = json.loads(data.read_text())
-    assert found["floor"] == SAFE_RETURN
+    assert [len(group) for group in found["fallen"]] == 6 * [8]
     for row in found["sizes"]:
         assert row["floor_mass"]["value"] > 0.2
         assert row["floor_tie_pair_rate"]["value"] == 1.0
@@ -203,6 +207,34 @@ def test_a_flat_floor_shows_as_mass_and_ties_below_the_floor_alone(tmp_path: Pat
     assert found["verdict"] in unescape(shown)
     assert "data:image/png;base64,iVBOR" in shown
     assert not re.search(r'(src|href)="(?!data:)', shown)
+
+
+def test_a_missed_floor_is_told_from_malformed_replies_rollout_by_rollout() -> None:
+    """Who keeps the floor may earn as little as who misses it, for replies that are malformed."""
+    energy = make_world("energy")
+    rules = baselines("energy")
+
+    def careless(world: World, turn: Turn, rng: np.random.Generator) -> str:
+        return "no idea" if rng.random() < 0.6 else rules["hold"](world, turn, rng)
+
+    drawn = [energy.task("test", index) for index in range(6)]
+    found = tie_study(energy, drawn, {**rules, "careless": careless}, "careless", (2, 4))
+    fallen, rewards = np.array(found.fallen), np.array(found.rewards)
+    little = rewards < SAFE_RETURN
+    assert fallen.any()
+    assert (little & ~fallen).any()
+    assert found.kept_for_little == (little & ~fallen).mean()
+    rates = found.sizes[-1].rates
+    assert rates["floor_mass"].value == pytest.approx(fallen.mean())
+    pairs = [
+        (a == b, fell[i] or fell[j])
+        for row, fell in zip(rewards, fallen, strict=True)
+        for (i, a), (j, b) in combinations(enumerate(row), 2)
+        if fell[i] == fell[j]
+    ]
+    for name, on_floor in (("floor_tie_pair_rate", True), ("interior_tie_pair_rate", False)):
+        ties = [tie for tie, fell in pairs if fell == on_floor]
+        assert rates[name].value == pytest.approx(np.mean(ties))
 
 
 def test_what_is_for_models_is_refused_for_scripts() -> None:

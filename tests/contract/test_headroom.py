@@ -10,7 +10,7 @@ from tokengym.envs.registry import baselines, import_object, make_world, spec
 
 LEVELS = {
     "forecast": ("expert", 100),
-    "energy": ("spot", 12),
+    "energy": ("operations", 40),
     "warehouse": ("full_volatile", 15),
     "disruption": ("examples", 60),
 }
@@ -38,7 +38,7 @@ def test_the_best_honest_rule_closes_little_of_the_way_from_blind_to_optimum(nam
 
 
 REACHABLE = {
-    **{("energy", level): False for level in ("small", "spot", "comfort")},
+    **{("energy", level): False for level in ("small", "operations", "comfort")},
     **{("warehouse", level): True for level in ("pick_small", "stock", "lease_small")},
     **{("warehouse", level): False for level in ("pick_online", "inventory_lost", "full")},
     ("warehouse", "full_volatile"): False,

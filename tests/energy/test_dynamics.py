@@ -66,12 +66,14 @@ def test_a_microgrid_conserves_energy_and_stays_within_its_limits(
         + LOST_LOAD * unserved
         + grid.fuel * genset
     )
-    if grid.car and step == grid.car[1] - 1:
+    missed = max(grid.reserve[step] - outcome.state[0], 0.0)
+    money += (grid.price_of_missing + grid.spike) * min(missed, 0.02)
+    if grid.car and step == grid.departure - 1:
         money += grid.car[5] * max(grid.car[2] - outcome.state[1], 0.0)
     assert math.isclose(outcome.money, money, rel_tol=1e-9, abs_tol=1e-9)
 
     critical = max(unserved - (1 - grid.critical) * grid.load[step], 0.0)
-    safety = max(grid.reserve[step] - outcome.state[0], 0.0) + grid.dt * critical
+    safety = max(missed - 0.02, 0.0) + grid.dt * critical
     assert abs(outcome.safety - safety) <= TOLERANCE
 
 
@@ -93,7 +95,7 @@ def test_charging_never_sheds_load(
 
 
 @quick
-@given(st.sampled_from(["genset", "ev"]), indices, st.data())
+@given(st.sampled_from(["genset", "ev", "operations"]), indices, st.data())
 def test_switched_devices_run_within_their_range_or_not_at_all(
     plant_of: PlantOf, level: str, index: int, data: st.DataObject
 ) -> None:
@@ -106,7 +108,7 @@ def test_switched_devices_run_within_their_range_or_not_at_all(
         (grid.car[3], grid.car[4]) if grid.car else (0.05 * grid.rating, 0.9 * grid.rating)
     )
     assert power == 0.0 or least - 1e-9 <= power <= most + 1e-9
-    if grid.car and not grid.car[0] <= step < grid.car[1]:
+    if grid.car and not grid.car[0] <= step < grid.departure:
         assert power == 0.0
 
 
@@ -124,9 +126,10 @@ def test_a_house_follows_its_heat_balance(
     flow = house.loss * (house.outside[step] - indoor) + house.cop * power + house.gain[step]
     expected = indoor + house.dt * flow / house.capacity
     assert math.isclose(outcome.state[0], expected, abs_tol=1e-9)
-    assert math.isclose(outcome.money, house.dt * house.price[step] * power, abs_tol=1e-12)
     missed = max(house.low[step] - expected, expected - house.high, 0.0)
-    assert abs(outcome.safety - missed) <= TOLERANCE
+    money = house.dt * house.price[step] * power + house.price_of_missing * min(missed, 0.02)
+    assert math.isclose(outcome.money, money, abs_tol=1e-9)
+    assert abs(outcome.safety - max(missed - 0.02, 0.0)) <= TOLERANCE
 
 
 @quick

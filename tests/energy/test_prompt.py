@@ -9,7 +9,7 @@ from tokengym.envs.core.world import PROMPTS
 from tokengym.envs.energy.grammar import read_commands
 from tokengym.envs.energy.microgrid import Microgrid
 from tokengym.envs.energy.plants import Plant
-from tokengym.envs.energy.prompt import storm_hours
+from tokengym.envs.energy.prompt import likelier_times
 from tokengym.envs.energy.world import EnergyWorld
 from tokengym.envs.registry import spec
 
@@ -48,7 +48,9 @@ def test_the_split_depends_on_what_is_shown_first_alone(
             for name in ("load", "pv", "outside", "gain")
             if name in instance
         }
-        later: dict[str, list[float]] = {name: [] for name in instance if name.endswith("_updates")}
+        later: dict[str, object] = {name: [] for name in instance if name.endswith("_updates")}
+        if instance.get("departure"):
+            later["departure"] = instance["car"][0] + 1
         assert world.split_of({**instance, **hidden, **later}) == "train"
     shown = "outside_forecast" if level == "comfort" else "load_forecast"
     moved = {
@@ -63,7 +65,7 @@ def test_storm_hours_are_the_steps_with_the_higher_chance(level: str, plant_of: 
     for index in range(8):
         grid = plant_of(level, index)
         assert isinstance(grid, Microgrid)
-        runs = storm_hours(grid)
+        runs = likelier_times(grid.chance)
         found = {step for begin, end in runs for step in range(begin, end + 1)}
         high = {step for step, p in enumerate(grid.chance) if p == max(grid.chance)}
         assert found == (high if len(set(grid.chance)) > 1 else set())

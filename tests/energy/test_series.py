@@ -1,6 +1,7 @@
 """Laws of the drawn days: homes always draw power, and forecasts err as their level says."""
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from tokengym.envs.energy import weather
@@ -20,17 +21,70 @@ def test_a_home_draws_power_at_every_hour(name: str) -> None:
     assert len(np.unique(np.concatenate(loads))) > 10
 
 
-@pytest.mark.parametrize("correlation", sorted({level.correlation for level in LEVELS.values()}))
-def test_errors_of_one_forecast_persist_as_much_as_the_level_says(correlation: float) -> None:
+ERROR = (0.05, 0.02)
+LEADS = 8
+
+
+def errors(correlation: float, draws: int = 600) -> npt.NDArray[np.float64]:
+    """Relative errors of forecasts of one step, shape (draws, lead 1 to `LEADS`, step)."""
     rng, truth = np.random.default_rng(2), np.full(STEPS, 50.0)
-    errors = []
-    for _ in range(300):
-        first, _ = weather.forecasts(rng, truth, (0.1, 0.0), 0, correlation=correlation)
-        errors.append(np.asarray(first)[1:] - truth[1:])
-    found = np.mean([np.corrcoef(row[:-1], row[1:])[0, 1] for row in errors])
-    # In so short a series the estimate is low by about (1 + 4 r) / n.
-    assert found == pytest.approx(correlation - (1.0 + 4.0 * correlation) / STEPS, abs=0.05)
+    found = np.full((draws, LEADS, STEPS), np.nan)
+    for draw in range(draws):
+        _, later = weather.forecasts(rng, truth, ERROR, LEADS, correlation=correlation)
+        for made, values in enumerate(later):
+            for lead, value in enumerate(values, 1):
+                found[draw, lead - 1, made + lead] = value / 50.0 - 1.0
+    return found[:, :, LEADS : STEPS - LEADS]
 
 
-def test_some_level_has_errors_that_persist() -> None:
-    assert LEVELS["spot"].correlation == 0.9
+@pytest.mark.parametrize("correlation", sorted({level.correlation for level in LEVELS.values()}))
+def test_forecasts_of_one_hour_are_one_process_that_news_corrects(correlation: float) -> None:
+    """What one issue is wrong by remains in the next one, but for the news of one step."""
+    error_DLT = errors(correlation)
+    size_L = (ERROR[0] + ERROR[1] * np.arange(1, LEADS + 1)) * np.sqrt(np.pi / 2.0)
+    assert np.nanstd(error_DLT, axis=(0, 2)) == pytest.approx(size_L, rel=0.06)
+    for lead in range(1, LEADS):
+        newer, older = error_DLT[:, lead - 1].ravel(), error_DLT[:, lead].ravel()
+        assert np.corrcoef(newer, older)[0, 1] == pytest.approx(
+            size_L[lead - 1] / size_L[lead], abs=0.03
+        )
+        news = older - newer
+        assert abs(np.corrcoef(newer, news)[0, 1]) <= 0.08
+        # Who averages both does worse than who believes the newer one.
+        assert np.mean((newer + 0.5 * news) ** 2) > np.mean(newer**2)
+
+
+@pytest.mark.parametrize("correlation", sorted({level.correlation for level in LEVELS.values()}))
+def test_news_of_hours_in_a_row_is_as_alike_as_the_level_says(correlation: float) -> None:
+    error_DLT = errors(correlation)
+    for lead in (0, LEADS - 1):
+        before, after = error_DLT[:, lead, :-1].ravel(), error_DLT[:, lead, 1:].ravel()
+        assert np.corrcoef(before, after)[0, 1] == pytest.approx(correlation, abs=0.04)
+
+
+def test_the_first_forecast_is_of_the_same_process() -> None:
+    rng, truth = np.random.default_rng(3), np.full(STEPS, 50.0)
+    rows = [weather.forecasts(rng, truth, ERROR, LEADS, correlation=0.9) for _ in range(400)]
+    first = np.array([row[0] for row in rows]) - truth
+    fresh = np.array([row[1][1][:LEADS] for row in rows]) - 50.0
+    assert (first[:, 0] == 0.0).all()
+    for target in range(2, 2 + LEADS):
+        lead = target - 1
+        expected = (ERROR[0] + ERROR[1] * lead) / (ERROR[0] + ERROR[1] * target)
+        found = np.corrcoef(first[:, target], fresh[:, lead - 1])[0, 1]
+        assert found == pytest.approx(expected, abs=0.05)
+
+
+def test_operations_has_spikes_and_departures_as_often_as_it_says() -> None:
+    rng, level = np.random.default_rng(4), LEVELS["operations"]
+    rows = [draw_microgrid(rng, level) for _ in range(400)]
+    evening = [(row["spike_chance"] > 0.0, row["price"] > row["price_forecast"]) for row in rows]
+    assert all(set(np.unique(row["spike_chance"])) == {0.0, 0.15} for row in rows)
+    assert not any(spikes[~hours].any() for hours, spikes in evening)
+    struck = np.concatenate([spikes[hours] for hours, spikes in evening])
+    assert struck.mean() == pytest.approx(0.15, abs=0.02)
+    stays = np.array([row["departure"] - row["car"][0] for row in rows])
+    assert (np.array([row["car"][1] - row["car"][0] for row in rows]) >= stays).all()
+    # Of those at home for so many steps, so many leave after the next.
+    for hours in (1, 4, 8):
+        assert (stays[stays >= hours] == hours).mean() == pytest.approx(0.08, abs=0.04)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, TaskError
@@ -84,16 +84,18 @@ def test_only_the_last_step_pays(
 
 
 @quick
-@given(st.integers(0, 3), st.lists(st.floats(-6, 6), min_size=3, max_size=12))
+@given(st.integers(0, 3), st.lists(st.floats(-6, 6), max_size=12), st.integers(1, 9))
+@example(0, [], 1)
 def test_the_flat_floor_pays_every_violation_nothing_and_safe_episodes_the_same(
-    world_of: WorldOf, task_of: TaskOf, index: int, powers: list[float]
+    world_of: WorldOf, task_of: TaskOf, index: int, powers: list[float], malformed: int
 ) -> None:
-    replies = [command("small", power) for power in powers]
+    # An episode that kept the limit may earn as little as one that did not: it does not fall.
+    replies = [*(command("small", power) for power in powers), *malformed * ["nothing"]]
     graded, flat = world_of("small"), world_of("small", flat_floor=True)
-    play(graded, task_of("small", index), replies)
+    last = play(graded, task_of("small", index), replies)[-1]
     play(flat, flat.adopt(task_of("small", index)), replies)
-    earned = graded.returns["operator"]
-    assert flat.returns["operator"] == (earned if earned >= SAFE_RETURN else 0.0)
+    kept = last.metrics["safety_floor_mass"] == 0.0
+    assert flat.returns["operator"] == (graded.returns["operator"] if kept else 0.0)
 
 
 @quick
@@ -183,7 +185,9 @@ def test_what_is_shown_does_not_depend_on_what_is_yet_to_come(
         if name in instance and not (level == "comfort" and name == "price"):  # a known tariff
             tail = [value + 1.0 for value in instance[name][now + 1 :]]
             instance[name] = [*instance[name][: now + 1], *tail]
-    for name in ("load", "pv", "outside", "gain", "price"):
+    if instance.get("departure", 0) > now:
+        instance["departure"] = now + 1
+    for name in ("load", "pv", "outside", "gain"):
         name += "_updates"
         if instance.get(name):
             tail = [[value + 1.0 for value in row] for row in instance[name][now + 1 :]]
@@ -219,7 +223,7 @@ def test_a_terse_day_is_short_whatever_is_sensibly_replied(
                 reply = baselines("energy")[name](world, turn, rng)
                 turn = world.reply(reply)
                 read += len(reply.encode()) + len(turn.text.encode()) + 2
-            assert read <= (4500 if level == "spot" else 4000)
+            assert read <= (4800 if level == "operations" else 4000)
 
 
 @pytest.mark.parametrize("level", LEVELS)
