@@ -67,7 +67,7 @@ def test_the_floor_is_told_first_and_a_split_only_where_it_is_logged() -> None:
     assert read([row]).verdict.startswith("The safety floor first: 25.0% of the rollouts missed")
     assert "does not split ties" in read([row]).verdict
     told = read([{**row, "interior_tie_pair_rate": 0.125}]).verdict
-    assert "above it 12.5% of the pairs tied" in told
+    assert "of the others' pairs 12.5% tied" in told
 
 
 def test_a_folder_in_place_of_a_world_is_read_and_drawn(tmp_path: Path) -> None:
