@@ -37,10 +37,6 @@ FEW = 0.01
 _RESAMPLES = 1000
 
 
-FLOOR_RATES = ("floor_mass", "floor_tie_pair_rate", "interior_tie_pair_rate", "floor_tie_share")
-"""Rates that depend on which rollouts missed the safety floor."""
-
-
 class TieCause(StrEnum):
     """Where ties come from, decided in this order."""
 
@@ -134,8 +130,6 @@ class TieStudy:
     @property
     def kept_for_little(self) -> float:
         """Share of rollouts that kept the safety floor and earn less than `SAFE_RETURN`."""
-        if self.fallen is None:
-            return 0.0
         little = np.array(self.rewards) < SAFE_RETURN
         return float((little & ~np.array(self.fallen)).mean())
 
@@ -340,7 +334,9 @@ def size_row(
         least = float(rewards_NG.min())
         down_NG = np.where(fallen, rewards_NG - np.ptp(rewards_NG) - 1.0, rewards_NG)
         parted = tie_counts(down_NG[:, :size], floor=least).intervals(generator("ties", seed))
-        rates |= {name: rate for name, rate in parted.items() if name in FLOOR_RATES}
+        rates |= {
+            name: rate for name, rate in parted.items() if name.startswith(("floor", "interior"))
+        }
     # The chance for a size has less noise from all choices of the rollouts than from the first.
     dead = tie_counts(rewards_NG).intervals(generator("ties", seed), sizes=(size,))[
         f"zero_advantage_probability_{size}"

@@ -84,8 +84,7 @@ def _car_power(grid: Microgrid, step: int, charged: float) -> float:
         later_QP = np.interp(after_QP, known_Q, value_Q)
         money_QP = price * grid.dt * power_P + (1.0 - stays) * missing_QP + stays * later_QP
         fits_QP = after_QP <= need + least * grid.dt + 1e-9
-        money: Floats = np.where(fits_QP, money_QP, _NEVER)
-        return money
+        return np.where(fits_QP, money_QP, _NEVER)
 
     known_Q, value_Q = charge_Q, np.zeros(len(charge_Q))
     for later in reversed(range(step + 1, int(departs))):
@@ -93,7 +92,7 @@ def _car_power(grid: Microgrid, step: int, charged: float) -> float:
             chance * best(later, price, charge_Q, power_P, value_Q).min(axis=1)
             for chance, price in _prices(grid, later)
         )
-    rest = (need - charged) / grid.dt
-    power_P = np.union1d(np.linspace(least, most, 24), [0.0, min(max(rest, least), most)])
+    rest = min(max((need - charged) / grid.dt, least), most)
+    power_P = np.union1d(np.linspace(least, most, 24), [0.0, rest])
     (money_P,) = best(step, grid.price[step], np.array([charged]), power_P, value_Q)
     return float(power_P[np.argmin(money_P)])

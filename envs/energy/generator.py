@@ -33,8 +33,7 @@ def draw_microgrid(
         "start": start,
         "load": load[level.history :],
         "pv": pv[level.history :],
-        "price": weather.tariff(rng, hours),
-        "resale": np.full(level.steps, round(rng.uniform(0.04, 0.12), 2)),
+        **draw_tariff(rng, hours),
         "before": [[a, b] for a, b in zip(load, pv, strict=True)][: level.history],
     }
     return draw_home(rng, level, hours, days, devices)
@@ -199,7 +198,5 @@ def _draw_car(
     arrives = int(np.argmax(np.floor(hours) == home))
     departs = arrives + int(np.argmax(np.floor(hours[arrives:]) == away))
     need = round(rng.uniform(6.0, 12.0), 1)
-    departure = departs
-    if leaving:
-        departure = min(departs, arrives + int(rng.geometric(leaving)))
-    return [arrives, departs, need, 1.4, 3.7, 2.0], departure
+    stays = int(rng.geometric(leaving)) if leaving else departs - arrives
+    return [arrives, departs, need, 1.4, 3.7, 2.0], min(departs, arrives + stays)

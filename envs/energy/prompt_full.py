@@ -164,10 +164,10 @@ class FullPrompt(EnergyPrompt):
         """Write by how much the limit may be missed."""
         plant, budget = self._plant, self._plant.budget
         if not budget:
-            unit = "degree" if isinstance(plant, House) else "kWh"
             return (
                 f" As commands have two decimals, a miss of up to {plant.slack:g} {self._unit} "
-                f"does not count; it only costs {cents(plant.price_of_miss)} ct per {unit}."
+                f"does not count; it only costs {cents(plant.price_of_miss)} ct per "
+                f"{self._unit.removesuffix('s')}."
             )
         return (
             f" Up to {budget:g} {self._unit} may be missed in all, the misses of all "
