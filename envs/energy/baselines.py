@@ -19,7 +19,6 @@ from tokengym.envs.energy.step_result import Commands, rounded_down, rounded_up
 from tokengym.envs.energy.world import EnergyWorld
 
 _NOISE = 0.3
-_MARGIN = 0.25
 _ASCENT = 1.0
 """Money per unit by which a miss raises the multiplier of `lagrangian`."""
 
@@ -37,13 +36,8 @@ def random(world: World, turn: Turn, rng: np.random.Generator) -> str:
 def mpc(world: World, turn: Turn, rng: np.random.Generator) -> str:
     """Plan to the end on the shown forecasts, play the first step, and replan."""
     shown = EnergyWorld.cast(world).shown
-    plant = shown.plant
-    if isinstance(plant, House):
-        # Weather is met with a margin in K; this step needs none, its weather is known.
-        now = shown.step + 1
-        low = plant.low[:now] + tuple(least + _MARGIN for least in plant.low[now:])
-        plant = replace(plant, low=low, high=plant.high - _MARGIN)
-    return _first_of(world, plan(plant, shown.step, shown.state, UNSAFE, spent=sum(shown.missed)))
+    planned = plan(shown.plant, shown.step, shown.state, UNSAFE, spent=sum(shown.missed))
+    return _first_of(world, planned)
 
 
 def lagrangian(world: World, turn: Turn, rng: np.random.Generator) -> str:

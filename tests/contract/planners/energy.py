@@ -13,8 +13,6 @@ _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _UNSAFE = 2000.0
 """Cents that the planner would pay to keep the limit by one kWh or degree more."""
 _TIE = 1e-4
-_MARGIN = 0.2
-"""Degrees by which it stays inside the band later on, as weather is uncertain."""
 
 
 class Operator:
@@ -278,13 +276,13 @@ class _House(_Plant):
         """Plan to the end on what is known, and return the first power."""
         program = Program()
         for t in range(self.t, self.steps):
-            row, margin = self.table[t], 0.0 if t == self.t else _MARGIN
+            row = self.table[t]
             program.add(f"p{t}", self.dt * row["price"], high=self.power)
             program.add(f"i{t}", low=-math.inf)
             program.add(f"cold{t}", _UNSAFE)
             program.add(f"hot{t}", _UNSAFE)
-            program.row(row["low"] + margin, math.inf, **{f"i{t}": 1.0, f"cold{t}": 1.0})
-            program.row(-math.inf, self.high - margin, **{f"i{t}": 1.0, f"hot{t}": -1.0})
+            program.row(row["low"], math.inf, **{f"i{t}": 1.0, f"cold{t}": 1.0})
+            program.row(-math.inf, self.high, **{f"i{t}": 1.0, f"hot{t}": -1.0})
             heat = -self.dt * self.cop / self.capacity
             if t == self.t:
                 free = self.indoor + self.rise(self.indoor, 0.0, row)
