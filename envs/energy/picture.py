@@ -176,7 +176,7 @@ def _powers(axes: Axes, plant: Microgrid, day: PlayedDay) -> None:
 
 def _unserved(day: PlayedDay, plant: Microgrid, step: int) -> bool:
     """Return whether a violation has load not served, beyond the reserve's shortfall."""
-    short = max(plant.reserve[step] - day.stored[step + 1], 0.0)
+    _, short = plant.judged(plant.reserve[step] - day.stored[step + 1])
     return day.missed[step] > short + TOLERANCE
 
 
@@ -257,7 +257,7 @@ def _charge(axes: Axes, plant: Microgrid, day: PlayedDay) -> None:
     short = [
         step
         for step in range(len(day.missed))
-        if day.missed[step] and plant.reserve[step] - day.stored[step + 1] > TOLERANCE
+        if plant.judged(plant.reserve[step] - day.stored[step + 1])[1]
     ]
     _violations(
         axes,
@@ -271,7 +271,7 @@ def _charge(axes: Axes, plant: Microgrid, day: PlayedDay) -> None:
 
 
 def _car(axes: Axes, plant: Microgrid, day: PlayedDay) -> None:
-    arrives, departs, need = int(plant.car[0]), int(plant.car[1]), plant.car[2]
+    arrives, departs, need = int(plant.car[0]), plant.departure, plant.car[2]
     edges = day.edges
     last = min(departs, len(day.car) - 1)
     home = range(arrives, last + 1)

@@ -124,7 +124,7 @@ def test_a_day_shows_the_states_the_plant_goes_through(level: str, who: str) -> 
 
 
 def test_the_axes_hold_the_series_of_the_day() -> None:
-    world, record = played("energy", "outages", "random", index=1)
+    world, record = played("energy", "outages", "random", index=3)
     shown = energy.replay_day(world, record)
     panels = energy.render_episode(world, record, "").axes
     lines = {line.get_label(): line.get_xydata() for axes in panels for line in axes.lines}
@@ -136,7 +136,7 @@ def test_the_axes_hold_the_series_of_the_day() -> None:
     short = [
         step + 1
         for step, least in enumerate(shown.plant.reserve)
-        if shown.stored[step + 1] < least - TOLERANCE
+        if shown.stored[step + 1] < least - 0.02 - TOLERANCE
     ]
     assert short
     marks = np.asarray(lines["below the reserve"])
