@@ -21,7 +21,7 @@ CASES = [(world, level) for world in WORLDS for level in spec(world).levels]
 TASKS = {"forecast": 100, "disruption": 100, "energy": 4, "warehouse": 6}
 """Tasks of each split whose first texts are compared: those of two worlds are solved."""
 PROMPTS = {"forecast": 5_000, "disruption": 5_000, "energy": 100, "warehouse": 1_000}
-COMPARED = {"forecast": 1_500, "disruption": 450, "energy": 240, "warehouse": 300}
+COMPARED = {"forecast": 1_500, "disruption": 450, "energy": 320, "warehouse": 300}
 """Instances drawn to count first texts, and to compare what splits hold."""
 LONG = (
     *("day", "two_days", "soma", "outages", "genset", "ev", "pick_large", "full_pickers"),
