@@ -163,6 +163,13 @@ def test_no_instance_is_refused_for_want_of_a_certificate(level: str) -> None:
     row = LEVELS[level]
     drawn = (draw_house(rng, row) if row.house else draw_microgrid(rng, row) for _ in range(30))
     plants = [plant_from(to_plain_json(one)) for one in drawn]
-    safe = [plant for plant in plants if not any(reference(plant).safety)]
-    assert len(safe) >= (20 if level == "outages" else 30)
-    assert all(optimum(plant) is not None for plant in safe)
+    gains = []
+    for plant in plants:
+        hold = reference(plant)
+        if not any(hold.safety):
+            best = optimum(plant)
+            assert best is not None
+            gains.append(hold.money - best.cost)
+    # Nor for other reasons: hardly any cannot be held safely or leaves less than 0.5 to gain.
+    assert len(gains) >= (27 if level == "outages" else 30)
+    assert sum(gain >= 0.5 for gain in gains) >= len(gains) - 1
