@@ -116,7 +116,7 @@ class Chances:
         after_F = np.union1d(self.store_E, np.linspace(0.0, home.capacity, 601))
         after_F = np.union1d(after_F, home.energy)
         there = t in home.home
-        powers = [0.0, *np.linspace(*home.ev, 24)] if there else [0.0]
+        powers = [0.0, *np.linspace(home.ev[0], home.ev[1], 24)] if there else [0.0]
         if there and home.ev[0] <= home.need - home.car <= home.ev[1]:
             powers.append(home.need - home.car)
         found = []
