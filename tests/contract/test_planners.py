@@ -53,7 +53,7 @@ def test_a_planner_that_reads_only_texts_matches_the_best_honest_rule(
     case: tuple[str, str],
 ) -> None:
     world = make_world(*case, **spec(case[0]).check_options)
-    rule = baselines(case[0])[RIVALS[case[0]]]
+    rule = baselines(case[0])[RIVALS.get("-".join(case), RIVALS[case[0]])]
     tasks = [world.task("test", index) for index in range(TASKS)]
     planned = [play_texts(world, task, PLANNERS[case[0]]()) for task in tasks]
     role = spec(case[0]).roles[0]
