@@ -34,13 +34,15 @@ def pay_terms(
         for name, value in parts.items():
             grid[name] = part = dyadic(value)
             reward += part
-        if reward not in spec.step_range[role]:
-            spec.step_range[role].require(reward, f"{spec.id}: reward of {role!r}")
+        bounds = spec.step_range[role]
+        if not bounds.low <= reward <= bounds.high:
+            bounds.require(reward, f"{spec.id}: reward of {role!r}")
         returns[role] += reward
         rewards[role] = reward
         rounded[role] = grid
     if final:
         for role, value in returns.items():
-            if value not in spec.return_range[role]:
-                spec.return_range[role].require(value, f"{spec.id}: return of {role!r}")
+            bounds = spec.return_range[role]
+            if not bounds.low <= value <= bounds.high:
+                bounds.require(value, f"{spec.id}: return of {role!r}")
     return rewards, rounded

@@ -257,8 +257,13 @@ class World(ABC, Generic[Compiled]):
                 f"{self.spec.id}: the Task is scored by the options {task.options_json}, this world"
                 f" by {self._options_json}; `adopt(task)` returns the Task as this world scores it"
             )
-        compiled: Compiled = _compile(type(self), self.spec.id, task, self._compile_options())
+        compiled: Compiled = _compile(self._compiler, task)
         return compiled
+
+    @cached_property
+    def _compiler(self) -> tuple[type["World"], str, tuple[object, ...]]:
+        """Class, id and options, by which equal worlds share compiled Tasks."""
+        return type(self), self.spec.id, self._compile_options()
 
     @property
     def compiled(self) -> Compiled:
@@ -379,12 +384,13 @@ class World(ABC, Generic[Compiled]):
 
 
 @lru_cache(maxsize=_COMPILED_TASKS_KEPT)
-def _compile(world: type[World], world_id: str, task: Task, options: tuple[object, ...]) -> Any:
+def _compile(compiler: tuple[type[World], str, tuple[object, ...]], task: Task) -> Any:
     """Compile a Task once for all worlds of a class that have equal options.
 
     Raises:
         TaskError: if the Task belongs to another world or its contents are damaged.
     """
+    world, world_id, options = compiler
     if task.world != world_id:
         raise TaskError(f"{world_id} cannot play a Task of {task.world!r}")
     try:

@@ -211,13 +211,13 @@ class WarehouseWorld(World[Compiled]):
 
     def _respond(self, text: str, complete: bool) -> Turn:
         session, account = self.session, self._account
-        answer = session.respond(text, complete)
+        text, nearness, reason = session.respond(text, complete)
         metrics = _IN_FORM
-        if answer.nearness is not None:
-            account.note_malformed(answer.nearness)
-            metrics = {"well_formed": 0.0, "form": answer.nearness}
-        if answer.reason is None:
-            return Turn(ROLE, answer.text, metrics=metrics)
+        if nearness is not None:
+            account.note_malformed(nearness)
+            metrics = {"well_formed": 0.0, "form": nearness}
+        if reason is None:
+            return Turn(ROLE, text, metrics=metrics)
         compiled = self.compiled
         score = control_score(session.objective, compiled.reference, compiled.optimum)
         terms = {"score": account.earned(bounded_score(score)), "form": account.form}
@@ -228,7 +228,7 @@ class WarehouseWorld(World[Compiled]):
             "turns": float(session.turns),
             **session.metrics(),
         }
-        return self._end(ROLE, answer.text, {ROLE: terms}, answer.reason, metrics)
+        return self._end(ROLE, text, {ROLE: terms}, reason, metrics)
 
 
 def _solve(

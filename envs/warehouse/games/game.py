@@ -39,20 +39,6 @@ class Problem(Protocol):
         ...
 
 
-class Answer(NamedTuple):
-    """The answer to a reply.
-
-    Attributes:
-        text: what is new.
-        nearness: how near a malformed reply is to the form, in [0, 1]; `None` if it is well-formed.
-        reason: why the episode ended, if it did.
-    """
-
-    text: str
-    nearness: float | None
-    reason: StopReason | None = None
-
-
 class Form(NamedTuple):
     """What a reply must be.
 
@@ -160,8 +146,8 @@ class Session(ABC, Generic[P]):
         malformed: replies so far without a command.
     """
 
-    end: ClassVar[str] = ""
-    """The last line of an episode."""
+    end: ClassVar[tuple[str, ...]] = ()
+    """The last lines of an episode."""
 
     def __init__(self, compiled: Compiled[P]) -> None:
         self.compiled = compiled
@@ -200,17 +186,23 @@ class Session(ABC, Generic[P]):
         """Return the metrics of the episode so far."""
         return {"refused": float(self.refused), "malformed_replies": float(self.malformed)}
 
-    def respond(self, text: str, complete: bool) -> Answer:
-        """Apply a reply."""
-        form, nearness, lines = self.form, None, []
+    def respond(self, text: str, complete: bool) -> tuple[str, float | None, StopReason | None]:
+        """Apply a reply.
+
+        Returns:
+            what is new, how near a malformed reply is to the form, in [0, 1] (`None` if it is
+            well-formed), and why the episode ended, if it did.
+        """
+        form, nearness = self.form, None
         command = form.read(text, complete=complete)
         if command is None:
             self.malformed += 1
             nearness = form.nearness(text)
-            lines.append(complaint(text, form.words, complete=complete))
-            command = form.nothing
-        lines += self.play(command)
+            said = complaint(text, form.words, complete=complete)
+            lines = [said, *self.play(form.nothing)]
+        else:
+            lines = self.play(command)
         self.turns += 1
         reason = self.over()
-        lines += self.state() if reason is None else [self.end]
-        return Answer("\n".join(filter(None, lines)) or "The shift is over.", nearness, reason)
+        lines += self.state() if reason is None else self.end
+        return "\n".join(lines) or "The shift is over.", nearness, reason

@@ -26,7 +26,7 @@ class BuyingSession(Session[Scenario]):
         supply: the state.
     """
 
-    end = "The last period is over."
+    end = ("The last period is over.",)
 
     def __init__(self, compiled: Compiled[Scenario]) -> None:
         super().__init__(compiled)

@@ -70,7 +70,7 @@ class LeaseSession(Session[Lease]):
     """
 
     form = _FORM
-    end = "The last month is over."
+    end = ("The last month is over.",)
 
     def __init__(self, compiled: Compiled[Lease]) -> None:
         super().__init__(compiled)

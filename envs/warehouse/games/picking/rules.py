@@ -1,16 +1,14 @@
 """The rules of picking: clocks, trips, refusals, lateness. No text, no scores."""
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
-from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.warehouse.games.picking.orders import Order, Site, needs
 from tokengym.envs.warehouse.games.picking.routing import s_shape
 
 
-@dataclass(frozen=True, slots=True)
-class Shipment(Immutable):
+class Shipment(NamedTuple):
     """A trip that was walked.
 
     Attributes:
@@ -26,6 +24,10 @@ class Shipment(Immutable):
     walked: int
     earned: tuple[tuple[str, float, int], ...]
     stops: tuple[str, ...]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return the value itself, as `Immutable` does; a named tuple is made faster."""
+        return self
 
 
 class PickingState:
@@ -78,10 +80,11 @@ class PickingState:
         """Whether nothing more can be shipped, or the lead has ended the shift."""
         return self.closed or not self.can_ship()
 
-    def known(self) -> list[Order]:
-        """Return the open orders that the lead knows of."""
-        orders = self.open.values()
-        return [order for order in orders if self.site.announced or order.release <= self.now]
+    def known(self) -> Mapping[str, Order]:
+        """Return the open orders that the lead knows of, by id."""
+        if self.site.announced:
+            return self.open
+        return {name: order for name, order in self.open.items() if order.release <= self.now}
 
     def can_ship(self) -> bool:
         """Whether any open order could be picked, now or after its release."""

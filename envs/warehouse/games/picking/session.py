@@ -1,7 +1,8 @@
 """Picking: one shift, a book of orders, one decision per trip."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from tokengym.envs.core.immutable import Immutable
@@ -9,6 +10,7 @@ from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.games.game import Compiled, Form, Session
 from tokengym.envs.warehouse.games.picking.orders import Order, Site, read_shift
 from tokengym.envs.warehouse.games.picking.rules import PickingState, Shipment
+from tokengym.envs.warehouse.games.texts import templates
 from tokengym.envs.warehouse.grammar import Command, Trip, Wait, pick_nearness, read_pick
 
 FORM = Form(
@@ -69,7 +71,7 @@ class PickSession(Session[Shift]):
         stock = None if shift.stock is None else dict(shift.stock)
         self.picking = PickingState(shift.site, shift.orders, stock)
         self.on_plan = True
-        self._known = {order.id for order in self.picking.known()}
+        self._last_shown = 0
 
     @property
     def objective(self) -> float:
@@ -84,13 +86,12 @@ class PickSession(Session[Shift]):
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the shift so far."""
         picking = self.picking
-        missed = len(picking.open) + picking.late
-        return {
-            **super().metrics(),
+        unshipped = len(picking.open)
+        return super().metrics() | {
             "walked": float(picking.walked),
-            "unshipped": float(len(picking.open)),
+            "unshipped": float(unshipped),
             "tardiness": float(picking.tardiness),
-            "on_time": 1.0 - missed / len(self.compiled.problem.orders),
+            "on_time": 1.0 - (unshipped + picking.late) / len(picking.orders),
         }
 
     def play(self, command: Command) -> list[str]:
@@ -102,16 +103,32 @@ class PickSession(Session[Shift]):
 
     def state(self) -> list[str]:
         """Show the orders that are new, the time and the open orders."""
-        texts = self.compiled.texts
-        new = [order for order in self.picking.known() if order.id not in self._known]
-        self._known |= {order.id for order in new}
-        return [*(f"New {texts.order_line(order)}" for order in new), texts.state(self.picking)]
+        picking, now = self.picking, self.picking.now
+        known = picking.known()
+        lines = [time_and_orders(now, known, self.compiled.style)]
+        if picking.site.announced:
+            return lines
+        texts, last, self._last_shown = self.compiled.texts, self._last_shown, now
+        new = [order for order in known.values() if order.release > last]
+        return [f"New {texts.order_line(order)}" for order in new] + lines
 
     def over(self) -> StopReason | None:
         """End when nothing more can be shipped, or after the last reply."""
-        if self.picking.over:
+        if self.picking.closed or not self.picking.can_ship():
             return StopReason.COMPLETED
         return StopReason.TURN_LIMIT if self.turns >= self.compiled.replies else None
+
+
+def time_and_orders(now: int, names: Iterable[str], style: str) -> str:
+    """Write the time and the open orders, as a prompt of that style does."""
+    (before, between, after), separator, no_orders = _parts(style)
+    return f"{before}{now}{between}{separator.join(names) or no_orders}{after}"
+
+
+@cache
+def _parts(style: str) -> tuple[list[str], str, str]:
+    texts = templates("picking", style)
+    return texts.state.split("%s"), texts.separator, texts.no_orders
 
 
 def carry_out(picking: PickingState, command: Command) -> list[str]:

@@ -9,7 +9,7 @@ from tokengym.envs.core.immutable import Immutable
 from tokengym.envs.core.turn import StopReason
 from tokengym.envs.warehouse.games.game import Compiled, Form, Session
 from tokengym.envs.warehouse.games.picking.rules import PickingState
-from tokengym.envs.warehouse.games.picking.session import FORM, carry_out, follows
+from tokengym.envs.warehouse.games.picking.session import FORM, carry_out, follows, time_and_orders
 from tokengym.envs.warehouse.games.shop.rules import Days, Shop, read_shop
 from tokengym.envs.warehouse.games.stock.rules import reorder
 from tokengym.envs.warehouse.games.stock.session import reorder_form
@@ -141,9 +141,9 @@ class ShopSession(Session[Run]):
 
     def state(self) -> list[str]:
         """Show the time and the open orders, or a morning's inventories."""
-        texts, days = self.compiled.texts, self.days
-        if self.picking is not None:
-            return [texts.state(self.picking)]
+        texts, days, picking = self.compiled.texts, self.days, self.picking
+        if picking is not None:
+            return [time_and_orders(picking.now, picking.known(), self.compiled.style)]
         return [texts.morning(days.day + 1, days.inventories)]
 
     def over(self) -> StopReason | None:

@@ -96,7 +96,7 @@ class StockSession(Session[Stretch]):
         inventories: the inventory of each item.
     """
 
-    end = "The last day is over."
+    end = ("The last day is over.",)
 
     def __init__(self, compiled: Compiled[Stretch]) -> None:
         super().__init__(compiled)
