@@ -22,6 +22,7 @@ from tinker_cookbook.renderers import Message, get_text_content
 from tinker_cookbook.rl.message_env import EnvFromMessageEnv, MessageEnv, MessageStepResult
 from tinker_cookbook.rl.types import Env
 
+from tokengym.agents.analysis.markdown import markdown_table, write_block
 from tokengym.agents.tinker import RendererCodec, TinkerEnv, codec_named
 from tokengym.envs.core.optimum import Optimum
 from tokengym.envs.core.spec import WorldSpec
@@ -33,6 +34,10 @@ from tokengym.rewards.bounds import Range
 TURNS = 20
 LATE_TURN = 100
 MOST_GROWTH = 1.3
+HEADER = [
+    *("renderer", "tokenizer", "cookbook steps/s", "ours steps/s", "ratio", "target"),
+    f"turn 100 ÷ turn 2, at most {MOST_GROWTH}",
+]
 SPEC = WorldSpec(
     id="benchmark/Hours-v0",
     summary="Answers any reply with the next hour's demand and price.",
@@ -177,12 +182,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokenizer", help="Hugging Face tokenizer: name or directory")
     parser.add_argument("--conversations", type=int, default=100)
+    parser.add_argument("--markdown", type=Path, help="page whose block is replaced by the table")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", category=DeprecationWarning)
-    missed = 0
-    print(f"{'renderer':<16}{'tokenizer':<14}{'cookbook':>12}{'ours':>12}", end="")
-    print(f"{'ratio':>8}{'target':>8}{'turn 100 / 2':>14}{'target':>8}")
-    print(f"{'':<30}{'steps/s':>12}{'steps/s':>12}")
+    missed, rows = 0, []
     with tempfile.TemporaryDirectory() as folder:
         hugging_face = options.tokenizer or small_tokenizer(Path(folder))
         for name, tokenizer, kind, target in (
@@ -196,8 +199,12 @@ def main() -> int:
             found = asyncio.run(measure(codec, options.conversations))
             ratio = found.theirs / found.ours
             missed += ratio < target or found.growth > MOST_GROWTH
-            print(f"{name:<16}{kind:<14}{1 / found.theirs:>12,.0f}{1 / found.ours:>12,.0f}", end="")
-            print(f"{ratio:>7.1f}x{target:>7}x{found.growth:>14.2f}{MOST_GROWTH:>8}")
+            rates = f"{1 / found.theirs:,.0f}", f"{1 / found.ours:,.0f}", f"{ratio:.0f}"
+            rows.append([f"`{name}`", kind, *rates, str(target), f"{found.growth:.2f}"])
+    text = markdown_table(HEADER, rows)
+    print(text)
+    if options.markdown:
+        write_block(options.markdown, "token_steps.py", text)
     return 1 if missed else 0
 
 

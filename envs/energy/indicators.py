@@ -1,6 +1,7 @@
 """Key performance indicators of an episode, as CityLearn and pymgrid report them."""
 
 from collections.abc import Mapping, Sequence
+from operator import mul, sub
 
 from tokengym.envs.energy.house import House
 from tokengym.envs.energy.plants import Plant
@@ -20,23 +21,17 @@ def indicators(plant: Plant, outcomes: Sequence[StepResult]) -> Mapping[str, flo
         outcomes: of the episode's steps, from the first.
     """
     dt = plant.dt
-    peak = ramping = carbon = consumed = unserved = discomfort = 0.0
-    before = outcomes[0].grid
-    for step, outcome in enumerate(outcomes):
-        grid = outcome.grid
-        peak = max(peak, grid)
-        ramping += abs(grid - before)
-        if plant.carbon:
-            carbon += dt * plant.carbon[step] * max(grid, 0.0)
-        consumed += dt * max(outcome.sun - max(-grid, 0.0), 0.0)
-        unserved += dt * outcome.unserved
-        discomfort += dt * outcome.safety
-        before = grid
-    values = {"peak_import": peak, "ramping": ramping}
+    _, _, safety, _, grid, unserved, used = zip(*outcomes, strict=True)
+    values = {
+        "peak_import": max(0.0, *grid),
+        "ramping": sum(map(abs, map(sub, grid[1:], grid))),
+    }
     if plant.carbon:
-        values["carbon"] = carbon
+        bought = [power if power > 0.0 else 0.0 for power in grid]
+        values["carbon"] = dt * sum(map(mul, plant.carbon, bought))
     if isinstance(plant, House):
-        return values | {"discomfort": discomfort}
-    if sun := dt * sum(plant.pv[: len(outcomes)]):
-        values["self_consumption"] = consumed / sun
-    return values | {"unserved_energy": unserved}
+        return values | {"discomfort": dt * sum(safety)}
+    if sun := sum(plant.pv[: len(outcomes)]):
+        sold = [-power if power < 0.0 else 0.0 for power in grid]
+        values["self_consumption"] = sum([kw for kw in map(sub, used, sold) if kw > 0.0]) / sun
+    return values | {"unserved_energy": dt * sum(unserved)}

@@ -15,6 +15,7 @@ Parameters follow CityLearn (battery, sun, tariff) and pymgrid (cycle cost, lost
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar, Self
 
 from tokengym.envs.energy.step_result import (
@@ -144,6 +145,13 @@ class Microgrid(StoragePlant):
         """Reserve in force at the end of `step`, kWh."""
         return self.reserve[step]
 
+    @cached_property
+    def _conditions(self) -> tuple[tuple[float, ...], ...]:
+        """By step load, sun, price, price of what is sold, reserve, and most kW bought and sold."""
+        caps = [(self.import_cap, self.export_cap) if up else (0.0, 0.0) for up in self.up]
+        series = (self.load, self.pv, self.price, self.resale, self.reserve)
+        return tuple(zip(*series, *zip(*caps, strict=True), strict=True))
+
     def advance(self, step: int, state: State, commands: Commands) -> StepResult:
         """Apply commands during `step`; physics clips them.
 
@@ -151,8 +159,8 @@ class Microgrid(StoragePlant):
         before the battery is held back. So charging never sheds load, and what a step costs is the
         least that the powers of battery, genset and car allow.
         """
-        dt, load, pv = self.dt, self.load[step], self.pv[step]
-        imports, exports = (self.import_cap, self.export_cap) if self.up[step] else (0.0, 0.0)
+        dt = self.dt
+        load, pv, price, resale, reserve, imports, exports = self._conditions[step]
         stored = state[0] * (1.0 - self.leak)
         command = commands[0]
         discharge = 0.0
@@ -172,26 +180,30 @@ class Microgrid(StoragePlant):
             battery = -discharge
         else:
             room = (self.capacity - stored) / (self.efficiency * dt)
-            battery = max(min(command, self.power, room, imports + supply - load - ev), 0.0)
+            battery = min(command, self.power, room, imports + supply - load - ev)
+            if battery < 0.0:
+                battery = 0.0
             energy = min(stored + dt * battery * self.efficiency, self.capacity)
             moved = battery
             net = load + ev + battery - supply
         unserved = bought = sold = 0.0
-        price, resale, exchange = self.price[step], self.resale[step], net
+        exchange = net
         if price < 0.0 or resale < 0.0:
             exchange = self._cheapest_exchange(step, net, net + supply, imports, exports)
         if exchange >= 0.0:
-            bought = min(exchange, imports)
+            bought = exchange if exchange < imports else imports
             unserved = exchange - bought
             money = dt * (price * bought + self.wear * moved + LOST_LOAD * unserved)
         else:
-            sold = min(-exchange, exports)
+            sold = -exchange if -exchange < exports else exports
             money = dt * (self.wear * moved - resale * sold)
-        missed, safety = self.judged(self.reserve[step] - energy)
-        money += missed
-        dark = dt * (unserved - (1.0 - self.critical) * load)
-        if dark > TOLERANCE:
-            safety += dark
+        safety = 0.0
+        if (missed := reserve - energy) > 0.0:
+            charged_for, safety = self.judged(missed)
+            money += charged_for
+        if unserved > 0.0:
+            dark = dt * (unserved - (1.0 - self.critical) * load)
+            safety += dark if dark > TOLERANCE else 0.0
         done: Commands = (battery,)
         charged = 0.0
         if len(commands) > 1:
@@ -203,7 +215,7 @@ class Microgrid(StoragePlant):
                 done += (ev,)
                 if step == self.departure - 1:
                     money += self.car[5] * max(self.car[2] - charged, 0.0)
-        used = net + supply + sold - bought - unserved
+        used = max(net + supply + sold - bought - unserved, 0.0)
         return StepResult(
             (energy, charged),
             money,
@@ -211,7 +223,7 @@ class Microgrid(StoragePlant):
             done,
             bought - sold,
             unserved,
-            min(max(used, 0.0), pv),
+            used if used < pv else pv,
         )
 
     def foreseen(self, step: int) -> Self:

@@ -3,6 +3,7 @@
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.energy.grammar import expected
@@ -22,12 +23,14 @@ class EnergyPrompt(ABC):
     def __init__(self, plant: Plant) -> None:
         self._plant = plant
         self._labels = hour_labels(plant)
-        self._rules = self._write_rules()
         self._templates = tuple(map(self._template, range(plant.steps)))
+        self._did = tuple(map(self._write_did, plant.devices))
 
-    def opening(self, seen: State) -> str:
-        """Return the text of the first Turn, on a state as shown."""
-        return f"{self._rules}\n{self.turn(0, seen)}"
+    @cached_property
+    def opening(self) -> str:
+        """The text of the first Turn."""
+        now = self.turn(0, self._plant.seen(0, self._plant.initial))
+        return f"{self._write_rules()}\n{now}{self._write_form()}"
 
     def turn(self, step: int, seen: State) -> str:
         """Return the text on a step to be commanded, on a state as shown."""
@@ -38,9 +41,14 @@ class EnergyPrompt(ABC):
         """Return the complaint about a reply without a command; it shows no example."""
         return complaint(text, expected(self._plant.devices), complete=complete) + "\n"
 
-    @abstractmethod
     def deviation(self, commands: Commands, done: Commands) -> str:
-        """Return the text on commands that physics clipped; empty if it clipped no command."""
+        """Return the text on commands that physics clipped noticeably; empty if it did not."""
+        text = ""
+        for device, power in enumerate(done):
+            if abs(commands[device] - power) > 0.005:
+                before, after = self._did[device]
+                text += f"{before}{power + 0.0:.2f}{after}"
+        return text
 
     @abstractmethod
     def missed(self, safety: float) -> str:
@@ -53,6 +61,14 @@ class EnergyPrompt(ABC):
     @abstractmethod
     def _write_rules(self) -> str:
         """Write the rules, the constants and the table of forecasts."""
+
+    @abstractmethod
+    def _write_did(self, device: str) -> tuple[str, str]:
+        """Write the text on what a device did, before and after its power in kW."""
+
+    def _write_form(self) -> str:
+        """Write the form of a reply, where the rules leave it out."""
+        return ""
 
     @abstractmethod
     def _write_conditions(self, step: int) -> tuple[str, str]:
@@ -104,15 +120,6 @@ def fresh_forecasts(plant: Plant, step: int) -> dict[str, tuple[float, ...]]:
     else:
         made = {"load": plant.load_updates, "sun": plant.pv_updates}
     return {name: updates[step] for name, updates in made.items() if updates and updates[step]}
-
-
-def clipped(plant: Plant, commands: Commands, done: Commands) -> list[tuple[str, float]]:
-    """Return the devices whose commands were clipped noticeably, with their actual power."""
-    return [
-        (device, power + 0.0)
-        for device, command, power in zip(plant.devices, commands, done, strict=True)
-        if abs(command - power) > 0.005
-    ]
 
 
 def cents(money: float) -> str:

@@ -7,13 +7,11 @@ from tokengym.envs.energy.microgrid import GENSET_LEAST, GENSET_MOST, LOST_LOAD,
 from tokengym.envs.energy.prompt import (
     EnergyPrompt,
     cents,
-    clipped,
     fresh_forecasts,
     likelier_times,
     pays_to_buy,
     shortfall,
 )
-from tokengym.envs.energy.step_result import Commands, State
 
 _NAMES = {"BATTERY": "battery", "GENSET": "genset", "EV": "car", "HEAT": "heat pump"}
 # Described, not shown: a model that learns from rewards alone copies a number it is shown.
@@ -23,23 +21,16 @@ _NUMBER = "<power in kW, up to two decimals>"
 class FullPrompt(EnergyPrompt):
     """The texts in sentences."""
 
-    def opening(self, seen: State) -> str:
-        """Return the text of the first Turn, on a state as shown, with the form of a reply."""
+    def _write_form(self) -> str:
         devices = self._plant.devices
         asked = "Reply with one line"
         if len(devices) > 1:
             asked += " for each device; a device without a line is off"
         lines = "\n".join(f"{device} {_NUMBER}" for device in devices)
-        return f"{super().opening(seen)}\n\n{asked}:\n{lines}"
+        return f"\n\n{asked}:\n{lines}"
 
-    def deviation(self, commands: Commands, done: Commands) -> str:
-        """Return the text on commands that physics clipped; empty if it clipped no command."""
-        return "".join(
-            [
-                f"The {_NAMES[device]} could only do {power:.2f} kW. "
-                for device, power in clipped(self._plant, commands, done)
-            ]
-        )
+    def _write_did(self, device: str) -> tuple[str, str]:
+        return f"The {_NAMES[device]} could only do ", " kW. "
 
     def missed(self, safety: float) -> str:
         """Return the text on a floor missed by `safety`."""

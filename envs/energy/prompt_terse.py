@@ -7,13 +7,11 @@ from tokengym.envs.energy.microgrid import GENSET_LEAST, GENSET_MOST, LOST_LOAD,
 from tokengym.envs.energy.prompt import (
     EnergyPrompt,
     cents,
-    clipped,
     fresh_forecasts,
     likelier_times,
     pays_to_buy,
     shortfall,
 )
-from tokengym.envs.energy.step_result import Commands
 
 _SHORT = {"outside": "out"}
 
@@ -21,12 +19,8 @@ _SHORT = {"outside": "out"}
 class TersePrompt(EnergyPrompt):
     """The short texts."""
 
-    def deviation(self, commands: Commands, done: Commands) -> str:
-        """Return the text on commands that physics clipped; empty if it clipped no command."""
-        changed = clipped(self._plant, commands, done)
-        if len(self._plant.devices) > 1:
-            return "".join(f"{device} did {power:.2f}. " for device, power in changed)
-        return "".join(f"Did {power:.2f}. " for _, power in changed)
+    def _write_did(self, device: str) -> tuple[str, str]:
+        return (f"{device} did " if len(self._plant.devices) > 1 else "Did "), ". "
 
     def missed(self, safety: float) -> str:
         """Return the text on a floor missed by `safety`."""

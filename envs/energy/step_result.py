@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 State = tuple[float, float]
@@ -70,7 +71,7 @@ class StoragePlant(ABC):
     devices: tuple[str, ...] = field(init=False)
     requirement: tuple[float, float] = field(init=False)
 
-    @property
+    @cached_property
     def steps(self) -> int:
         """Number of steps."""
         return len(self.price)
@@ -103,7 +104,8 @@ class StoragePlant(ABC):
 
     def seen(self, step: int, state: State) -> State:
         """The state as shown: in hundredths, rounded down."""
-        return (rounded_down(state[0]), rounded_down(state[1]))
+        store, car = state
+        return rounded_down(store), rounded_down(car) if car else 0.0
 
 
 def rounded_down(value: float) -> float:

@@ -306,16 +306,12 @@ class EnergyWorld(World[CompiledEnergyTask]):
         """The commands of the optimal plan at this step, in kW: for the oracle only."""
         return self.compiled.plan[self._step]
 
-    @property
-    def _safety(self) -> list[float]:
-        return [outcome.safety for outcome in self._outcomes]
-
     def _begin(self, task: Task) -> Turn:
         compiled = self.compiled
         self._step, self._state, self._outcomes = 0, compiled.plant.initial, ()
         self._money = self._credit = 0.0
         self._account = FormAccount(compiled.plant.steps)
-        return Turn(_ROLE, compiled.prompt.opening(compiled.plant.seen(0, self._state)))
+        return Turn(_ROLE, compiled.prompt.opening)
 
     def _respond(self, text: str, complete: bool) -> Turn:
         compiled = self.compiled
@@ -348,17 +344,19 @@ class EnergyWorld(World[CompiledEnergyTask]):
         self._state = outcome.state
         self._money += outcome.money
         self._step = step + 1
-        ends = self._terminates and is_broken(plant, self._safety)
-        if self._step < plant.steps and not ends:
-            feedback += prompt.turn(step + 1, plant.seen(step + 1, self._state))
-            return Turn(_ROLE, feedback, metrics=metrics)
-        return self._finish(compiled, feedback, metrics)
+        ends = self._step == plant.steps
+        if not ends and self._terminates:
+            ends = is_broken(plant, [outcome.safety for outcome in self._outcomes])
+        if ends:
+            return self._finish(compiled, feedback, metrics)
+        feedback += prompt.turn(step + 1, plant.seen(step + 1, self._state))
+        return Turn(_ROLE, feedback, metrics=metrics)
 
     def _finish(
         self, compiled: CompiledEnergyTask, feedback: str, metrics: dict[str, float]
     ) -> Turn:
         """Score the episode and end it."""
-        plant, safety = compiled.plant, self._safety
+        plant, safety = compiled.plant, [outcome.safety for outcome in self._outcomes]
         closing = plant.closing(self._state)
         money = self._money + closing
         score = control_score(-money, -compiled.reference, -compiled.optimum)

@@ -170,7 +170,7 @@ class PickingState:
                 return self._unavailable(name)
             orders.append(order)
             carried += order.units
-            slots |= order.slots
+            slots = slots | order.slots if slots else order.slots
         if len(ids) > 1 and len(set(ids)) != len(ids):
             return "an order is named twice"
         if carried > self.site.capacity:
