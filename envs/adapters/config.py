@@ -1,6 +1,8 @@
 """What the Gymnasium and PettingZoo environments share."""
 
+import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -8,6 +10,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Space
 
 from tokengym.envs.adapters.spaces import Tokens, UnicodeText
+from tokengym.envs.adapters.text_episode import TextEpisode
 from tokengym.envs.core.errors import EpisodeStateError, OptionError, RoleError, require_one_of
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.seeding import SPLITS
@@ -16,7 +19,7 @@ from tokengym.envs.core.turn import Turn
 from tokengym.envs.core.world import World
 from tokengym.envs.registry import make_world, policy, scripted_opponent, spec
 from tokengym.envs.rendering import can_draw, has_picture, picture, require_picture
-from tokengym.envs.tokens.codec import Codec, DecodedReply, TokenArray, resolve
+from tokengym.envs.tokens.codec import Codec, TokenArray, resolve
 from tokengym.envs.tokens.episode import Episode
 
 Observation = TokenArray | str
@@ -97,6 +100,17 @@ class EnvConfig:
             return Tokens(self.codec.vocab_size, tokens)
         return UnicodeText(self.max_tokens)
 
+    def warn_of_overflow(self, episode: Episode | TextEpisode) -> None:
+        """Say that the first observation did not fit, if so: the episode has ended with it."""
+        if episode.overflow:
+            unit = "tokens" if self.mode == "tokens" else "characters"
+            warnings.warn(
+                f"{self.world.spec.id}: the first observation has {episode.overflow:,} {unit}, more"
+                f" than max_tokens={self.max_tokens:,}; it is not shown, and the episode is "
+                "truncated by its first step",
+                stacklevel=3,
+            )
+
     def choose_task(self, rng: np.random.Generator, options: Mapping[str, Any]) -> Task:
         """Return the Task to play: `task` of `options`, or `index` of `split`, drawn if not given.
 
@@ -113,44 +127,36 @@ class EnvConfig:
             index = task_index(self.world, split, rng)
         return self.world.task(split, index)
 
-    def start(self, task: Task) -> tuple[Episode | None, Turn]:
-        """Start an episode of `task`: an `Episode` in mode `tokens`, the world alone in `text`."""
-        if self.mode == "text":
-            return None, self.world.start(task)
-        episode = Episode(
-            self.world, task, self.codec, roles=self.played, max_tokens=self.max_tokens
-        )
-        return episode, episode.turn
+    def start(self, task: Task) -> Episode | TextEpisode:
+        """Start an episode of `task`."""
+        kind = TextEpisode if self.mode == "text" else partial(Episode, codec=self.codec)
+        return kind(self.world, task, roles=self.played, max_tokens=self.max_tokens)
 
-    def reply(self, episode: Episode | None, action: Observation) -> tuple[DecodedReply, Turn]:
+    def reply(self, episode: Episode | TextEpisode, action: Observation) -> Turn:
         """Play an action: token ids in mode `tokens`, a string in mode `text`.
 
         Returns:
-            the reply as it was read, and the Turn that answers it.
+            the Turn that answers it.
 
         Raises:
             OptionError: if the action is not of the mode.
             TokenError: if the tokens are not of the action space.
         """
-        if episode is not None:
-            if isinstance(action, str):
-                raise OptionError(
-                    "in mode 'tokens' an action is an array of token ids, got a string; "
-                    'make the environment with mode="text" to reply with strings'
-                )
-            turn = episode.act(action)
-            return episode.reply, turn
-        if not isinstance(action, str):
-            raise OptionError(f"in mode 'text' an action is a string, got {type(action).__name__}")
-        return DecodedReply(action, complete=True), self.world.reply(action)
+        if isinstance(episode, TextEpisode):
+            return episode.act(action)
+        if isinstance(action, str):
+            raise OptionError(
+                "in mode 'tokens' an action is an array of token ids, got a string; "
+                'make the environment with mode="text" to reply with strings'
+            )
+        return episode.act(action)
 
     def reply_opponent(
-        self, episode: Episode | None, turn: Turn, rng: np.random.Generator
-    ) -> tuple[DecodedReply, Turn]:
+        self, episode: Episode | TextEpisode, rng: np.random.Generator
+    ) -> tuple[str, Turn]:
         """Let the opponent whose turn it is reply; return its reply and the next Turn."""
-        text = self.opponents[turn.role](self.world, turn, rng)
-        answer = self.world.reply(text) if episode is None else episode.say(text)
-        return DecodedReply(text, complete=True), answer
+        text = self.opponents[episode.turn.role](self.world, episode.turn, rng)
+        return text, episode.say(text)
 
 
 class ConfiguredEnv:
@@ -188,7 +194,7 @@ class ConfiguredEnv:
         self.max_tokens = config.max_tokens
         self.render_mode = render_mode
         self._task: Task | None = None
-        self._episode: Episode | None = None
+        self._episode: Episode | TextEpisode | None = None
         self._turn: Turn | None = None
         self._transcript: list[str] = []
         self._replies: list[str] = []

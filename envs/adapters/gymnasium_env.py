@@ -1,6 +1,7 @@
 """A world with one role to play as a `gymnasium.Env`, in tokens or text."""
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import gymnasium
@@ -15,10 +16,12 @@ from tokengym.envs.adapters.config import (
     info_of,
     opponents_of_one,
 )
+from tokengym.envs.adapters.text_episode import TextEpisode
 from tokengym.envs.core.errors import EpisodeStateError, OptionError
 from tokengym.envs.core.play import Policy
 from tokengym.envs.core.turn import Turn
 from tokengym.envs.tokens.codec import Codec
+from tokengym.envs.tokens.episode import Episode
 
 _RESET_OPTIONS = ("task", "split", "index")
 
@@ -41,6 +44,8 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
         `reset(options={"task": task})` or `reset(options={"split": ..., "index": ...})`.
     Episode end:
         `terminated` by the world's rules; `truncated` when the conversation outgrows `max_tokens`.
+        If the first text already does, `reset` warns of both lengths and shows nothing, and the
+        first step, whatever the action, truncates the episode.
     Info:
         `text` (what is new), `terms` (named parts of the reward), `metrics`, `task` (fingerprint),
         `cost` (0 where a world has no safety cost), at the end also `stop_reason`.
@@ -91,6 +96,7 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
         )
         self._set_up(config, render_mode, ["ansi"])
         (self.role,) = config.played
+        self._due: float | None = None
         self.observation_space = config.observation_space()
         self.action_space = config.action_space()
 
@@ -111,9 +117,11 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
         # A generator of their own, so that who plays another role chooses no later Task.
         (self._opponents_rng,) = self.np_random.spawn(1)
         self._transcript, self._replies = [], []
-        self._episode, turn = self._config.start(self._task)
-        turn, _ = self._play_opponents(turn)
-        return self._present(turn), self._info(turn, {})
+        self._episode = self._config.start(self._task)
+        turn, earned = self._play_opponents(self._episode)
+        self._config.warn_of_overflow(self._episode)
+        self._due = earned if turn.done else None
+        return self._observe(self._episode), self._info(turn, {})
 
     def step(self, action: Observation) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Play one reply.
@@ -125,14 +133,18 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
             EpisodeStateError: before `reset` or after the end.
             TokenError: if the tokens are not of the action space.
         """
-        if self._turn is None or self._turn.done:
+        episode, turn, earned = self._episode, self._turn, self._due
+        if episode is None or turn is None or (turn.done and earned is None):
             raise EpisodeStateError("no episode is under way; call reset()")
-        reply, turn = self._config.reply(self._episode, action)
-        self._transcript.append(f"> {reply.text}")
-        self._replies.append(reply.text if reply.complete else "")
-        turn, earned = self._play_opponents(turn, turn.rewards.get(self.role, 0.0))
-        terms = dict(turn.terms.get(self.role, {}))
-        return self._present(turn), earned, turn.terminated, turn.truncated, self._info(turn, terms)
+        if earned is None:
+            self._config.reply(episode, action)
+            reply = episode.reply
+            self._transcript.append(f"> {reply.text}")
+            self._replies.append(reply.text if reply.complete else "")
+            turn, earned = self._play_opponents(episode)
+        self._due = None
+        info = self._info(turn, dict(turn.terms.get(self.role, {})))
+        return self._observe(episode), earned, turn.terminated, turn.truncated, info
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
         """Return the conversation or the picture of the episode so far, by `render_mode`.
@@ -144,21 +156,25 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
             return self._draw_picture()
         return "\n".join(self._transcript) if self.render_mode == "ansi" else None
 
-    def _play_opponents(self, turn: Turn, earned: float = 0.0) -> tuple[Turn, float]:
-        """Let the opponents reply until it is our turn again or the episode is over."""
-        while not turn.done and turn.role != self.role:
-            reply, turn = self._config.reply_opponent(self._episode, turn, self._opponents_rng)
-            self._replies.append(reply.text)
-            earned += turn.rewards.get(self.role, 0.0)
-        return turn, earned
+    def _play_opponents(self, episode: Episode | TextEpisode) -> tuple[Turn, float]:
+        """Let the opponents reply until it is our turn again or the episode is over.
 
-    def _present(self, turn: Turn) -> Observation:
+        Returns:
+            the Turn, and what was earned with it and those before.
+        """
+        turn = episode.turn
+        earned = turn.rewards.get(self.role, 0.0)
+        while not turn.done and turn.role != self.role:
+            reply, turn = self._config.reply_opponent(episode, self._opponents_rng)
+            self._replies.append(reply)
+            earned += turn.rewards.get(self.role, 0.0)
         self._turn = turn
         self._transcript.append(turn.text)
-        if self._episode is not None:
-            # Users keep and change what they are given; the transcript keeps growing.
-            return self._episode.observation_of(self.role).copy()
-        return turn.text
+        return turn, earned
+
+    def _observe(self, episode: Episode | TextEpisode) -> Observation:
+        # Users keep and change what they are given; the transcript keeps growing.
+        return copy(episode.observation_of(self.role))
 
     def _info(self, turn: Turn, terms: Mapping[str, float]) -> dict[str, Any]:
         assert self._task is not None

@@ -91,7 +91,7 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         self.observation_spaces = {agent: config.observation_space() for agent in config.played}
         self.action_spaces = {agent: config.action_space() for agent in config.played}
         self._generator: np.random.Generator | None = None
-        self._last_text: dict[str, TextObservation] = {}
+        self._last_text: dict[str, str] = {}
         self._printed = 0
 
     def observation_space(self, agent: str) -> Space[Any]:
@@ -125,12 +125,13 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
-        self._last_text = dict.fromkeys(self.agents, TextObservation())
+        self._last_text = dict.fromkeys(self.agents, "")
         self._transcript, self._replies, self._printed = [], [], 0
         self._skip_agent_selection = None
-        self._episode, opening = self._config.start(self._task)
-        self._record(opening)
+        self._episode = self._config.start(self._task)
+        self._record(self._episode.turn)
         self._play_opponents()
+        self._config.warn_of_overflow(self._episode)
         self._update_agents()
         # A budget too small for the opening ends the episode here, and that is paid for as well.
         self._accumulate_rewards()
@@ -160,10 +161,15 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         self._accumulate_rewards()
 
     def observe(self, agent: str) -> Observation:
-        """Return the conversation of `agent` (tokens) or the last text it has read (text)."""
-        if self._episode is not None:
-            return self._episode.observation_of(agent).copy()
-        return self._last_text[agent]
+        """Return the conversation of `agent` (tokens) or the last text it has read (text).
+
+        Raises:
+            EpisodeStateError: before `reset`.
+        """
+        if self._episode is None:
+            raise EpisodeStateError("no episode is under way; call reset()")
+        observation = self._episode.observation_of(agent)
+        return TextObservation(observation) if isinstance(observation, str) else observation.copy()
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:
         """Return the conversation or the picture so far, or print what is new, by `render_mode`.
@@ -191,19 +197,21 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         role = self._turn.role
         if action is None:
             raise OptionError(f"it is the turn of {role!r}, whose action cannot be None")
-        reply, turn = self._config.reply(self._episode, action)
+        assert self._episode is not None
+        turn = self._config.reply(self._episode, action)
+        reply = self._episode.reply
         self._replies.append(reply.text if reply.complete else "")
         self._transcript.append(f"{role}> {reply.text}")
         self._record(turn)
 
     def _play_opponents(self) -> None:
         """Let the opponents reply until it is an agent's turn or the episode is over."""
-        turn = self._turn
-        while turn is not None and not turn.done and turn.role in self._config.opponents:
-            role = turn.role
-            reply, turn = self._config.reply_opponent(self._episode, turn, self._opponents_rng)
-            self._replies.append(reply.text)
-            self._transcript.append(f"{role}> {reply.text}")
+        episode = self._episode
+        assert episode is not None
+        while not episode.turn.done and (role := episode.turn.role) in self._config.opponents:
+            reply, turn = self._config.reply_opponent(episode, self._opponents_rng)
+            self._replies.append(reply)
+            self._transcript.append(f"{role}> {reply}")
             self._record(turn)
 
     def _record(self, turn: Turn) -> None:
@@ -211,7 +219,7 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         self._turn = turn
         self._transcript.append(f"[{turn.role}] {turn.text}")
         if turn.role in self._last_text:
-            self._last_text[turn.role] = TextObservation(turn.text)
+            self._last_text[turn.role] = turn.text
         for agent in self.agents:
             self.rewards[agent] += turn.rewards.get(agent, 0.0)
 
@@ -227,4 +235,4 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
     def _info(self, agent: str, turn: Turn) -> dict[str, Any]:
         assert self._task is not None
         terms = turn.terms.get(agent, {})
-        return info_of(turn, self._task, text=str(self._last_text[agent]), terms=terms)
+        return info_of(turn, self._task, text=self._last_text[agent], terms=terms)

@@ -79,7 +79,8 @@ class TextParallelEnv(ParallelEnv[str, Observation, Observation | None]):  # typ
         speaker = self._aec.agent_selection
         if speaker not in actions:
             raise RoleError(f"it is the turn of {speaker!r}, got actions of {sorted(actions)}")
-        self._aec.step(actions[speaker])
+        if not self._ended():  # by a first text that does not fit
+            self._aec.step(actions[speaker])
         results = (
             self._observations(),
             dict(self._aec.rewards),
@@ -87,7 +88,7 @@ class TextParallelEnv(ParallelEnv[str, Observation, Observation | None]):  # typ
             dict(self._aec.truncations),
             self._infos(),
         )
-        if any(self._aec.terminations.values()) or any(self._aec.truncations.values()):
+        if self._ended():
             self.agents = []
         return results
 
@@ -99,6 +100,9 @@ class TextParallelEnv(ParallelEnv[str, Observation, Observation | None]):  # typ
         """Drop the episode in progress."""
         self._aec.close()
         self.agents = []
+
+    def _ended(self) -> bool:
+        return any(self._aec.terminations.values()) or any(self._aec.truncations.values())
 
     def _observations(self) -> dict[str, Observation]:
         return {agent: self._aec.observe(agent) for agent in self.agents}

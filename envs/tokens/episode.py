@@ -37,6 +37,7 @@ class Episode:
     Attributes:
         turn: the Turn that is to be answered, or the last one.
         reply: the last reply as it was read; empty before the first.
+        overflow: tokens of the observation that did not fit the budget; 0 if all did.
         answer: the Turn with which the world answered `reply`. It differs from `turn` only where
             the budget ended the episode: `turn` then also holds what the empty replies earned.
 
@@ -70,6 +71,7 @@ class Episode:
         self.max_tokens = max_tokens
         self._transcripts = {role: Transcript() for role in roles}
         self._openings = {} if openings is None else openings
+        self.overflow = 0
         self.reply = DecodedReply("", complete=False)
         self.turn = world.start(task)
         self.answer = self.turn
@@ -233,6 +235,7 @@ class Episode:
             new = self._render([*transcript.conversation, Message(turn.text, own=False)])
             length = 0
         if self.max_tokens is not None and length + len(new) > self.max_tokens:
+            self.overflow = length + len(new)
             self.turn = self.world.stop(StopReason.TOKEN_BUDGET, after=turn)
             return
         if action is None:

@@ -184,13 +184,41 @@ def test_a_given_task_is_played(make: Callable[..., TextAECEnv]) -> None:
     assert {info["task"] for info in env.infos.values()} == {task.fingerprint}
 
 
-def test_a_small_budget_truncates_all_agents(make: Callable[..., TextAECEnv], mode: str) -> None:
-    if mode == "text":
-        pytest.skip("budgets are counted in tokens")
-    env = make(max_tokens=3)
-    env.reset(seed=0)
+def test_a_first_text_over_the_budget_truncates_all_agents(
+    make: Callable[..., TextAECEnv], make_parallel: Callable[..., TextParallelEnv]
+) -> None:
+    env, parallel = make(max_tokens=3), make_parallel(max_tokens=3)
+    with pytest.warns(UserWarning, match="max_tokens=3;"):
+        env.reset(seed=0)
     assert all(env.truncations.values())
     assert play(env) == env.world.returns
+    with pytest.warns(UserWarning, match="max_tokens=3;"):
+        parallel.reset(seed=0)
+    _, rewards, _, truncations, _ = parallel.step({parallel.agents[0]: env.observe("predictor")})
+    assert all(truncations.values())
+    assert not parallel.agents
+    assert rewards == env.world.returns
+
+
+def test_a_budget_holds_for_each_agents_conversation(make: Callable[..., TextAECEnv]) -> None:
+    env = make()
+    env.reset(seed=0)
+    longest = max(len(env.observe(agent)) for agent in env.agents)
+    for budget in (longest + 20, 3 * longest):
+        env = make(max_tokens=budget)
+        env.reset(seed=0)
+        seen = dict.fromkeys(env.agents, 0)
+        for agent in env.agent_iter():
+            observation, _, terminated, truncated, _ = env.last()
+            if terminated or truncated:
+                env.step(None)
+                continue
+            action = scripted_action(env, "noisy", np.random.default_rng(0))
+            seen[agent] = len(observation) + (seen[agent] if env.mode == "text" else 0)
+            assert seen[agent] <= budget
+            seen[agent] += len(action)
+            env.step(action)
+        assert (env._turn is not None and env._turn.truncated) == (budget == longest + 20)
 
 
 def test_a_callers_mistake_is_named(
