@@ -110,7 +110,7 @@ class ScheduleSettings(Settings):
     )
     lr_warmup: int = option(0, "first steps, over which the rate rises linearly", least=0)
     overrides: tuple[str, ...] = option(
-        (), "name=value, any field of tinker_cookbook.rl.train.Config", flag="--set"
+        (), "name=value, a field of the cookbook's train.Config that no option sets", flag="--set"
     )
 
 

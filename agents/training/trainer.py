@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
@@ -40,6 +41,29 @@ from tokengym.envs.core.errors import OptionError
 
 _POLL_SECONDS = 0.3
 _ASYNC_LOSS = "ppo"
+OWNED: Mapping[str, str] = {
+    "async_config": "--mode",
+    "base_url": "--base-url",
+    "dataset_builder": "the options of Tasks and rollouts",
+    "groups_per_batch": "--groups",
+    "kl_penalty_coef": "--kl",
+    "kl_reference_config": "--kl",
+    "learning_rate": "--learning-rate",
+    "load_checkpoint_path": "--start",
+    "log_path": "--run",
+    "lora_rank": "--rank",
+    "max_steps": "--steps",
+    "max_tokens": "--max-tokens",
+    "model_name": "--model",
+    "remove_constant_reward_groups": "--filter",
+    "renderer_name": "--renderer",
+    "session_name": "--run",
+    "stream_minibatch_config": "--mode",
+    "temperature": "--temperature",
+}
+"""Fields of the cookbook's configuration that options set, for training and whatever reports it."""
+_FREE_PARTS = {"max_steps_off_policy", "num_minibatches"}
+"""Fields of its parts for modes that no option sets."""
 _NO_SUCH_SETTING = (
     ValueError,
     chz.blueprint.ConstructionException,
@@ -259,7 +283,7 @@ def check_overrides(job: Job) -> None:
 def trainer_config(
     job: Job, folder: Path, connection: Connection, dataset: TaskDatasetBuilder, start: Weights
 ) -> cookbook.Config:
-    """Return the cookbook's configuration for a job; its overrides have the last word.
+    """Return the cookbook's configuration for a job, with its overrides of what it does not own.
 
     Args:
         job: the job.
@@ -269,9 +293,14 @@ def trainer_config(
         start: weights to begin with, of which there may be none.
 
     Raises:
-        OptionError: if an override names no field or has no value for it.
+        OptionError: if an override names a field that an option sets, or none, or has no value.
     """
     config = job.config
+    for override in config.overrides:
+        path = re.split("[@=]", override)[0].split(".")
+        owned = [] if path[-1] in _FREE_PARTS else [name for name in path if name in OWNED]
+        if owned:
+            raise OptionError(f"--set {override}: {owned[-1]} is set by {OWNED[owned[-1]]} alone")
     fields: dict[str, Any] = {
         "learning_rate": config.learning_rate,
         "dataset_builder": dataset,

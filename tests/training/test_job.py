@@ -14,10 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import chz
 import pytest
 import tinker
 from aiohttp import ClientSession, web
 from filelock import FileLock
+from tinker_cookbook.rl import train as cookbook
 from typer.testing import CliRunner
 
 from tests.training.folders import differences, digests, drop_unfinished, platform_class
@@ -25,10 +27,13 @@ from tests.training.jobs import run_job
 from tokengym.agents.cli import app
 from tokengym.agents.cli import run as command_line
 from tokengym.agents.service import ServiceDiedError
+from tokengym.agents.settings import settings_of
 from tokengym.agents.training import policy_trainers
+from tokengym.agents.training.config import TrainConfig
 from tokengym.agents.training.connection import KEY_VARIABLE, ServiceRefusedError
 from tokengym.agents.training.folder.run import RunFolder
 from tokengym.agents.training.presets import preset
+from tokengym.agents.training.trainer import OWNED
 from tokengym.envs.core.errors import OptionError
 from tokengym.envs.registry import make_world
 
@@ -171,9 +176,15 @@ def test_every_field_of_the_trainers_config_can_be_set(
     ("override", "named"),
     [
         ("nosuch=3", "nosuch"),
-        ("lora_rank=abc", "lora_rank"),
-        ("lora_rank", "lora_rank"),
-        ("stream_minibatch_config.nosuch=2", "nosuch"),
+        ("num_substeps=abc", "num_substeps"),
+        ("num_substeps", "num_substeps"),
+        ("wandb_name.nosuch=2", "nosuch"),
+        ("max_tokens=4", "max_tokens is set by --max-tokens alone"),
+        ("...temperature=0.5", "set by --temperature"),
+        ("log_path=elsewhere", "--run"),
+        ("lora_rank@=num_substeps", "--rank"),
+        ("stream_minibatch_config.groups_per_batch=2", "--groups"),
+        ("async_config=None", "--mode"),
     ],
 )
 def test_what_is_no_field_of_the_trainers_config_is_refused_before_anything_starts(
@@ -183,6 +194,14 @@ def test_what_is_no_field_of_the_trainers_config_is_refused_before_anything_star
     with pytest.raises(OptionError, match=named):
         run_job(replace(SMALL, overrides=(override,)), folder)
     assert not folder.exists()
+
+
+def test_owned_fields_are_the_trainers_and_name_options_that_there_are() -> None:
+    flags = {setting.flag for setting in settings_of(TrainConfig).values()}
+    named = {words for words in OWNED.values() if words.startswith("--")}
+    assert named - flags == {"--run"}
+    parts = (cookbook.Config, cookbook.AsyncConfig, cookbook.StreamMinibatchConfig)
+    assert OWNED.keys() <= {name for part in parts for name in chz.chz_fields(part)}
 
 
 def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
