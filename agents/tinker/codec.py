@@ -68,8 +68,8 @@ class RendererCodec:
         tokenizer: the plain view of its tokenizer.
 
     Raises:
-        OptionError: if there is no such renderer or tokenizer, or `keep_thinking` is set for a
-            renderer that strips no thinking.
+        OptionError: if there is no such renderer or tokenizer, they do not fit each other, or
+            `keep_thinking` is set for a renderer that strips no thinking.
     """
 
     def __init__(
@@ -78,9 +78,20 @@ class RendererCodec:
         self.name = codec_name(renderer, tokenizer, keep_thinking=keep_thinking, system=system)
         try:
             loaded = load_tokenizer(tokenizer)
+        except (OSError, ValueError) as error:
+            reason = str(error).partition("\n")[0]
+            raise OptionError(f"the codec {self.name!r} could not be made: {reason}") from error
+        try:
             loaded_renderer: Any = get_renderer(renderer, loaded, model_name=tokenizer)
-        except (OSError, ValueError, RendererError) as error:
+            self.stop: list[str] | list[int] = loaded_renderer.get_stop_sequences()
+            begun = rendered(loaded_renderer, [user("")])
+        except RendererError as error:
             raise OptionError(f"the codec {self.name!r} could not be made: {error}") from error
+        except (AssertionError, LookupError, TypeError, ValueError) as error:
+            raise OptionError(
+                f"the renderer {renderer!r} does not fit the tokenizer of {tokenizer}, which lacks "
+                f"tokens of its format; {renderer_for(tokenizer)!r} is for that model"
+            ) from error
         if keep_thinking:
             if not hasattr(loaded_renderer, "strip_thinking_from_history"):
                 raise OptionError(f"the renderer {renderer!r} strips no thinking from history")
@@ -89,7 +100,6 @@ class RendererCodec:
         self._system = [ChatMessage(role="system", content=system)] if system else []
         self.tokenizer = plain_tokenizer(loaded)
         self.vocab_size = self.tokenizer.vocab_size
-        self.stop: list[str] | list[int] = self.renderer.get_stop_sequences()
         self._special_tokens = special_token_pattern(self.tokenizer)
         self._replies: ReplyTemplate | None = None
         self._turns: TurnTemplate | None = None
@@ -105,8 +115,7 @@ class RendererCodec:
                 continue
             break
         self.append_only = self._turns is not None
-        begun = self.tokenizer.decode(rendered(self.renderer, [user("")]))
-        self._opens_thinking = begun.rstrip().endswith("<think>")
+        self._opens_thinking = self.tokenizer.decode(begun).rstrip().endswith("<think>")
         self._affixes = self._find_affixes()
         self._stop_text = str(self.stop[0])
         self._pattern = self._find_pattern()

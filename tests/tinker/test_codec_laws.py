@@ -235,6 +235,17 @@ def test_a_name_of_no_codec_is_refused_and_named(
         codec_named(name)
 
 
+@pytest.mark.parametrize(
+    "renderer", ["llama3", "deepseekv3", "gpt_oss_medium_reasoning", "kimi_k25", "tml_v0"]
+)
+def test_a_renderer_of_another_tokenizer_is_refused_in_one_line(
+    renderer: str, tokenizer_named: Callable[[str], str]
+) -> None:
+    with pytest.raises(OptionError, match=f"'{renderer}' does not fit .*'qwen3_instruct'") as error:
+        RendererCodec(renderer, tokenizer_named("bpe"))
+    assert "\n" not in str(error.value)
+
+
 def test_a_system_text_precedes_the_conversation_and_is_appended_to(
     tokenizer_named: Callable[[str], str],
 ) -> None:
