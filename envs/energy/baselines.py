@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -120,13 +121,9 @@ def _difference(minuend: float, subtrahend: float) -> str:
     return f"{minuend:g}-{subtrahend:g}={round(minuend - subtrahend, 2):g}"
 
 
-def _following(rule: Rule) -> Policy:
-    def policy(world: World, turn: Turn, rng: np.random.Generator) -> str:
-        shown = EnergyWorld.cast(world).shown
-        return _reply(world, rule(shown.plant, shown.step, shown.state))
-
-    policy.__doc__ = rule.__doc__
-    return policy
+def _follow(rule: Rule, world: World, _turn: Turn, _rng: np.random.Generator) -> str:
+    shown = EnergyWorld.cast(world).shown
+    return _reply(world, rule(shown.plant, shown.step, shown.state))
 
 
 def _reply(world: World, commands: Commands, decimals: int = 2) -> str:
@@ -151,9 +148,9 @@ BASELINES: Mapping[str, Policy] = MappingProxyType(
     {
         "null": null,
         "random": random,
-        "hold": _following(hold),
-        "self_consumption": _following(self_consumption),
-        "time_of_use": _following(time_of_use),
+        "hold": partial(_follow, hold),
+        "self_consumption": partial(_follow, self_consumption),
+        "time_of_use": partial(_follow, time_of_use),
         "worked": worked,
         "noisy": noisy,
         "lagrangian": lagrangian,

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 
 import numpy as np
@@ -150,7 +150,10 @@ def constants(world: World) -> Mapping[str, Policy]:
     Of several outcomes they state equal probabilities, of two cases on the same facts what follows
     if each comes true with k/40, independently.
     """
-    return {f"Probability: {k / 40:.3f}": _always(k / 40) for k in range(1, 40)}
+    return {
+        f"Probability: {k / 40:.3f}": partial(_state, partial(_constant, k / 40))
+        for k in range(1, 40)
+    }
 
 
 def base_rate(world: World) -> Forecast:
@@ -161,24 +164,28 @@ def base_rate(world: World) -> Forecast:
     )
 
 
-def _always(share: float) -> Policy:
-    def state(world: World) -> Forecast:
-        question = _question(world)
-        if question.options:
-            return _uniform(question)
-        if question.event is None:
-            return bernoulli(share)
-        states = np.outer(bernoulli(share), bernoulli(share)).ravel()
-        return bernoulli(float(states[list(question.event)].sum()))
-
-    return _stating(state)
+def _constant(share: float, world: World) -> Forecast:
+    question = _question(world)
+    if question.options:
+        return _uniform(question)
+    if question.event is None:
+        return bernoulli(share)
+    states = np.outer(bernoulli(share), bernoulli(share)).ravel()
+    return bernoulli(float(states[list(question.event)].sum()))
 
 
-def _stating(forecast: Callable[[World], Forecast], decimals: int = 3) -> Policy:
-    def state(world: World, _turn: Turn, _rng: np.random.Generator) -> str:
-        return _write(forecast(world), _question(world), decimals=decimals)
+def _state(
+    forecast: Callable[[World], Forecast],
+    world: World,
+    _turn: Turn,
+    _rng: np.random.Generator,
+    decimals: int = 3,
+) -> str:
+    return _write(forecast(world), _question(world), decimals=decimals)
 
-    return state
+
+def _half(world: World) -> Forecast:
+    return _uniform(_question(world))
 
 
 def _best(world: World) -> Forecast:
@@ -202,14 +209,14 @@ def _question(world: World) -> Question:
 BASELINES: Mapping[str, Policy] = MappingProxyType(
     {
         "null": _null,
-        "half": _stating(lambda world: _uniform(_question(world))),
-        "base_rate": _stating(base_rate),
+        "half": partial(_state, _half),
+        "base_rate": partial(_state, base_rate),
         "random": _random,
-        "empirical": _stating(_informed),
-        "fitted": _stating(_fitted),
+        "empirical": partial(_state, _informed),
+        "fitted": partial(_state, _fitted),
         "noisy": _noisy,
         "market": _market,
         "worked": _worked,
-        "oracle": _stating(_best, decimals=_EXACT),
+        "oracle": partial(_state, _best, decimals=_EXACT),
     }
 )

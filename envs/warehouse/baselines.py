@@ -18,6 +18,7 @@
 """
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -33,15 +34,11 @@ _NAMES = (
 )
 
 
-def _policy(name: str) -> Policy:
-    """Return a policy, which in a game that does not know its name plays as `fcfs`."""
-
-    def reply(world: World, _turn: Turn, rng: np.random.Generator) -> str:
-        session = WarehouseWorld.cast(world).session
-        policies = session.compiled.game.policies
-        return policies.get(name, policies["fcfs"])(session, rng)
-
-    return reply
+def _reply(name: str, world: World, _turn: Turn, rng: np.random.Generator) -> str:
+    """Reply as the policy of a name, which in a game that does not know it plays as `fcfs`."""
+    session = WarehouseWorld.cast(world).session
+    policies = session.compiled.game.policies
+    return policies.get(name, policies["fcfs"])(session, rng)
 
 
-BASELINES: Mapping[str, Policy] = MappingProxyType({name: _policy(name) for name in _NAMES})
+BASELINES: Mapping[str, Policy] = MappingProxyType({name: partial(_reply, name) for name in _NAMES})

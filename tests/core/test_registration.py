@@ -1,6 +1,7 @@
 """Laws of the registry: what is refused, what a name finds, and worlds of other packages."""
 
 import os
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import numpy as np
 import pytest
 
 import tokengym
+from tokengym.envs import baselines, make_world, specs
 from tokengym.envs.core.errors import OptionError, UnknownWorldError
 from tokengym.rewards.bounds import UNIT
 
@@ -248,3 +251,13 @@ except LookupError as error:
     assert re.search({why!r}, str(error)), error
 """
     installed({name: value}, code, "-W", "default")
+
+
+@pytest.mark.parametrize("world_id", specs())
+def test_every_baseline_pickles_and_then_replies_alike(world_id: str) -> None:
+    world = make_world(world_id)
+    turn = world.start(world.task())
+    for name, policy in baselines(world_id).items():
+        twin = pickle.loads(pickle.dumps(policy))
+        replies = [each(world, turn, np.random.default_rng(0)) for each in (policy, twin)]
+        assert replies[0] == replies[1], name

@@ -236,7 +236,7 @@ def test_a_name_of_no_codec_is_refused_and_named(
 
 
 @pytest.mark.parametrize(
-    "renderer", ["llama3", "deepseekv3", "gpt_oss_medium_reasoning", "kimi_k25", "tml_v0"]
+    "renderer", ["deepseekv3", "gpt_oss_medium_reasoning", "tml_v0"]
 )
 def test_a_renderer_of_another_tokenizer_is_refused_in_one_line(
     renderer: str, tokenizer_named: Callable[[str], str]
