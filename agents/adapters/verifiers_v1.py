@@ -7,7 +7,7 @@ import verifiers.v1 as vf
 from openai import AsyncOpenAI
 from verifiers.v1.dialects.chat import message_to_wire
 
-from tokengym.agents.proxies import bypass_proxies
+from tokengym.agents.loopback import bypass_proxies
 from tokengym.envs.adapters.start import Rollouts
 from tokengym.envs.core.errors import OptionError
 

@@ -7,6 +7,7 @@ import typer
 
 from tokengym.agents.cli.extras import require_extra
 from tokengym.agents.cli.options import Level, WorldName, WorldOptions
+from tokengym.agents.loopback import local_address
 from tokengym.agents.settings import name_texts, name_values
 from tokengym.envs.adapters.start import Rollouts
 
@@ -47,7 +48,7 @@ def serve_env(
     typer.echo(f"{made.spec.id}, level {made.level}, role {rollouts.role}: {sessions} clients")
     uvicorn.run(
         app,
-        host=host,
+        host=local_address(host),
         port=port,
         access_log=False,
         # A trainer may keep its clients busy for long: only one that is silent for minutes is gone.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from tokengym.agents.proxies import bypass_proxies
+from tokengym.agents.loopback import bypass_proxies
 from tokengym.agents.rollouts import RolloutOrigin, RolloutRecord, TurnExchange, record_episode
 from tokengym.envs.core.display import shorten
 from tokengym.envs.core.errors import OptionError, TokengymError

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from tokengym.agents.proxies import bypass_proxies
+from tokengym.agents.loopback import bypass_proxies
 from tokengym.agents.service.config import KEY_VARIABLE, ServiceConfig
 from tokengym.agents.service.errors import ServiceDiedError, StartupError
 from tokengym.agents.service.http.crash_stub import Tombstone

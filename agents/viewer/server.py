@@ -10,10 +10,11 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tokengym.agents.loopback import LocalServer, local_address
 from tokengym.agents.viewer.pages import STATIC, TYPES, index_page
 from tokengym.agents.viewer.pictures import draw
 from tokengym.agents.viewer.run_view import RunView, compare
@@ -30,13 +31,12 @@ HEADERS: Mapping[str, str] = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_LOOPBACK = "127.0.0.1"
 _LONGEST_QUERY = 4096
 
 Query = Mapping[str, str]
 
 
-class Viewer(ThreadingHTTPServer):
+class Viewer(LocalServer):
     """The viewer's server.
 
     Args:
@@ -44,11 +44,9 @@ class Viewer(ThreadingHTTPServer):
         port: where to listen on loopback; any free port if 0.
     """
 
-    daemon_threads = True
-
     def __init__(self, runs: Mapping[str, RunView], port: int = 0) -> None:
         self.runs = runs
-        super().__init__((_LOOPBACK, port), _Handler)
+        super().__init__(local_address(), port, _Handler)
 
     def read_ahead(self) -> None:
         """Start reading the rollouts, so that the first page does not wait for them."""
@@ -66,12 +64,12 @@ class Viewer(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         """Where the page is."""
-        return f"http://{_LOOPBACK}:{self.server_address[1]}/"
+        return f"http://{self.location}/"
 
     @property
     def hosts(self) -> frozenset[str]:
         """The hosts that requests may name."""
-        return frozenset(f"{name}:{self.server_address[1]}" for name in (_LOOPBACK, "localhost"))
+        return frozenset({self.location, f"localhost:{self.server_address[1]}"})
 
     def view(self, query: Query, name: str = "run") -> RunView:
         """Return the run that a query names.

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
+
+from tokengym.agents.loopback import LocalServer
 
 # The SDK retries refused connections, 408, 409, 429 and every 5xx; it gives up on this one.
 STATUS = 424
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    allow_reuse_address = True
 
 
 class Tombstone:
@@ -50,7 +47,7 @@ class Tombstone:
             def log_message(self, format: str, *args: object) -> None:
                 """Log nothing: the client gets the message."""
 
-        self._server = _Server((place.hostname or "127.0.0.1", place.port or 80), Handler)
+        self._server = LocalServer(place.hostname or "127.0.0.1", place.port or 80, Handler)
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="service-tombstone", daemon=True
         )

@@ -1,4 +1,4 @@
-"""Laws of proxies: services on this machine are reached without them, all others through them."""
+"""Laws of servers on this machine: no proxy is asked for them, and IPv6 will do."""
 
 import asyncio
 import urllib.request
@@ -15,7 +15,7 @@ from tests.evaluation.endpoint_server import Endpoint, serving
 from tokengym.agents.evaluation.config import EvaluationConfig, WorldLevel
 from tokengym.agents.evaluation.folder import EvaluationFolder
 from tokengym.agents.evaluation.run import run_evaluation
-from tokengym.agents.proxies import bypass_proxies
+from tokengym.agents.loopback import LocalServer, bypass_proxies
 from tokengym.agents.service import LocalService
 from tokengym.agents.training.connection import Connection, ServiceTarget
 from tokengym.agents.training.policy_trainers import service_session
@@ -127,3 +127,13 @@ def test_every_other_address_keeps_its_proxy(
         with pytest.raises(httpx.ConnectError):
             httpx.get(url)
     assert asked == others
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_server_is_reached_at_its_location(host: str, asked: list[str]) -> None:
+    handler = type("Handler", (Proxy,), {"asked": asked})
+    with LocalServer(host, 0, handler) as server:
+        Thread(target=server.serve_forever).start()
+        assert httpx.get(f"http://{server.location}/a", trust_env=False).status_code == 404
+        server.shutdown()
+    assert asked == ["/a"]
