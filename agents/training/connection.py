@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from tokengym.agents.models import resolve_model
 from tokengym.agents.loopback import bypass_proxies
+from tokengym.agents.models import resolve_model
 from tokengym.agents.service import LocalService, StartupError, guard
 from tokengym.agents.toy_model import MODEL_DIR
 from tokengym.agents.training.config import TrainConfig

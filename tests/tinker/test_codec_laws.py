@@ -235,9 +235,7 @@ def test_a_name_of_no_codec_is_refused_and_named(
         codec_named(name)
 
 
-@pytest.mark.parametrize(
-    "renderer", ["deepseekv3", "gpt_oss_medium_reasoning", "tml_v0"]
-)
+@pytest.mark.parametrize("renderer", ["deepseekv3", "gpt_oss_medium_reasoning", "tml_v0"])
 def test_a_renderer_of_another_tokenizer_is_refused_in_one_line(
     renderer: str, tokenizer_named: Callable[[str], str]
 ) -> None:
