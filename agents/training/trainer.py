@@ -44,7 +44,7 @@ _ASYNC_LOSS = "ppo"
 OWNED: Mapping[str, str] = {
     "async_config": "--mode",
     "base_url": "--base-url",
-    "dataset_builder": "the options of Tasks and rollouts",
+    "dataset_builder": "--option",
     "groups_per_batch": "--groups",
     "kl_penalty_coef": "--kl",
     "kl_reference_config": "--kl",

@@ -25,7 +25,7 @@ from tokengym.envs.tokens.episode import Episode
 Observation = TokenArray | str
 Mode = Literal["tokens", "text"]
 
-_MODES = ("tokens", "text")
+_ACTIONS = {"tokens": "an array of token ids", "text": "a string"}
 _DRAWN_TASKS = 2**31
 
 
@@ -58,7 +58,6 @@ class EnvConfig:
         self,
         world: str,
         level: str | None,
-        *,
         mode: Mode,
         codec: Codec | str,
         split: str,
@@ -66,7 +65,7 @@ class EnvConfig:
         opponents: Mapping[str, Policy | str] | None,
         options: Mapping[str, Any],
     ) -> None:
-        require_one_of("mode", mode, _MODES)
+        require_one_of("mode", mode, list(_ACTIONS))
         require_one_of("split", split, SPLITS)
         if max_tokens < 1:
             raise OptionError(f"max_tokens must be at least 1, got {max_tokens}")
@@ -142,14 +141,14 @@ class EnvConfig:
             OptionError: if the action is not of the mode.
             TokenError: if the tokens are not of the action space.
         """
-        if isinstance(episode, TextEpisode):
+        if isinstance(episode, TextEpisode) and isinstance(action, str):
+            return episode.say(action)
+        if isinstance(episode, Episode) and not isinstance(action, str):
             return episode.act(action)
-        if isinstance(action, str):
-            raise OptionError(
-                "in mode 'tokens' an action is an array of token ids, got a string; "
-                'make the environment with mode="text" to reply with strings'
-            )
-        return episode.act(action)
+        raise OptionError(
+            f"in mode {self.mode!r} an action is {_ACTIONS[self.mode]}, got "
+            f'{type(action).__name__}; the modes are given by mode="tokens" and mode="text"'
+        )
 
     def reply_opponent(
         self, episode: Episode | TextEpisode, rng: np.random.Generator

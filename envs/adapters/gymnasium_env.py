@@ -84,16 +84,8 @@ class TextEnv(ConfiguredEnv, gymnasium.Env[Observation, Observation]):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        config = EnvConfig(
-            world,
-            level,
-            mode=mode,
-            codec=codec,
-            split=split,
-            max_tokens=max_tokens,
-            opponents=opponents_of_one(world, opponents),
-            options=options,
-        )
+        others = opponents_of_one(world, opponents)
+        config = EnvConfig(world, level, mode, codec, split, max_tokens, others, options)
         self._set_up(config, render_mode, ["ansi"])
         (self.role,) = config.played
         self._due: float | None = None

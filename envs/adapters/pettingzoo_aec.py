@@ -75,16 +75,7 @@ class TextAECEnv(ConfiguredEnv, AECEnv[str, Observation, Observation | None]):  
         **options: Any,
     ) -> None:
         super().__init__()
-        config = EnvConfig(
-            world,
-            level,
-            mode=mode,
-            codec=codec,
-            split=split,
-            max_tokens=max_tokens,
-            opponents=opponents,
-            options=options,
-        )
+        config = EnvConfig(world, level, mode, codec, split, max_tokens, opponents, options)
         self._set_up(config, render_mode, ["human", "ansi"])
         self.possible_agents = config.played
         self.agents: list[str] = []

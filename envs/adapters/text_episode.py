@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from tokengym.envs.core.errors import OptionError
 from tokengym.envs.core.task import Task
 from tokengym.envs.core.turn import StopReason, Turn
 from tokengym.envs.core.world import World
@@ -42,19 +41,12 @@ class TextEpisode:
         """Return the text that is new to `role`, empty if it is none or did not fit."""
         return self._shown[role]
 
-    def act(self, text: object) -> Turn:
-        """Play the reply of the role whose turn it is.
+    def say(self, text: str) -> Turn:
+        """Play a reply, an opponent's too.
 
         Raises:
-            OptionError: if it is no string.
             EpisodeStateError: after the end.
         """
-        if not isinstance(text, str):
-            raise OptionError(f"in mode 'text' an action is a string, got {type(text).__name__}")
-        return self.say(text)
-
-    def say(self, text: str) -> Turn:
-        """Play a reply, an opponent's too."""
         role = self.turn.role
         turn = self._world.reply(text)
         self.reply = DecodedReply(text, complete=True)

@@ -122,30 +122,17 @@ def a_pickled_env_goes_on(subject: Subject) -> None:
     _alike(env.step(action), twin.step(action), "they answer differently")
 
 
-@law(per_level=False, needs_id=True)
-def a_budget_bounds_the_conversation(subject: Subject) -> None:
-    """Within a budget a conversation keeps to it; a first text beyond it ends the episode."""
+@law(needs_id=True)
+def a_small_budget_keeps_the_space(subject: Subject) -> None:
+    """Observations lie in the space even if the budget is too small for the first text."""
     for mode in _MODES:
-        env = _env(subject, mode=mode)
-        first = len(env.reset(seed=0)[0])
-        action = env.action_space.sample()
-        for budget in (first - 1, first, first + len(action) + 1):
-            env = _env(subject, mode=mode, max_tokens=budget)
-            with warnings.catch_warnings(record=True) as said:
-                warnings.simplefilter("always")
-                observation, _ = env.reset(seed=0)
-            fits, where = budget >= first, f"mode {mode!r}, max_tokens={budget}"
-            lengths = f"{first:,} .*={budget:,};"
-            warned = any(re.search(lengths, str(warning.message)) for warning in said)
-            require(fits != warned, f"{where}: {len(observation)} shown, {said} said")
-            seen, done = len(observation), False
-            while not done:
-                inside = env.observation_space.contains(observation)
-                require(inside and seen <= budget, f"{where}: {seen} were shown")
-                observation, _, terminated, done, info = env.step(action)
-                seen = len(observation) + (seen + len(action) if mode == "text" else 0)
-                done = done or terminated
-            require(fits or info["stop_reason"] == "token_budget", f"{where}: {info}")
+        env = _env(subject, mode=mode, max_tokens=40)
+        with warnings.catch_warnings(action="ignore"):
+            observation, _ = env.reset(seed=0)
+        inside = env.observation_space.contains(observation)
+        require(inside, f"in mode {mode!r}: {len(observation)} shown of 40")
+        _, _, _, truncated, _ = env.step(env.action_space.sample())
+        require(truncated, f"in mode {mode!r} the episode goes on")
 
 
 @law(per_level=False, needs_id=True)

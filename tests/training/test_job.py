@@ -198,8 +198,7 @@ def test_what_is_no_field_of_the_trainers_config_is_refused_before_anything_star
 
 def test_owned_fields_are_the_trainers_and_name_options_that_there_are() -> None:
     flags = {setting.flag for setting in settings_of(TrainConfig).values()}
-    named = {words for words in OWNED.values() if words.startswith("--")}
-    assert named - flags == {"--run"}
+    assert {*OWNED.values()} - flags == {"--run"}
     parts = (cookbook.Config, cookbook.AsyncConfig, cookbook.StreamMinibatchConfig)
     assert OWNED.keys() <= {name for part in parts for name in chz.chz_fields(part)}
 
