@@ -23,7 +23,7 @@ class EnergyPrompt(ABC):
     def __init__(self, plant: Plant) -> None:
         self._plant = plant
         self._labels = hour_labels(plant)
-        self._templates = tuple(map(self._template, range(plant.steps)))
+        self._pieces = tuple(map(self._split, range(plant.steps)))
         self._did = tuple(map(self._write_did, plant.devices))
 
     @cached_property
@@ -34,8 +34,9 @@ class EnergyPrompt(ABC):
 
     def turn(self, step: int, seen: State) -> str:
         """Return the text on a step to be commanded, on a state as shown."""
-        template, numbers = self._templates[step]
-        return template % seen[:numbers]
+        pieces = self._pieces[step]
+        text = f"{pieces[0]}{seen[0]:g}{pieces[1]}"
+        return text if len(pieces) == 2 else f"{text}{seen[1]:g}{pieces[2]}"
 
     def malformed(self, text: str, *, complete: bool) -> str:
         """Return the complaint about a reply without a command; it shows no example."""
@@ -78,11 +79,11 @@ class EnergyPrompt(ABC):
     def _write_state(self, step: int) -> str:
         """Write the state, with `%g` for battery energy or temperature and for the car at home."""
 
-    def _template(self, step: int) -> tuple[str, int]:
-        """Return the text on a step, with `%g` for the numbers of the state, and their count."""
-        before, after = (text.replace("%", "%%") for text in self._write_conditions(step))
-        state = self._write_state(step)
-        return before + state + after, state.count("%g")
+    def _split(self, step: int) -> tuple[str, ...]:
+        """Return the text on a step, in the pieces between the numbers of the state."""
+        before, after = self._write_conditions(step)
+        first, *more = self._write_state(step).split("%g")
+        return (before + first, *more[:-1], more[-1] + after)
 
     def _car_is_home(self, step: int) -> bool:
         return isinstance(self._plant, Microgrid) and self._plant.at_home(step)
