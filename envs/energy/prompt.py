@@ -3,7 +3,6 @@
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
 
 from tokengym.envs.core.grammar import complaint
 from tokengym.envs.energy.grammar import expected
@@ -18,6 +17,9 @@ class EnergyPrompt(ABC):
 
     Args:
         plant: the plant.
+
+    Attributes:
+        opening: the text of the first Turn.
     """
 
     def __init__(self, plant: Plant) -> None:
@@ -25,12 +27,8 @@ class EnergyPrompt(ABC):
         self._labels = hour_labels(plant)
         self._pieces = tuple(map(self._split, range(plant.steps)))
         self._did = tuple(map(self._write_did, plant.devices))
-
-    @cached_property
-    def opening(self) -> str:
-        """The text of the first Turn."""
-        now = self.turn(0, self._plant.seen(0, self._plant.initial))
-        return f"{self._write_rules()}\n{now}{self._write_form()}"
+        now = self.turn(0, plant.seen(0, plant.initial))
+        self.opening = f"{self._write_rules()}\n{now}{self._write_form()}"
 
     def turn(self, step: int, seen: State) -> str:
         """Return the text on a step to be commanded, on a state as shown."""

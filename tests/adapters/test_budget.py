@@ -28,7 +28,7 @@ def test_a_conversation_keeps_to_its_budget(world: str, mode: str) -> None:
         lengths = f"{first:,} .*={budget:,};"
         fits = budget >= first
         assert fits != any(re.search(lengths, str(warning.message)) for warning in said)
-        seen, done, info = len(observation), False, {}
+        seen, done = len(observation), False
         while not done:
             assert env.observation_space.contains(observation)
             assert seen <= budget
@@ -45,9 +45,9 @@ def test_a_batch_goes_on_where_some_first_texts_do_not_fit(mode: str) -> None:
     world = "tokengym/Forecast-v0"
     env = gymnasium.make(world, mode=mode)
     lengths = sorted(len(env.reset(seed=seed)[0]) for seed in range(8))
-    options = {"mode": mode, "max_tokens": (lengths[3] + lengths[4]) // 2}
-    native = TextVectorEnv(8, world=world, **options)
-    made = [lambda: gymnasium.make(world, **options)] * 8
+    budget = (lengths[3] + lengths[4]) // 2
+    native = TextVectorEnv(8, world=world, mode=mode, max_tokens=budget)
+    made = [lambda: gymnasium.make(world, mode=mode, max_tokens=budget)] * 8
     generic = SyncVectorEnv(made, autoreset_mode=AutoresetMode.NEXT_STEP)
     for envs in (native, generic):
         ended = refused = 0
