@@ -41,7 +41,7 @@ class BatchSession(Session[Pool]):
     """
 
     form = FORM
-    end = "The orders left, if any, are walked for one by one."
+    end = ("The orders left, if any, are walked for one by one.",)
 
     def __init__(self, compiled: Compiled[Pool]) -> None:
         super().__init__(compiled)
