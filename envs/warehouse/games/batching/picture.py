@@ -5,13 +5,17 @@ from matplotlib.figure import Figure
 from tokengym.envs.core.palette import GREEN, GREY, SKY, figure
 from tokengym.envs.warehouse.games.batching.session import BatchSession
 
+_MOST_INCHES = 16.0
+
 
 def picture(session: BatchSession, title: str) -> Figure:
     """Plot a bar a trip, its orders one after the other; orders left are walked for one by one."""
     pool = session.compiled.problem
     batches = [*session.batches, *([order] for order in session.left)]
     tally = f"walked: {-session.objective:g}, refused: {session.refused}"
-    made = figure(10.0, 0.3 * len(batches) + 4.5, f"{title}\n{tally}")
+    # As high for every state of an episode: a frame of a video does not change its size.
+    height = min(0.3 * len(pool.orders) + 4.5, _MOST_INCHES)
+    made = figure(10.0, height, f"{title}\n{tally}")
     axes = made.add_subplot()
     for row, batch in enumerate(batches):
         start = 0
